@@ -1,0 +1,23 @@
+"""For this project's own tests: pytester, and the model that is shipped with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+ROOT = Path(__file__).parent
+
+
+@pytest.fixture(scope="session")
+def tiny_model_path() -> Path:
+    """The bundled model: a folder with weights and tokenizer."""
+    return ROOT / "example_suites" / "tiny"
+
+
+@pytest.fixture(scope="session")
+def example_suites() -> Path:
+    """The folder of suites that run offline with the bundled model."""
+    return ROOT / "example_suites"

@@ -1,0 +1,1 @@
+"""Benchmarks of language models as pytest suites."""

@@ -1,0 +1,88 @@
+"""From the scores of many documents to one number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Estimate", "Metric", "MetricResult"]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number with its standard error.
+
+    Args:
+        value: The number.
+        stderr: Its standard error, ``None`` where there is none.
+        method: How the standard error was obtained: ``analytic``, ``bootstrap`` or
+            empty.
+    """
+
+    value: float
+    stderr: float | None = None
+    method: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One number of a task: which scores it reads and how it adds them up.
+
+    Args:
+        name: Name of the metric, as in :class:`Score`.
+        filter: Name of the filter pipeline, as in :class:`Score`.
+        aggregate: The documents' values, in document order and never empty, to one
+            estimate.
+        higher_is_better: Direction, ``None`` if unknown.
+    """
+
+    name: str
+    filter: str = "none"
+    aggregate: Callable[[Sequence[Any]], Estimate]
+    higher_is_better: bool | None = None
+
+    @property
+    def key(self) -> str:
+        """Metric and filter as results files name them: ``acc,none``."""
+        return f"{self.name},{self.filter}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricResult:
+    """A metric over the documents of a task.
+
+    Args:
+        name: Name of the metric.
+        filter: Name of its filter pipeline.
+        estimate: The number, ``None`` when no document was scored or the aggregation
+            failed.
+        higher_is_better: Direction, ``None`` if unknown.
+        n_scored: Documents with a value.
+        n_errored: Documents that could not be rendered, answered or scored.
+        n_unscored: Documents whose score has no value.
+        n_missing: Documents that were not run.
+        total: Exact sum of the values when each is 0 or 1, else ``None``.
+        error: Why there is no estimate.
+    """
+
+    name: str
+    filter: str
+    estimate: Estimate | None
+    higher_is_better: bool | None = None
+    n_scored: int = 0
+    n_errored: int = 0
+    n_unscored: int = 0
+    n_missing: int = 0
+    total: int | None = None
+    error: str = ""
+
+    @property
+    def key(self) -> str:
+        """Metric and filter as results files name them: ``acc,none``."""
+        return f"{self.name},{self.filter}"
+
+    @property
+    def n_lacking(self) -> int:
+        """Documents that the number does without."""
+        return self.n_errored + self.n_unscored + self.n_missing

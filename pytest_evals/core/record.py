@@ -1,0 +1,68 @@
+"""One document on its way: each stage adds its own field and hands the record on.
+
+| field       | written by                     | read by                               |
+|-------------|--------------------------------|---------------------------------------|
+| `doc`       | prompts                        | all                                   |
+| `requests`  | prompts                        | models                                |
+| `responses` | pipeline (answer)              | scorers, reports                      |
+| `scores`    | pipeline (score)               | metrics, reports, the item's outcome  |
+| `error`     | whichever stage could not go on | reports, the item's outcome          |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.request import Request, Response
+from pytest_evals.core.score import Score, Status
+
+__all__ = ["Record"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One document with what was asked about it, what came back, and how good that is.
+
+    Args:
+        task: Name of its task.
+        index: Position in the task's documents, after ``process_docs`` and before any
+            selection.
+        doc: What is asked.
+        requests: What the model is asked, in the order that the task's scorer expects.
+        responses: One a request.
+        scores: One a metric and filter.
+        error: Why the document could not be scored; empty if nothing went wrong.
+    """
+
+    task: str
+    index: int
+    doc: Doc
+    requests: tuple[Request, ...] = ()
+    responses: tuple[Response, ...] = ()
+    scores: tuple[Score, ...] = ()
+    error: str = ""
+
+    @property
+    def status(self) -> Status:
+        """Errored if any stage failed, unscored if a score has no value, else
+        scored."""
+        if self.error:
+            return Status.ERRORED
+        if any(score.unscored for score in self.scores):
+            return Status.UNSCORED
+        return Status.SCORED
+
+    @property
+    def correct(self) -> bool | None:
+        """Whether the first metric that can tell right from wrong says right; ``None``
+        if none can."""
+        for score in self.scores:
+            if score.correct is not None:
+                return score.correct
+        return None
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens of all prompts and answers."""
+        return sum(r.n_prompt_tokens + r.n_tokens for r in self.responses)

@@ -1,0 +1,67 @@
+"""Names for things that can be plugged in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any, Generic, TypeVar, cast
+
+from pytest_evals.errors import EvalsError, did_you_mean
+
+__all__ = ["Registry", "UnknownNameError"]
+
+T = TypeVar("T")
+
+
+class UnknownNameError(EvalsError):
+    """A name that is not registered."""
+
+
+class Registry(Generic[T]):
+    """Name → object. Heavy things are given as ``"module:attribute"`` and imported when
+    they are first asked for.
+
+    >>> shapes = Registry("shape", {"square": "builtins:list"})
+    >>> shapes["square"]
+    <class 'list'>
+    """
+
+    def __init__(self, noun: str, entries: Mapping[str, T | str]) -> None:
+        """``noun`` is what error messages call an entry."""
+        self._noun = noun
+        self._entries: dict[str, T | str] = dict(entries)
+
+    def __getitem__(self, name: str) -> T:
+        """The object of that name.
+
+        Raises:
+            UnknownNameError: Nothing has that name; the message suggests a near one.
+        """
+        if name not in self._entries:
+            known = ", ".join(sorted(self._entries))
+            hint = did_you_mean(name, sorted(self._entries)) or f"; known: {known}"
+            raise UnknownNameError(f"no {self._noun} called {name!r}{hint}")
+        entry = self._entries[name]
+        if isinstance(entry, str):
+            module, _, attribute = entry.partition(":")
+            loaded: Any = getattr(import_module(module), attribute)
+            self._entries[name] = entry = cast("T", loaded)
+        return entry
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a name is registered."""
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        """The names, sorted."""
+        return iter(sorted(self._entries))
+
+    def add(self, name: str, entry: T | str) -> None:
+        """Register a name.
+
+        Raises:
+            EvalsError: The name is taken.
+        """
+        if name in self._entries:
+            raise EvalsError(f"there is already a {self._noun} called {name!r}")
+        self._entries[name] = entry

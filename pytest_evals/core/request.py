@@ -1,0 +1,137 @@
+"""What a model is asked, what it answers, and what a model is.
+
+A request holds everything that can change its answer and nothing else: equal requests
+are asked once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+
+__all__ = [
+    "Finish",
+    "Generate",
+    "Loglikelihood",
+    "Message",
+    "Model",
+    "Prompt",
+    "Request",
+    "Response",
+    "Role",
+    "Rolling",
+]
+
+Role = Literal["system", "user", "assistant"]
+"""Who speaks in a chat."""
+Finish = Literal["", "stop", "length"]
+"""Why an answer ended: unknown, a stop string or end-of-text token, or the limit of
+tokens."""
+
+
+class Message(NamedTuple):
+    """One message of a chat."""
+
+    role: Role
+    content: str
+
+
+Prompt = str | tuple[Message, ...]
+"""Plain text, or a chat that the model renders with its own template. When the last
+message of a chat is the assistant's, the model goes on with that message instead of
+opening a new one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loglikelihood:
+    """The log-probability of ``continuation`` after ``context``, and whether greedy
+    decoding would give it.
+
+    The tokens that are scored are those of ``context + continuation`` beyond the tokens
+    of ``context``; white space at the end of the context counts as the start of the
+    continuation (lm-eval 0.4.13, ``TemplateLM._encode_pair``).
+    """
+
+    kind: ClassVar[str] = "loglikelihood"
+    context: Prompt
+    continuation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rolling:
+    """The log-probability of a whole text, in windows of the model's length."""
+
+    kind: ClassVar[str] = "loglikelihood_rolling"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """A text that the model writes after ``prompt``.
+
+    Args:
+        prompt: Text or chat.
+        stop: The answer ends before the first of these; they are not part of it.
+        max_tokens: Most new tokens.
+        temperature: 0 is greedy decoding.
+        options: Further sampling options as sorted ``(name, value)`` pairs, such as
+            ``("top_p", 0.95)``.
+        repeat: 0, 1, 2, … when one prompt is sampled several times; always 0 for greedy
+            decoding.
+    """
+
+    kind: ClassVar[str] = "generate_until"
+    prompt: Prompt
+    stop: tuple[str, ...] = ()
+    max_tokens: int = 256
+    temperature: float = 0.0
+    options: tuple[tuple[str, Any], ...] = ()
+    repeat: int = 0
+
+
+Request = Loglikelihood | Rolling | Generate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """What came back for one request, or why nothing did.
+
+    Args:
+        text: The generated text, cut before its stop string.
+        logprob: Log-probability in nats.
+        greedy: Whether greedy decoding would have given the continuation.
+        n_prompt_tokens: Tokens of the context or the prompt.
+        n_tokens: Tokens that were scored or generated.
+        n_truncated: Tokens of the context that did not fit into the model and were cut
+            off.
+        finish: Why a generated text ended.
+        elapsed_s: Seconds that the answer took, its share of the batch.
+        error: Why there is no answer; then nothing else counts.
+    """
+
+    text: str = ""
+    logprob: float | None = None
+    greedy: bool | None = None
+    n_prompt_tokens: int = 0
+    n_tokens: int = 0
+    n_truncated: int = 0
+    finish: Finish = ""
+    elapsed_s: float = 0.0
+    error: str = ""
+
+
+class Model(Protocol):
+    """Whatever answers requests. A class with a name and this one method is a model."""
+
+    name: str
+
+    def answer(self, requests: Sequence[Request], /) -> Iterable[tuple[int, Response]]:
+        """Answer all requests: pairs of a position in ``requests`` and its response, in
+        any order.
+
+        A generator is best: documents are scored as soon as their responses arrive. A
+        request that cannot be answered gives ``Response(error=…)``; an exception means
+        that the model itself is broken.
+        """
+        ...

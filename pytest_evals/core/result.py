@@ -1,0 +1,82 @@
+"""What a run has found: facts only, everything already computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_evals.core.gate import Verdict
+from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.record import Record
+from pytest_evals.core.task import Task
+
+__all__ = ["RunResult", "TaskResult"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskResult:
+    """One task after its documents were run.
+
+    Args:
+        task: The recipe.
+        records: The documents that were run, in dataset order. Requests and responses
+            may have been dropped from records that are written to disk already.
+        metrics: The numbers, in the task's order.
+        n_selected: Documents that the session was asked to run after limit or sample;
+            the metrics' ``n_missing`` counts from here.
+        n_total: Documents of the whole dataset.
+        n_correct: Documents answered right.
+        n_wrong: Documents answered wrong.
+        n_errored: Documents that could not be rendered, answered or scored.
+        n_unscored: Documents with a score that has no value.
+        n_missing: Documents that were not run.
+        n_prompt_tokens: Tokens of all prompts.
+        n_tokens: Tokens scored or generated.
+        n_truncated: Documents with a prompt that did not fit into the model.
+    """
+
+    task: Task
+    records: tuple[Record, ...]
+    metrics: tuple[MetricResult, ...]
+    n_selected: int
+    n_total: int
+    n_correct: int = 0
+    n_wrong: int = 0
+    n_errored: int = 0
+    n_unscored: int = 0
+    n_missing: int = 0
+    n_prompt_tokens: int = 0
+    n_tokens: int = 0
+    n_truncated: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """A whole session.
+
+    Args:
+        model: The model's name: the spec that was given.
+        model_info: What the model says of itself (dtype, revision, number of parameters
+            …), JSON values.
+        tasks: One result a task, in collection order.
+        verdicts: One a gate, in the order they were judged.
+        options: The options of the run, JSON values, no secrets.
+        started: Unix time of the start.
+        elapsed_s: Seconds of the whole session.
+        model_s: Seconds spent inside the model.
+        n_requests: Different requests that were sent to the model.
+        partial: Why this is not a whole run (interrupted, stopped, deselected); empty
+            if it is.
+    """
+
+    model: str
+    model_info: Mapping[str, Any] = field(default_factory=dict)
+    tasks: tuple[TaskResult, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    started: float = 0.0
+    elapsed_s: float = 0.0
+    model_s: float = 0.0
+    n_requests: int = 0
+    partial: str = ""

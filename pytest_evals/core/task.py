@@ -1,0 +1,119 @@
+"""The finished recipe that every front end produces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.gate import Gate
+from pytest_evals.core.metric import Metric
+from pytest_evals.core.record import Record
+from pytest_evals.core.request import Request
+from pytest_evals.core.score import Score
+from pytest_evals.errors import Place
+
+__all__ = ["Asked", "Rows", "Task", "TaskOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskOptions:
+    """What the command line changes in every task.
+
+    Args:
+        tasks: Names or globs of the tasks, groups or tags to take; empty for all.
+        limit: The first N documents (an integer from 1) or a share of them (below 1);
+            ``None`` for all.
+        sample: As ``limit``, but a seeded, nested draw.
+        num_fewshot: Shots; ``None`` for the task's own number. A task file that says 0
+            keeps 0.
+        seed: Seed of the draw of shots; and, with ``sample``, of the documents.
+        chat: Whether prompts are chats that the model renders with its own template.
+        fewshot_as_multiturn: In a chat, each shot as a turn of its own.
+        system_instruction: Text in front of every prompt.
+        gen_kwargs: Generation arguments that override the task's.
+        base: Folder that relative paths are tried from after the task file's own.
+    """
+
+    tasks: tuple[str, ...] = ()
+    limit: float | None = None
+    sample: float | None = None
+    num_fewshot: int | None = None
+    seed: int = 1234
+    chat: bool = False
+    fewshot_as_multiturn: bool = True
+    system_instruction: str = ""
+    gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    base: str = ""
+
+
+class Rows(Protocol):
+    """The documents of a task, known by their ids. Loaded when first looked at."""
+
+    def ids(self) -> Sequence[str]:
+        """Unique ids of the documents to run, in order, after limit or sample.
+
+        Raises:
+            TaskFileError: The dataset, the split or a column does not exist, or the
+                first document cannot be built.
+        """
+        ...
+
+    def indices(self) -> Sequence[int]:
+        """Positions of these documents in the whole dataset: 0, 1, 2, … unless
+        sampled."""
+        ...
+
+    def total(self) -> int:
+        """Number of documents before limit or sample."""
+        ...
+
+
+class Asked(NamedTuple):
+    """A document and what the model is asked about it."""
+
+    doc: Doc
+    requests: tuple[Request, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A task, ready to run; every dialect ends here.
+
+    Args:
+        name: Unique within the session.
+        source: File and line that define it.
+        rows: Its documents.
+        ask: Position in the whole dataset → document and requests. Positions may come
+            in any order; the answer never depends on which came before. Raises
+            ``DocumentError`` for a document that cannot be built.
+        score: Answered record → scores. Raises ``DocumentError`` for a document that
+            cannot be scored.
+        metrics: What the scores add up to.
+        gates: Claims about these metrics.
+        output_type: Kind of its requests, as in lm-eval.
+        alias: Name shown in tables.
+        tags: Markers of its documents.
+        version: As the file gives it.
+        n_shots: Shots of each prompt.
+        repeats: Answers asked for each request.
+        config: The resolved configuration, as JSON values, for results files.
+        warnings: What is odd about it; shown once, at collection.
+    """
+
+    name: str
+    source: Place
+    rows: Rows
+    ask: Callable[[int], Asked]
+    score: Callable[[Record], tuple[Score, ...]]
+    metrics: tuple[Metric, ...]
+    gates: tuple[Gate, ...] = ()
+    output_type: str = ""
+    alias: str = ""
+    tags: tuple[str, ...] = ()
+    version: str | int | float | None = None
+    n_shots: int = 0
+    repeats: int = 1
+    config: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()

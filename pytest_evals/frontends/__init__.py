@@ -1,0 +1,1 @@
+"""From somebody's file to a task; one module a dialect."""

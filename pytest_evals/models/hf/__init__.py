@@ -1,0 +1,1 @@
+"""Hugging Face models: loading, tokens, batches, log-likelihoods, generation."""

@@ -1,0 +1,1 @@
+"""The flow on one page, without pytest: ask, answer, score, summarise, judge."""

@@ -1,0 +1,1 @@
+"""From a row of a dataset to a document and its requests."""

@@ -1,0 +1,1 @@
+"""From a run's result to text and files. Reports never compute."""

@@ -1,0 +1,1 @@
+"""Numbers only: floats in, floats out."""

@@ -1,0 +1,1 @@
+"""What lasts: the folders and files of runs."""
