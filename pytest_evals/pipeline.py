@@ -1,1 +1,341 @@
-"""The flow on one page, without pytest: ask, answer, score, summarise, judge."""
+"""The flow on one page, without pytest: ask, answer, score, summarise, judge.
+
+A document goes down the line as a :class:`Record`; each function adds its own field and
+hands it on. Nothing here knows a dialect, a kind of model or a report.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.metric import Estimate, Metric, MetricResult
+from pytest_evals.core.record import Record
+from pytest_evals.core.request import Model, Request, Response
+from pytest_evals.core.result import RunResult, TaskResult
+from pytest_evals.core.score import Status
+from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.errors import DocumentError, ModelError
+from pytest_evals.gates.judge import judge
+
+__all__ = ["Job", "Plan", "answer", "ask", "evaluate", "score", "slim", "summarise"]
+
+WINDOW = 16_384
+"""Documents that are rendered and planned together: enough to sort and share over whole
+suites, few enough that their prompts fit into memory."""
+
+
+class Job(NamedTuple):
+    """A document to run."""
+
+    task: Task
+    index: int
+
+
+def ask(task: Task, index: int) -> Record:
+    """The document at a position of the dataset, with its requests; or why not."""
+    try:
+        doc, requests = task.ask(index)
+    except DocumentError as error:
+        doc = Doc("", [], 0, task_name=task.name)
+        return Record(task=task.name, index=index, doc=doc, error=str(error))
+    return Record(task=task.name, index=index, doc=doc, requests=requests)
+
+
+def answer(records: Sequence[Record], model: Model) -> Iterator[tuple[int, Record]]:
+    """Send all requests as one batch; give each record as soon as it is answered.
+
+    Equal requests are sent once. A record with an error, or with nothing to ask, comes
+    back as it is. A request that stays without response is an error of its document.
+
+    Yields:
+        Position in ``records``, and the record with its responses.
+
+    Raises:
+        ModelError: The model broke its contract (see :class:`Model`).
+    """
+    wanted: dict[Request, list[tuple[int, int]]] = {}
+    left: list[int] = []
+    for i, record in enumerate(records):
+        requests = () if record.error else record.requests
+        left.append(len(requests))
+        if not requests:
+            yield i, record
+        for j, request in enumerate(requests):
+            wanted.setdefault(request, []).append((i, j))
+    answered = [[Response(error=_NO_RESPONSE)] * n for n in left]
+    batch = list(wanted)
+    for request, response in _responses(batch, model):
+        for i, j in wanted.pop(request):
+            answered[i][j] = response
+            left[i] -= 1
+            if left[i] == 0:
+                yield i, _with_responses(records[i], answered[i])
+    for i in sorted({i for places in wanted.values() for i, _ in places}):
+        yield i, _with_responses(records[i], answered[i])
+
+
+_NO_RESPONSE = "the model gave no response to this request"
+
+
+def _responses(
+    batch: list[Request], model: Model
+) -> Iterator[tuple[Request, Response]]:
+    if not batch:
+        return
+    seen = bytearray(len(batch))
+    for position, response in model.answer(batch):
+        if not 0 <= position < len(batch) or seen[position]:
+            raise ModelError(
+                f"{model.name}: answer() gave position {position!r} of {len(batch)} "
+                "requests, which is none of them or was given before\n"
+                "  fix: yield (position in requests, Response) once for each request"
+            )
+        seen[position] = 1
+        yield batch[position], response
+
+
+def _with_responses(record: Record, responses: list[Response]) -> Record:
+    error = next((r.error for r in responses if r.error), "")
+    return replace(record, responses=tuple(responses), error=error)
+
+
+def score(record: Record, task: Task) -> Record:
+    """The record with its scores; or why it has none."""
+    if record.error:
+        return record
+    try:
+        return replace(record, scores=tuple(task.score(record)))
+    except DocumentError as error:
+        return replace(record, error=str(error))
+
+
+def slim(record: Record) -> Record:
+    """The record without what only models and sample files need.
+
+    Token counts stay, as one response that has nothing else.
+    """
+    rest = Response(
+        n_prompt_tokens=sum(r.n_prompt_tokens for r in record.responses),
+        n_tokens=sum(r.n_tokens for r in record.responses),
+        n_truncated=sum(r.n_truncated for r in record.responses),
+    )
+    doc = Doc("", [], 0, id=record.doc.id, task_name=record.doc.task_name)
+    scores = tuple(replace(s, filtered=(), answer="") for s in record.scores)
+    return replace(record, doc=doc, requests=(), responses=(rest,), scores=scores)
+
+
+def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskResult:
+    """All that can be said of a task: its metrics and its counts.
+
+    Args:
+        task: The recipe.
+        records: Scored records, in any order.
+        n_selected: Documents that should have been run.
+    """
+    ordered = tuple(sorted(records, key=lambda record: record.index))
+    statuses = [record.status for record in ordered]
+    verdicts = [record.correct for record in ordered if not record.error]
+    n_missing = max(0, n_selected - len(ordered))
+    responses = [response for record in ordered for response in record.responses]
+    return TaskResult(
+        task=task,
+        records=ordered,
+        metrics=tuple(_measure(metric, ordered, n_missing) for metric in task.metrics),
+        n_selected=n_selected,
+        n_total=task.rows.total(),
+        n_correct=verdicts.count(True),
+        n_wrong=verdicts.count(False),
+        n_errored=statuses.count(Status.ERRORED),
+        n_unscored=statuses.count(Status.UNSCORED),
+        n_missing=n_missing,
+        n_prompt_tokens=sum(r.n_prompt_tokens for r in responses),
+        n_tokens=sum(r.n_tokens for r in responses),
+        n_truncated=sum(
+            any(r.n_truncated for r in record.responses) for record in ordered
+        ),
+    )
+
+
+def _measure(metric: Metric, records: Sequence[Record], n_missing: int) -> MetricResult:
+    values, n_unscored = [], 0
+    for record in records:
+        for one in record.scores:
+            if one.metric != metric.name or one.filter != metric.filter:
+                continue
+            if one.unscored:
+                n_unscored += 1
+            else:
+                values.append(one.value)
+    estimate: Estimate | None = None
+    error = ""
+    if values:
+        try:
+            estimate = metric.aggregate(values)
+        except Exception as problem:  # noqa: BLE001 - the aggregation is the user's code
+            error = f"{type(problem).__name__}: {problem}"
+    exact = all(type(v) in (bool, int, float) and v in (0, 1) for v in values)
+    return MetricResult(
+        name=metric.name,
+        filter=metric.filter,
+        estimate=estimate,
+        higher_is_better=metric.higher_is_better,
+        n_scored=len(values),
+        n_errored=sum(1 for record in records if record.error),
+        n_unscored=n_unscored,
+        n_missing=n_missing,
+        total=int(sum(values)) if values and exact and metric.is_mean else None,
+        error=error,
+    )
+
+
+class Plan:
+    """All documents of a session for one model, answered window by window.
+
+    A window is rendered, handed to ``prepare``, and its requests are sent as one batch.
+    Whoever needs a record pulls batches until it is there, so that stopping is always
+    possible between two batches.
+
+    Args:
+        jobs: What to run, in the order in which it will be asked for.
+        prepare: Sees the records of one task of a window before they are answered, and
+            returns the records to ask instead.
+        window: Documents in a window.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        prepare: Callable[[Task, list[Record]], list[Record]] | None = None,
+        window: int = WINDOW,
+    ) -> None:
+        """Plan the jobs; nothing is rendered yet."""
+        self._jobs = jobs
+        self._prepare = prepare
+        self._window = window
+        self._number = {(job.task.name, job.index): n for n, job in enumerate(jobs)}
+        self._next = 0
+        self._stream: Iterator[tuple[int, Record]] = iter(())
+        self._ready: dict[int, Record] = {}
+        self.n_answered = 0
+        """Documents that came back from the model."""
+        self.n_requests = 0
+        """Different requests that were sent, summed over windows."""
+        self.n_tokens = 0
+        """Tokens of their prompts and answers."""
+        self.model_s = 0.0
+        """Seconds spent inside the model."""
+
+    def __len__(self) -> int:
+        """Documents in the plan."""
+        return len(self._jobs)
+
+    def take(
+        self, job: Job, model: Model, tick: Callable[[], None] | None = None
+    ) -> Record:
+        """The answered record of a job; ``tick`` is called after each answer.
+
+        A record is given once; a job that is asked for again is answered again.
+        """
+        number = self._number[job.task.name, job.index]
+        while number not in self._ready:
+            pulled = self._pull(model)
+            if tick is not None:
+                tick()
+            if not pulled and number < self._next:
+                self._open(range(number, number + 1), model)
+        return self._ready.pop(number)
+
+    def _pull(self, model: Model) -> bool:
+        """Take one answer out of the stream, opening the next window if it is empty."""
+        start = time.perf_counter()
+        pair = next(self._stream, None)
+        self.model_s += time.perf_counter() - start
+        if pair is None:
+            stop = min(self._next + self._window, len(self._jobs))
+            if self._next == stop:
+                return False
+            self._open(range(self._next, stop), model)
+            self._next = stop
+            return True
+        number, record = pair
+        self._ready[number] = record
+        self.n_answered += 1
+        self.n_tokens += record.n_tokens
+        return True
+
+    def _open(self, numbers: range, model: Model) -> None:
+        """Render the jobs of a window and start to answer them."""
+        by_task: dict[str, list[int]] = {}
+        for n in numbers:
+            by_task.setdefault(self._jobs[n].task.name, []).append(n)
+        records: list[Record] = []
+        order: list[int] = []
+        for members in by_task.values():
+            task = self._jobs[members[0]].task
+            asked = [ask(task, self._jobs[n].index) for n in members]
+            if self._prepare is not None:
+                asked = self._prepare(task, asked)
+            position = {record.index: record for record in asked}
+            for n in members:
+                index = self._jobs[n].index
+                order.append(n)
+                records.append(position.get(index) or _withdrawn(task, index))
+        self.n_requests += len({q for r in records for q in r.requests})
+        self._stream = ((order[i], record) for i, record in answer(records, model))
+
+
+def _withdrawn(task: Task, index: int) -> Record:
+    doc = Doc("", [], 0, task_name=task.name)
+    why = "pytest_evals_requests did not return this document"
+    return Record(task=task.name, index=index, doc=doc, error=why)
+
+
+def evaluate(
+    paths: Sequence[Path],
+    model: Model,
+    options: TaskOptions | None = None,
+    model_info: Mapping[str, object] | None = None,
+) -> RunResult:
+    """Run task files without pytest: the same numbers, no items and no exit code.
+
+    Args:
+        paths: Task files.
+        model: Whatever answers requests.
+        options: What to change in every task.
+        model_info: What to say of the model in results files.
+
+    Raises:
+        TaskFileError: A file cannot be used.
+    """
+    from pytest_evals.frontends.lm_eval import load_tasks
+
+    started, clock = time.time(), time.perf_counter()
+    options = options or TaskOptions()
+    tasks = [task for path in paths for task in load_tasks(path, options)]
+    jobs = [
+        Job(task, i) for task in tasks if task.rows.ids() for i in task.rows.indices()
+    ]
+    plan = Plan(jobs)
+    records: dict[str, list[Record]] = {task.name: [] for task in tasks}
+    for job in jobs:
+        records[job.task.name].append(score(plan.take(job, model), job.task))
+    results = tuple(
+        summarise(task, records[task.name], len(task.rows.ids())) for task in tasks
+    )
+    return RunResult(
+        model=model.name,
+        model_info=dict(model_info or {}),
+        tasks=results,
+        verdicts=tuple(
+            judge(gate, result) for result in results for gate in result.task.gates
+        ),
+        started=started,
+        elapsed_s=time.perf_counter() - clock,
+        model_s=plan.model_s,
+        n_requests=plan.n_requests,
+    )

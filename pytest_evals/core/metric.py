@@ -35,12 +35,15 @@ class Metric:
         aggregate: The documents' values, in document order and never empty, to one
             estimate.
         higher_is_better: Direction, ``None`` if unknown.
+        is_mean: Whether it is the plain mean of the values, so that a sum of right
+            answers says it exactly.
     """
 
     name: str
     filter: str = "none"
     aggregate: Callable[[Sequence[Any]], Estimate]
     higher_is_better: bool | None = None
+    is_mean: bool = False
 
     @property
     def key(self) -> str:
