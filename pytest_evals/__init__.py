@@ -1,1 +1,93 @@
-"""Benchmarks of language models as pytest suites."""
+"""Benchmarks of language models as pytest suites.
+
+The public names, resolved when they are first used: importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_evals.core.doc import Doc
+    from pytest_evals.core.gate import Bound, Gate, Verdict
+    from pytest_evals.core.metric import Estimate, Metric, MetricResult
+    from pytest_evals.core.record import Record
+    from pytest_evals.core.request import (
+        Generate,
+        Loglikelihood,
+        Message,
+        Model,
+        Response,
+        Rolling,
+    )
+    from pytest_evals.core.result import RunResult, TaskResult
+    from pytest_evals.core.score import Score
+    from pytest_evals.core.task import Asked, Task, TaskOptions
+    from pytest_evals.errors import (
+        DocumentError,
+        EvalsError,
+        ModelError,
+        Place,
+        TaskFileError,
+    )
+    from pytest_evals.pipeline import evaluate
+
+_MODULES = {
+    "core.doc": ("Doc",),
+    "core.gate": ("Bound", "Gate", "Verdict"),
+    "core.metric": ("Estimate", "Metric", "MetricResult"),
+    "core.record": ("Record",),
+    "core.request": (
+        "Generate",
+        "Loglikelihood",
+        "Message",
+        "Model",
+        "Response",
+        "Rolling",
+    ),
+    "core.result": ("RunResult", "TaskResult"),
+    "core.score": ("Score",),
+    "core.task": ("Asked", "Task", "TaskOptions"),
+    "errors": ("DocumentError", "EvalsError", "ModelError", "Place", "TaskFileError"),
+    "pipeline": ("evaluate",),
+}
+
+__all__ = [
+    "Asked",
+    "Bound",
+    "Doc",
+    "DocumentError",
+    "Estimate",
+    "EvalsError",
+    "Gate",
+    "Generate",
+    "Loglikelihood",
+    "Message",
+    "Metric",
+    "MetricResult",
+    "Model",
+    "ModelError",
+    "Place",
+    "Record",
+    "Response",
+    "Rolling",
+    "RunResult",
+    "Score",
+    "Task",
+    "TaskFileError",
+    "TaskOptions",
+    "TaskResult",
+    "Verdict",
+    "evaluate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    for module, names in _MODULES.items():
+        if name in names:
+            value = getattr(import_module(f"{__name__}.{module}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

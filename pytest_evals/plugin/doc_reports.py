@@ -1,0 +1,91 @@
+"""Reports of documents, made without pytest's three-phase protocol.
+
+A document in the middle of a file has nothing to set up or tear down: one report says
+all. The first and the last document of a file go through pytest's own protocol, so that
+fixtures and other plugins' hooks work.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+
+from pytest_evals.plugin.nodes import DocItem, GateItem
+
+__all__ = ["Status", "mark", "report_of", "status_of", "teardown_of"]
+
+Status = tuple[str, str, str | tuple[str, dict[str, bool]]]
+
+_DOCUMENTS: dict[str, Status] = {
+    "correct": ("passed", "", "PASSED"),
+    "scored": ("passed", "", "PASSED"),
+    "wrong": ("wrong", "", ("WRONG", {"yellow": True})),
+    "error": ("error", "E", ("ERROR", {"red": True})),
+    "unscored": ("error", "E", ("ERROR", {"red": True})),
+    "skipped": ("skipped", "", ("SKIPPED", {"yellow": True})),
+    "invalid": ("failed", "F", ("INVALID", {"red": True})),
+}
+"""Word → category, letter and word. An empty letter with a word prints nothing for
+thousands of documents, and still counts for pytest's percentage."""
+
+
+def status_of(report: pytest.TestReport) -> Status | None:
+    """How a report of ours is counted and shown; ``None`` for all others."""
+    word = getattr(report, "evals_word", None)
+    if word is None or report.when != "call":
+        return None
+    if word == "wrong" and report.failed:
+        return None
+    return _DOCUMENTS.get("skipped" if report.skipped and word == "" else word)
+
+
+def report_of(item: DocItem, call: pytest.CallInfo[None]) -> pytest.TestReport:
+    """The one report of a document."""
+    outcome: Literal["passed", "failed", "skipped"] = "passed"
+    longrepr: Any = None
+    if call.excinfo is not None:
+        error = call.excinfo.value
+        if isinstance(error, pytest.skip.Exception):
+            outcome = "skipped"
+            longrepr = (str(item.path), 0, f"Skipped: {error.msg}")
+        else:
+            outcome = "failed"
+            longrepr = item.repr_failure(call.excinfo)
+    return pytest.TestReport(
+        nodeid=item.nodeid,
+        location=item.location,
+        keywords=item.parent.report_keywords,
+        outcome=outcome,
+        longrepr=longrepr,
+        when="call",
+        duration=item.took_s,
+        start=call.start,
+        stop=call.stop,
+        user_properties=item.user_properties,
+        evals_word=item.word,
+    )
+
+
+def teardown_of(report: pytest.TestReport) -> pytest.TestReport:
+    """The report of a teardown that did not take place, for report plugins which write
+    a test only then (JUnit, HTML)."""
+    return pytest.TestReport(
+        nodeid=report.nodeid,
+        location=report.location,
+        keywords=report.keywords,
+        outcome="passed",
+        longrepr=None,
+        when="teardown",
+        start=report.stop,
+        stop=report.stop,
+        user_properties=report.user_properties,
+    )
+
+
+def mark(report: pytest.TestReport, item: pytest.Item) -> None:
+    """Tell a report of pytest's own protocol what became of our item."""
+    if isinstance(item, DocItem | GateItem) and report.when == "call":
+        vars(report)["evals_word"] = item.word
+        if isinstance(item, DocItem):
+            report.duration = item.took_s

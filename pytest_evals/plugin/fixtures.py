@@ -1,0 +1,37 @@
+"""The fixtures that documents use, and that a user may override in any conftest.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_evals.errors import OptionError
+
+if TYPE_CHECKING:
+    from pytest_evals.core.request import Model
+
+__all__ = ["eval_model"]
+
+
+@pytest.fixture(scope="session")
+def eval_model(pytestconfig: pytest.Config) -> Iterator[Model]:
+    """The model that answers: opened once, when the first document is set up.
+
+    Override it in a conftest.py to give any object with a ``name`` and an ``answer``
+    method, for the whole session or for one folder.
+    """
+    from pytest_evals.plugin.session import SESSION
+
+    spec = pytestconfig.stash[SESSION].model_spec()
+    if not spec:
+        raise OptionError(
+            "there is no model to ask\n"
+            "  fix: give one, as in --model=hf:gpt2, or set evals_model in the ini file"
+        )
+    model = pytestconfig.hook.pytest_evals_open_model(spec=spec, config=pytestconfig)
+    yield model
+    close = getattr(model, "close", None)
+    if close is not None:
+        close()

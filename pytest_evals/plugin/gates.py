@@ -1,0 +1,116 @@
+"""Which gates a task has: its own, those of a gates.yaml beside or above its file, and
+those of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_evals.core.gate import Gate
+from pytest_evals.core.task import Task
+from pytest_evals.errors import OptionError, Problem, TaskFileError, did_you_mean
+from pytest_evals.gates.grammar import read_expression, with_unique_ids
+
+__all__ = ["FILE_NAME", "SessionGates"]
+
+FILE_NAME = "gates.yaml"
+
+
+class SessionGates:
+    """All gates that do not stand in a task's own file."""
+
+    def __init__(self, root: Path, expressions: Sequence[str]) -> None:
+        """Read the expressions of the command line.
+
+        Raises:
+            pytest.UsageError: One of them says nothing.
+        """
+        self._root = root
+        self._files: dict[Path, tuple[Gate, ...]] = {}
+        self._used: set[int] = set()
+        try:
+            self._given = [read_expression(text) for text in expressions]
+        except OptionError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    def of(self, task: Task, folder: Path) -> tuple[Gate, ...]:
+        """All gates of a task, with unique ids.
+
+        Raises:
+            TaskFileError: A gates.yaml cannot be used.
+        """
+        from_files = [g for g in self._from_files(folder) if g.task == task.name]
+        metrics = {metric.name for metric in task.metrics}
+        given = [
+            gate
+            for gate in self._given
+            if gate.task == task.name or (not gate.task and gate.metric in metrics)
+        ]
+        self._used.update(id(gate) for gate in (*from_files, *given))
+        mine = (replace(gate, task=task.name) for gate in given)
+        return with_unique_ids([*task.gates, *from_files, *mine])
+
+    def _from_files(self, folder: Path) -> Iterator[Gate]:
+        for place in (folder, *folder.parents):
+            path = place / FILE_NAME
+            if path not in self._files:
+                self._files[path] = _load(path)
+            yield from self._files[path]
+            if place == self._root:
+                return
+
+    def check(self, tasks: Iterable[Task], whole: Sequence[Path]) -> None:
+        """Refuse gates that no task answers for.
+
+        Args:
+            tasks: All tasks of the session.
+            whole: Folders that were collected whole: there, a gates.yaml that names a
+                task that does not exist is a mistake.
+
+        Raises:
+            pytest.UsageError: A gate names a task or a metric that does not exist.
+        """
+        known = list(tasks)
+        names = [task.name for task in known]
+        problems = [
+            f"{gate.source}: {_nowhere(gate, known)}"
+            for gate in self._given
+            if id(gate) not in self._used
+        ]
+        for path, gates in self._files.items():
+            if any(path.parent.is_relative_to(folder) for folder in whole):
+                problems += [
+                    f"{gate.source}: no task called {gate.task!r}"
+                    f"{did_you_mean(gate.task, names)}"
+                    for gate in gates
+                    if gate.task not in names
+                ]
+        if problems:
+            raise pytest.UsageError("\n".join(problems))
+
+
+def _nowhere(gate: Gate, tasks: Sequence[Task]) -> str:
+    if gate.task:
+        names = [task.name for task in tasks]
+        return f"no task called {gate.task!r}{did_you_mean(gate.task, names)}"
+    metrics = sorted({metric.name for task in tasks for metric in task.metrics})
+    hint = did_you_mean(gate.metric, metrics) or f"; known: {', '.join(metrics)}"
+    return f"no task has a metric called {gate.metric!r}{hint}"
+
+
+def _load(path: Path) -> tuple[Gate, ...]:
+    if not path.is_file():
+        return ()
+    from pytest_evals.frontends.gates_file import load_gates
+
+    gates = load_gates(path)
+    lost = [gate for gate in gates if not gate.task]
+    if lost:
+        raise TaskFileError(
+            Problem("the gate names no task", gate.source, "write TASK/METRIC >= …")
+            for gate in lost
+        )
+    return gates

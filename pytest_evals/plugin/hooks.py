@@ -1,0 +1,92 @@
+"""The doors between pytest and the house: five lines each, nothing heavy imported.
+
+This module is loaded in every pytest run of the environment. It may import pytest and
+the standard library only; all else waits until a file is an eval file. The hooks that
+see every test are in ``running`` and are registered then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_evals.plugin import hookspecs
+from pytest_evals.plugin.fixtures import eval_model
+from pytest_evals.plugin.options import add_options, offer_model_alias
+
+if TYPE_CHECKING:
+    from pytest_evals.core.request import Model
+    from pytest_evals.core.task import Task
+
+__all__ = ["eval_model"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add our options."""
+    add_options(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add our hooks."""
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(
+    parser: pytest.Parser,
+) -> Generator[None, None, None]:
+    """Offer ``--model`` once the conftests have registered their own options."""
+    yield
+    offer_model_alias(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register our marker, and refuse a neighbour that owns the same package."""
+    config.addinivalue_line("markers", "evals: documents and gates of a benchmark")
+    for _, distribution in config.pluginmanager.list_plugin_distinfo():
+        if distribution.project_name == "pytest-evals":
+            raise pytest.UsageError(
+                "pytest-evals and pytest-evals-suites both install the package "
+                "pytest_evals and overwrite each other\n"
+                "  fix: pip uninstall pytest-evals pytest-evals-suites, then install "
+                "the one you want"
+            )
+
+
+def pytest_collect_file(
+    file_path: Path, parent: pytest.Collector
+) -> pytest.Collector | None:
+    """Take the files whose first bytes look like an eval file."""
+    from pytest_evals.plugin.sniffing import is_eval_file
+
+    if not is_eval_file(file_path, parent):
+        return None
+    from pytest_evals.plugin.nodes import TaskFile
+    from pytest_evals.plugin.session import start
+
+    start(parent.config)
+    return TaskFile.from_parent(parent, path=file_path)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_evals_load_tasks(path: Path, config: pytest.Config) -> Sequence[Task] | None:
+    """Read lm-eval's dialect."""
+    from pytest_evals.plugin.session import session_of
+    from pytest_evals.plugin.sniffing import looks_like_lm_eval
+
+    if not looks_like_lm_eval(path):
+        return None
+    from pytest_evals.frontends.lm_eval import load_tasks
+
+    return load_tasks(path, session_of(config).task_options)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_evals_open_model(spec: str, config: pytest.Config) -> Model:
+    """Open a model of a kind that we know."""
+    from pytest_evals.models.spec import open_model, parse_spec
+
+    return open_model(parse_spec(spec))

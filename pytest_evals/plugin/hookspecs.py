@@ -1,0 +1,71 @@
+"""The hooks that a conftest.py or another plugin may implement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_evals.core.metric import Estimate
+    from pytest_evals.core.record import Record
+    from pytest_evals.core.request import Model
+    from pytest_evals.core.result import RunResult
+    from pytest_evals.core.score import Score
+    from pytest_evals.core.task import Task
+
+__all__: list[str] = []
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_evals_load_tasks(path: Path, config: pytest.Config) -> Sequence[Task] | None:
+    """Read another dialect: the tasks of a file, or ``None`` if it is not yours.
+
+    Called for every file that is collected; look at the name first.
+    """
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_evals_open_model(spec: str, config: pytest.Config) -> Model | None:
+    """Open another kind of model, or ``None`` if the spec is not yours.
+
+    Args:
+        spec: What ``--model`` says: ``KIND:TARGET[,NAME=VALUE…]``.
+        config: pytest's configuration.
+    """
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_evals_requests(task: Task, records: list[Record]) -> Sequence[Record] | None:
+    """See or change what a task asks, before the batch runs.
+
+    Called once a task and window. Return records to ask instead, or ``None``. Records
+    are frozen: change one with ``dataclasses.replace``.
+    """
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_evals_score(record: Record, task: Task) -> Sequence[Score] | None:
+    """Score a document in one's own way, or ``None`` for the task's own scorer.
+
+    Raise ``pytest_evals.DocumentError`` for a document that cannot be scored.
+    """
+
+
+@pytest.hookspec
+def pytest_evals_metrics(
+    task: Task, records: Sequence[Record]
+) -> Mapping[str, float | Estimate] | None:
+    """Add numbers to a task's metrics: ``{"mean_length": 12.3}``.
+
+    Args:
+        task: The task, all its documents done.
+        records: Its documents with requests, responses and scores, in dataset order.
+    """
+
+
+@pytest.hookspec
+def pytest_evals_result(result: RunResult) -> None:
+    """Log the finished run elsewhere."""

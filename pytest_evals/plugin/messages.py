@@ -1,0 +1,78 @@
+"""Failures that carry data, and how pytest prints them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from _pytest._code.code import ReprFileLocation, TerminalRepr
+from _pytest._io import TerminalWriter
+
+from pytest_evals.core.gate import Verdict
+from pytest_evals.core.record import Record
+from pytest_evals.core.result import TaskResult
+from pytest_evals.errors import EvalsError
+
+if TYPE_CHECKING:
+    import pytest
+
+__all__ = ["DocumentFailed", "GateFailed", "Message", "message_of"]
+
+
+class DocumentFailed(Exception):
+    """A document that could not be scored, or a wrong one that must not be wrong."""
+
+    def __init__(self, record: Record) -> None:
+        """Carry the record."""
+        super().__init__(record.error)
+        self.record = record
+
+
+class GateFailed(Exception):
+    """A gate that failed or is invalid."""
+
+    def __init__(self, verdict: Verdict, result: TaskResult) -> None:
+        """Carry the verdict and what it was judged on."""
+        super().__init__(verdict.reason)
+        self.verdict = verdict
+        self.result = result
+
+
+class Message(TerminalRepr):
+    """Lines instead of a traceback; the first one is also the line of pytest's short
+    summary."""
+
+    def __init__(self, lines: list[str], path: str, line: int) -> None:
+        """``path`` and ``line`` are where the reader should look."""
+        self.lines = lines
+        self.reprcrash = ReprFileLocation(path, line, lines[0] if lines else "")
+
+    def toterminal(self, tw: TerminalWriter) -> None:
+        """Write the lines."""
+        for line in self.lines:
+            tw.line(line)
+
+    def __str__(self) -> str:
+        """The lines as text."""
+        return "\n".join(self.lines)
+
+
+def message_of(error: BaseException, item: pytest.Item) -> Message | None:
+    """The message of an error of ours; ``None`` for anybody else's."""
+    path, line, _ = item.reportinfo()
+    if isinstance(error, GateFailed):
+        from pytest_evals.reports.gate import gate_lines
+
+        lines = gate_lines(error.verdict, error.result)
+        place = error.verdict.gate.source
+        return Message(lines, str(place.path), place.line)
+    if isinstance(error, DocumentFailed):
+        from pytest_evals.reports.document import document_lines
+
+        lines = document_lines(error.record)
+    elif isinstance(error, EvalsError):
+        lines = str(error).splitlines()
+    else:
+        return None
+    return Message(lines, str(Path(path)), line or 0)
+

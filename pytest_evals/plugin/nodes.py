@@ -1,0 +1,219 @@
+"""What pytest collects: a file, its documents, and its gates.
+
+A document is a direct child of its file, so that pytest's own ways to select work:
+``arc.yaml::arc_easy`` is every document ``arc_easy[…]`` and the gates below
+``arc_easy``.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from _pytest._code.code import ExceptionInfo, TerminalRepr
+
+from pytest_evals.core.gate import Gate, Outcome
+from pytest_evals.core.task import Task
+from pytest_evals.errors import EvalsError
+from pytest_evals.pipeline import Job
+from pytest_evals.plugin.messages import DocumentFailed, GateFailed, message_of
+from pytest_evals.plugin.session import TaskRun, session_of
+
+__all__ = ["DocItem", "GateItem", "TaskFile", "TaskGates"]
+
+
+class TaskFile(pytest.File):
+    """A file with tasks."""
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        """All documents of all its tasks, then the gates of each task."""
+        session = session_of(self.config)
+        self.add_marker("evals")
+        nodes: list[pytest.Item | pytest.Collector] = []
+        gates: list[pytest.Collector] = []
+        for run in session.load(self.path, self.ihook, self.nodeid):
+            nodes += self._documents(run)
+            if run.gates:
+                gates.append(TaskGates.from_parent(self, name=run.task.name, run=run))
+        return [*nodes, *gates]
+
+    def _documents(self, run: TaskRun) -> list[DocItem]:
+        """One item a document; the garbage collector would take 40 % of the time."""
+        task, base = run.task, self.nodeid
+        marks = [pytest.Mark(tag, (), {}, _ispytest=True) for tag in task.tags]
+        for tag in task.tags:
+            self.config.addinivalue_line("markers", f"{tag}: a tag of eval tasks")
+        enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return [
+                DocItem.from_parent(
+                    self,
+                    name=(name := f"{task.name}[{id_}]"),
+                    nodeid=f"{base}::{name}",
+                    job=Job(task, index),
+                    marks=marks,
+                )
+                for id_, index in zip(run.ids, run.indices, strict=True)
+            ]
+        finally:
+            if enabled:
+                gc.enable()
+
+    def repr_failure(
+        self, excinfo: ExceptionInfo[BaseException], style: Any = None
+    ) -> str | TerminalRepr:
+        """Our own errors speak for themselves; others get pytest's traceback."""
+        if isinstance(excinfo.value, EvalsError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo)
+
+    @property
+    def report_keywords(self) -> Mapping[str, Any]:
+        """Keywords of all reports of documents of this file: one mapping for all."""
+        if not hasattr(self, "_report_keywords"):
+            self._report_keywords = {self.name: 1, "evals": 1}
+        return self._report_keywords
+
+    def model_definition(self, item: DocItem) -> pytest.FixtureDef[Any]:
+        """The definition of ``eval_model`` that this file sees; nothing is executed."""
+        found = self.fixtureinfo(item).name2fixturedefs["eval_model"]
+        return cast("pytest.FixtureDef[Any]", found[-1])
+
+    def fixtureinfo(self, item: DocItem) -> Any:
+        """What a document of this file asks of fixtures; the same for all of them.
+
+        There is no public way to ask for fixtures from an item that is no function;
+        doctest and others use the same one.
+        """
+        if not hasattr(self, "_fixtureinfo"):
+            manager = self.session._fixturemanager
+            self._fixtureinfo = manager.getfixtureinfo(
+                node=item, func=_wants_model, cls=None
+            )
+        return self._fixtureinfo
+
+
+def _wants_model(eval_model: object) -> None:
+    """The signature of every document."""
+
+
+class DocItem(pytest.Item):
+    """One document of a task."""
+
+    obj = None
+    fixturenames: tuple[str, ...] = ()
+    parent: TaskFile
+
+    def __init__(self, *, job: Job, marks: list[pytest.Mark], **kwargs: Any) -> None:
+        """Remember which document; render nothing."""
+        super().__init__(**kwargs)
+        self.job = job
+        self.own_markers.extend(marks)
+        self.word = ""
+        """What became of it, for reports: ``correct``, ``wrong``, ``scored``, …"""
+        self.took_s = 0.0
+        """Its share of the model's time and its own scoring, in seconds."""
+
+    @property
+    def _fixtureinfo(self) -> Any:
+        return self.parent.fixtureinfo(self)
+
+    @property
+    def location(self) -> tuple[str, int | None, str]:
+        """File and name; pytest's own way takes 20 µs a document."""
+        return (self.parent.nodeid, None, self.name)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Heading of a failure."""
+        return self.path, self.job.task.source.line or None, self.name
+
+    def setup(self) -> None:
+        """Open the model, if this is the first document that needs it."""
+        self.funcargs: dict[str, Any] = {}
+        if not self.config.getoption("setuponly", False):
+            session_of(self.config).models.ensure(self)
+
+    def runtest(self) -> None:
+        """Wait for the answer and score it.
+
+        Raises:
+            DocumentFailed: It could not be scored; or it was answered wrong, and that
+                fails.
+        """
+        session = session_of(self.config)
+        record = session.run(self)
+        if record.error or record.status.value == "unscored":
+            raise DocumentFailed(record)
+        if record.correct is False and session.options.strict:
+            raise DocumentFailed(record)
+
+    def repr_failure(
+        self, excinfo: ExceptionInfo[BaseException], style: Any = None
+    ) -> str | TerminalRepr:
+        """The message of an error of ours, without traceback."""
+        return message_of(excinfo.value, self) or super().repr_failure(excinfo, style)
+
+
+class TaskGates(pytest.Collector):
+    """The gates of a task; named like it, so that its name selects them too."""
+
+    parent: TaskFile
+
+    def __init__(self, *, run: TaskRun, **kwargs: Any) -> None:
+        """Remember the task."""
+        super().__init__(**kwargs)
+        self.run = run
+
+    def collect(self) -> Iterator[GateItem]:
+        """One item a gate."""
+        for gate in self.run.gates:
+            yield GateItem.from_parent(
+                self, name=gate.id, nodeid=f"{self.nodeid}::{gate.id}", gate=gate
+            )
+
+
+class GateItem(pytest.Item):
+    """One gate; runs after all documents."""
+
+    parent: TaskGates
+
+    def __init__(self, *, gate: Gate, **kwargs: Any) -> None:
+        """Remember the claim."""
+        super().__init__(**kwargs)
+        self.gate = gate
+        self.word = ""
+        """Its verdict, for reports."""
+
+    @property
+    def task(self) -> Task:
+        """The task that the claim is about."""
+        return self.parent.run.task
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Heading of a failure: the task and the claim as written."""
+        place = self.gate.source
+        heading = f"{self.task.name}: {self.gate.text}"
+        return Path(place.path), place.line or None, heading
+
+    def runtest(self) -> None:
+        """Judge.
+
+        Raises:
+            GateFailed: The claim does not hold, or there is nothing sound to judge.
+        """
+        verdict, result = session_of(self.config).judge(self.gate)
+        self.word = verdict.outcome.value
+        if verdict.outcome is Outcome.SKIPPED:
+            pytest.skip(verdict.reason)
+        if verdict.outcome in (Outcome.FAILED, Outcome.INVALID):
+            raise GateFailed(verdict, result)
+
+    def repr_failure(
+        self, excinfo: ExceptionInfo[BaseException], style: Any = None
+    ) -> str | TerminalRepr:
+        """What, the numbers, where, how far, and examples; no traceback."""
+        return message_of(excinfo.value, self) or super().repr_failure(excinfo, style)

@@ -1,0 +1,288 @@
+"""The options: declared once, in one table, from which the command line, the ini file
+and the docs are made.
+
+Standard library and pytest only: this is imported in every pytest run.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import pytest
+
+__all__ = ["TABLE", "Option", "Options", "add_options", "offer_model_alias"]
+
+
+class Option(NamedTuple):
+    """One option.
+
+    ``kind`` is what is given: ``text``, ``flag`` (no value) or ``list`` (may be given
+    several times). An option without ini twin makes sense for one run only.
+    """
+
+    name: str
+    metavar: str
+    help: str
+    kind: Literal["text", "flag", "list"] = "text"
+    ini: bool = True
+    default: str = ""
+
+    @property
+    def flag(self) -> str:
+        """As typed on the command line."""
+        return f"--evals-{self.name}"
+
+    @property
+    def dest(self) -> str:
+        """Name of the value, and of the ini twin."""
+        return "evals_" + self.name.replace("-", "_")
+
+
+TABLE = (
+    Option(
+        "model",
+        "SPEC",
+        "The model: hf:PATH_OR_ID[,dtype=…,device=…,revision=…] or scripted:…",
+    ),
+    Option(
+        "tasks",
+        "NAMES",
+        "Run only these tasks: names, tags or globs, separated by commas.",
+    ),
+    Option(
+        "limit",
+        "N|P%",
+        "Only the first N documents of each task, or the first P percent.",
+    ),
+    Option(
+        "sample",
+        "N|P%",
+        "Only N documents of each task, drawn by --evals-seed; a smaller sample is "
+        "part of a larger one.",
+    ),
+    Option(
+        "num-fewshot",
+        "N",
+        "Shots in each prompt, except in tasks that say num_fewshot: 0.",
+    ),
+    Option("seed", "N", "Seed of the draw of shots and of samples.", default="1234"),
+    Option(
+        "apply-chat-template",
+        "",
+        "Prompts are chats, rendered with the model's own template.",
+        kind="flag",
+    ),
+    Option(
+        "fewshot-as-one-turn",
+        "",
+        "With a chat template: all shots in one user message instead of a turn each.",
+        kind="flag",
+    ),
+    Option("system-instruction", "TEXT", "Text in front of every prompt."),
+    Option(
+        "gen-kwargs",
+        "K=V,…",
+        "Generation arguments that override those of the tasks: "
+        "temperature=0.7,max_gen_toks=64.",
+    ),
+    Option("device", "NAME", "Device of an hf model: cpu, cuda, cuda:1, …"),
+    Option(
+        "batch-tokens",
+        "N",
+        "Tokens of a batch of an hf model, instead of its own size.",
+    ),
+    Option(
+        "dir",
+        "DIR",
+        "Where results are kept, relative to the rootdir.",
+        default=".evals",
+    ),
+    Option("json", "PATH", "Also write results.json to this file.", ini=False),
+    Option(
+        "gate",
+        "EXPR",
+        "One more gate: '[TASK/]METRIC[,FILTER] >= NUMBER'. May be repeated.",
+        kind="list",
+    ),
+    Option("strict", "", "A wrong answer fails its document.", kind="flag"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """All options of a session, read and checked once."""
+
+    model: str
+    tasks: tuple[str, ...]
+    limit: float | None
+    sample: float | None
+    num_fewshot: int | None
+    seed: int
+    apply_chat_template: bool
+    fewshot_as_multiturn: bool
+    system_instruction: str
+    gen_kwargs: Mapping[str, Any]
+    device: str
+    batch_tokens: str
+    dir: Path
+    json: Path | None
+    gates: tuple[str, ...]
+    strict: bool
+
+    @classmethod
+    def from_config(cls, config: pytest.Config) -> Options:
+        """Read the options.
+
+        Raises:
+            pytest.UsageError: A value means nothing.
+        """
+        raw = {option.name: _raw(config, option) for option in TABLE}
+        base = config.invocation_params.dir
+        return cls(
+            model=raw["model"],
+            tasks=tuple(raw["tasks"].replace(",", " ").split()),
+            limit=_checked("limit", raw, _share),
+            sample=_checked("sample", raw, _share),
+            num_fewshot=_checked("num-fewshot", raw, _count),
+            seed=_checked("seed", raw, int),
+            apply_chat_template=raw["apply-chat-template"],
+            fewshot_as_multiturn=not raw["fewshot-as-one-turn"],
+            system_instruction=raw["system-instruction"],
+            gen_kwargs=_checked("gen-kwargs", raw, _pairs) or {},
+            device=raw["device"],
+            batch_tokens=raw["batch-tokens"],
+            dir=config.rootpath / raw["dir"],
+            json=base / raw["json"] if raw["json"] else None,
+            gates=tuple(raw["gate"]),
+            strict=raw["strict"],
+        )
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Add every option of the table and its ini twin."""
+    group = parser.getgroup("evals", "benchmarks of language models")
+    for option in TABLE:
+        text = option.help + (f" Default: {option.default}." if option.default else "")
+        arguments: dict[str, Any] = {"dest": option.dest, "help": text}
+        if option.kind == "flag":
+            arguments |= {"action": "store_true", "default": None}
+        else:
+            arguments |= {"metavar": option.metavar, "default": None}
+            arguments |= {"action": "append"} if option.kind == "list" else {}
+        group.addoption(option.flag, **arguments)
+        if option.ini:
+            kinds: dict[str, Literal["string", "bool", "linelist"]]
+            kinds = {"text": "string", "flag": "bool", "list": "linelist"}
+            parser.addini(option.dest, text, type=kinds[option.kind], default=None)
+
+
+def offer_model_alias(parser: pytest.Parser) -> None:
+    """Offer ``--model`` for ``--evals-model``, unless a conftest or plugin has it.
+
+    It reads two private attributes of pytest's parser; where they are gone, the alias
+    is silently not offered.
+    """
+    try:
+        groups = (parser._anonymous, *parser._groups)
+        taken = {name for group in groups for o in group.options for name in o.names()}
+    except AttributeError:
+        return
+    if "--model" not in taken:
+        parser.getgroup("evals").addoption(
+            "--model",
+            dest="evals_model",
+            metavar="SPEC",
+            default=None,
+            help="Short for --evals-model.",
+        )
+
+
+def _raw(config: pytest.Config, option: Option) -> Any:
+    """Command line before ini before default."""
+    value = config.getoption(option.dest)
+    if value is None and option.ini:
+        value = config.getini(option.dest)
+    if value is None or value == "":
+        return {"flag": False, "list": []}.get(option.kind, option.default)
+    return value
+
+
+def _checked(name: str, raw: Mapping[str, Any], read: Callable[[str], Any]) -> Any:
+    if raw[name] == "":
+        return None
+    try:
+        return read(raw[name])
+    except ValueError as error:
+        detail = str(error)
+        if detail.startswith("invalid literal"):
+            detail = "a whole number is wanted"
+        raise pytest.UsageError(f"--evals-{name}={raw[name]}: {detail}") from None
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError("a number of shots is 0 or more")
+    return number
+
+
+def _share(text: str) -> float:
+    """A number of documents, or a share below 1 (lm-eval's ``--limit``)."""
+    wanted = "a number of documents such as 200, or a share such as 10%, is wanted"
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        raise ValueError(wanted) from None
+    if text.endswith("%"):
+        number /= 100
+        if number == 1:
+            raise ValueError("100% is everything; leave the option out")
+    if not math.isfinite(number) or number <= 0 or (text.endswith("%") and number > 1):
+        raise ValueError(wanted)
+    return number if number < 1 else float(int(number))
+
+
+def _pairs(text: str) -> dict[str, Any]:
+    """``a=1,b=[x,y]`` → a mapping; commas inside brackets and quotes do not split.
+
+    Values as lm-eval's command line reads them: true/false, numbers, else a Python
+    literal, else text.
+    """
+    pairs: dict[str, Any] = {}
+    for part in _split(text):
+        name, equals, value = part.partition("=")
+        if not equals or not name.strip():
+            raise ValueError(f"{part!r} is no NAME=VALUE")
+        pairs[name.strip()] = _value(value.strip())
+    return pairs
+
+
+def _split(text: str) -> list[str]:
+    parts, depth, quote, start = [], 0, "", 0
+    for i, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        elif char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+        elif char == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    return [*parts, text[start:]]
+
+
+def _value(text: str) -> Any:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text

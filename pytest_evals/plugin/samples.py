@@ -1,0 +1,73 @@
+"""The folder of this run: samples as documents finish, results at the end.
+
+A disk that is full or read-only must not lose the run: the first fault is kept for the
+report, and the numbers stay in memory.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.core.record import Record
+from pytest_evals.core.task import Task
+from pytest_evals.errors import StoreError
+from pytest_evals.reports.jsonfile import sample_rows
+from pytest_evals.store.folder import RunFolder, write_json
+
+__all__ = ["Samples"]
+
+BATCH = 256
+"""Documents that are written together; a crash loses at most these."""
+
+
+class Samples:
+    """Writes what a run finds, batch by batch."""
+
+    def __init__(self, folder: Path, model: str) -> None:
+        """Nothing is on disk until there is something to write."""
+        self._folder = RunFolder(folder, model, time.time())
+        self._pending: dict[str, list[dict[str, Any]]] = {}
+        self._n = 0
+        self.error = ""
+        """The first fault of the disk; then nothing more is written."""
+
+    @property
+    def path(self) -> Path | None:
+        """The folder, once it exists."""
+        return self._folder.path
+
+    def add(self, task: Task, record: Record) -> None:
+        """Take a finished document."""
+        if self.error:
+            return
+        self._pending.setdefault(task.name, []).extend(sample_rows(record, task))
+        self._n += 1
+        if self._n >= BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is pending."""
+        pending, self._pending, self._n = self._pending, {}, 0
+        for name, rows in pending.items():
+            self._write(
+                lambda name=name, rows=rows: self._folder.append_samples(name, rows)
+            )
+
+    def results(self, results: Mapping[str, Any], copy: Path | None) -> None:
+        """Write ``results.json``, and a copy where the user wants one."""
+        self.flush()
+        self._write(lambda: self._folder.write_results(results))
+        if copy is not None:
+            self.error = ""
+            self._write(lambda: write_json(copy, results))
+
+    def _write(self, action: Any) -> None:
+        if self.error:
+            return
+        try:
+            action()
+        except StoreError as error:
+            self.error = str(error)

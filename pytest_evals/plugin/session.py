@@ -1,0 +1,283 @@
+"""The state of one pytest session with eval files.
+
+It exists only once an eval file was found, hangs on ``config.stash``, and knows
+pytest's configuration but none of its reports.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_evals.core.gate import Gate, Verdict
+from pytest_evals.core.metric import Estimate, MetricResult
+from pytest_evals.core.record import Record
+from pytest_evals.core.result import RunResult, TaskResult
+from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.errors import OptionError, Place, Problem, TaskFileError
+from pytest_evals.gates.judge import judge
+from pytest_evals.models.spec import check_spec, parse_spec
+from pytest_evals.pipeline import score, slim, summarise
+from pytest_evals.plugin.gates import SessionGates
+from pytest_evals.plugin.models import Models
+from pytest_evals.plugin.options import Options
+from pytest_evals.plugin.samples import Samples
+from pytest_evals.reports.jsonfile import results_json
+
+if TYPE_CHECKING:
+    from pytest_evals.plugin.nodes import DocItem
+
+__all__ = ["SESSION", "EvalSession", "TaskRun", "session_of", "start"]
+
+EXAMPLES = 3
+"""Wrong documents of a task that are kept whole, for the message of a failing gate."""
+
+
+@dataclass(slots=True)
+class TaskRun:
+    """A task of this session and what has been done of it."""
+
+    task: Task
+    nodeid: str
+    ids: Sequence[str]
+    indices: Sequence[int]
+    gates: tuple[Gate, ...]
+    records: list[Record] = field(default_factory=list)
+    n_examples: int = 0
+    extra: tuple[MetricResult, ...] = ()
+    result: TaskResult | None = None
+
+    @property
+    def place(self) -> Place:
+        """Where the task is defined."""
+        return self.task.source
+
+
+SESSION: pytest.StashKey[EvalSession] = pytest.StashKey()
+"""Where the state hangs on ``config.stash``."""
+
+
+def start(config: pytest.Config) -> EvalSession:
+    """The session's state; made, with its hooks, when it is first asked for."""
+    if SESSION not in config.stash:
+        from pytest_evals.plugin.running import Running
+
+        session = config.stash[SESSION] = EvalSession(config)
+        config.pluginmanager.register(Running(session), "evals-running")
+    return config.stash[SESSION]
+
+
+def session_of(config: pytest.Config) -> EvalSession:
+    """The session's state."""
+    return config.stash[SESSION]
+
+
+class EvalSession:
+    """Tasks, their records, the model that answers and the verdicts."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        """Read the options."""
+        self.config = config
+        self.options = Options.from_config(config)
+        self.task_options = _task_options(config, self.options)
+        self.gates = SessionGates(config.rootpath, self.options.gates)
+        self.models = Models(self)
+        self.samples = Samples(self.options.dir, self.options.model)
+        self.runs: dict[str, TaskRun] = {}
+        self.verdicts: dict[tuple[str, str], Verdict] = {}
+        self.warnings: list[str] = []
+        self.partial = ""
+        self.found: RunResult | None = None
+        """What the run has found, once it is over."""
+        self.started = time.time()
+        self._clock = time.perf_counter()
+
+    def model_spec(self) -> str:
+        """``--model`` with ``--evals-device`` and ``--evals-batch-tokens`` added."""
+        spec = self.options.model
+        extra = {
+            "device": self.options.device,
+            "batch_tokens": self.options.batch_tokens,
+        }
+        if spec.partition(":")[0] == "hf":
+            given = "".join(f",{k}={v}" for k, v in extra.items() if v)
+            return spec + given
+        return spec
+
+    def load(self, path: Path, ihook: Any, nodeid: str) -> list[TaskRun]:
+        """The tasks of a file that this session wants, their rows read.
+
+        Raises:
+            TaskFileError: The file, a dataset or a gate cannot be used.
+        """
+        tasks = ihook.pytest_evals_load_tasks(path=path, config=self.config) or ()
+        runs = []
+        for task in tasks:
+            known = self.runs.get(task.name)
+            if known is not None and known.nodeid != nodeid:
+                raise TaskFileError([_twice(task, known)])
+            gates = self.gates.of(task, path.parent)
+            run = TaskRun(task, nodeid, task.rows.ids(), task.rows.indices(), gates)
+            self.runs[task.name] = run
+            self.warnings += [f"{task.name}: {text}" for text in task.warnings]
+            runs.append(run)
+        return runs
+
+    def run(self, item: DocItem) -> Record:
+        """The record of a document, answered and scored."""
+        answered = self.models.take(item)
+        start = time.perf_counter()
+        record = self._scored(answered, item)
+        item.took_s = sum(r.elapsed_s for r in record.responses)
+        item.took_s += time.perf_counter() - start
+        item.word = _word(record)
+        self.finish(item.job.task, record)
+        return record
+
+    def _scored(self, record: Record, item: DocItem) -> Record:
+        """Through the user's scorer hook where there is one, else the task's own."""
+        hook = item.ihook.pytest_evals_score
+        if not record.error and hook.get_hookimpls():
+            task = item.job.task
+            own = replace(
+                task, score=lambda r: hook(record=r, task=task) or task.score(r)
+            )
+            return score(record, own)
+        return score(record, item.job.task)
+
+    def finish(self, task: Task, record: Record) -> None:
+        """Keep a scored record; what only the samples file needs goes there."""
+        run = self.runs[task.name]
+        self.samples.add(task, record)
+        whole = bool(self.config.hook.pytest_evals_metrics.get_hookimpls())
+        if record.correct is False and run.n_examples < EXAMPLES:
+            run.n_examples += 1
+            whole = True
+        run.records.append(record if whole else slim(record))
+        run.result = None
+
+    def result(self, name: str) -> TaskResult:
+        """A task's metrics over the documents that were run so far."""
+        run = self.runs[name]
+        if run.result is None:
+            result = summarise(run.task, run.records, len(run.ids))
+            run.result = replace(
+                result, metrics=(*result.metrics, *self._added(run, result))
+            )
+        return run.result
+
+    def _added(self, run: TaskRun, result: TaskResult) -> list[MetricResult]:
+        """The metrics of the user's hook."""
+        hook = self.config.hook.pytest_evals_metrics
+        found: list[MetricResult] = []
+        for numbers in hook(task=run.task, records=result.records):
+            for key, value in (numbers or {}).items():
+                name, _, filter_ = key.partition(",")
+                known = value if isinstance(value, Estimate) else Estimate(float(value))
+                found.append(
+                    MetricResult(
+                        name=name,
+                        filter=filter_ or "none",
+                        estimate=known,
+                        n_scored=len(result.records) - result.n_errored,
+                        n_errored=result.n_errored,
+                        n_missing=result.n_missing,
+                    )
+                )
+        return found
+
+    def judge(self, gate: Gate) -> tuple[Verdict, TaskResult]:
+        """A gate's verdict over what was run, and what it rests on."""
+        result = self.result(gate.task)
+        verdict = judge(gate, result)
+        self.verdicts[gate.task, gate.id] = verdict
+        return verdict, result
+
+    def check(self, session: pytest.Session) -> None:
+        """Refuse what can be known to be wrong before a model is opened.
+
+        Raises:
+            pytest.UsageError: A gate names nothing, or the model cannot exist.
+        """
+        folders = [p for p in session._initialpaths if p.is_dir()]
+        self.gates.check([run.task for run in self.runs.values()], folders)
+        spec = self.model_spec()
+        others = len(session.config.hook.pytest_evals_open_model.get_hookimpls()) > 1
+        if not spec or others:
+            return
+        try:
+            check_spec(parse_spec(spec))
+        except OptionError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    def close(self, session: pytest.Session) -> None:
+        """Sum up, write what lasts, and tell those who listen."""
+        self.partial = self.partial or str(
+            session.shouldstop or session.shouldfail or ""
+        )
+        self.found = self._summed_up()
+        results = results_json(self.found, exit_code=int(session.exitstatus))
+        self.samples.results(results, self.options.json)
+        self.config.hook.pytest_evals_result(result=self.found)
+        if self.samples.error and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _summed_up(self) -> RunResult:
+        return RunResult(
+            model=self.models.name or self.options.model,
+            model_info=self.models.info,
+            tasks=tuple(self.result(name) for name in self.runs),
+            verdicts=tuple(self.verdicts.values()),
+            options=_public(self.options),
+            started=self.started,
+            elapsed_s=time.perf_counter() - self._clock,
+            model_s=self.models.model_s,
+            n_requests=self.models.n_requests,
+            partial=self.partial,
+        )
+
+
+def _word(record: Record) -> str:
+    if record.error:
+        return "error"
+    if record.status.value == "unscored":
+        return "unscored"
+    return {True: "correct", False: "wrong", None: "scored"}[record.correct]
+
+
+def _twice(task: Task, known: TaskRun) -> Problem:
+    return Problem(
+        f"there is already a task called {task.name!r}, at {known.place}",
+        task.source,
+        "give one of them another name, or run one file",
+    )
+
+
+def _task_options(config: pytest.Config, options: Options) -> TaskOptions:
+    if options.limit is not None and options.sample is not None:
+        raise pytest.UsageError(
+            "--evals-limit and --evals-sample both choose documents; give one"
+        )
+    return TaskOptions(
+        tasks=options.tasks,
+        limit=options.limit,
+        sample=options.sample,
+        num_fewshot=options.num_fewshot,
+        seed=options.seed,
+        chat=options.apply_chat_template,
+        fewshot_as_multiturn=options.fewshot_as_multiturn,
+        system_instruction=options.system_instruction,
+        gen_kwargs=options.gen_kwargs,
+        base=str(config.invocation_params.dir),
+    )
+
+
+def _public(options: Options) -> dict[str, Any]:
+    """The options as JSON values."""
+    plain = {name: getattr(options, name) for name in options.__slots__}
+    return {k: str(v) if isinstance(v, Path) else v for k, v in plain.items()}

@@ -1,0 +1,39 @@
+"""What the terminal shows before and after the run; the lines come from reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_evals.reports.terminal import summary_lines
+
+if TYPE_CHECKING:
+    from pytest_evals.plugin.session import EvalSession
+
+__all__ = ["collected_lines", "write_summary"]
+
+
+def collected_lines(session: EvalSession) -> list[str]:
+    """After collection: how much there is to do, and what is odd about it."""
+    runs = session.runs.values()
+    n_gates = sum(len(run.gates) for run in runs)
+    n_documents = session.models.n_documents
+    lines = [
+        f"evals: {len(runs)} tasks, {n_documents} documents, {n_gates} gates"
+        f" · model {session.options.model or '(fixture eval_model)'}"
+    ]
+    return [*lines, *(f"evals: warning: {text}" for text in session.warnings)]
+
+
+def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> None:
+    """The table of tasks and gates, counts, times and where the results are."""
+    if session.found is None:
+        return
+    terminal.section("evals", "=")
+    path = session.samples.path
+    width = terminal._tw.fullwidth
+    for line in summary_lines(session.found, width, str(path) if path else ""):
+        terminal.write_line(line.text, **line.markup)
+    if session.samples.error:
+        terminal.write_line(session.samples.error, red=True, bold=True)

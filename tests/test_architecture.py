@@ -1,0 +1,106 @@
+"""The house keeps its shape: what may be imported when, and how large a room is."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pytest_evals
+
+PACKAGE = Path(pytest_evals.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+HEAVY = (
+    "torch",
+    "transformers",
+    "datasets",
+    "numpy",
+    "scipy",
+    "openai",
+    "jinja2",
+    "yaml",
+    "pandas",
+    "pyarrow",
+)
+
+
+def modules_after(code: str) -> set[str]:
+    """Names of all modules that a fresh interpreter has loaded after running code."""
+    script = f"{code}\nimport sys, json; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_plugin_loads_only_pytest_and_the_standard_library() -> None:
+    """It is imported in every pytest run of an environment, evals or not."""
+    before = modules_after("import pytest, _pytest.config, unittest")
+    loaded = modules_after("import pytest, unittest, pytest_evals.plugin.hooks")
+    new = {name.partition(".")[0] for name in loaded - before}
+    assert new - set(sys.stdlib_module_names) == {"pytest_evals"}
+
+
+def test_session_without_eval_files_loads_no_room_of_the_house(
+    pytester: pytest.Pytester,
+) -> None:
+    """Tests of other people pay for the options only."""
+    pytester.makepyfile(
+        test_other="""
+        import sys
+
+        def test_nothing_of_ours_is_loaded():
+            ours = {n for n in sys.modules if n.startswith("pytest_evals.")}
+            rooms = {n.split(".")[1] for n in ours}
+            assert rooms <= {"plugin", "errors", "frontends"}, ours
+        """
+    )
+    pytester.makefile(".yaml", compose="services:\n  web:\n    image: nginx\n")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(passed=1)
+    assert "evals" not in result.stdout.str()
+    assert not (pytester.path / ".evals").exists()
+
+
+def test_collecting_imports_no_torch_and_no_scipy() -> None:
+    """A model is opened when the first document is set up, not before."""
+    loaded = modules_after(
+        "import pytest_evals.plugin.session, pytest_evals.plugin.running, "
+        "pytest_evals.frontends.lm_eval"
+    )
+    assert not {"torch", "transformers", "scipy", "datasets"} & loaded
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_module_fits_on_a_few_screens_and_says_what_it_is(path: Path) -> None:
+    """A long module is a room that wants a wall."""
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    assert source.count("\n") <= 400
+    assert ast.get_docstring(tree)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_public_names_are_declared_and_sorted(path: Path) -> None:
+    """``__all__`` is the contents page of a module."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        if any(isinstance(t, ast.Name) and t.id == "__all__" for t in targets):
+            names = ast.literal_eval(node.value)  # type: ignore[union-attr]
+            assert sorted(names) == list(names)
+
+
+def test_public_names_resolve_lazily() -> None:
+    """``import pytest_evals`` costs nothing; each name is imported when it is used."""
+    loaded = modules_after("import pytest_evals")
+    assert {n for n in loaded if n.startswith("pytest_evals")} == {"pytest_evals"}
+    for name in pytest_evals.__all__:
+        assert getattr(pytest_evals, name).__name__ == name
+    with pytest.raises(AttributeError, match="no attribute 'Dok'"):
+        pytest_evals.Dok  # noqa: B018
