@@ -1,1 +1,1 @@
-"""From results to verdicts."""
+"""Results to verdicts: what a gate may say, and how it is judged."""

@@ -1,0 +1,253 @@
+"""Entries of ``gates:`` lists, and expressions of the command line, to gates.
+
+Reading only: whether the metric is there, and whether the claim holds, is found out
+when the results are. Keys that a gate does not know are problems, never ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from pytest_evals.core.gate import Bound, Gate
+from pytest_evals.errors import (
+    OptionError,
+    Place,
+    Problem,
+    TaskFileError,
+    did_you_mean,
+)
+from pytest_evals.gates.claim import (
+    ClaimError,
+    Subject,
+    read_claim,
+    read_number,
+    split_subject,
+)
+from pytest_evals.gates.ids import (
+    default_id,
+    fit_for_id,
+    unfit_for_id,
+    with_unique_ids,
+)
+
+__all__ = ["read_expression", "read_gate", "with_unique_ids"]
+
+_KEYS = ("metric", "min", "max", "must_pass", "id", "task")
+_PLANNED = (
+    "confidence", "over", "baseline", "max_drop", "max_rise", "recovery",
+    "inconclusive", "group", "weights", "each", "stop", "cluster", "noise",
+)  # fmt: skip
+_FIXES = {
+    "filter": "metric: exact_match,strict-match",
+    "op": "min: 0.75",
+    "value": "min: 0.75",
+    "threshold": "min: 0.75",
+}
+_OPTION = Place(Path("--evals-gate"))
+
+
+class _Parts(NamedTuple):
+    """What a gate is made of; ``own_id`` is empty where none was given."""
+
+    subject: Subject
+    bounds: tuple[Bound, ...] = ()
+    must_pass: tuple[str, ...] = ()
+    own_id: str = ""
+
+
+def read_gate(entry: object, *, task: str, source: Place) -> Gate:
+    """One entry of a ``gates:`` list.
+
+    Args:
+        entry: Text such as ``acc >= 0.75``, or a mapping.
+        task: Name of the task that it stands in; empty in a file beside the suite,
+            where each gate says its own.
+        source: File and line of the entry.
+
+    Raises:
+        TaskFileError: With all problems of the entry.
+    """
+    faults: list[ClaimError] = []
+    if isinstance(entry, str):
+        parts, faults = _attempt_text(entry, task)
+        text = entry.strip()
+    elif isinstance(entry, Mapping):
+        parts, faults = _read_mapping(entry, task)
+        text = _as_written(entry)
+    else:
+        what = f"a gate is text such as 'acc >= 0.75' or a mapping, not {entry!r}"
+        parts, faults, text = None, [ClaimError(what, "- acc >= 0.75")], ""
+    if parts is not None and not parts.subject.task and not faults:
+        what = f"gate {text!r} does not say which task it is about"
+        fix = f"gsm8k/{text}" if isinstance(entry, str) else "task: gsm8k"
+        faults.append(ClaimError(what, fix))
+    if faults or parts is None:
+        raise TaskFileError(Problem(f.what, source, f.fix) for f in faults)
+    return _gate(parts, text, source)
+
+
+def read_expression(text: str) -> Gate:
+    """The gate of ``--evals-gate EXPR``: the short form.
+
+    Without ``TASK/`` in front its task is empty: it applies to every task that has the
+    metric, and whoever hands it to a task fills in the name.
+
+    Raises:
+        OptionError: The text is no gate.
+    """
+    parts, faults = _attempt_text(text, "")
+    if parts is None:
+        problems = [Problem(fault.what, _OPTION, fault.fix) for fault in faults]
+        raise OptionError("\n".join(str(problem) for problem in problems))
+    return _gate(parts, text.strip(), _OPTION)
+
+
+def _gate(parts: _Parts, text: str, source: Place) -> Gate:
+    subject = parts.subject
+    gate = Gate(
+        id=parts.own_id,
+        task=subject.task,
+        metric=subject.metric,
+        filter=subject.filter,
+        bounds=parts.bounds,
+        must_pass=parts.must_pass,
+        text=text,
+        source=source,
+    )
+    return gate if gate.id else replace(gate, id=default_id(gate))
+
+
+def _attempt_text(text: str, task: str) -> tuple[_Parts | None, list[ClaimError]]:
+    try:
+        claim = read_claim(text)
+        return _Parts(split_subject(claim.subject, task), (claim.bound,)), []
+    except ClaimError as fault:
+        return None, [fault]
+
+
+def _read_mapping(
+    entry: Mapping[object, object], task: str
+) -> tuple[_Parts | None, list[ClaimError]]:
+    faults = _key_faults(entry)
+    readers: tuple[Callable[[], object], ...] = (
+        lambda: _subject(entry, task),
+        lambda: _bounds(entry),
+        lambda: _must_pass(entry),
+        lambda: _own_id(entry),
+    )
+    for read in readers:
+        try:
+            read()
+        except ClaimError as fault:
+            faults.append(fault)
+    if faults:
+        return None, faults
+    subject, bounds = _subject(entry, task), _bounds(entry)
+    return _Parts(subject, bounds, _must_pass(entry), _own_id(entry)), []
+
+
+def _key_faults(entry: Mapping[object, object]) -> list[ClaimError]:
+    """What is wrong with the keys as such."""
+    names = [key if isinstance(key, str) else repr(key) for key in entry]
+    faults = []
+    planned = [name for name in names if name in _PLANNED]
+    if planned:
+        plural = len(planned) > 1
+        shown = ", ".join(repr(name) for name in planned)
+        what = f"gate key{'s' * plural} {shown} {'are' if plural else 'is'} "
+        what += "not supported in this version"
+        faults.append(ClaimError(what, "bound this run's number: min: 0.75"))
+    for name in names:
+        if name in _KEYS or name in _PLANNED:
+            continue
+        hint = did_you_mean(name, _KEYS) or f"; known: {', '.join(_KEYS)}"
+        faults.append(
+            ClaimError(f"a gate has no key {name!r}{hint}", _FIXES.get(name, ""))
+        )
+    if "must_pass" in entry and {"metric", "min", "max"} & set(names):
+        what = "must_pass is a gate of its own; metric, min and max belong to another"
+        faults.append(ClaimError(what, "write two entries"))
+    return faults
+
+
+def _subject(entry: Mapping[object, object], task: str) -> Subject:
+    own = _text(entry, "task")
+    if own and task and own != task:
+        what = f"the gate names task {own!r} but belongs to task {task!r}"
+        raise ClaimError(what, "leave 'task' out")
+    if "must_pass" in entry:
+        return Subject(own or task, "", "")
+    metric = _text(entry, "metric")
+    if not metric:
+        raise ClaimError("the gate names no metric", "metric: acc")
+    if own:
+        # The task is said: a slash in the metric is part of its name, unless the
+        # prefix repeats the task.
+        name, comma, pipeline = metric.removeprefix(f"{own}/").partition(",")
+        if not name or (comma and not pipeline):
+            return split_subject(metric, own)
+        return Subject(own, name.strip(), pipeline.strip())
+    return split_subject(metric, task)
+
+
+def _bounds(entry: Mapping[object, object]) -> tuple[Bound, ...]:
+    sides: tuple[tuple[str, Literal[">=", "<="]], ...] = (("min", ">="), ("max", "<="))
+    bounds = tuple(
+        Bound(op, read_number(entry[key], key)) for key, op in sides if key in entry
+    )
+    if not bounds and "must_pass" not in entry:
+        raise ClaimError(
+            "the gate claims nothing: it has neither min nor max", "min: 0.75"
+        )
+    if len(bounds) == 2 and bounds[0].value > bounds[1].value:
+        what = f"nothing is both {bounds[0]} and {bounds[1]}"
+        raise ClaimError(what, "let min be at most max")
+    return bounds
+
+
+def _must_pass(entry: Mapping[object, object]) -> tuple[str, ...]:
+    if "must_pass" not in entry:
+        return ()
+    ids = entry["must_pass"]
+    example = "must_pass: [Mercury_7175875, 417]"
+    if not isinstance(ids, (list, tuple)) or not ids:
+        what = f"must_pass is a list of document ids, not {ids!r}"
+        raise ClaimError(what, example)
+    for one in ids:
+        if isinstance(one, bool) or not isinstance(one, (str, int)) or one == "":
+            what = f"{one!r} in must_pass is no document id"
+            raise ClaimError(what, f"quote it: {str(one)!r}" if one else example)
+    return tuple(dict.fromkeys(str(one) for one in ids))
+
+
+def _own_id(entry: Mapping[object, object]) -> str:
+    own = _text(entry, "id")
+    if "id" in entry and not own:
+        raise ClaimError("id is empty", "id: acc-floor")
+    if unfit_for_id(own):
+        what = f"id {own!r} holds '::', a bracket, white space or a control character"
+        raise ClaimError(what, f"id: {fit_for_id(own)}")
+    return own
+
+
+def _text(entry: Mapping[object, object], key: str) -> str:
+    """The text of a key, empty if it is not there. YAML reads a metric called 4096 as a
+    number."""
+    value = entry.get(key, "")
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise ClaimError(f"{key} must be text, not {value!r}", f'{key}: "…"')
+    return str(value).strip()
+
+
+def _as_written(entry: Mapping[object, object]) -> str:
+    """The mapping on one line, as in YAML."""
+    return "{" + ", ".join(f"{k}: {_shown(v)}" for k, v in entry.items()) + "}"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_shown(one) for one in value) + "]"
+    return value if isinstance(value, str) and value.isprintable() else repr(value)

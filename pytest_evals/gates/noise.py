@@ -1,0 +1,70 @@
+"""How much a bare bound owes to chance: what other documents of the same kind would
+have said. Standard library only.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from statistics import NormalDist
+
+from pytest_evals.core.gate import Bound
+
+__all__ = ["chance_to_hold", "inside_noise"]
+
+_TWO_SIDED_95 = 1.959964
+"""Standard errors on each side of a value that make a 95 % interval."""
+_NEGLIGIBLE = 1e-12
+
+
+def inside_noise(distance: float, stderr: float | None) -> bool:
+    """Whether a bound at this distance lies in the value's 95 % interval."""
+    return bool(stderr) and distance < _TWO_SIDED_95 * (stderr or 0.0)
+
+
+def chance_to_hold(
+    bound: Bound, value: float, stderr: float, counted: tuple[int, int] | None
+) -> float:
+    """Probability that the bound holds over as many other documents like these, if the
+    value is the true one.
+
+    Args:
+        bound: The bound.
+        value: The value of this run.
+        stderr: Its standard error over documents.
+        counted: Right answers and documents when the value is their share: then the
+            probability is the binomial one, else that of the normal distribution.
+    """
+    upper = bound.op in (">=", ">")
+    if counted is None:
+        below = NormalDist(value, stderr).cdf(float(bound.value))
+        return 1 - below if upper else below
+    total, n = counted
+    # From here on: the chance of at most `most` right answers out of n.
+    edge = Fraction(bound.value) * n
+    most = math.ceil(edge) - 1 if bound.op in (">=", "<") else math.floor(edge)
+    below = _at_most(most, n, total / n)
+    return 1 - below if upper else below
+
+
+def _at_most(most: int, n: int, p: float) -> float:
+    """P(Bin(n, p) <= most), summed from the largest term on, for 0 < p < 1."""
+    if most < 0:
+        return 0.0
+    if most >= n:
+        return 1.0
+    if most > n * p:
+        return 1 - _at_most(n - most - 1, n, 1 - p)
+    sum_, k = 0.0, most
+    term = math.exp(
+        math.lgamma(n + 1)
+        - math.lgamma(k + 1)
+        - math.lgamma(n - k + 1)
+        + k * math.log(p)
+        + (n - k) * math.log1p(-p)
+    )
+    while k >= 0 and term > _NEGLIGIBLE * sum_:
+        sum_ += term
+        term *= k * (1 - p) / ((n - k + 1) * p)
+        k -= 1
+    return min(1.0, sum_)
