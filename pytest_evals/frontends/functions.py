@@ -1,0 +1,98 @@
+"""``!function module.name``: Python that a task file names.
+
+The module is looked for next to the YAML file that has the tag, then among what Python
+can import. Equals lm-eval 0.4.13, ``tasks/_yaml_loader.py``; but every error says
+where.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.prompts.calls import fault_of
+
+__all__ = ["FunctionRef"]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRef:
+    """A function as a task file names it; nothing is imported yet.
+
+    Args:
+        place: Where the tag stands; its file's folder is searched first.
+        dotted: ``module.name`` or ``package.module.name``.
+    """
+
+    place: Place
+    dotted: str
+
+    def resolve(self) -> Any:
+        """The object of that name: a function, a class, or anything else.
+
+        Raises:
+            TaskFileError: There is no such module or name, or importing it fails.
+        """
+        module_name, dot, name = self.dotted.rpartition(".")
+        if not dot or not module_name or not name:
+            fix = "!function module.name"
+            raise self._fault(
+                f"!function {self.dotted}: a module and a name are wanted", fix
+            )
+        module = self._module(module_name)
+        try:
+            return getattr(module, name)
+        except AttributeError:
+            public = [n for n in vars(module) if not n.startswith("_")]
+            where = Place(Path(module.__file__)) if module.__file__ else module_name
+            hint = did_you_mean(name, public)
+            raise self._fault(f"{where} has no {name!r}{hint}") from None
+
+    def _module(self, name: str) -> ModuleType:
+        file = self.place.path.parent.joinpath(*name.split(".")).with_suffix(".py")
+        try:
+            if file.is_file():
+                return _loaded(file)
+            return importlib.import_module(name)
+        except Exception as error:
+            if isinstance(error, ModuleNotFoundError) and _is_part(error.name, name):
+                what = f"!function {self.dotted}: no module {name!r}"
+                fix = f"write {Place(file)} or install the module"
+                raise self._fault(what, fix) from None
+            what = f"importing {name!r} failed: {fault_of(error)}"
+            raise self._fault(what) from error
+
+    def _fault(self, what: str, fix: str = "") -> TaskFileError:
+        return TaskFileError([Problem(what, self.place, fix)])
+
+
+def _is_part(missing: str | None, name: str) -> bool:
+    """Whether the module that is missing is the one that was asked for."""
+    return missing is not None and f"{name}.".startswith(f"{missing}.")
+
+
+def _loaded(file: Path) -> ModuleType:
+    """The module of a file, under a name of its own, so that ``utils.py`` of one folder
+    is not taken for that of another. A file that has changed is loaded again."""
+    stamp = file.stat().st_mtime_ns
+    key = f"{file.resolve()}:{stamp}".encode()
+    name = f"{file.stem}_{hashlib.sha256(key).hexdigest()[:12]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None, "a .py file has a loader"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module

@@ -1,0 +1,43 @@
+"""``gates.yaml`` beside a suite: gates that name their tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pytest_evals.core.gate import Gate
+from pytest_evals.errors import Problem, TaskFileError
+from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.yamlfile import read_yaml
+from pytest_evals.gates.grammar import read_gate, with_unique_ids
+
+__all__ = ["load_gates"]
+
+
+def load_gates(path: Path) -> tuple[Gate, ...]:
+    """The gates of a file, in its order.
+
+    Raises:
+        TaskFileError: With all problems of the file.
+    """
+    problems: list[Problem] = []
+    file = read_yaml(path)
+    top = Section(file, problems)
+    top.refuse("defaults", "not supported by this version", "say it in each gate")
+    entries = top.take("gates", list, [])
+    if top.values.get("gates") is None:
+        top.problem("gates", "the file has no gates", 'gates: ["my_task/acc >= 0.75"]')
+    gates: list[Gate] = []
+    for number, entry in enumerate(entries):
+        try:
+            place = file.place("gates", number)
+            gates.append(read_gate(entry, task="", source=place))
+        except TaskFileError as error:
+            problems.extend(error.problems)
+    top.close("a gates file")
+    try:
+        unique = with_unique_ids(gates)
+    except TaskFileError as error:
+        problems.extend(error.problems)
+    if problems:
+        raise TaskFileError(problems)
+    return unique

@@ -1,0 +1,191 @@
+"""lm-eval's task files (0.4.13): a YAML file → a task.
+
+Everything that needs no dataset is checked here, and all problems of a file are
+reported at once. Rows are read when they are first looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.core.gate import Gate
+from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.errors import Problem, TaskFileError
+from pytest_evals.frontends.functions import FunctionRef
+from pytest_evals.frontends.lm_eval_dump import dumped
+from pytest_evals.frontends.lm_eval_recipe import read_recipe
+from pytest_evals.frontends.lm_eval_scoring import read_scoring
+from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.yamlfile import Step, YamlFile, resolved
+from pytest_evals.gates.grammar import read_gate, with_unique_ids
+from pytest_evals.prompts.build import Documents
+
+__all__ = ["load_tasks"]
+
+_LATER = "not supported by this version"
+
+
+def load_tasks(path: Path, options: TaskOptions) -> tuple[Task, ...]:
+    """The tasks of a file that the options select.
+
+    Raises:
+        TaskFileError: With all problems of the file.
+        OptionError: A generation argument of the command line means nothing.
+    """
+    file = resolved(path)
+    if "group" in file.values:
+        what = f"group: groups of tasks are {_LATER}"
+        fix = "name the task files themselves on the command line"
+        raise TaskFileError([Problem(what, file.place("group"), fix)])
+    if not _selected(file, options):
+        return ()
+    return (_task(file, options),)
+
+
+def _selected(file: YamlFile, options: TaskOptions) -> bool:
+    names = [str(file.values.get("task")), *tags_of(file.values.get("tag"))]
+    return not options.tasks or any(
+        fnmatchcase(name, wanted) for name in names for wanted in options.tasks
+    )
+
+
+def tags_of(given: Any) -> tuple[str, ...]:
+    """The texts among one tag or several."""
+    listed = given if isinstance(given, list) else [given]
+    return tuple(tag for tag in listed if isinstance(tag, str) and tag)
+
+
+def _task(file: YamlFile, options: TaskOptions) -> Task:
+    problems: list[Problem] = []
+    file = _with_functions(file, problems)
+    top = Section(file, problems)
+    name = _name(top)
+    _refuse_unsupported(top)
+    metadata = _metadata(top)
+    alias = top.text("task_alias")
+    tags = _tags(top)
+    recipe, warnings = read_recipe(top, name, metadata, options)
+    scoring = read_scoring(top, recipe.output_type, recipe.repeats)
+    gates = _gates(top, name, metadata)
+    top.close("a task file")
+    if problems:
+        raise TaskFileError(dict.fromkeys(problems))
+    recipe = replace(
+        recipe, metrics=scoring.names, own_scoring=scoring.process_results is not None
+    )
+    documents = Documents(recipe)
+    version = metadata.get("version")
+    return Task(
+        name=name,
+        source=top.place("task"),
+        rows=documents,
+        ask=documents.ask,
+        score=scoring.scorer(recipe.output_type, recipe.repeats),
+        metrics=scoring.metrics,
+        gates=gates,
+        output_type=recipe.output_type,
+        alias=alias,
+        tags=tags,
+        version=version if isinstance(version, str | int | float) else None,
+        n_shots=recipe.shots.n,
+        repeats=recipe.repeats,
+        config=dumped(top.values, recipe, metadata),
+        warnings=(*file.warnings, *warnings, *scoring.warnings),
+    )
+
+
+def _name(top: Section) -> str:
+    name = top.text("task")
+    if "task" not in top or top.values["task"] is None or top.values["task"] == "":
+        top.problem("task", "a task file names its task", "task: my_task")
+    elif "::" in name or not name.isprintable():
+        what = f"task: a name has no '::' and no control characters, unlike {name!r}"
+        top.problem("task", what)
+    return name
+
+
+def _tags(top: Section) -> tuple[str, ...]:
+    given = top.take("tag", (str, list), "")
+    if isinstance(given, list) and len(tags_of(given)) < len(given):
+        top.problem("tag", "tag is a name or a list of names")
+    return tags_of(given)
+
+
+def _refuse_unsupported(top: Section) -> None:
+    """Keys of lm-eval that would change what is run, and are not run here."""
+    top.refuse("use_prompt", f"promptsource prompts are {_LATER}", "write doc_to_text")
+    top.refuse("doc_to_image", f"tasks with images are {_LATER}")
+    top.refuse("doc_to_audio", f"tasks with audio are {_LATER}")
+    top.refuse("class", f"tasks that are Python classes are {_LATER}")
+    if top.flag("unsafe_code"):
+        what = f"unsafe_code: running the model's own code is {_LATER}"
+        top.problem("unsafe_code", what)
+    top.flag("should_decontaminate")
+    top.raw("doc_to_decontamination_query")
+
+
+def _metadata(top: Section) -> dict[str, Any]:
+    given = top.raw("metadata")
+    if given is None:
+        return {}
+    return given if isinstance(given, dict) else {"_metadata": given}
+
+
+def _gates(top: Section, name: str, metadata: dict[str, Any]) -> tuple[Gate, ...]:
+    found: list[Gate] = []
+    top.raw("gates")
+    given: Iterable[tuple[tuple[Step, ...], Any]] = (
+        (("gates",), top.values.get("gates")),
+        (("metadata", "gates"), metadata.get("gates")),
+    )
+    for steps, entries in given:
+        if entries is None:
+            continue
+        if not isinstance(entries, list):
+            place = top.file.place(*steps)
+            fix = "gates: [acc >= 0.75]"
+            top.problems.append(Problem("gates is a list", place, fix))
+            continue
+        for number, entry in enumerate(entries):
+            try:
+                place = top.file.place(*steps, number)
+                found.append(read_gate(entry, task=name or "task", source=place))
+            except TaskFileError as error:
+                top.problems.extend(error.problems)
+    try:
+        return with_unique_ids(found)
+    except TaskFileError as error:
+        top.problems.extend(error.problems)
+        return ()
+
+
+def _with_functions(file: YamlFile, problems: list[Problem]) -> YamlFile:
+    """The file with its functions imported."""
+    values = {
+        key: value if key == "class" else _imported(value, problems)
+        for key, value in file.values.items()
+    }
+    return replace(file, values=values)
+
+
+def _imported(value: Any, problems: list[Problem]) -> Any:
+    if isinstance(value, FunctionRef):
+        try:
+            return value.resolve()
+        except TaskFileError as error:
+            problems.extend(error.problems)
+            return _missing
+    if isinstance(value, dict):
+        return {key: _imported(item, problems) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_imported(item, problems) for item in value]
+    return value
+
+
+def _missing(*_arguments: object) -> Iterator[None]:
+    """Stands for a function that could not be imported, so that reading goes on."""
+    raise AssertionError("a file with problems is never run")

@@ -1,0 +1,100 @@
+"""The resolved configuration of a task as JSON values, for results files.
+
+Keys, order and defaults as lm-eval 0.4.13 writes them (``config/task.py``): keys
+without a value are left out, and a function stands as its source text.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_evals.prompts.recipe import Recipe
+
+__all__ = ["dumped"]
+
+_KEYS = (
+    "task", "task_alias", "tag", "custom_dataset", "dataset_path", "dataset_name",
+    "dataset_kwargs", "training_split", "validation_split", "test_split",
+    "fewshot_split", "process_docs", "doc_to_text", "doc_to_target", "unsafe_code",
+    "doc_to_choice", "process_results", "description", "target_delimiter",
+    "fewshot_delimiter", "fewshot_config", "num_fewshot", "metric_list", "output_type",
+    "generation_kwargs", "repeats", "filter_list", "should_decontaminate",
+    "doc_to_decontamination_query", "gen_prefix", "metadata",
+)  # fmt: skip
+
+
+def dumped(
+    values: Mapping[str, Any], recipe: Recipe, metadata: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The configuration.
+
+    Args:
+        values: Keys of the task file with its includes; functions are functions.
+        recipe: What became of them.
+        metadata: The metadata, always a mapping.
+    """
+    known = {
+        **values,
+        "unsafe_code": False,
+        "description": values.get("description") or "",
+        "target_delimiter": recipe.fields.target_delimiter,
+        "fewshot_delimiter": recipe.fields.fewshot_delimiter,
+        "fewshot_config": _shots(recipe),
+        "num_fewshot": recipe.shots.n,
+        "output_type": recipe.output_type,
+        "repeats": recipe.repeats,
+        "should_decontaminate": bool(values.get("should_decontaminate")),
+        "metadata": {k: v for k, v in metadata.items() if k != "gates"} or None,
+    }
+    if recipe.output_type == "generate_until":
+        known["generation_kwargs"] = _generation(recipe)
+    return {key: _json(known[key]) for key in _KEYS if known.get(key) is not None}
+
+
+def _shots(recipe: Recipe) -> dict[str, Any]:
+    shots, fields = recipe.shots, recipe.shots.fields
+    return {
+        "sampler": shots.sampler,
+        "split": recipe.splits.fewshot,
+        "process_docs": shots.process_docs and shots.process_docs.spec,
+        "fewshot_indices": None,
+        "samples": shots.samples,
+        "doc_to_text": fields.text.spec,
+        "doc_to_choice": fields.choices and fields.choices.spec,
+        "doc_to_target": fields.target.spec,
+        "gen_prefix": fields.prefix and fields.prefix.spec,
+        "fewshot_delimiter": fields.fewshot_delimiter,
+        "target_delimiter": fields.target_delimiter,
+    }
+
+
+def _generation(recipe: Recipe) -> dict[str, Any]:
+    sampling = recipe.sampling
+    return {
+        "temperature": sampling.temperature,
+        "do_sample": sampling.temperature > 0,
+        "max_gen_toks": sampling.max_tokens,
+        "until": list(sampling.stop),
+        **dict(sampling.options),
+    }
+
+
+def _json(value: Any) -> Any:
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json(item) for item in value]
+    if callable(value):
+        return _source(value)
+    return str(value)
+
+
+def _source(function: Any) -> str:
+    try:
+        return inspect.getsource(function)
+    except (TypeError, OSError):
+        return str(function)

@@ -1,0 +1,225 @@
+"""YAML with the line of every value.
+
+Values are those of ``yaml.safe_load`` (YAML 1.1), with one tag more, ``!function``. A
+key that is given twice keeps its last value, and a warning says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.frontends.functions import FunctionRef
+
+__all__ = ["Step", "YamlFile", "read_yaml", "resolved"]
+
+Step = str | int
+"""A key or a position on the way to a nested value."""
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_PLAIN_MAPPING = "tag:yaml.org,2002:map"
+_PLAIN_SEQUENCE = "tag:yaml.org,2002:seq"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YamlFile:
+    """A mapping and where its values stand.
+
+    Args:
+        path: The file.
+        values: Its values.
+        lines: Way to a value → place of its key or list entry. Values that were
+            included have places in other files.
+        warnings: What is odd about it.
+    """
+
+    path: Path
+    values: dict[Any, Any]
+    lines: Mapping[tuple[Step, ...], Place] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def place(self, *steps: Step) -> Place:
+        """Where a value stands, or the nearest that holds it."""
+        for end in range(len(steps), 0, -1):
+            if steps[:end] in self.lines:
+                return self.lines[steps[:end]]
+        return Place(self.path)
+
+
+def read_yaml(path: Path) -> YamlFile:
+    """The mapping in a file, without its includes.
+
+    Raises:
+        TaskFileError: The file cannot be read, is no YAML, or holds no mapping.
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise TaskFileError(
+            [Problem(f"cannot be read: {reason}", Place(path))]
+        ) from None
+    return _Reader(path).read(raw)
+
+
+def resolved(path: Path) -> YamlFile:
+    """The mapping in a file with everything that it includes.
+
+    A key of the file itself beats an included one, a later include beats an earlier
+    one, and values are never merged: the last one counts as a whole, ``null`` too.
+
+    Raises:
+        TaskFileError: As for :func:`read_yaml`, for any of the files; or files include
+            each other in a circle.
+    """
+    return _resolved(path, ())
+
+
+def _resolved(path: Path, chain: tuple[Path, ...]) -> YamlFile:
+    own = read_yaml(path)
+    here = (*chain, path.resolve())
+    values: dict[Any, Any] = {}
+    lines: dict[tuple[Step, ...], Place] = {}
+    warnings: list[str] = []
+    for number, target in enumerate(_includes(own)):
+        place = own.place("include", number)
+        if target.resolve() in here:
+            names = " includes ".join(p.name for p in (*here, target))
+            raise TaskFileError([Problem(f"a circle of includes: {names}", place)])
+        if not target.is_file():
+            what = f"include: there is no file {str(Place(target))!r}"
+            fix = "give a path relative to this file"
+            raise TaskFileError([Problem(what, place, fix)])
+        part = _resolved(target, here)
+        _lay_over(values, lines, part)
+        warnings += part.warnings
+    _lay_over(values, lines, own)
+    values.pop("include", None)
+    return YamlFile(
+        path=path,
+        values=values,
+        lines=lines,
+        warnings=tuple(dict.fromkeys([*warnings, *own.warnings])),
+    )
+
+
+def _includes(file: YamlFile) -> Iterator[Path]:
+    given = file.values.get("include")
+    if given is None:
+        return
+    for entry in given if isinstance(given, list) else [given]:
+        if not isinstance(entry, str) or not entry:
+            what = f"include: a path is wanted, not {entry!r}"
+            raise TaskFileError([Problem(what, file.place("include"))])
+        yield file.path.parent / Path(entry).expanduser()
+
+
+def _lay_over(
+    values: dict[Any, Any], lines: dict[tuple[Step, ...], Place], upper: YamlFile
+) -> None:
+    """Put the keys of one file over what was there; the two dicts change."""
+    hidden = upper.values.keys() & values.keys()
+    for steps in [steps for steps in lines if steps[0] in hidden]:
+        del lines[steps]
+    values.update(upper.values)
+    lines.update(upper.lines)
+
+
+class _Reader:
+    """One file: from its nodes to values and lines."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lines: dict[tuple[Step, ...], Place] = {}
+        self._warnings: list[str] = []
+        self._open: set[int] = set()
+        self._known: dict[int, Any] = {}
+        self._loader: Any = None
+
+    def read(self, raw: bytes) -> YamlFile:
+        try:
+            self._loader = _Loader(raw)
+            node = self._loader.get_single_node()
+            value = {} if node is None else self._value(node, ())
+        except yaml.MarkedYAMLError as error:
+            raise self._syntax_fault(error) from None
+        except (yaml.YAMLError, ValueError) as error:
+            first = str(error).splitlines()[0]
+            raise self._fault(f"this is no YAML: {first}", 0) from None
+        if not isinstance(value, dict):
+            kind = type(value).__name__
+            raise self._fault(f"keys and values are wanted, not a {kind}", 1)
+        return YamlFile(
+            path=self._path,
+            values=value,
+            lines=self._lines,
+            warnings=tuple(self._warnings),
+        )
+
+    def _value(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
+        if node.tag == "!function":
+            return self._function(node)
+        if not node.tag.startswith("tag:yaml.org,2002:"):
+            hint = did_you_mean(node.tag, ["!function"])
+            raise self._fault(f"no YAML tag called {node.tag!r}{hint}", _line(node))
+        mapping = node.tag == _PLAIN_MAPPING and isinstance(node, yaml.MappingNode)
+        if not mapping and node.tag != _PLAIN_SEQUENCE:
+            return self._loader.construct_object(node, deep=True)
+        if id(node) in self._open:
+            raise self._fault("an alias stands inside its own anchor", _line(node))
+        if id(node) not in self._known:
+            self._open.add(id(node))
+            inside = self._mapping if mapping else self._sequence
+            self._known[id(node)] = inside(node, steps)
+            self._open.remove(id(node))
+        return self._known[id(node)]
+
+    def _mapping(self, node: Any, steps: tuple[Step, ...]) -> dict[Any, Any]:
+        written = {id(key) for key, _ in node.value}
+        self._loader.flatten_mapping(node)  # the merge key <<
+        values: dict[Any, Any] = {}
+        seen: set[Any] = set()
+        for key_node, value_node in node.value:
+            key: Any = self._value(key_node, steps)
+            if not isinstance(key, Hashable):
+                raise self._fault("a list or mapping cannot be a key", _line(key_node))
+            if key in seen and id(key_node) in written:
+                here = Place(self._path, _line(key_node))
+                text = f"{here}: {key!r} is given twice; the last one counts"
+                self._warnings.append(text)
+            if id(key_node) in written:
+                seen.add(key)
+            self._lines[*steps, key] = Place(self._path, _line(key_node))
+            values[key] = self._value(value_node, (*steps, key))
+        return values
+
+    def _sequence(self, node: Any, steps: tuple[Step, ...]) -> list[Any]:
+        values = []
+        for number, item in enumerate(node.value):
+            self._lines[*steps, number] = Place(self._path, _line(item))
+            values.append(self._value(item, (*steps, number)))
+        return values
+
+    def _function(self, node: yaml.Node) -> FunctionRef:
+        if not isinstance(node, yaml.ScalarNode):
+            what = "!function is followed by module.name"
+            raise self._fault(what, _line(node), "!function utils.process_docs")
+        return FunctionRef(Place(self._path, _line(node)), node.value.strip())
+
+    def _syntax_fault(self, error: yaml.MarkedYAMLError) -> TaskFileError:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark is not None else 0
+        column = f" (column {mark.column + 1})" if mark is not None else ""
+        text = ", ".join(part for part in (error.context, error.problem) if part)
+        return self._fault(f"this is no YAML: {text}{column}", line)
+
+    def _fault(self, what: str, line: int, fix: str = "") -> TaskFileError:
+        return TaskFileError([Problem(what, Place(self._path, line), fix)])
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1

@@ -1,0 +1,166 @@
+"""Rows → documents → requests: the documents of one task.
+
+Nothing is read or rendered before it is asked for. What :meth:`Documents.ask` gives for
+a position depends on the task file, the dataset and the options, never on what was
+asked before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from functools import cached_property
+from typing import Any
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.task import Asked
+from pytest_evals.errors import Problem, TaskFileError
+from pytest_evals.prompts.calls import FieldError
+from pytest_evals.prompts.chat import Turn, joined
+from pytest_evals.prompts.notes import Notes, known_at_start, odd_target
+from pytest_evals.prompts.question import Question, Readers
+from pytest_evals.prompts.recipe import Fields, Recipe
+from pytest_evals.prompts.requests import OUTPUT_TYPES, Frame, Shape
+from pytest_evals.prompts.rows import document_ids, selection
+from pytest_evals.prompts.shots import ShotTurns
+from pytest_evals.prompts.tables import Tables, load_tables
+
+__all__ = ["Documents"]
+
+
+class Documents:
+    """The documents of a task: its rows, and the function that asks them
+    (:class:`~pytest_evals.core.task.Rows` and ``Task.ask``)."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        """Nothing is read yet."""
+        self._recipe = recipe
+        self._notes = Notes()
+
+    def ids(self) -> Sequence[str]:
+        """Unique ids of the documents to run, in order.
+
+        Raises:
+            TaskFileError: The dataset, the split or a column does not exist, or the
+                first document cannot be built.
+        """
+        everything = self._loaded.ids
+        return [everything[i] for i in self.indices()]
+
+    def indices(self) -> Sequence[int]:
+        """Positions of these documents in the whole dataset."""
+        options = self._recipe.options
+        return selection(self.total(), options.limit, options.sample, options.seed)
+
+    def total(self) -> int:
+        """Number of documents before limit or sample."""
+        return len(self._loaded.tables.asked)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the documents that were looked at so far."""
+        return self._notes.texts()
+
+    def ask(self, index: int) -> Asked:
+        """The document at a position of the whole dataset, and its requests.
+
+        Raises:
+            DocumentError: It cannot be built.
+            TaskFileError: As for :meth:`ids`.
+        """
+        return self._loaded.ask(index)
+
+    @cached_property
+    def _loaded(self) -> _Loaded:
+        loaded = _Loaded(self._recipe, load_tables(self._recipe), self._notes)
+        try:
+            loaded.ask(0)
+        except FieldError as error:
+            raise TaskFileError([error.problem]) from error
+        for text in known_at_start(self._recipe, loaded.tables, loaded.leak):
+            self._notes.add(text)
+        return loaded
+
+
+class _Loaded:
+    """The documents after their rows were read."""
+
+    def __init__(self, recipe: Recipe, tables: Tables, notes: Notes) -> None:
+        self.tables, self._recipe, self._notes = tables, recipe, notes
+        self.ids = document_ids(tables.asked)
+        digits = recipe.fields.choices is not None
+        columns = frozenset(tables.asked.columns)
+        shown = recipe.shots.fields
+        try:
+            self._readers = Readers(
+                recipe.fields, columns, recipe.description, digits=digits
+            )
+            first = self._question(0)
+            shots = Readers(shown, columns, digits=digits, for_shots=True)
+        except FieldError as error:
+            raise TaskFileError([error.problem]) from error
+        self._shape = _shape_of(first, recipe)
+        self._shots: ShotTurns | None = None
+        if recipe.shots.n:
+            inputs = self._shape.multiple_inputs
+            self._shots = ShotTurns(recipe, tables, shots, inputs)
+        self.leak = self._shots is not None and self._shots.leak
+
+    def ask(self, index: int) -> Asked:
+        """The document at a position, and its requests."""
+        recipe, row = self._recipe, self.tables.asked[index]
+        question = self._question(index)
+        frame = Frame(
+            recipe=recipe, shape=self._shape, turns=self._turns(index, question)
+        )
+        built = OUTPUT_TYPES[recipe.output_type](question, frame)
+        doc = Doc(
+            built.query,
+            built.choices,
+            built.gold,
+            id=self.ids[index],
+            task_name=recipe.name,
+            row=row,
+            target=question.target,
+        )
+        for text in odd_target(recipe, question, self._shape, built.gold):
+            self._notes.add(text, doc.id)
+        return Asked(doc, built.requests)
+
+    def _question(self, index: int) -> Question:
+        row = self.tables.asked[index]
+        # A function of the user's may change its row; the next reader sees it whole.
+        return self._readers.question(
+            deepcopy(row) if _has_functions(self._recipe.fields) else row
+        )
+
+    def _turns(self, index: int, question: Question) -> Sequence[Turn]:
+        if self._recipe.output_type == "loglikelihood_rolling":
+            return ()
+        system = joined(
+            self._recipe.options.system_instruction,
+            question.description,
+            self._recipe.fields.fewshot_delimiter,
+        )
+        front = [Turn("system", system)] if system else []
+        return front if self._shots is None else [*front, *self._shots.of(index)]
+
+
+def _has_functions(fields: Fields) -> bool:
+    specs: list[Any] = [fields.text.spec, fields.target.spec]
+    specs += [f.spec for f in (fields.choices, fields.prefix) if f is not None]
+    return any(callable(spec) for spec in specs)
+
+
+def _shape_of(question: Question, recipe: Recipe) -> Shape:
+    """What the first document shows of all.
+
+    Raises:
+        TaskFileError: The output type cannot ask this.
+    """
+    inputs = isinstance(question.text, int) and recipe.fields.choices is not None
+    if inputs and recipe.output_type != "multiple_choice":
+        field = recipe.fields.text
+        what = f"{field.key} gave a position, which only multiple_choice can ask"
+        raise TaskFileError([Problem(what, field.place)])
+    return Shape(inputs, isinstance(question.target, list))

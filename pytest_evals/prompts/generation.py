@@ -1,0 +1,139 @@
+"""How answers are generated: ``generation_kwargs`` in one form for all models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pytest_evals.core.request import Generate, Prompt
+from pytest_evals.errors import EvalsError
+
+__all__ = ["Sampling", "SamplingResult", "read_sampling"]
+
+_LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
+"""Names of the same thing; the first one present counts."""
+_ONLY_SAMPLING = {"top_p", "top_k", "min_p", "typical_p", "seed"}
+"""Options that change nothing in greedy decoding."""
+_DEFAULTS = {"temperature": 0.0, "do_sample": False, "max_gen_toks": 256}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How answers are generated; fields as in :class:`Generate`."""
+
+    stop: tuple[str, ...] = ()
+    max_tokens: int = 256
+    temperature: float = 0.0
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def requests(self, prompt: Prompt, repeats: int) -> tuple[Generate, ...]:
+        """The prompt, asked for so many answers. Greedy answers are all the same, so
+        these requests are equal."""
+        return tuple(
+            Generate(
+                prompt,
+                stop=self.stop,
+                max_tokens=self.max_tokens,
+                temperature=self.temperature,
+                options=self.options,
+                repeat=number if self.temperature > 0 else 0,
+            )
+            for number in range(repeats)
+        )
+
+
+class SamplingResult(NamedTuple):
+    """The settings, and what is odd about them."""
+
+    sampling: Sampling
+    warnings: tuple[str, ...]
+
+
+def read_sampling(
+    given: Mapping[str, Any] | None,
+    overrides: Mapping[str, Any],
+    fewshot_delimiter: str,
+) -> SamplingResult:
+    """The settings of a task, as lm-eval 0.4.13 understands them (``config/task.py``
+    and ``models/utils.py``, ``normalize_gen_kwargs``).
+
+    Args:
+        given: ``generation_kwargs`` of the task file, ``None`` for greedy decoding.
+        overrides: Settings of the command line.
+        fewshot_delimiter: The stop string if the task names none.
+
+    Raises:
+        EvalsError: A value means nothing; the message names it.
+    """
+    merged = {**(dict(_DEFAULTS) if given is None else given)}
+    merged.setdefault("until", [fewshot_delimiter])
+    merged.update(overrides)
+    warnings: list[str] = []
+    stop = _stop(merged.pop("until"))
+    lengths = {k: merged.pop(k) for k in _LENGTHS if merged.get(k) is not None}
+    for key in _LENGTHS:
+        merged.pop(key, None)
+    winner = next(iter(lengths), "max_gen_toks")
+    for key in lengths:
+        if key != winner and key in overrides:
+            warnings.append(
+                f"{winner}={lengths[winner]} of the task beats the option "
+                f"{key}={lengths[key]}, as in lm-eval; give {winner} instead"
+            )
+    max_tokens = _whole(winner, lengths.get(winner, 256))
+    temperature = _temperature(merged, warnings)
+    if temperature == 0:
+        merged = {k: v for k, v in merged.items() if k not in _ONLY_SAMPLING}
+    options = tuple(sorted((k, _plain(k, v)) for k, v in merged.items()))
+    sampling = Sampling(
+        stop=stop, max_tokens=max_tokens, temperature=temperature, options=options
+    )
+    return SamplingResult(sampling, tuple(warnings))
+
+
+def _stop(until: Any) -> tuple[str, ...]:
+    texts = [] if until is None else until if isinstance(until, list) else [until]
+    for text in texts:
+        if not isinstance(text, str):
+            raise EvalsError(f"until: a stop string is a text, not {text!r}")
+    return tuple(text for text in texts if text)
+
+
+def _whole(key: str, value: Any) -> int:
+    whole = isinstance(value, int | float) and not isinstance(value, bool)
+    if not whole or value != int(value) or value < 1:
+        raise EvalsError(f"{key} is a whole number from 1, not {value!r}")
+    return int(value)
+
+
+def _temperature(merged: dict[str, Any], warnings: list[str]) -> float:
+    """Takes both keys out of ``merged``; 0 is greedy decoding."""
+    do_sample = merged.pop("do_sample", None)
+    if do_sample is not None and not isinstance(do_sample, bool):
+        raise EvalsError(f"do_sample is true or false, not {do_sample!r}")
+    given = merged.pop("temperature", None)
+    try:
+        temperature = float(given if given is not None else 0.0)
+    except (TypeError, ValueError):
+        temperature = -1.0
+    if isinstance(given, bool) or not 0 <= temperature < float("inf"):
+        raise EvalsError(f"temperature is a number from 0, not {given!r}")
+    if do_sample is False and temperature > 0:
+        warnings.append(
+            f"do_sample: false makes temperature {temperature:g} greedy, as in lm-eval"
+        )
+        return 0.0
+    if do_sample and given is None:
+        return 1.0
+    if do_sample and temperature == 0:
+        warnings.append("do_sample: true with temperature 0 is greedy decoding")
+    return temperature
+
+
+def _plain(key: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_plain(key, item) for item in value)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise EvalsError(f"{key} is a number, a text or a list, not {value!r}")

@@ -1,0 +1,108 @@
+"""What is odd about a task and yet gives a number, in words for its user.
+
+Most of it is where lm-eval 0.4.13 gives a number that one would not expect; we give the
+same number and say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pytest_evals.errors import did_you_mean
+from pytest_evals.prompts.fields import Field, number_or_text
+from pytest_evals.prompts.question import NO_CHOICE, Question
+from pytest_evals.prompts.recipe import Recipe
+from pytest_evals.prompts.requests import Shape
+from pytest_evals.prompts.tables import Tables
+
+__all__ = ["Notes", "known_at_start", "odd_target"]
+
+
+class Notes:
+    """Sentences, each once, with the documents that they are about."""
+
+    def __init__(self) -> None:
+        """Nothing is odd yet."""
+        self._documents: dict[str, dict[str, None]] = {}
+
+    def add(self, text: str, document: str = "") -> None:
+        """Note something; once a document."""
+        documents = self._documents.setdefault(text, {})
+        if document:
+            documents[document] = None
+
+    def texts(self) -> tuple[str, ...]:
+        """All notes in the order of their coming, with the number of documents."""
+        return tuple(
+            f"{text} ({_counted(list(documents))})" if documents else text
+            for text, documents in list(self._documents.items())
+        )
+
+
+def known_at_start(recipe: Recipe, tables: Tables, leak: bool) -> Iterator[str]:
+    """What can be said before any document but the first is read.
+
+    Args:
+        recipe: The task.
+        tables: Its rows.
+        leak: Whether a document may be one of its own shots.
+    """
+    if tables.shuffled:
+        yield (
+            "process_docs draws from the global random generator; here "
+            "it is seeded, while lm-eval's number depends on caches of the machine"
+        )
+    if leak:
+        yield (
+            f"shots are taken from the documents that are asked "
+            f"({tables.pool_name}), so a document can be one of its own shots, as in "
+            "lm-eval; name another fewshot_split to prevent it"
+        )
+    for field in (recipe.fields.text, recipe.fields.target):
+        yield from _misspelt(recipe, field, tables.asked.columns)
+
+
+def odd_target(
+    recipe: Recipe, question: Question, shape: Shape, gold: int | list[int]
+) -> Iterator[str]:
+    """What is odd about the target of one document."""
+    key = recipe.fields.target.key
+    if isinstance(question.target, list) != shape.multiple_targets:
+        one, many = "a single target", "a list of targets"
+        first, later = (many, one) if shape.multiple_targets else (one, many)
+        yield (
+            f"{key} gives {first} for the first document and {later} for others, "
+            "which are scored as if they were like the first, as in lm-eval"
+        )
+    if recipe.output_type == "multiple_choice":
+        if gold == NO_CHOICE or (isinstance(gold, list) and NO_CHOICE in gold):
+            yield "the target is not among the choices, which counts as wrong"
+    elif shape.multiple_targets and not recipe.own_scoring:
+        graded = [metric for metric in recipe.metrics if metric != "exact_match"]
+        if graded:
+            yield (
+                f"with several targets {', '.join(graded)} is 1 if any of them "
+                "gives more than 0, else 0, as in lm-eval"
+            )
+    for given in (question.text, question.target):
+        if recipe.fields.choices is not None and _odd_digits(given):
+            yield f"{given!r} has digits but is no number, and is kept as text"
+
+
+def _misspelt(recipe: Recipe, field: Field, columns: tuple[str, ...]) -> Iterator[str]:
+    spec = field.spec
+    if isinstance(spec, str) and spec.isidentifier() and spec not in columns:
+        hint = did_you_mean(spec, columns)
+        yield (f"{field.key}: {spec!r} is no column and is used as it stands{hint}")
+
+
+def _odd_digits(given: Any) -> bool:
+    return isinstance(given, str) and given.isdigit() and number_or_text(given) == given
+
+
+def _counted(documents: list[str]) -> str:
+    first = f"document {documents[0]}"
+    return (
+        first if len(documents) == 1 else f"{len(documents)} documents, first {first}"
+    )

@@ -1,0 +1,139 @@
+"""Rows of one split, their ids, and which of them are run.
+
+Rows are turned into Python objects block by block when they are first looked at; ids
+are read from their column alone. So the cost of a session grows with what is run, not
+with the dataset.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+from typing import Any
+
+__all__ = ["Table", "document_ids", "selection"]
+
+_BLOCK = 512
+"""Rows that become Python objects at once."""
+_ID_COLUMNS = (
+    "id",
+    "ID",
+    "Id",
+    "_id",
+    "doc_id",
+    "question_id",
+    "questionId",
+    "qid",
+    "example_id",
+    "sample_id",
+    "task_id",
+    "uid",
+    "uuid",
+    "guid",
+)
+_LONGEST_ID = 64
+
+
+class Table(Sequence[Mapping[str, Any]]):
+    """Rows by position, each a dict; the same object each time."""
+
+    def __init__(self, rows: Any) -> None:
+        """``rows`` is a dataset of the ``datasets`` library, or any iterable of
+        mappings."""
+        self._blocks: dict[int, list[dict[str, Any]]] = {}
+        self._dataset: Any = None
+        if hasattr(rows, "select_columns") and hasattr(rows, "__len__"):
+            self._dataset = rows
+            self._length = len(rows)
+            self.columns = tuple(rows.features)
+            return
+        listed = [dict(row) for row in rows]
+        self._length = len(listed)
+        self.columns = tuple(listed[0]) if listed else ()
+        for start in range(0, len(listed), _BLOCK):
+            self._blocks[start // _BLOCK] = listed[start : start + _BLOCK]
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return self._length
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """All rows in order."""
+        return (self._row(i) for i in range(self._length))
+
+    def __getitem__(self, index: Any) -> Any:
+        """The row at a position, or a list of rows."""
+        if isinstance(index, slice):
+            return [self._row(i) for i in range(*index.indices(self._length))]
+        if not -self._length <= index < self._length:
+            raise IndexError(index)
+        return self._row(index % self._length)
+
+    def column(self, name: str) -> list[Any]:
+        """All values of a column."""
+        if self._dataset is None:
+            return [row.get(name) for row in self]
+        return list(self._dataset.select_columns([name])[:][name])
+
+    def _row(self, index: int) -> dict[str, Any]:
+        number, offset = divmod(index, _BLOCK)
+        block = self._blocks.get(number)
+        if block is None:
+            start = number * _BLOCK
+            columns = self._dataset[start : start + _BLOCK]
+            values = zip(*columns.values(), strict=True)
+            block = [dict(zip(columns, row, strict=True)) for row in values]
+            self._blocks[number] = block
+        return block[offset]
+
+
+def document_ids(table: Table) -> list[str]:
+    """A unique id for each row, fit for a node id: its id column's value, else its
+    position.
+
+    A column of ids counts when each of its values is a non-empty text or a whole number
+    and all stay different after white space and control characters have become ``_``,
+    ``::`` has become ``.``, and what is longer than 64 characters was cut.
+    """
+    for name in _ID_COLUMNS:
+        if name in table.columns:
+            ids = [_clean(value) for value in table.column(name)]
+            if all(ids) and len(set(ids)) == len(ids):
+                return ids
+    return [str(i) for i in range(len(table))]
+
+
+def selection(
+    total: int, limit: float | None, sample: float | None, seed: int
+) -> Sequence[int]:
+    """Positions of the documents to run, ascending.
+
+    Args:
+        total: Number of documents.
+        limit: The first so many, or a share below 1, rounded up (lm-eval 0.4.13,
+            ``evaluator_utils.py``, ``get_sample_size``); ``None`` for all.
+        sample: As ``limit``, but drawn from what the limit leaves. A smaller sample is
+            part of a larger one with the same seed.
+        seed: Seed of that draw.
+    """
+    first = range(_count(total, limit))
+    if sample is None:
+        return first
+    order = list(first)
+    Random(seed).shuffle(order)
+    return sorted(order[: _count(len(order), sample)])
+
+
+def _count(total: int, wanted: float | None) -> int:
+    if wanted is None:
+        return total
+    return min(total, math.ceil(total * wanted) if wanted < 1 else int(wanted))
+
+
+def _clean(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return ""
+    text = re.sub(r"[\s\x00-\x1f\x7f-\x9f]+", "_", str(value).strip())
+    return re.sub(":{2,}", ".", text)[:_LONGEST_ID]

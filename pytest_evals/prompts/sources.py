@@ -1,0 +1,235 @@
+"""Datasets: from what a task file names to rows, by split.
+
+The ``datasets`` library does the reading. Paths are looked for next to the task file
+first. A dataset that several tasks share is read once in a process.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.prompts.calls import FieldError, call
+
+__all__ = ["Source", "load"]
+
+_FILE_BUILDERS = ("arrow", "csv", "json", "parquet", "text")
+"""Builders of ``datasets`` that read files which the task file names."""
+_DATA_SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".parquet", ".arrow", ".txt")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where a task's rows come from.
+
+    Args:
+        path: A dataset of the Hub, a folder, or a builder such as ``json``.
+        name: The dataset's configuration.
+        arguments: Further arguments of ``datasets.load_dataset``, or of ``maker``.
+        maker: A function of the user's that makes the dataset instead.
+        place: Where the path stands in the task file.
+        data_place: Where the arguments stand.
+        base: Folder that relative paths are tried from after the task file's own.
+    """
+
+    path: str
+    name: str | None = None
+    arguments: Mapping[str, Any]
+    maker: Callable[..., Any] | None = None
+    place: Place
+    data_place: Place
+    base: Path
+
+
+def load(source: Source) -> Mapping[str, Any]:
+    """The splits of a dataset: name → rows.
+
+    Raises:
+        TaskFileError: The dataset cannot be read.
+    """
+    if source.maker is not None:
+        return _made(source, source.maker)
+    located = _located(source)
+    arguments = json.dumps(dict(located.arguments), sort_keys=True, default=repr)
+    try:
+        with _quiet():
+            splits = _read(_Key(located, arguments, _stamps(located)))
+    except Exception as error:
+        raise _unreadable(source, error) from error
+    if not isinstance(splits, Mapping):
+        what = "dataset_kwargs: 'split' gives one split, and a task names its splits"
+        fix = "leave 'split' out and name it in test_split"
+        raise TaskFileError([Problem(what, source.data_place, fix)])
+    return splits
+
+
+def _made(source: Source, maker: Callable[..., Any]) -> Mapping[str, Any]:
+    try:
+        made = call(
+            lambda: maker(**source.arguments), (), "custom_dataset", source.place
+        )
+    except FieldError as error:
+        raise TaskFileError([error.problem]) from error
+    if not isinstance(made, Mapping):
+        what = f"custom_dataset gave a {type(made).__name__}, not splits by name"
+        raise TaskFileError([Problem(what, source.place)])
+    return made
+
+
+class _Key:
+    """A dataset with all that can change its rows; equal keys are read once."""
+
+    def __init__(self, source: Source, arguments: str, stamps: tuple[Any, ...]) -> None:
+        self.source = source
+        self._identity = (source.path, source.name, arguments, stamps)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+
+@lru_cache(maxsize=64)
+def _read(key: _Key) -> Any:
+    import datasets
+
+    source = key.source
+    folder = Path(source.path)
+    if (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file():
+        return datasets.load_from_disk(source.path)
+    return datasets.load_dataset(source.path, name=source.name, **source.arguments)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No progress bars of the library while it reads."""
+    import datasets
+
+    hidden = datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    try:
+        yield
+    finally:
+        if not hidden:
+            datasets.enable_progress_bars()
+
+
+def _located(source: Source) -> Source:
+    """The source with all its local paths made absolute."""
+    arguments = {k: v for k, v in source.arguments.items() if k != "trust_remote_code"}
+    folders = (source.data_place.path.parent, source.base)
+    if arguments.get("data_dir") is not None:
+        arguments["data_dir"] = _found(
+            str(arguments["data_dir"]), folders, source.data_place
+        )
+    elif source.path in _FILE_BUILDERS and "data_files" in arguments:
+        arguments["data_files"] = _all_found(
+            arguments["data_files"], folders, source.data_place
+        )
+    return replace(source, path=_folder_or_id(source), arguments=arguments)
+
+
+def _all_found(files: Any, folders: tuple[Path, ...], place: Place) -> Any:
+    if isinstance(files, Mapping):
+        return {key: _all_found(value, folders, place) for key, value in files.items()}
+    if isinstance(files, list):
+        return [_found(str(file), folders, place) for file in files]
+    return _found(str(files), folders, place)
+
+
+def _found(file: str, folders: tuple[Path, ...], place: Place) -> str:
+    """The absolute form of a path or glob that exists in one of the folders.
+
+    Raises:
+        TaskFileError: It exists in none of them.
+    """
+    if "://" in file:
+        return file
+    tried = list(dict.fromkeys(folder / Path(file).expanduser() for folder in folders))
+    for path in tried:
+        if _exists(path):
+            return str(path)
+    where = " or ".join(str(Place(path)) for path in tried)
+    fix = "give a path relative to the task file"
+    raise TaskFileError([Problem(f"no such data file: {where}", place, fix)])
+
+
+def _exists(path: Path) -> bool:
+    if path.exists():
+        return True
+    if not any(char in str(path) for char in "*?["):
+        return False
+    pattern = path.relative_to(path.anchor)
+    return next(Path(path.anchor).glob(str(pattern)), None) is not None
+
+
+def _folder_or_id(source: Source) -> str:
+    """A path that points to a folder as absolute; every other path as it is.
+
+    A plain word is a folder only if there is data in it, so that a folder which happens
+    to be called like a dataset of the Hub does not hide that.
+    """
+    if source.path in _FILE_BUILDERS:
+        return source.path
+    folders = (source.place.path.parent, source.base)
+    if source.path.startswith((".", "/", "~")):
+        return _found(source.path, folders, source.place)
+    for folder in folders:
+        path = folder / source.path
+        if path.is_dir() and any(_holds_data(path)):
+            return str(path)
+    return source.path
+
+
+def _holds_data(folder: Path) -> Iterator[bool]:
+    for inside in (folder, folder / "data"):
+        if inside.is_dir():
+            yield from (file.suffix in _DATA_SUFFIXES for file in inside.iterdir())
+
+
+def _stamps(source: Source) -> tuple[tuple[str, int, int], ...]:
+    """Time and size of the files that the source names, so that a changed file is read
+    again."""
+    texts = [source.path, *_texts(source.arguments.get("data_files"))]
+    files = (Path(text) for text in texts if text.startswith("/") or text[1:2] == ":")
+    stats = [(str(file), file.stat()) for file in files if file.is_file()]
+    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
+
+
+def _texts(files: Any) -> Iterator[str]:
+    if isinstance(files, str):
+        yield files
+    elif isinstance(files, Mapping):
+        for value in files.values():
+            yield from _texts(value)
+    elif isinstance(files, list):
+        for value in files:
+            yield from _texts(value)
+
+
+def _unreadable(source: Source, error: Exception) -> TaskFileError:
+    if isinstance(error, TaskFileError):
+        return error
+    root: BaseException = error
+    while root.__cause__ is not None:
+        root = root.__cause__
+    name = f" ({source.name})" if source.name else ""
+    reason = (str(root).strip() or "no reason given").splitlines()[0]
+    what = (
+        f"the dataset {source.path!r}{name} cannot be read: "
+        f"{type(root).__name__}: {reason}"
+    )
+    fix = ""
+    if isinstance(error, ConnectionError | OSError) and not source.arguments:
+        fix = (
+            "check the name, the network and the access rights; offline, a dataset "
+            "must be in the cache already or come from local files"
+        )
+    return TaskFileError([Problem(what, source.place, fix)])
