@@ -1,0 +1,70 @@
+"""Local folders that hold a model: telling them from names on the Hub, and finding the
+one that was meant when a path is mistyped. Reads names of files only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pytest_evals.errors import OptionError, did_you_mean
+
+__all__ = ["check_folder", "is_local"]
+
+
+def is_local(target: str) -> bool:
+    """Whether a target is a path here rather than a name on the Hub.
+
+    It is a path when it exists, when it is written like one, or when its first part is
+    a folder here: ``suites/tinny`` beside a folder ``suites`` is a typing mistake.
+    """
+    if target.startswith((".", "/", "~")) or target.count("/") > 1 or "\\" in target:
+        return True
+    path = Path(target)
+    return path.exists() or ("/" in target and path.parent.is_dir())
+
+
+def check_folder(target: str, needed: str = "config.json") -> None:
+    """Make sure that a local target is a folder with the file that a model needs.
+
+    Raises:
+        OptionError: It is not; with the nearest thing that exists.
+    """
+    if not is_local(target):
+        return
+    path = Path(target).expanduser()
+    if not path.exists():
+        raise OptionError(f"no folder {target!r}{_nearest(path, target, needed)}")
+    if not path.is_dir():
+        raise OptionError(
+            f"{target!r} is a file; give the folder of the model, with its {needed}"
+        )
+    if (path / needed).is_file():
+        return
+    if (path / "adapter_config.json").is_file():
+        raise OptionError(
+            f"{target!r} is an adapter, not a model; "
+            "merge it into its model and give the merged folder"
+        )
+    inside = sorted(str(p.parent.name) for p in path.glob(f"*/{needed}"))
+    hint = f"; did you mean {str(Path(target) / inside[0])!r}?" if inside else ""
+    raise OptionError(f"the folder {target!r} has no {needed}{hint}")
+
+
+def _nearest(path: Path, target: str, needed: str) -> str:
+    """The existing path that differs in the first part that does not exist."""
+    there = path
+    missing: list[str] = []
+    while not there.exists() and there != there.parent:
+        missing.append(there.name)
+        there = there.parent
+    if not there.is_dir():
+        return ""
+    names = sorted(child.name for child in there.iterdir() if child.is_dir())
+    models = [name for name in names if (there / name / needed).is_file()]
+    for known in (models, names):
+        hint = did_you_mean(missing[-1], known)
+        if hint:
+            near = hint.removeprefix("; did you mean ").strip("'\"?")
+            rest = [near, *reversed(missing[:-1])]
+            shown = Path(target).parents[len(missing) - 1].joinpath(*rest)
+            return f"; did you mean {str(shown)!r}?"
+    return ""

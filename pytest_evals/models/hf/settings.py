@@ -1,0 +1,200 @@
+"""The arguments of an ``hf:`` spec, read and checked. Standard library only: mistakes
+are found before torch is imported."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from pytest_evals.errors import OptionError, did_you_mean
+from pytest_evals.models.folders import check_folder
+from pytest_evals.models.spec import ModelSpec
+
+__all__ = ["HfSettings", "check_hf", "read_settings"]
+
+DTYPES = ("auto", "bfloat16", "float16", "float32", "float64")
+ATTENTION = (
+    "eager",
+    "flash_attention_2",
+    "flash_attention_3",
+    "flex_attention",
+    "sdpa",
+)
+REFUSED = {
+    "backend": "whether a model decodes only is read from its config",
+    "delta": "merge the weights first",
+    "device_map": "a model runs on one device",
+    "load_in_4bit": "give a model that is stored quantised",
+    "load_in_8bit": "give a model that is stored quantised",
+    "max_batch_size": "use batch_size, an upper bound, or batch_tokens",
+    "parallelize": "a model runs on one device",
+    "peft": "merge the adapter into the model first",
+    "softmax_dtype": "log-probabilities are always taken in float32",
+    "token": "set the environment variable HF_TOKEN",
+}
+"""Arguments that users of lm-eval know and that do not exist here, with a way out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HfSettings:
+    """How a Hugging Face model is loaded and asked; the fields are the arguments.
+
+    Args:
+        target: Folder or name on the Hub.
+        dtype: Type of the weights; ``auto`` takes the checkpoint's own.
+        device: Where it runs; empty for ``cuda`` if there is one, else ``cpu``.
+        revision: Branch, tag or commit on the Hub; empty for the default branch.
+        trust_remote_code: Whether code that comes with the model may run.
+        tokenizer: Folder or name of another tokenizer; empty for the model's own.
+        max_length: Tokens of the context window; 0 for what the model says.
+        add_bos_token: Whether texts get the tokenizer's special tokens; ``None`` for
+            what the tokenizer does by itself. With ``False`` the rolling log-likelihood
+            leaves out P(BOS | BOS), which lm-eval's contains.
+        prefix_token_id: The token before a text without context; ``None`` for BOS, else
+            EOS.
+        batch_tokens: Most tokens of a batch, padding included; 0 for a number that
+            suits the device's memory.
+        batch_size: Most rows of a batch; 0 for no bound.
+        attn_implementation: Which attention transformers uses; empty for its default.
+        chat_template_args: What is handed to the chat template, such as
+            ``{"enable_thinking": false}``.
+        think_end_token: Text that ends the model's thinking: the answer is what comes
+            after its last occurrence. Empty for none.
+    """
+
+    target: str
+    dtype: str = "auto"
+    device: str = ""
+    revision: str = ""
+    trust_remote_code: bool = False
+    tokenizer: str = ""
+    max_length: int = 0
+    add_bos_token: bool | None = None
+    prefix_token_id: int | None = None
+    batch_tokens: int = 0
+    batch_size: int = 0
+    attn_implementation: str = ""
+    chat_template_args: Mapping[str, Any] = field(default_factory=dict)
+    think_end_token: str = ""
+
+
+def check_hf(spec: ModelSpec) -> None:
+    """Find the mistakes in a spec.
+
+    Raises:
+        OptionError: As :func:`read_settings`; or a local path holds no model.
+    """
+    settings = read_settings(spec)
+    check_folder(settings.target)
+    if settings.tokenizer:
+        check_folder(settings.tokenizer, needed="tokenizer_config.json")
+
+
+def read_settings(spec: ModelSpec) -> HfSettings:
+    """The settings that a spec names.
+
+    Raises:
+        OptionError: An argument is unknown or has a bad value.
+    """
+    known = [f.name for f in fields(HfSettings) if f.name != "target"]
+    for name in spec.arguments:
+        if name in REFUSED:
+            raise OptionError(
+                f"the hf model takes no argument {name!r}: {REFUSED[name]}"
+            )
+        if name not in known:
+            hint = did_you_mean(name, known) or f"; known: {', '.join(sorted(known))}"
+            raise OptionError(f"the hf model takes no argument {name!r}{hint}")
+    given: dict[str, Any] = {
+        name: _READERS[name](name, v) for name, v in spec.arguments.items()
+    }
+    return HfSettings(target=spec.target, **given)
+
+
+def _text(name: str, value: str) -> str:
+    if not value:
+        raise OptionError(f"the hf model's {name} is empty; leave it out")
+    return value
+
+
+def _flag(name: str, value: str) -> bool:
+    word = value.lower()
+    if word in ("true", "1", "yes"):
+        return True
+    if word in ("false", "0", "no"):
+        return False
+    raise OptionError(f"the hf model's {name} is {value!r}; write true or false")
+
+
+def _number(name: str, value: str, least: int) -> int:
+    if not re.fullmatch(r"\d+(_\d+)*", value) or int(value) < least:
+        raise OptionError(
+            f"the hf model's {name} is {value!r}; write a whole number from {least}"
+        )
+    return int(value)
+
+
+def _count(name: str, value: str) -> int:
+    return _number(name, value, least=1)
+
+
+def _token(name: str, value: str) -> int:
+    return _number(name, value, least=0)
+
+
+def _rows(name: str, value: str) -> int:
+    return 0 if value == "auto" else _count(name, value)
+
+
+def _word(name: str, value: str, known: tuple[str, ...]) -> str:
+    if value in known:
+        return value
+    hint = did_you_mean(value, known) or f"; known: {', '.join(known)}"
+    raise OptionError(f"the hf model's {name} is {value!r}{hint}")
+
+
+def _dtype(name: str, value: str) -> str:
+    short = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+    return _word(name, short.get(value, value.removeprefix("torch.")), DTYPES)
+
+
+def _attention(name: str, value: str) -> str:
+    return _word(name, value, ATTENTION)
+
+
+def _device(name: str, value: str) -> str:
+    if not re.fullmatch(r"(cpu|mps|cuda|xpu|npu|hpu)(:\d+)?", value):
+        raise OptionError(
+            f"the hf model's {name} is {value!r}; write cpu, cuda, cuda:1 or mps"
+        )
+    return value
+
+
+def _object(name: str, value: str) -> dict[str, Any]:
+    try:
+        found = json.loads(value)
+    except json.JSONDecodeError as error:
+        raise OptionError(f"the hf model's {name} is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise OptionError(f"the hf model's {name} is not a JSON object: {value!r}")
+    return found
+
+
+_READERS = {
+    "dtype": _dtype,
+    "device": _device,
+    "revision": _text,
+    "trust_remote_code": _flag,
+    "tokenizer": _text,
+    "max_length": _count,
+    "add_bos_token": _flag,
+    "prefix_token_id": _token,
+    "batch_tokens": _count,
+    "batch_size": _rows,
+    "attn_implementation": _attention,
+    "chat_template_args": _object,
+    "think_end_token": _text,
+}

@@ -1,0 +1,276 @@
+"""From texts to token ids, as lm-eval 0.4.13 makes them.
+
+Each distinct text is encoded once, in batches. Sequences are ``int32`` arrays: a window
+of requests holds millions of tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_evals.core.request import Loglikelihood, Message, Prompt
+from pytest_evals.models.hf.settings import HfSettings
+
+__all__ = ["Encoder", "Ids", "Pair", "Unusable"]
+
+Ids = npt.NDArray[np.int32]
+"""A sequence of token ids, (T,)."""
+CHUNK = 2048
+"""Texts that are encoded at a time, so that the lists which the tokenizer returns do not
+pile up beside the arrays."""
+
+
+class Unusable(Exception):  # noqa: N818 - a word of this package, not an error of ours
+    """Why a request cannot be asked; becomes ``Response.error``."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair:
+    """A continuation after its context.
+
+    Args:
+        context: (C,) ids, at least one.
+        continuation: (N,) ids, at least one.
+    """
+
+    context: Ids
+    continuation: Ids
+
+
+class Encoder:
+    """A tokenizer with the rules for special tokens."""
+
+    def __init__(self, tokenizer: Any, settings: HfSettings, n_embeddings: int) -> None:
+        """``n_embeddings`` is the number of ids that the model knows."""
+        self._tokenizer = tokenizer
+        self._settings = settings
+        self._n_embeddings = n_embeddings
+        self.prefix_id: int | None = settings.prefix_token_id
+        if self.prefix_id is None:
+            self.prefix_id = tokenizer.bos_token_id
+        if self.prefix_id is None:
+            self.prefix_id = tokenizer.eos_token_id
+        self._prefix = (
+            "" if self.prefix_id is None else str(tokenizer.decode([self.prefix_id]))
+        )
+
+    def pairs(self, requests: Sequence[Loglikelihood]) -> list[Pair | Unusable]:
+        """Context and continuation of each request, or why there are none.
+
+        The two texts are encoded together, and the continuation is what comes after as
+        many tokens as the context alone has; white space at the end of the context
+        counts as the start of the continuation (lm-eval 0.4.13, ``api/model.py``,
+        ``_encode_pair``). Without context, the continuation comes after the prefix
+        token.
+        """
+        texts: list[tuple[str | None, str] | Unusable] = []
+        for request in requests:
+            try:
+                context = self.render(request.context)
+                texts.append(_moved(context, request.continuation))
+            except Unusable as why:
+                texts.append(why)
+        good = [pair for pair in texts if not isinstance(pair, Unusable)]
+        joint = [(a, b) for a, b in good if a is not None]
+        known = self.encode([text for a, b in joint for text in (a, a + b)])
+        alone = self.encode((b for a, b in good if a is None), specials=False)
+        return [self._pair(pair, known, alone) for pair in texts]
+
+    def prompts(self, prompts: Sequence[Prompt]) -> list[Ids | Unusable]:
+        """Ids of prompts to go on from; the prefix token for an empty one.
+
+        A beginning-of-text token is not doubled when the prompt starts with it, which
+        is decided for each prompt by itself.
+        """
+        texts: list[str | Unusable] = []
+        for prompt in prompts:
+            try:
+                texts.append(self.render(prompt))
+            except Unusable as why:
+                texts.append(why)
+        bos = getattr(self._tokenizer, "bos_token", None) or ""
+        known = self.encode((t for t in texts if isinstance(t, str)), prefix=bos)
+        found: list[Ids | Unusable] = []
+        for text in texts:
+            ids = text if isinstance(text, Unusable) else known[text]
+            if not isinstance(ids, Unusable) and len(ids) == 0:
+                ids = self._prefix_ids()
+            found.append(ids if isinstance(ids, Unusable) else self._checked(ids))
+        return found
+
+    def texts(self, texts: Iterable[str]) -> list[Ids | Unusable]:
+        """Ids of whole texts."""
+        texts = list(texts)
+        known = self.encode(texts)
+        return [self._checked(known[text]) for text in texts]
+
+    def decode(self, ids: Sequence[int], specials: bool = False) -> str:
+        """The text of ids, with special tokens or without."""
+        text: str = self._tokenizer.decode(list(ids), skip_special_tokens=not specials)
+        return text
+
+    def decode_all(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """The texts of several sequences, with special tokens."""
+        texts: list[str] = self._tokenizer.batch_decode(
+            [list(row) for row in rows], skip_special_tokens=False
+        )
+        return texts
+
+    def render(self, prompt: Prompt) -> str:
+        """The text of a prompt; a chat goes through the tokenizer's template.
+
+        A template that takes no system message is tried without it (lm-eval 0.4.13,
+        ``HFLM.apply_chat_template``).
+
+        Raises:
+            Unusable: There is no template, or it refuses the chat.
+        """
+        if isinstance(prompt, str):
+            return prompt
+        if not getattr(self._tokenizer, "chat_template", None):
+            raise Unusable(
+                "the prompt is a chat and the tokenizer has no chat template"
+            )
+        try:
+            return self._templated(prompt)
+        except Exception as error:
+            if not _of_template(error):
+                raise
+            rest = tuple(m for m in prompt if m.role != "system")
+            if rest == prompt:
+                raise Unusable(f"the chat template refuses the chat: {error}") from None
+        try:
+            return self._templated(rest)
+        except Exception as error:
+            if not _of_template(error):
+                raise
+            raise Unusable(f"the chat template refuses the chat: {error}") from None
+
+    def encode(
+        self,
+        texts: Iterable[str],
+        specials: bool | None = None,
+        prefix: str | None = None,
+    ) -> Mapping[str, Ids]:
+        """Ids of each distinct text.
+
+        Args:
+            texts: What to encode.
+            specials: Whether to add special tokens; ``None`` for the tokenizer's own
+                rule, or the user's, but never before a text that starts with
+                ``prefix``.
+            prefix: The text of the token that must not be doubled; ``None`` for the
+                prefix token's.
+        """
+        prefix = self._prefix if prefix is None else prefix
+        distinct = list(dict.fromkeys(texts))
+        found: dict[str, Ids] = {}
+        if specials is not None:
+            self._encode_into(found, distinct, specials)
+            return found
+        own = self._settings.add_bos_token
+        begun = [t for t in distinct if prefix and t.startswith(prefix)]
+        self._encode_into(found, begun, specials=False)
+        rest = [t for t in distinct if not (prefix and t.startswith(prefix))]
+        self._encode_into(found, rest, specials=own)
+        return found
+
+    def _encode_into(
+        self, found: dict[str, Ids], texts: Sequence[str], specials: bool | None
+    ) -> None:
+        for start in range(0, len(texts), CHUNK):
+            chunk = texts[start : start + CHUNK]
+            chosen = {} if specials is None else {"add_special_tokens": specials}
+            encoded = self._tokenizer(
+                chunk,
+                return_attention_mask=False,
+                return_token_type_ids=False,
+                verbose=False,
+                **chosen,
+            )
+            for text, ids in zip(chunk, encoded["input_ids"], strict=True):
+                found[text] = np.asarray(ids, dtype=np.int32)
+
+    def _pair(
+        self,
+        pair: tuple[str | None, str] | Unusable,
+        known: Mapping[str, Ids],
+        alone: Mapping[str, Ids],
+    ) -> Pair | Unusable:
+        if isinstance(pair, Unusable):
+            return pair
+        context, continuation = pair
+        if context is not None:
+            head = known[context]
+            tail = known[context + continuation][len(head) :]
+            if len(head) == 0:
+                return Unusable("the context is nothing but white space")
+        else:
+            first, tail = self._prefix_ids(), alone[continuation]
+            if isinstance(first, Unusable):
+                return first
+            head = first
+            if len(tail) and tail[0] == self.prefix_id:
+                head, tail = tail[:1], tail[1:]
+        if len(tail) == 0:
+            return Unusable(
+                f"the continuation {continuation!r} has no tokens of its own: the "
+                "tokenizer merges it into the context"
+                if continuation
+                else "the continuation is empty"
+            )
+        for ids in (head, tail):
+            checked = self._checked(ids)
+            if isinstance(checked, Unusable):
+                return checked
+        return Pair(head, tail)
+
+    def _prefix_ids(self) -> Ids | Unusable:
+        if self.prefix_id is None:
+            return Unusable(
+                "there is no context, and the tokenizer has neither a BOS nor an EOS "
+                "token to stand for it; give the model prefix_token_id=…"
+            )
+        return np.asarray([self.prefix_id], dtype=np.int32)
+
+    def _checked(self, ids: Ids) -> Ids | Unusable:
+        """A token that the model does not know would be another row's memory on some
+        devices and the end of the process on others."""
+        if len(ids) and int(ids.max()) >= self._n_embeddings:
+            return Unusable(
+                f"the tokenizer gives the token {int(ids.max())}, the model knows only "
+                f"{self._n_embeddings}; is this the model's own tokenizer?"
+            )
+        return ids
+
+    def _templated(self, messages: Sequence[Message]) -> str:
+        goes_on = bool(messages) and messages[-1].role == "assistant"
+        text: str = self._tokenizer.apply_chat_template(
+            [{"role": m.role, "content": m.content} for m in messages],
+            tokenize=False,
+            add_generation_prompt=not goes_on,
+            continue_final_message=goes_on,
+            **self._settings.chat_template_args,
+        )
+        return text
+
+
+def _moved(context: str, continuation: str) -> tuple[str | None, str]:
+    """Both texts, with the white space at the end of the context moved over; ``None``
+    for no context at all. What was white space only becomes an empty context, which
+    still has the special tokens of tokenizers that add some."""
+    if not context:
+        return None, continuation
+    bare = context.rstrip()
+    return bare, context[len(bare) :] + continuation
+
+
+def _of_template(error: Exception) -> bool:
+    """Whether jinja2 raised it, by name: this package does not import jinja2."""
+    kinds = (f"{k.__module__}.{k.__qualname__}" for k in type(error).__mro__)
+    return "jinja2.exceptions.TemplateError" in kinds

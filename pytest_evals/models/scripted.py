@@ -1,0 +1,289 @@
+"""Canned answers: a model for tests, for dry runs, and for a look at what a task asks.
+
+``scripted:first``, ``scripted:echo``, ``scripted:fail`` and ``scripted:break`` are
+built in; ``scripted:answers.json`` and ``scripted:answers.jsonl`` read answers from a
+file. The same request always gets the same answer. Standard library only.
+
+A ``.json`` file maps the end of a prompt to the answer::
+
+    {"What is the capital of France?\\nAnswer:": "Paris"}
+
+A ``.jsonl`` file holds a rule a line; the first that fits answers::
+
+    {"prompt": "the end of it", "text": "Paris"}
+    {"regex": "capital of (France|Italy)", "error": "the server is down"}
+    {"continuation": " Paris", "logprob": -0.5, "greedy": true}
+    {"text": "anything else"}
+
+A ``text`` also answers choices: the continuation that equals it, white space around it
+aside, gets log-probability 0, every other one -100.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.core.request import (
+    Generate,
+    Loglikelihood,
+    Model,
+    Prompt,
+    Request,
+    Response,
+    Rolling,
+)
+from pytest_evals.errors import ModelError, OptionError, did_you_mean
+from pytest_evals.models.spec import ModelSpec
+
+__all__ = ["Rule", "ScriptedModel", "check_scripted", "open_scripted", "read_rules"]
+
+CERTAIN = 0.0
+UNLIKELY = -100.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """Which requests get which answer. What is not given fits everything.
+
+    Args:
+        prompt: How the prompt ends; the text itself for a rolling request.
+        regex: What is found somewhere in the prompt.
+        continuation: The continuation of a log-likelihood, exactly.
+        text: The answer.
+        logprob: The log-probability in nats; ``None`` to go by ``text``.
+        greedy: Whether greedy decoding gives the continuation; ``None`` to go by the
+            log-probability.
+        error: Why there is no answer.
+    """
+
+    prompt: str = ""
+    regex: str = ""
+    continuation: str = ""
+    text: str = ""
+    logprob: float | None = None
+    greedy: bool | None = None
+    error: str = ""
+
+    def fits(self, request: Request) -> bool:
+        """Whether this rule answers the request."""
+        prompt = _prompt(request)
+        if self.continuation and not (
+            isinstance(request, Loglikelihood)
+            and request.continuation == self.continuation
+        ):
+            return False
+        return prompt.endswith(self.prompt) and bool(re.search(self.regex, prompt))
+
+    def answer(self, request: Request) -> Response:
+        """The response to a request that fits."""
+        if self.error:
+            return Response(error=self.error)
+        if isinstance(request, Generate):
+            return _generated(request, self.text)
+        logprob = self.logprob
+        if logprob is None:
+            said = isinstance(request, Loglikelihood) and (
+                request.continuation.strip() == self.text.strip()
+            )
+            logprob = CERTAIN if said else UNLIKELY
+        greedy = logprob == CERTAIN if self.greedy is None else self.greedy
+        return _scored(request, logprob, greedy)
+
+
+class ScriptedModel:
+    """A model that answers by a function of the request alone."""
+
+    def __init__(self, name: str, reply: Callable[[Request], Response]) -> None:
+        """``reply`` gives the response to a request."""
+        self.name = name
+        self.info: Mapping[str, Any] = {"model": name}
+        self._reply = reply
+
+    def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
+        """Answer one request after the other, in their order."""
+        for place, request in enumerate(requests):
+            yield place, self._reply(request)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def check_scripted(spec: ModelSpec) -> None:
+    """Make sure that the answers are there.
+
+    Raises:
+        OptionError: No such built-in or file, a file that is no list of rules, or an
+            argument, of which there are none.
+    """
+    for name in spec.arguments:
+        raise OptionError(f"the scripted model takes no argument {name!r}")
+    if spec.target not in BUILT_IN:
+        read_rules(spec.target)
+
+
+def open_scripted(spec: ModelSpec) -> Model:
+    """The model that a spec names.
+
+    Raises:
+        OptionError: As :func:`check_scripted`.
+    """
+    if spec.target in BUILT_IN:
+        return ScriptedModel(str(spec), BUILT_IN[spec.target])
+    rules = read_rules(spec.target)
+
+    def reply(request: Request) -> Response:
+        for rule in rules:
+            if rule.fits(request):
+                return rule.answer(request)
+        tail = _prompt(request)[-60:]
+        return Response(
+            error=f"{spec.target} has no answer to a prompt ending {tail!r}"
+        )
+
+    return ScriptedModel(str(spec), reply)
+
+
+def read_rules(target: str) -> tuple[Rule, ...]:
+    """The rules of a file.
+
+    Raises:
+        OptionError: The file does not exist or is not as it should be.
+    """
+    path = Path(target).expanduser()
+    if path.suffix not in (".json", ".jsonl"):
+        names = sorted(BUILT_IN)
+        hint = did_you_mean(target, names) or f"; known: {', '.join(names)}"
+        raise OptionError(
+            f"no scripted model called {target!r}{hint} (or a .json or .jsonl file)"
+        )
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise OptionError(f"cannot read {target!r}: {error.strerror}") from None
+    if path.suffix == ".jsonl":
+        lines = enumerate(text.splitlines(), start=1)
+        return tuple(
+            _rule(f"{target}:{n}", _json(f"{target}:{n}", line))
+            for n, line in lines
+            if line.strip()
+        )
+    found = _json(target, text)
+    if not isinstance(found, dict):
+        raise OptionError(f"{target} is not an object of prompts and answers")
+    return tuple(
+        _rule(f"{target}: {prompt!r}", {"prompt": prompt, "text": answer})
+        for prompt, answer in found.items()
+    )
+
+
+def _json(where: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise OptionError(f"{where}: not JSON: {error}") from None
+
+
+def _rule(where: str, found: Any) -> Rule:
+    if not isinstance(found, dict):
+        raise OptionError(f"{where}: a rule is an object, not {found!r}")
+    known = [f.name for f in fields(Rule)]
+    for name, value in found.items():
+        if name not in known:
+            hint = did_you_mean(name, known) or f"; known: {', '.join(known)}"
+            raise OptionError(f"{where}: a rule has no {name!r}{hint}")
+        if type(value) not in _TYPES.get(name, (str,)):
+            raise OptionError(f"{where}: {name} cannot be {value!r}")
+    try:
+        re.compile(found.get("regex", ""))
+    except re.error as error:
+        raise OptionError(f"{where}: not a regular expression: {error}") from None
+    return Rule(**found)
+
+
+_TYPES: Mapping[str, tuple[type, ...]] = {"logprob": (int, float), "greedy": (bool,)}
+
+
+def _first(request: Request) -> Response:
+    """Ranks continuations as a dictionary ranked by length would: shorter ones first,
+    those of one length by alphabet. Writes nothing."""
+    if isinstance(request, Generate):
+        return _generated(request, "")
+    text = _answered(request)
+    place = int.from_bytes(text.encode()[:6].ljust(6, b"\0"), "big") / 2**48
+    return _scored(request, -len(text) - place, greedy=False)
+
+
+def _echo(request: Request) -> Response:
+    """Writes the prompt once more; is certain of continuations that the prompt holds."""
+    if isinstance(request, Generate):
+        return _generated(request, _prompt(request))
+    said = _answered(request).strip() in _prompt(request)
+    return _scored(request, CERTAIN if said else UNLIKELY, greedy=said)
+
+
+def _fail(request: Request) -> Response:
+    """Answers nothing."""
+    return Response(error="scripted:fail answers nothing")
+
+
+def _break(request: Request) -> Response:
+    """Breaks at the first request, as a model does whose server is gone."""
+    raise ModelError("scripted:break breaks at the first request")
+
+
+BUILT_IN: Mapping[str, Callable[[Request], Response]] = {
+    "first": _first,
+    "echo": _echo,
+    "fail": _fail,
+    "break": _break,
+}
+
+
+def _flat(prompt: Prompt) -> str:
+    if isinstance(prompt, str):
+        return prompt
+    return "\n".join(message.content for message in prompt)
+
+
+def _prompt(request: Request) -> str:
+    if isinstance(request, Generate):
+        return _flat(request.prompt)
+    if isinstance(request, Loglikelihood):
+        return _flat(request.context)
+    return request.text
+
+
+def _answered(request: Loglikelihood | Rolling) -> str:
+    if isinstance(request, Loglikelihood):
+        return request.continuation
+    return request.text
+
+
+def _scored(request: Loglikelihood | Rolling, logprob: float, greedy: bool) -> Response:
+    """A log-likelihood; words stand for tokens."""
+    is_pair = isinstance(request, Loglikelihood)
+    return Response(
+        logprob=float(logprob),
+        greedy=greedy if is_pair else None,
+        n_prompt_tokens=len(_prompt(request).split()) if is_pair else 0,
+        n_tokens=len(_answered(request).split()),
+    )
+
+
+def _generated(request: Generate, text: str) -> Response:
+    """A text, cut at its stop strings and its limit; words stand for tokens."""
+    for stop in request.stop:
+        text = text.split(stop)[0] if stop else text
+    words = re.findall(r"\s*\S+", text)
+    short = len(words) <= request.max_tokens
+    return Response(
+        text=text if short else "".join(words[: request.max_tokens]),
+        n_prompt_tokens=len(_prompt(request).split()),
+        n_tokens=min(len(words), request.max_tokens),
+        finish="stop" if short else "length",
+    )

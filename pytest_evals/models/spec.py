@@ -1,0 +1,186 @@
+"""What ``--model`` says: a kind of model, which one, and its arguments.
+
+``hf:./my-model,dtype=bfloat16,device=cuda:1`` is the kind ``hf``, the target
+``./my-model`` and two arguments. This module reads and checks that text and imports a
+model's module when it is opened; it imports nothing but the standard library itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pytest_evals.core.registry import Registry
+from pytest_evals.core.request import Model
+from pytest_evals.errors import OptionError, did_you_mean
+
+__all__ = ["CHECKS", "KINDS", "ModelSpec", "check_spec", "open_model", "parse_spec"]
+
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+_SECRET = re.compile(r"^(.*_)?(key|password|secret|auth_token|access_token|token)$")
+"""Names of arguments whose values are shown to nobody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSpec:
+    """A model that can be opened.
+
+    Args:
+        kind: Which kind of model, a name in ``KINDS``.
+        target: Which one: a folder, a name on the Hub, a file.
+        arguments: What else was given, as typed; in the order it was typed.
+    """
+
+    kind: str
+    target: str
+    arguments: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """The spec on one line, without secrets; what results files call the model."""
+        parts = [f"{self.kind}:{_quoted(self.target)}"]
+        for name, value in self.arguments.items():
+            shown = "***" if _SECRET.match(name) else _quoted(value)
+            parts.append(f"{name}={shown}")
+        return ",".join(parts)
+
+    def __repr__(self) -> str:
+        """As ``str``: no secret may reach a log by way of a traceback."""
+        return f"<ModelSpec {self}>"
+
+
+KINDS: Registry[Callable[[ModelSpec], Model]] = Registry(
+    "kind of model",
+    {
+        "hf": "pytest_evals.models.hf.model:open_hf",
+        "scripted": "pytest_evals.models.scripted:open_scripted",
+    },
+)
+"""Kind → what opens a model of that kind."""
+
+CHECKS: Registry[Callable[[ModelSpec], None]] = Registry(
+    "kind of model",
+    {
+        "hf": "pytest_evals.models.hf.settings:check_hf",
+        "scripted": "pytest_evals.models.scripted:check_scripted",
+    },
+)
+"""Kind → what finds mistakes in a spec without loading anything heavy."""
+
+
+def parse_spec(text: str) -> ModelSpec:
+    """The kind, target and arguments that a text names.
+
+    Arguments are ``name=value`` after commas. A value may contain ``=``; commas inside
+    quotes or brackets belong to it, and quotes around a whole value are taken off.
+
+    Raises:
+        OptionError: The text is not a spec, or its kind is unknown.
+    """
+    head, *rest = _parts(text.strip())
+    kind, colon, target = head.partition(":")
+    if not colon or not re.fullmatch(r"[A-Za-z][\w-]*", kind):
+        raise OptionError(_no_kind(head))
+    if kind not in KINDS:
+        known = ", ".join(KINDS)
+        hint = did_you_mean(kind, list(KINDS)) or f"; write 'hf:{head}' for a folder"
+        raise OptionError(f"no kind of model called {kind!r}{hint} (known: {known})")
+    target = _unquoted(target)
+    if kind == "hf" and target.startswith("pretrained="):
+        right = target.removeprefix("pretrained=")
+        raise OptionError(f"'hf:{target}' names its model twice; write 'hf:{right}'")
+    if not target:
+        raise OptionError(f"'{kind}:' names no model; write {_example(kind)}")
+    return ModelSpec(kind=kind, target=target, arguments=_arguments(rest))
+
+
+def check_spec(spec: ModelSpec) -> None:
+    """Find every mistake that can be known without loading the model.
+
+    Raises:
+        OptionError: An argument is unknown or has a bad value, or a local path does not
+            hold a model.
+    """
+    if spec.kind in CHECKS:
+        CHECKS[spec.kind](spec)
+
+
+def open_model(spec: ModelSpec) -> Model:
+    """Load the model, ready to answer.
+
+    Raises:
+        OptionError: As ``check_spec``.
+        MissingExtraError: A library that this kind needs is not installed.
+        ModelError: The model cannot be loaded.
+    """
+    check_spec(spec)
+    return KINDS[spec.kind](spec)
+
+
+def _arguments(parts: list[str]) -> dict[str, str]:
+    arguments: dict[str, str] = {}
+    for part in parts:
+        name, equals, value = part.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise OptionError(
+                f"{part!r} is not name=value in the model's arguments; "
+                "put quotes around a value with a comma"
+            )
+        if name in arguments:
+            raise OptionError(f"the model's argument {name!r} is given twice")
+        arguments[name] = _unquoted(value.strip())
+    return arguments
+
+
+def _no_kind(head: str) -> str:
+    if head in KINDS:
+        return f"{head!r} is a kind of model without a model; write {_example(head)}"
+    target = head.removeprefix("pretrained=")
+    if not target:
+        return f"no model is named; write {_example('hf')}"
+    return f"{head!r} does not say what kind of model it is; did you mean 'hf:{target}'"
+
+
+def _example(kind: str) -> str:
+    return "'scripted:first'" if kind == "scripted" else f"'{kind}:PATH_OR_NAME'"
+
+
+def _parts(text: str) -> list[str]:
+    """The text cut at the commas that are outside of quotes and brackets. A quote opens
+    only where a target or a value begins, so that ``bob's`` is a plain word."""
+    parts, start = [], 0
+    for comma in _commas(text):
+        parts.append(text[start:comma])
+        start = comma + 1
+    return [*parts, text[start:]]
+
+
+def _commas(text: str) -> Iterator[int]:
+    expected: list[str] = []
+    quote, begins = "", True
+    for place, sign in enumerate(text):
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "'\"" and begins:
+            quote = sign
+        elif sign in _CLOSING:
+            expected.append(_CLOSING[sign])
+        elif expected and sign == expected[-1]:
+            expected.pop()
+        elif sign == "," and not expected:
+            yield place
+        begins = sign in "=,:" or (begins and sign == " ")
+    if quote or expected:
+        missing = quote or expected[-1]
+        raise OptionError(f"the model's spec lacks a closing {missing}")
+
+
+def _unquoted(value: str) -> str:
+    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+    return value[1:-1] if quoted else value
+
+
+def _quoted(value: str) -> str:
+    plain = _unquoted(value) == value and "," not in value
+    return value if plain or value[:1] in _CLOSING else f'"{value}"'
