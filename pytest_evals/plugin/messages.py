@@ -75,4 +75,3 @@ def message_of(error: BaseException, item: pytest.Item) -> Message | None:
     else:
         return None
     return Message(lines, str(Path(path)), line or 0)
-

@@ -19,7 +19,6 @@ from pytest_evals.pipeline import Plan
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.nodes import DocItem
-    from pytest_evals.plugin.session import EvalSession
 
 __all__ = ["Models"]
 
@@ -29,9 +28,8 @@ Definition = FixtureDef[Any]
 class Models:
     """Which model answers which document, and the plan of each model."""
 
-    def __init__(self, session: EvalSession) -> None:
+    def __init__(self) -> None:
         """Nothing is opened yet."""
-        self._session = session
         self._plans: dict[Definition, Plan] = {}
         self._open: dict[Definition, Model] = {}
         self._broken: dict[Definition, str] = {}

@@ -72,6 +72,13 @@ class TaskFile(pytest.File):
         return super().repr_failure(excinfo)
 
     @property
+    def documents_ihook(self) -> Any:
+        """The hooks as this folder sees them; pytest looks them up anew each time."""
+        if not hasattr(self, "_documents_ihook"):
+            self._documents_ihook = self.ihook
+        return self._documents_ihook
+
+    @property
     def report_keywords(self) -> Mapping[str, Any]:
         """Keywords of all reports of documents of this file: one mapping for all."""
         if not hasattr(self, "_report_keywords"):
@@ -107,20 +114,25 @@ class DocItem(pytest.Item):
     obj = None
     fixturenames: tuple[str, ...] = ()
     parent: TaskFile
+    word = ""
+    """What became of it, for reports: ``correct``, ``wrong``, ``scored``, …"""
+    took_s = 0.0
+    """Its share of the model's time and its own scoring, in seconds."""
 
     def __init__(self, *, job: Job, marks: list[pytest.Mark], **kwargs: Any) -> None:
         """Remember which document; render nothing."""
         super().__init__(**kwargs)
         self.job = job
         self.own_markers.extend(marks)
-        self.word = ""
-        """What became of it, for reports: ``correct``, ``wrong``, ``scored``, …"""
-        self.took_s = 0.0
-        """Its share of the model's time and its own scoring, in seconds."""
 
     @property
     def _fixtureinfo(self) -> Any:
         return self.parent.fixtureinfo(self)
+
+    @property
+    def ihook(self) -> Any:
+        """The hooks as its folder sees them."""
+        return self.parent.documents_ihook
 
     @property
     def location(self) -> tuple[str, int | None, str]:

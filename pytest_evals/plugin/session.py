@@ -27,6 +27,7 @@ from pytest_evals.plugin.gates import SessionGates
 from pytest_evals.plugin.models import Models
 from pytest_evals.plugin.options import Options
 from pytest_evals.plugin.samples import Samples
+from pytest_evals.plugin.selection import Selection
 from pytest_evals.reports.jsonfile import results_json
 
 if TYPE_CHECKING:
@@ -86,11 +87,13 @@ class EvalSession:
         self.options = Options.from_config(config)
         self.task_options = _task_options(config, self.options)
         self.gates = SessionGates(config.rootpath, self.options.gates)
-        self.models = Models(self)
+        self.selection = Selection(self.options.tasks)
+        self.models = Models()
         self.samples = Samples(self.options.dir, self.options.model)
         self.runs: dict[str, TaskRun] = {}
         self.verdicts: dict[tuple[str, str], Verdict] = {}
         self.warnings: list[str] = []
+        self._keeps_whole = bool(config.hook.pytest_evals_metrics.get_hookimpls())
         self.partial = ""
         self.found: RunResult | None = None
         """What the run has found, once it is over."""
@@ -117,7 +120,7 @@ class EvalSession:
         """
         tasks = ihook.pytest_evals_load_tasks(path=path, config=self.config) or ()
         runs = []
-        for task in tasks:
+        for task in filter(self.selection.takes, tasks):
             known = self.runs.get(task.name)
             if known is not None and known.nodeid != nodeid:
                 raise TaskFileError([_twice(task, known)])
@@ -154,7 +157,7 @@ class EvalSession:
         """Keep a scored record; what only the samples file needs goes there."""
         run = self.runs[task.name]
         self.samples.add(task, record)
-        whole = bool(self.config.hook.pytest_evals_metrics.get_hookimpls())
+        whole = self._keeps_whole
         if record.correct is False and run.n_examples < EXAMPLES:
             run.n_examples += 1
             whole = True
@@ -204,6 +207,7 @@ class EvalSession:
         Raises:
             pytest.UsageError: A gate names nothing, or the model cannot exist.
         """
+        self.selection.check()
         folders = [p for p in session._initialpaths if p.is_dir()]
         self.gates.check([run.task for run in self.runs.values()], folders)
         spec = self.model_spec()

@@ -1,0 +1,150 @@
+"""What the plugin itself costs for each document, collection and report included.
+
+    python tests/bench/plugin_overhead.py [--docs 100000]
+
+A suite of one task with documents that cost nothing to render, answer or score runs
+through pytest in fresh processes; the time of an empty session is taken off. What is
+left is collection, planning, protocol, counting, samples and report.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+CONFTEST = '''
+import os
+from pathlib import Path
+
+import pytest
+
+from pytest_evals import Asked, Doc, Estimate, Generate, Metric, Place, Response
+from pytest_evals import Score, Task
+
+N = int(os.environ["BENCH_DOCS"])
+
+
+class Rows:
+    def ids(self):
+        return [str(i) for i in range(N)]
+
+    def indices(self):
+        return range(N)
+
+    def total(self):
+        return N
+
+
+def ask(index):
+    text = f"What is {index} + 1?"
+    doc = Doc(text, [str(index + 1)], 0, id=str(index), row={"n": index})
+    return Asked(doc, (Generate(text, max_tokens=8),))
+
+
+def score(record):
+    right = record.responses[0].text == "yes"
+    return (Score(metric="acc", value=float(right), correct=right, filtered=("yes",)),)
+
+
+def mean(values):
+    return Estimate(sum(values) / len(values), 0.0, "analytic")
+
+
+class Scripted:
+    name = "scripted"
+
+    def answer(self, requests):
+        yes, no = Response(text="yes", n_tokens=1), Response(text="no", n_tokens=1)
+        for position in range(len(requests)):
+            yield position, no if position % 10 == 0 else yes
+
+
+@pytest.fixture(scope="session")
+def eval_model():
+    return Scripted()
+
+
+def pytest_evals_load_tasks(path, config):
+    if path.name != "suite.bench":
+        return None
+    metric = Metric(name="acc", aggregate=mean, is_mean=True, higher_is_better=True)
+    return [
+        Task(
+            name="bench",
+            source=Place(Path(path), 1),
+            rows=Rows(),
+            ask=ask,
+            score=score,
+            metrics=(metric,),
+            output_type="generate_until",
+        )
+    ]
+'''
+
+
+class Run(NamedTuple):
+    """One process: seconds on the clock and of the processor, and peak memory."""
+
+    wall_s: float
+    cpu_s: float
+    peak_mib: float
+
+
+def run(folder: Path, n_docs: int, arguments: list[str]) -> Run:
+    """Run pytest over the suite."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    environment = {**os.environ, "BENCH_DOCS": str(n_docs)}
+    script = (
+        "import resource, subprocess, sys\n"
+        "code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)\n"
+        "u = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
+        "print(code, u.ru_utime + u.ru_stime, u.ru_maxrss)\n"
+    )
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", script, *command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    wall = time.perf_counter() - start
+    code, cpu, peak = re.findall(r"[\d.]+", done.stdout)
+    if code not in ("0", "5"):
+        raise SystemExit(f"pytest ended with {code}: {done.stderr}")
+    return Run(wall, float(cpu), float(peak) / 1024)
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--docs", type=int, default=100_000)
+    n_docs = parser.parse_args().docs
+    variants = {"-q": ["-q"], "-v": ["-v"], "-q --junitxml": ["-q", "--junitxml=j.xml"]}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "conftest.py").write_text(CONFTEST)
+        (folder / "pytest.ini").write_text("[pytest]\n")
+        empty = run(folder, n_docs, ["-q"])
+        (folder / "suite.bench").write_text("")
+        print(f"{n_docs} documents; an empty session takes {empty.wall_s:.2f} s")
+        print(f"{'':16}{'wall s':>8}{'CPU s':>8}{'peak MiB':>10}{'ms/document':>13}")
+        for label, arguments in variants.items():
+            found = run(folder, n_docs, arguments)
+            each = 1000 * (found.wall_s - empty.wall_s) / n_docs
+            print(
+                f"{label:16}{found.wall_s:8.1f}{found.cpu_s:8.1f}"
+                f"{found.peak_mib:10.0f}{each:13.3f}"
+            )
+
+
+if __name__ == "__main__":
+    main()
