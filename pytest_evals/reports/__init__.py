@@ -1,1 +1,1 @@
-"""From a run's result to text and files. Reports never compute."""
+"""Results to text and to files: facts only, nothing is judged or measured here."""

@@ -1,1 +1,1 @@
-"""What lasts: the folders and files of runs."""
+"""What lasts: the folder of results and the files in it."""

@@ -1,0 +1,73 @@
+"""A document as an example: the end of its prompt, its answer, its target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_evals.core.record import Record
+from pytest_evals.core.request import Generate, Loglikelihood, Rolling
+from pytest_evals.core.result import TaskResult
+from pytest_evals.reports.escape import cut, one_line, tail
+
+__all__ = ["error_of", "example_lines", "ids_by_index"]
+
+_PROMPT, _ANSWER = 200, 160
+"""Characters that are shown of a prompt, and of an answer or a target."""
+
+
+def ids_by_index(result: TaskResult) -> Mapping[int, str]:
+    """Id of each document of a task by its position in the dataset."""
+    rows = result.task.rows
+    return dict(zip(rows.indices(), rows.ids(), strict=True))
+
+
+def example_lines(record: Record, indent: str) -> list[str]:
+    """Prompt, answer and target, as far as they were kept; each on one line."""
+    facts = {
+        "prompt": tail(_prompt(record), _PROMPT),
+        "answer": cut(_answer(record), _ANSWER),
+        "target": cut(_target(record), _ANSWER),
+    }
+    return [f"{indent}{name:8}{text}" for name, text in facts.items() if text]
+
+
+def error_of(record: Record) -> str:
+    """Why the document has no score, on one line; empty if it has one."""
+    if record.error:
+        return one_line(record.error)
+    return one_line(next((s.unscored for s in record.scores if s.unscored), ""))
+
+
+def _prompt(record: Record) -> str:
+    if not record.requests:
+        return record.doc.query
+    request = record.requests[0]
+    if isinstance(request, Rolling):
+        return request.text
+    asked = request.context if isinstance(request, Loglikelihood) else request.prompt
+    if isinstance(asked, str):
+        return asked
+    return "\n".join(f"{message.role}: {message.content}" for message in asked)
+
+
+def _answer(record: Record) -> str:
+    """The extracted answer; of a generated text that gave none, the text's own end."""
+    for score in record.scores:
+        if score.answer:
+            return score.answer
+    for request, response in zip(record.requests, record.responses, strict=False):
+        if isinstance(request, Generate):
+            cause = " (stopped at the limit of tokens)"
+            return f"{response.text!r}{cause * (response.finish == 'length')}"
+    return ""
+
+
+def _target(record: Record) -> str:
+    doc = record.doc
+    try:
+        golds = doc.get_golds()
+    except IndexError:
+        golds = []
+    if golds:
+        return " | ".join(str(gold) for gold in golds)
+    return "" if doc.target is None else str(doc.target)

@@ -1,0 +1,64 @@
+"""Any value as strict JSON: what JSON cannot hold becomes text, or null with a note."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Set
+from typing import Any
+
+__all__ = ["strict"]
+
+
+def strict(value: Any, notes: list[str] | None = None, where: str = "") -> Any:
+    """The value out of dicts with text keys, lists, text, finite numbers, booleans and
+    null.
+
+    Args:
+        value: Anything.
+        notes: Takes a line for each number that JSON has no word for; it becomes null.
+        where: What the value is called in notes.
+    """
+    if value is None or type(value) in (bool, int):
+        return value
+    if isinstance(value, str):
+        return _encodable(value)
+    if isinstance(value, float):
+        return _finite(value, notes, where)
+    if isinstance(value, Mapping):
+        inside = f"{where}." if where else ""
+        return {
+            _encodable(str(k)): strict(v, notes, f"{inside}{k}")
+            for k, v in value.items()
+        }
+    if isinstance(value, (list, tuple, Set)):
+        members = sorted(value, key=repr) if isinstance(value, Set) else value
+        return [strict(v, notes, f"{where}[{i}]") for i, v in enumerate(members)]
+    return _foreign(value, notes, where)
+
+
+def _finite(value: float, notes: list[str] | None, where: str) -> float | None:
+    if math.isfinite(value):
+        return float(value)
+    if notes is not None:
+        notes.append(f"{where}: {value} is no number in JSON; written as null")
+    return None
+
+
+def _foreign(value: Any, notes: list[str] | None, where: str) -> Any:
+    """Subclasses of int; arrays and scalars of numpy and torch, which say themselves
+    what they are in Python; else text."""
+    if isinstance(value, int):
+        return int(value)
+    plain = getattr(value, "tolist", None)
+    if callable(plain):
+        made = plain()
+        if type(made) is not type(value):
+            return strict(made, notes, where)
+    return _encodable(str(value))
+
+
+def _encodable(text: str) -> str:
+    """The text, with lone surrogates escaped: UTF-8 has no word for them."""
+    if text.isascii():
+        return str(text)
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

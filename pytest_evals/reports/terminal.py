@@ -1,0 +1,209 @@
+"""The summary of a run: a table of tasks, metrics and gates, remarks, counts, costs."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from pytest_evals.core.gate import Outcome, Verdict
+from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.result import RunResult, TaskResult
+from pytest_evals.gates.figures import figure, figure_beside
+from pytest_evals.gates.judge import WITHIN_NOISE
+from pytest_evals.reports.escape import one_line
+from pytest_evals.reports.progress import duration
+from pytest_evals.reports.table import Column, Line, Row, table_lines
+
+__all__ = ["Line", "summary_lines"]
+
+_COLUMNS = (
+    Column(title="task", least=8),
+    Column(title="docs", right=True, drop=5),
+    Column(title="shots", right=True, drop=1),
+    Column(title="filter", drop=2),
+    Column(title="metric", least=8),
+    Column(title="value", right=True),
+    Column(title="", drop=3),
+    Column(title="gate", drop=4),
+    Column(title="verdict"),
+)
+_WORDS = {
+    Outcome.PASSED: "passed",
+    Outcome.FAILED: "FAILED",
+    Outcome.INCONCLUSIVE: "inconclusive",
+    Outcome.INVALID: "INVALID",
+    Outcome.SKIPPED: "skipped",
+}
+_COLOURS: dict[Outcome, dict[str, bool]] = {
+    Outcome.PASSED: {"green": True},
+    Outcome.FAILED: {"red": True},
+    Outcome.INCONCLUSIVE: {"yellow": True},
+    Outcome.INVALID: {"red": True},
+    Outcome.SKIPPED: {"yellow": True},
+}
+
+
+def summary_lines(result: RunResult, width: int, path: str = "") -> list[Line]:
+    """The summary, at most ``width`` columns wide but for paths.
+
+    Args:
+        result: The run.
+        width: Columns of the terminal.
+        path: Where the results were written, empty if they were not.
+    """
+    lines = []
+    if result.partial:
+        lines += _wrapped(f"partial run: {result.partial}", width, {"yellow": True})
+    rows = [row for task in result.tasks for row in _task_rows(task, result.verdicts)]
+    if rows:
+        lines += table_lines(_COLUMNS, rows, width)
+    for text, markup in _remarks(result):
+        lines += _wrapped(text, width, markup)
+    for text in (_documents(result), _gates(result), _costs(result)):
+        lines += _wrapped(text, width, {})
+    if path:
+        lines.append(Line(f"results: {one_line(path)}"))
+    return lines
+
+
+def _task_rows(result: TaskResult, verdicts: Sequence[Verdict]) -> Iterator[Row]:
+    """A row for each metric and gate; the task is named in its first."""
+    task = result.task
+    mine = [verdict for verdict in verdicts if verdict.gate.task == task.name]
+    facts: list[tuple[MetricResult | None, Verdict | None]] = []
+    for one in result.metrics:
+        judged = [v for v in mine if v.metric is not None and v.metric.key == one.key]
+        facts += [(one, verdict) for verdict in judged] or [(one, None)]
+    facts += [(None, verdict) for verdict in mine if verdict.metric is None]
+    name = one_line(task.alias or task.name)
+    for i, (metric, verdict) in enumerate(facts or [(None, None)]):
+        yield Row(
+            (
+                "" if i else name,
+                _docs(result, metric),
+                "" if i else str(task.n_shots),
+                one_line(_filter(metric)),
+                one_line(metric.name if metric else _claimed(verdict)),
+                _value(metric, verdict),
+                _stderr(metric),
+                _claim(verdict),
+                _word(verdict),
+            ),
+            _COLOURS[verdict.outcome] if verdict else {},
+        )
+
+
+def _docs(result: TaskResult, metric: MetricResult | None) -> str:
+    """``1172``, ``197/200`` when some lack a score, ``200 of 1172`` under a limit."""
+    n = result.n_selected
+    some = metric is not None and metric.n_scored != n
+    text = f"{metric.n_scored}/{n}" if metric and some else str(n)
+    return f"{text} of {result.n_total}" if n < result.n_total else text
+
+
+def _filter(metric: MetricResult | None) -> str:
+    return "" if metric is None or metric.filter == "none" else metric.filter
+
+
+def _claimed(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return ""
+    gate = verdict.gate
+    return "must pass" if gate.must_pass else gate.metric
+
+
+def _value(metric: MetricResult | None, verdict: Verdict | None) -> str:
+    if metric is None or metric.estimate is None:
+        return "-"
+    if verdict is None or not verdict.gate.bounds:
+        return figure(metric.estimate.value)
+    return figure_beside(metric.estimate.value, verdict.gate.bounds[0].value)
+
+
+def _stderr(metric: MetricResult | None) -> str:
+    if metric is None or metric.estimate is None or metric.estimate.stderr is None:
+        return ""
+    return f"± {figure(metric.estimate.stderr)}"
+
+
+def _claim(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return ""
+    gate = verdict.gate
+    if gate.must_pass:
+        return f"{len(gate.must_pass)} documents"
+    return ", ".join(str(bound) for bound in gate.bounds)
+
+
+def _word(verdict: Verdict | None) -> str:
+    return "" if verdict is None else _WORDS[verdict.outcome]
+
+
+def _remarks(result: RunResult) -> Iterator[tuple[str, Mapping[str, bool]]]:
+    """What a reader must know beyond the table."""
+    for verdict in result.verdicts:
+        gate, outcome = verdict.gate, verdict.outcome
+        if outcome is not Outcome.PASSED or WITHIN_NOISE in verdict.reason:
+            what = f"{gate.task}::{gate.id} {_WORDS[outcome]}: {verdict.reason}"
+            plain = outcome is Outcome.PASSED
+            yield what, {} if plain else _COLOURS[outcome]
+    for task in result.tasks:
+        name = task.task.alias or task.task.name
+        for metric in task.metrics:
+            if metric.error:
+                yield (
+                    f"{name}: {metric.key} has no value: {metric.error}",
+                    {"red": True},
+                )
+        if task.n_truncated:
+            what = f"{name}: {task.n_truncated} of {task.n_selected} documents did not "
+            yield what + "fit into the model; their prompts were cut", {"yellow": True}
+
+
+def _documents(result: RunResult) -> str:
+    counts = Counter[str]()
+    for task in result.tasks:
+        counts["right"] += task.n_correct
+        counts["wrong"] += task.n_wrong
+        counts["scored"] += _neither(task)
+        counts["errored"] += task.n_errored
+        counts["unscored"] += task.n_unscored
+        counts["not run"] += task.n_missing
+    told = ", ".join(f"{n:,} {word}" for word, n in counts.items() if n)
+    return f"documents: {told or 'none'}"
+
+
+def _neither(task: TaskResult) -> int:
+    """Documents that were scored by metrics that know no right and wrong."""
+    return max(
+        0,
+        task.n_selected
+        - (task.n_correct + task.n_wrong)
+        - (task.n_errored + task.n_unscored + task.n_missing),
+    )
+
+
+def _gates(result: RunResult) -> str:
+    counts = Counter(verdict.outcome for verdict in result.verdicts)
+    told = [f"{counts[outcome]} {outcome.value}" for outcome in Outcome]
+    return f"gates: {', '.join(t for t in told if t[0] != '0')}" if counts else ""
+
+
+def _costs(result: RunResult) -> str:
+    read = sum(task.n_prompt_tokens for task in result.tasks)
+    made = sum(task.n_tokens for task in result.tasks)
+    parts = [f"{read:,} prompt tokens, {made:,} scored or generated"]
+    if result.n_requests:
+        parts.append(f"{result.n_requests:,} requests")
+    speed = ""
+    if result.model_s > 0 and read + made:
+        speed = f" ({(read + made) / result.model_s:,.0f} tokens/s)"
+    model = f"{duration(result.model_s)} in the model{speed}"
+    parts.append(f"{model}, {duration(result.elapsed_s)} in all")
+    return f"cost: {'; '.join(parts)}"
+
+
+def _wrapped(text: str, width: int, markup: Mapping[str, bool]) -> list[Line]:
+    lines = textwrap.wrap(one_line(text), max(width, 20), subsequent_indent="    ")
+    return [Line(line, markup) for line in lines]

@@ -1,0 +1,139 @@
+"""Writing files so that nobody ever reads half of one.
+
+A JSON file is written beside its place and moved there when it is complete. Lines are
+appended whole: what a full disk left of a line is taken away again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.errors import StoreError
+
+__all__ = ["append_lines", "make_folder", "replace_text", "write_json"]
+
+
+def write_json(
+    path: Path, data: Mapping[str, Any], option: str = "--evals-json"
+) -> None:
+    """Write strict JSON, with its folders; the file is there whole or not at all.
+
+    Args:
+        path: Where to. A device or a pipe such as ``/dev/stdout`` is written to as it
+            is.
+        data: JSON values.
+        option: The option that says where, for messages.
+
+    Raises:
+        StoreError: The disk is full, or nothing can be written there.
+        ValueError: A value is NaN or infinite.
+        TypeError: A value is none of JSON's.
+    """
+    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    make_folder(path.parent, option)
+    replace_text(path, text, option)
+
+
+def replace_text(path: Path, text: str, option: str) -> None:
+    """Put a text in the place of a file, at once.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    raw = text.encode("utf-8")
+    try:
+        if _is_special(path):
+            _write(path, os.O_WRONLY, raw)
+            return
+        # A link stays one: what it points to is replaced.
+        target = Path(os.path.realpath(path))
+        draft = target.with_name(f".{secrets.token_hex(8)}.tmp")
+        try:
+            _write(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, raw)
+            draft.replace(target)
+        except BaseException:
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise _cannot("write", path, error, option) from error
+
+
+def append_lines(path: Path, rows: Iterable[Mapping[str, Any]], option: str) -> None:
+    """Append one line of JSON a row; all of them or none.
+
+    Raises:
+        StoreError: They cannot be written.
+    """
+    raw = b"".join(
+        json.dumps(row, ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n"
+        for row in rows
+    )
+    try:
+        with path.open("ab", buffering=0) as file:
+            size = file.seek(0, os.SEEK_END)
+            try:
+                _write_all(file.fileno(), raw)
+            except BaseException:
+                with suppress(OSError):
+                    file.truncate(size)
+                raise
+    except OSError as error:
+        raise _cannot("write", path, error, option) from error
+
+
+def make_folder(path: Path, option: str) -> bool:
+    """Make a folder and those above it; it may be there already.
+
+    Returns:
+        Whether it is empty.
+
+    Raises:
+        StoreError: It cannot be made or read.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        return not any(path.iterdir())
+    except OSError as error:
+        raise _cannot("make the folder", path, error, option) from error
+
+
+def _cannot(what: str, path: Path, error: OSError, option: str) -> StoreError:
+    why = error.strerror or str(error)
+    return StoreError(
+        f"cannot {what} {str(path)!r}: {why}\n"
+        f"  fix: make room or make it writable, or choose another place with {option}"
+    )
+
+
+def _is_special(path: Path) -> bool:
+    """Whether this is a device, a pipe or a socket, which nothing may take the place
+    of."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def _write(path: Path, flags: int, raw: bytes) -> None:
+    descriptor = os.open(path, flags, 0o666)
+    try:
+        _write_all(descriptor, raw)
+        if flags & os.O_CREAT:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write_all(descriptor: int, raw: bytes) -> None:
+    left = memoryview(raw)
+    while left:
+        left = left[os.write(descriptor, left) :]

@@ -1,0 +1,134 @@
+"""The results folder: ``runs/<time>-<model>/`` with ``results.json`` and
+``samples_<task>.jsonl``.
+
+Nothing is on disk until there is something to write, and two sessions that start at
+once get a folder each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.errors import StoreError
+from pytest_evals.store.files import (
+    append_lines,
+    make_folder,
+    replace_text,
+    write_json,
+)
+
+__all__ = ["RunFolder", "write_json"]
+
+_OPTION = "--evals-dir"
+_UNSAFE = re.compile(r'["<>:/|\\?*\[\]\s\x00-\x1f\x7f]+')
+_NO_WORD = re.compile(r"\W")  # lm-eval 0.4.13, utils.py, sanitize_task_name
+_LONGEST = 120
+"""Bytes of a model or a task in a name; file systems take 255, some take less."""
+_MOST_AT_ONCE = 1000
+"""Folders of one model and one second before something must be wrong."""
+_IGNORE = """\
+# Results of pytest-evals-suites. Baselines are meant to be committed, the rest is not.
+*
+!/baselines/
+!/baselines/**
+"""
+
+
+class RunFolder:
+    """The folder of one session."""
+
+    def __init__(self, base: Path, model: str, started: float) -> None:
+        """Plan the folder; nothing is made yet.
+
+        Args:
+            base: The results folder, ``.evals`` by default.
+            model: The model's spec; the folder is called after the last part of its
+                path, without arguments.
+            started: Unix time; it is UTC in the folder's name.
+        """
+        self._base = base
+        when = datetime.fromtimestamp(started, UTC)
+        self._name = f"{when:%Y%m%d-%H%M%S}-{_model_name(model)}"
+        self._path: Path | None = None
+        self._files: dict[str, str] = {}
+
+    @property
+    def path(self) -> Path | None:
+        """The folder, ``None`` as long as nothing has been written."""
+        return self._path
+
+    def append_samples(self, task: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Append rows to the task's file, as strict JSON, one a line.
+
+        Raises:
+            StoreError: They cannot be written; none of them is in the file then.
+        """
+        append_lines(self._made() / self._file(task), rows, _OPTION)
+
+    def write_results(self, results: Mapping[str, Any]) -> None:
+        """Write ``results.json``, whole or not at all; it replaces an earlier one.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        write_json(self._made() / "results.json", results, _OPTION)
+
+    def _file(self, task: str) -> str:
+        """One name a task, even where two differ only in characters that disks do not
+        tell apart."""
+        if task not in self._files:
+            stem = f"samples_{_short(_NO_WORD.sub('_', task))}"
+            taken = {name.casefold() for name in self._files.values()}
+            name, n = f"{stem}.jsonl", 1
+            while name.casefold() in taken:
+                n += 1
+                name = f"{stem}-{n}.jsonl"
+            self._files[task] = name
+        return self._files[task]
+
+    def _made(self) -> Path:
+        if self._path is None:
+            # A folder with other things in it is the user's: what git sees of them is
+            # not ours to say.
+            new = make_folder(self._base, _OPTION)
+            make_folder(self._base / "runs", _OPTION)
+            if new:
+                replace_text(self._base / ".gitignore", _IGNORE, _OPTION)
+            self._path = self._make_unique(self._base / "runs")
+        return self._path
+
+    def _make_unique(self, parent: Path) -> Path:
+        for n in range(1, _MOST_AT_ONCE + 1):
+            path = parent / (self._name if n == 1 else f"{self._name}-{n}")
+            try:
+                path.mkdir()
+            except FileExistsError:
+                continue
+            except OSError as error:
+                why = error.strerror or str(error)
+                raise StoreError(
+                    f"cannot make the folder {str(path)!r}: {why}\n"
+                    f"  fix: make room, or choose another place with {_OPTION}"
+                ) from error
+            return path
+        raise StoreError(
+            f"there are {_MOST_AT_ONCE} folders called {self._name!r} in "
+            f"{str(parent)!r}\n  fix: choose another place with {_OPTION}"
+        )
+
+
+def _model_name(spec: str) -> str:
+    """The last part of the path in ``KIND:PATH,ARGUMENTS``, without what a file system
+    cannot hold (as lm-eval's ``sanitize_model_name``, and white space too)."""
+    place = spec.partition(",")[0]
+    place = place.partition(":")[2] or place
+    last = re.split(r"[/\\]", place.rstrip("/\\"))[-1]
+    return _short(_UNSAFE.sub("__", last)) or "model"
+
+
+def _short(name: str) -> str:
+    return name.encode("utf-8", "ignore")[:_LONGEST].decode("utf-8", "ignore")
