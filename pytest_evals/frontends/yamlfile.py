@@ -6,7 +6,7 @@ key that is given twice keeps its last value, and a warning says so.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -185,7 +185,7 @@ class _Reader:
         seen: set[Any] = set()
         for key_node, value_node in node.value:
             key: Any = self._value(key_node, steps)
-            if not isinstance(key, Hashable):
+            if isinstance(key, list | dict):
                 raise self._fault("a list or mapping cannot be a key", _line(key_node))
             if key in seen and id(key_node) in written:
                 here = Place(self._path, _line(key_node))
