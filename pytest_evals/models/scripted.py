@@ -219,7 +219,7 @@ def _first(request: Request) -> Response:
 
 
 def _echo(request: Request) -> Response:
-    """Writes the prompt once more; is certain of continuations that the prompt holds."""
+    """Writes the prompt again; is certain of continuations that the prompt holds."""
     if isinstance(request, Generate):
         return _generated(request, _prompt(request))
     said = _answered(request).strip() in _prompt(request)

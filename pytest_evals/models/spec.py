@@ -52,7 +52,7 @@ class ModelSpec:
 KINDS: Registry[Callable[[ModelSpec], Model]] = Registry(
     "kind of model",
     {
-        "hf": "pytest_evals.models.hf.model:open_hf",
+        "hf": "pytest_evals.models.hf.opening:open_hf",
         "scripted": "pytest_evals.models.scripted:open_scripted",
     },
 )

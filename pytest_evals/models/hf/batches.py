@@ -97,7 +97,7 @@ def in_batches(
         n = budget.take(costs, start)
         batch = items[start : start + n]
         began = time.perf_counter()
-        result = _run_or_none(run, batch)
+        result: R | Unusable | None = _run_or_none(run, batch)
         if result is None:
             _free_memory()
             widest = max(costs[start : start + n])

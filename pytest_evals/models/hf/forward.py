@@ -138,7 +138,8 @@ def _some_ids(model: Any, n: int) -> Tensor:
     """(1, n) different token ids, from all over the vocabulary; always the same."""
     size = model.get_input_embeddings().weight.shape[0]
     ids = torch.arange(1, n + 1) * max(1, size // (n + 1)) % size
-    return ids[None].to(model.device)
+    placed: Tensor = ids[None].to(model.device)
+    return placed
 
 
 def _near(one: Tensor, other: Tensor) -> bool:
@@ -146,4 +147,5 @@ def _near(one: Tensor, other: Tensor) -> bool:
         return False
     rough = one.dtype in (torch.float16, torch.bfloat16)
     most = (one.float() - other.float()).abs().max()
-    return bool(most <= (0.02 if rough else 1e-4) * one.float().abs().max().clamp(1e-6))
+    size = one.float().abs().max().clamp(min=1e-6)
+    return bool(most <= (0.02 if rough else 1e-4) * size)

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 import transformers
-from transformers.utils import logging as transformers_logging
+from transformers.utils import logging
 
 from pytest_evals.errors import ModelError
 from pytest_evals.models.folders import is_local
@@ -25,6 +25,8 @@ from pytest_evals.models.hf.settings import HfSettings
 
 __all__ = ["Loaded", "describe", "load"]
 
+# Its functions have no annotations.
+_logging: Any = logging
 DEFAULT_LENGTH = 2048
 HASHED_BYTES = 4 * 2**30
 """Local weights up to this size are told apart by their content, larger ones by name,
@@ -140,7 +142,8 @@ def _load_weights(settings: HfSettings, config: Any) -> Any:
     if settings.attn_implementation:
         chosen["attn_implementation"] = settings.attn_implementation
     dtype = settings.dtype
-    model, found = transformers.AutoModelForCausalLM.from_pretrained(
+    causal: Any = transformers.AutoModelForCausalLM
+    model, found = causal.from_pretrained(
         **_origin(settings),
         config=config,
         dtype=dtype if dtype == "auto" else getattr(torch, dtype),
@@ -232,16 +235,16 @@ def _sha(text: str) -> str:
 def _quiet() -> Iterator[None]:
     """Without transformers' messages and progress bars, which are put back as they
     were."""
-    level = transformers_logging.get_verbosity()
-    bars = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
+    level = _logging.get_verbosity()
+    bars = _logging.is_progress_bar_enabled()
+    _logging.set_verbosity_error()
+    _logging.disable_progress_bar()
     try:
         yield
     finally:
-        transformers_logging.set_verbosity(level)
+        _logging.set_verbosity(level)
         if bars:
-            transformers_logging.enable_progress_bar()
+            _logging.enable_progress_bar()
 
 
 @contextmanager
@@ -251,7 +254,8 @@ def _one_error(target: str) -> Iterator[None]:
         yield
     except ModelError:
         raise
-    except Exception as error:
+    # Libraries below raise whatever they like, and all of it means the same here.
+    except Exception as error:  # noqa: BLE001
         text = _first_line(error)
         raise ModelError(
             f"cannot load the model {target!r}: {text}{_advice(target, error)}"
@@ -262,6 +266,8 @@ def _advice(target: str, error: Exception) -> str:
     text = str(error)
     if "trust_remote_code" in text:
         return "\n  fix: add trust_remote_code=true if you trust the code of this model"
+    if "out of memory" in text:
+        return "\n  fix: add dtype=bfloat16, or choose a device with more memory"
     if is_local(target):
         return ""
     if "gated" in text or "401" in text or "403" in text:

@@ -88,9 +88,7 @@ def windows_of(ids: Ids, prefix_id: int, max_length: int) -> list[Line]:
     for start in range(0, len(ids), max_length):
         n = min(max_length, len(ids) - start)
         end = start + n + 1  # in ``tokens``, one further than in ``ids``
-        # The prefix token stands before the first window only.
-        first = 0 if start == 0 else max(1, end - (max_length + 1))
-        lines.append(Line(tokens[first:end], n))
+        lines.append(Line(tokens[max(0, end - (max_length + 1)) : end], n))
     return lines
 
 
@@ -167,9 +165,9 @@ def _plan(rows: Sequence[Row], lines: Sequence[Line]) -> _Plan:
             order.append(i)
     columns = [np.concatenate(column) for column in zip(*tokens, strict=True)]
     ascending = np.argsort(columns[0], kind="stable")
-    at, target, line, number = (torch.from_numpy(c[ascending]) for c in columns)
+    found = [torch.from_numpy(column[ascending]) for column in columns]
     where = torch.from_numpy(np.concatenate(places))
-    return _Plan(torch.from_numpy(ids), where, order, at, target, line, number)
+    return _Plan(torch.from_numpy(ids), where, order, *found)
 
 
 def _sums(plan: _Plan, forward: Forward) -> torch.Tensor:

@@ -21,11 +21,11 @@ __all__ = ["Encoder", "Ids", "Pair", "Unusable"]
 Ids = npt.NDArray[np.int32]
 """A sequence of token ids, (T,)."""
 CHUNK = 2048
-"""Texts that are encoded at a time, so that the lists which the tokenizer returns do not
-pile up beside the arrays."""
+"""Texts that are encoded at a time, so that the lists which the tokenizer returns do
+not pile up beside the arrays."""
 
 
-class Unusable(Exception):  # noqa: N818 - a word of this package, not an error of ours
+class Unusable(Exception):
     """Why a request cannot be asked; becomes ``Response.error``."""
 
 
@@ -55,6 +55,10 @@ class Encoder:
             self.prefix_id = tokenizer.bos_token_id
         if self.prefix_id is None:
             self.prefix_id = tokenizer.eos_token_id
+        self.end_id: int | None = tokenizer.eos_token_id
+        self.end_text = (
+            "" if self.end_id is None else str(tokenizer.decode([self.end_id]))
+        )
         self._prefix = (
             "" if self.prefix_id is None else str(tokenizer.decode([self.prefix_id]))
         )
@@ -99,7 +103,7 @@ class Encoder:
         for text in texts:
             ids = text if isinstance(text, Unusable) else known[text]
             if not isinstance(ids, Unusable) and len(ids) == 0:
-                ids = self._prefix_ids()
+                ids = self.prefix()
             found.append(ids if isinstance(ids, Unusable) else self._checked(ids))
         return found
 
@@ -211,7 +215,7 @@ class Encoder:
             if len(head) == 0:
                 return Unusable("the context is nothing but white space")
         else:
-            first, tail = self._prefix_ids(), alone[continuation]
+            first, tail = self.prefix(), alone[continuation]
             if isinstance(first, Unusable):
                 return first
             head = first
@@ -230,7 +234,8 @@ class Encoder:
                 return checked
         return Pair(head, tail)
 
-    def _prefix_ids(self) -> Ids | Unusable:
+    def prefix(self) -> Ids | Unusable:
+        """The (1,) id that stands before a text without context."""
         if self.prefix_id is None:
             return Unusable(
                 "there is no context, and the tokenizer has neither a BOS nor an EOS "

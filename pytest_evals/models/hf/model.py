@@ -1,0 +1,82 @@
+"""A Hugging Face model that answers requests: the plain path, one row a sequence.
+
+Nothing is global here: no seed is set, and two models may be open at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from pytest_evals.core.request import Generate, Request, Response
+from pytest_evals.errors import ModelError
+from pytest_evals.models.hf.batches import Budget, default_tokens
+from pytest_evals.models.hf.decoding import steps_for
+from pytest_evals.models.hf.forward import Forward, bytes_per_token, sees_later_tokens
+from pytest_evals.models.hf.generation import Writer
+from pytest_evals.models.hf.loading import describe, load
+from pytest_evals.models.hf.scoring import Scorer
+from pytest_evals.models.hf.settings import HfSettings
+from pytest_evals.models.hf.tokens import Encoder
+from pytest_evals.models.hf.writing import Author
+
+__all__ = ["HfModel"]
+
+
+class HfModel:
+    """A causal language model on one device."""
+
+    def __init__(self, name: str, settings: HfSettings) -> None:
+        """Load the model and try out how it may be run.
+
+        Raises:
+            ModelError: It cannot be loaded, or is not causal.
+        """
+        loaded = load(settings)
+        model = loaded.model
+        if sees_later_tokens(model):
+            raise ModelError(
+                f"{settings.target!r} is not a causal language model: "
+                "a token changes the probabilities of those before it"
+            )
+        forward = Forward(model)
+        encoder = Encoder(loaded.tokenizer, settings, loaded.n_embeddings)
+        tokens = settings.batch_tokens or default_tokens(
+            model, bytes_per_token(forward, model.config)
+        )
+        writer = Writer(
+            model, encoder, steps_for(model, forward), settings.think_end_token
+        )
+        self.name = name
+        self.info: Mapping[str, Any] = {
+            **describe(loaded, name),
+            "batch_tokens": tokens,
+            "prefix_token_id": encoder.prefix_id,
+        }
+        length = loaded.max_length
+        budgets = [Budget(tokens, settings.batch_size) for _ in range(2)]
+        self._scorer = Scorer(encoder, forward, budgets[0], length)
+        self._author = Author(
+            encoder, writer, budgets[1], length, model.generation_config
+        )
+
+    def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
+        """Answer all requests, each batch as soon as it is done.
+
+        Raises:
+            ModelError: A generation option is unknown, before anything is run.
+        """
+        texts = {i: r for i, r in enumerate(requests) if isinstance(r, Generate)}
+        recipes = self._author.recipes(texts)
+        yield from self._scorer.answer(
+            {i: r for i, r in enumerate(requests) if not isinstance(r, Generate)}
+        )
+        yield from self._author.answer(texts, recipes)
+
+    def close(self) -> None:
+        """Give the model's memory back; it cannot answer any more."""
+        del self._scorer, self._author
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()

@@ -1,0 +1,29 @@
+"""The door to Hugging Face models: importing it does not import torch."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from pytest_evals.core.request import Model
+from pytest_evals.errors import MissingExtraError
+from pytest_evals.models.hf.settings import read_settings
+from pytest_evals.models.spec import ModelSpec
+
+__all__ = ["open_hf"]
+
+
+def open_hf(spec: ModelSpec) -> Model:
+    """Load the model that a spec names.
+
+    Raises:
+        OptionError: The spec has a mistake.
+        MissingExtraError: torch or transformers is not installed.
+        ModelError: The model cannot be loaded.
+    """
+    settings = read_settings(spec)
+    for library in ("torch", "transformers"):
+        if find_spec(library) is None:
+            raise MissingExtraError("the hf model", library, "hf")
+    from pytest_evals.models.hf.model import HfModel
+
+    return HfModel(str(spec), settings)

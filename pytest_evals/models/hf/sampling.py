@@ -1,0 +1,229 @@
+"""How the next token is chosen: greedily, or drawn.
+
+The settings are the model's own ``generation_config`` with a request's options on top,
+as in transformers' ``generate``, by which lm-eval generates. Draws come from a
+generator of each request's own, so that they do not depend on the batch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers.generation import logits_process
+
+from pytest_evals.core.request import Generate
+from pytest_evals.errors import ModelError, did_you_mean
+
+__all__ = ["History", "Recipe", "check_config", "pick", "recipe_of", "seed_of"]
+
+DEFAULTS: Mapping[str, Any] = {
+    "repetition_penalty": 1.0,
+    "no_repeat_ngram_size": 0,
+    "top_k": 50,
+    "top_p": 1.0,
+    "min_p": None,
+    "typical_p": 1.0,
+    "num_beams": 1,
+    "length_penalty": 1.0,
+    "early_stopping": False,
+}
+"""What transformers takes where neither the request nor the model says anything."""
+WITHOUT_EFFECT = {
+    "bos_token_id",
+    "cache_config",
+    "cache_implementation",
+    "chat_format",
+    "compile_config",
+    "decoder_start_token_id",
+    "disable_compile",
+    "do_sample",
+    "eos_token_id",
+    "max_length",
+    "max_new_tokens",
+    "num_return_sequences",
+    "pad_token_id",
+    "temperature",
+    "transformers_version",
+    "use_cache",
+}
+"""Entries of a ``generation_config`` that need no heed: they are read elsewhere, or say
+nothing about which token comes next."""
+
+_OFF: tuple[Any, ...] = (None, False, 0, 1.0, (), [])
+"""Values by which a setting says that it is not used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """The settings by which tokens are chosen.
+
+    Args:
+        temperature: 0 for greedy decoding.
+        repetition_penalty: Divides the logits of tokens that were there, 1 for none.
+        no_repeat_ngram_size: No run of so many tokens comes twice, 0 for none.
+        top_k: Draw from the most likely so many, 0 for all.
+        top_p: Draw from the most likely that together have this probability.
+        min_p: Draw from those with this share of the highest probability.
+        typical_p: As ``top_p``, by how near a token's surprise is to the expected one.
+        num_beams: Beams of a beam search, 1 for none.
+        length_penalty: Exponent of the length by which beams are compared.
+        early_stopping: When a beam search ends, as in transformers.
+    """
+
+    temperature: float = 0.0
+    repetition_penalty: float = 1.0
+    no_repeat_ngram_size: int = 0
+    top_k: int = 50
+    top_p: float = 1.0
+    min_p: float | None = None
+    typical_p: float = 1.0
+    num_beams: int = 1
+    length_penalty: float = 1.0
+    early_stopping: bool | str = False
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether the choice depends on the tokens before."""
+        return self.repetition_penalty != 1.0 or self.no_repeat_ngram_size > 0
+
+
+def check_config(config: Any) -> None:
+    """Make sure that nothing in a model's ``generation_config`` is left out silently.
+
+    Raises:
+        ModelError: It has a setting that is not known here.
+    """
+    for name, value in config.to_diff_dict().items():
+        known = name in DEFAULTS or name in WITHOUT_EFFECT or name.startswith("_")
+        if not known and value not in _OFF:
+            raise ModelError(
+                f"the model's generation_config sets {name!r}, which is not supported; "
+                "take it out of generation_config.json to generate without it"
+            )
+
+
+def recipe_of(request: Generate, config: Any) -> Recipe:
+    """The settings of a request.
+
+    Args:
+        request: What is asked.
+        config: The model's ``generation_config``.
+
+    Raises:
+        ModelError: The request has an option that does not exist.
+    """
+    options = dict(request.options)
+    sample = options.pop("do_sample", True) and request.temperature > 0
+    for name in options:
+        if name not in DEFAULTS:
+            names = sorted(DEFAULTS)
+            hint = did_you_mean(name, names) or f"; known: {', '.join(names)}"
+            raise ModelError(f"the hf model has no generation option {name!r}{hint}")
+    chosen: dict[str, Any] = {}
+    for name, usual in DEFAULTS.items():
+        value = options.get(name, getattr(config, name, None))
+        chosen[name] = usual if value is None else value
+    if not sample:
+        # Equal recipes share batches: what is not used must not tell them apart.
+        for name in ("top_k", "top_p", "min_p", "typical_p"):
+            chosen[name] = DEFAULTS[name]
+    return Recipe(temperature=request.temperature if sample else 0.0, **chosen)
+
+
+def seed_of(request: Generate) -> int:
+    """The request's own seed, the same in every process."""
+    return int.from_bytes(hashlib.sha256(repr(request).encode()).digest(), "big")
+
+
+class History:
+    """What the rows of a batch have said, for recipes that look back."""
+
+    def __init__(self, prompts: Sequence[Sequence[int]], recipe: Recipe) -> None:
+        """``prompts`` are the rows; nothing is kept for recipes that need nothing."""
+        self._recipe = recipe
+        self._rows = [list(prompt) for prompt in prompts] if recipe.looks_back else []
+        self._seen: Tensor | None = None
+
+    def change(self, logits: Tensor) -> Tensor:
+        """Logits (B, V) after the penalties for what was said already."""
+        if self._recipe.repetition_penalty != 1.0:
+            logits = self._penalised(logits, float(self._recipe.repetition_penalty))
+        size = self._recipe.no_repeat_ngram_size
+        if size > 0:
+            logits = logits.clone()
+            for i, row in enumerate(self._rows):
+                logits[i, _repeating(row, size)] = -torch.inf
+        return logits
+
+    def add(self, tokens: Tensor, keep: Tensor) -> None:
+        """Rows go on: as :meth:`Steps.next`."""
+        if not self._rows:
+            return
+        grown = zip(keep.tolist(), tokens.tolist(), strict=True)
+        self._rows = [[*self._rows[i], token] for i, token in grown]
+        if self._seen is not None:
+            self._seen = self._seen[keep.to(self._seen.device)]
+            self._seen.scatter_(1, tokens[:, None].to(self._seen.device), True)
+
+    def _penalised(self, logits: Tensor, penalty: float) -> Tensor:
+        if self._seen is None:
+            self._seen = torch.zeros_like(logits, dtype=torch.bool)
+            for i, row in enumerate(self._rows):
+                self._seen[i, row] = True
+        less = torch.where(logits < 0, logits * penalty, logits / penalty)
+        return torch.where(self._seen, less, logits)
+
+
+def pick(logits: Tensor, recipe: Recipe, draws: Sequence[Random]) -> Tensor:
+    """The next token of each row.
+
+    Args:
+        logits: (B, V) float32.
+        recipe: How to choose.
+        draws: B sources of random numbers; read only when sampling.
+
+    Returns:
+        (B,) int64.
+    """
+    if recipe.temperature == 0:
+        return logits.argmax(dim=-1)
+    scores = logits
+    no_history = torch.empty((len(logits), 0), dtype=torch.long, device=logits.device)
+    for warper in _warpers(recipe):
+        scores = warper(no_history, scores)
+    # The inverse of the cumulative distribution: one number a row is all that is drawn.
+    exact = torch.float32 if logits.device.type == "mps" else torch.float64
+    shares = scores.softmax(dim=-1, dtype=exact).cumsum(dim=-1)  # (B, V)
+    points = torch.tensor([d.random() for d in draws], dtype=exact)
+    points = points.to(logits.device)[:, None] * shares[:, -1:]
+    tokens = torch.searchsorted(shares, points, right=True)[:, 0]
+    return tokens.clamp(max=shares.shape[1] - 1)
+
+
+def _warpers(recipe: Recipe) -> list[Any]:
+    """What narrows the distribution, in the order of transformers' ``generate``."""
+    steps: list[Any] = [
+        logits_process.TemperatureLogitsWarper(float(recipe.temperature))
+    ]
+    if recipe.top_k > 0:
+        steps.append(logits_process.TopKLogitsWarper(int(recipe.top_k)))
+    if recipe.top_p < 1.0:
+        steps.append(logits_process.TopPLogitsWarper(float(recipe.top_p)))
+    if recipe.min_p is not None:
+        steps.append(logits_process.MinPLogitsWarper(float(recipe.min_p)))
+    if recipe.typical_p < 1.0:
+        steps.append(logits_process.TypicalLogitsWarper(float(recipe.typical_p)))
+    return steps
+
+
+def _repeating(row: Sequence[int], size: int) -> list[int]:
+    """Tokens that would end a run of ``size`` tokens which is there already."""
+    last = list(row[len(row) - size + 1 :])
+    starts = range(len(row) - size + 1)
+    return [row[i + size - 1] for i in starts if row[i : i + size - 1] == last]

@@ -1,0 +1,168 @@
+"""Requests for log-probabilities, from texts to responses.
+
+Continuations after contexts and windows of whole texts go through the same batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pytest_evals.core.request import Loglikelihood, Response, Rolling
+from pytest_evals.models.hf.batches import Budget, in_batches
+from pytest_evals.models.hf.forward import Forward
+from pytest_evals.models.hf.loglikelihood import (
+    Line,
+    Scored,
+    line_of,
+    rows_of,
+    score,
+    windows_of,
+)
+from pytest_evals.models.hf.tokens import Encoder, Unusable
+
+__all__ = ["NOT_A_NUMBER", "Scorer"]
+
+NOT_A_NUMBER = "the model's logits are not numbers (NaN or infinite)"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Open:
+    """A request some of whose lines have not been scored yet."""
+
+    n_left: int
+    n_tokens: int
+    n_prompt_tokens: int = 0
+    n_truncated: int = 0
+    rolling: bool = False
+    logprob: float = 0.0
+    greedy: bool = True
+    elapsed_s: float = 0.0
+    error: str = ""
+
+    def response(self) -> Response:
+        if self.error:
+            return Response(error=self.error, elapsed_s=self.elapsed_s)
+        return Response(
+            logprob=self.logprob,
+            greedy=None if self.rolling else self.greedy,
+            n_prompt_tokens=self.n_prompt_tokens,
+            n_tokens=self.n_tokens,
+            n_truncated=self.n_truncated,
+            elapsed_s=self.elapsed_s,
+        )
+
+
+@dataclass(slots=True)
+class _Work:
+    """All lines of all requests.
+
+    Args:
+        lines: What is scored.
+        owners: For each line, the position of its request.
+        open: Position → request under way.
+        refused: Position → response of a request that needs no model.
+    """
+
+    lines: list[Line]
+    owners: list[int]
+    open: dict[int, _Open]
+    refused: dict[int, Response]
+
+    def add(self, position: int, lines: list[Line], request: _Open) -> None:
+        self.lines.extend(lines)
+        self.owners.extend([position] * len(lines))
+        self.open[position] = request
+
+
+class Scorer:
+    """A model as a giver of log-probabilities."""
+
+    def __init__(
+        self, encoder: Encoder, forward: Forward, budget: Budget, max_length: int
+    ) -> None:
+        """``max_length`` is the model's window in tokens."""
+        self._encoder = encoder
+        self._forward = forward
+        self._budget = budget
+        self._max_length = max_length
+
+    def answer(
+        self, requests: Mapping[int, Loglikelihood | Rolling]
+    ) -> Iterator[tuple[int, Response]]:
+        """Responses with the positions of their requests, as batches finish."""
+        work = self._work(requests)
+        yield from work.refused.items()
+        rows = rows_of(work.lines)
+        batches = in_batches(
+            rows,
+            [len(row.inputs) for row in rows],
+            lambda some: score(some, work.lines, self._forward),
+            self._budget,
+        )
+        for batch in batches:
+            numbers = [i for row in batch.items for i in row.lines]
+            share = batch.elapsed_s / len(numbers)
+            for i in numbers:
+                result = batch.result
+                scored = result if isinstance(result, Unusable) else result[i]
+                request = work.open[work.owners[i]]
+                _close(request, scored, share)
+                if request.n_left == 0:
+                    yield work.owners[i], request.response()
+
+    def _work(self, requests: Mapping[int, Loglikelihood | Rolling]) -> _Work:
+        work = _Work([], [], {}, {})
+        pairs = {i: r for i, r in requests.items() if isinstance(r, Loglikelihood)}
+        texts = {i: r for i, r in requests.items() if isinstance(r, Rolling)}
+        self._add_pairs(work, pairs)
+        self._add_texts(work, texts)
+        return work
+
+    def _add_pairs(self, work: _Work, requests: Mapping[int, Loglikelihood]) -> None:
+        pairs = self._encoder.pairs(list(requests.values()))
+        for position, pair in zip(requests, pairs, strict=True):
+            if isinstance(pair, Unusable):
+                work.refused[position] = Response(error=str(pair))
+                continue
+            line = line_of(pair, self._max_length)
+            if isinstance(line, Unusable):
+                work.refused[position] = Response(error=str(line))
+                continue
+            request = _Open(
+                n_left=1,
+                n_tokens=line.n_scored,
+                n_prompt_tokens=len(pair.context),
+                n_truncated=line.n_truncated,
+            )
+            work.add(position, [line], request)
+
+    def _add_texts(self, work: _Work, requests: Mapping[int, Rolling]) -> None:
+        texts = self._encoder.texts([request.text for request in requests.values()])
+        for position, ids in zip(requests, texts, strict=True):
+            first = self._encoder.prefix()
+            for why in (ids, first):
+                if isinstance(why, Unusable):
+                    work.refused[position] = Response(error=str(why))
+            if isinstance(ids, Unusable) or isinstance(first, Unusable):
+                continue
+            if len(ids) == 0:
+                # Nothing is certain to be said when nothing is said.
+                work.refused[position] = Response(logprob=0.0)
+                continue
+            lines = windows_of(ids, int(first[0]), self._max_length)
+            request = _Open(n_left=len(lines), n_tokens=len(ids), rolling=True)
+            work.add(position, lines, request)
+
+
+def _close(request: _Open, scored: Scored | Unusable, share: float) -> None:
+    """Note what came of one of a request's lines."""
+    request.n_left -= 1
+    request.elapsed_s += share
+    if isinstance(scored, Unusable):
+        request.error = str(scored)
+    elif not scored.sound:
+        request.error = NOT_A_NUMBER
+    else:
+        request.logprob += scored.logprob
+        request.greedy = request.greedy and scored.greedy
