@@ -39,9 +39,9 @@ def gate_lines(verdict: Verdict, result: TaskResult) -> list[str]:
         f"{one_line(gate.source)}:",
         "",
         f"    - {one_line(gate.text)}",
-        "",
     ]
-    lines += [mark + fact for fact in _facts(verdict, result)]
+    facts = [mark + fact for fact in _facts(verdict, result)]
+    lines += ["", *facts] if facts else []
     ids = ids_by_index(result)
     chosen = _chosen(verdict, result, ids)
     for title, records in chosen.items():

@@ -1,4 +1,4 @@
-"""The summary of a run: a table of tasks, metrics and gates, remarks, counts, costs."""
+"""The summary of a run: a table of tasks, metrics and gates, remarks, counts, times."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def summary_lines(result: RunResult, width: int, path: str = "") -> list[Line]:
         lines += table_lines(_COLUMNS, rows, width)
     for text, markup in _remarks(result):
         lines += _wrapped(text, width, markup)
-    for text in (_documents(result), _gates(result), _costs(result)):
-        lines += _wrapped(text, width, {})
+    for say in (_documents, _gates, _tokens, _time):
+        lines += _wrapped(say(result), width, {})
     if path:
         lines.append(Line(f"results: {one_line(path)}"))
     return lines
@@ -190,18 +190,20 @@ def _gates(result: RunResult) -> str:
     return f"gates: {', '.join(t for t in told if t[0] != '0')}" if counts else ""
 
 
-def _costs(result: RunResult) -> str:
+def _tokens(result: RunResult) -> str:
     read = sum(task.n_prompt_tokens for task in result.tasks)
     made = sum(task.n_tokens for task in result.tasks)
-    parts = [f"{read:,} prompt tokens, {made:,} scored or generated"]
-    if result.n_requests:
-        parts.append(f"{result.n_requests:,} requests")
+    text = f"tokens: {read:,} in prompts, {made:,} scored or generated"
+    return f"{text}; {result.n_requests:,} requests" if result.n_requests else text
+
+
+def _time(result: RunResult) -> str:
+    tokens = sum(task.n_prompt_tokens + task.n_tokens for task in result.tasks)
     speed = ""
-    if result.model_s > 0 and read + made:
-        speed = f" ({(read + made) / result.model_s:,.0f} tokens/s)"
+    if result.model_s > 0 and tokens:
+        speed = f" ({tokens / result.model_s:,.0f} tokens/s)"
     model = f"{duration(result.model_s)} in the model{speed}"
-    parts.append(f"{model}, {duration(result.elapsed_s)} in all")
-    return f"cost: {'; '.join(parts)}"
+    return f"time: {model}, {duration(result.elapsed_s)} in all"
 
 
 def _wrapped(text: str, width: int, markup: Mapping[str, bool]) -> list[Line]:

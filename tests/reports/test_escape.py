@@ -1,0 +1,47 @@
+"""Text of others, made safe to show."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_evals.reports.escape import cells, cut, one_line, tail
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain [red]text[/red]", "plain [red]text[/red]"),
+        ("a\nb\tc\rd", "a⏎b\\tc\\rd"),
+        ("\x1b[2J\x07", "\\x1b[2J\\x07"),
+        ("\x9b31m", "\\x9b31m"),
+        ("abc\u202egpj", "abc\\u202egpj"),
+        ("a\u2028b", "a\\u2028b"),
+        ("\ud800", "\\ud800"),
+        ("Zürich 東京", "Zürich 東京"),
+    ],
+)
+def test_what_could_move_the_cursor_is_escaped(text, shown):
+    assert one_line(text) == shown
+
+
+@given(st.text(st.characters(exclude_categories=[])))
+def test_any_text_becomes_one_printable_line(text):
+    assert one_line(text).isprintable()
+    assert tail(text, 5).isprintable()
+
+
+@given(st.text(max_size=30), st.integers(1, 20))
+def test_a_cut_text_fits_and_says_that_it_goes_on(text, most):
+    shown = cut(text, most)
+    assert cells(shown) <= most
+    assert shown == one_line(text) or shown.endswith("…")
+
+
+def test_wide_characters_take_two_columns_and_marks_none():
+    assert (cells("東京"), cells("e\u0301"), cells("ab")) == (4, 1, 2)
+    assert cut("東京都", 5) == "東京…"
+
+
+def test_the_tail_is_the_end_of_the_text():
+    assert tail("Question: 1+1?\nAnswer:", 10) == "…?⏎Answer:"[:1] + "1?⏎Answer:"
+    assert tail("short", 10) == "short"
