@@ -47,13 +47,13 @@ class FunctionRef:
                 f"!function {self.dotted}: a module and a name are wanted", fix
             )
         module = self._module(module_name)
-        try:
-            return getattr(module, name)
-        except AttributeError:
+        found = getattr(module, name, None)
+        if found is None:
             public = [n for n in vars(module) if not n.startswith("_")]
             where = Place(Path(module.__file__)) if module.__file__ else module_name
-            hint = did_you_mean(name, public)
-            raise self._fault(f"{where} has no {name!r}{hint}") from None
+            hint = " but None" if hasattr(module, name) else did_you_mean(name, public)
+            raise self._fault(f"{where} has no {name!r}{hint}")
+        return found
 
     def _module(self, name: str) -> ModuleType:
         file = self.place.path.parent.joinpath(*name.split(".")).with_suffix(".py")

@@ -41,6 +41,9 @@ def load_tasks(path: Path, options: TaskOptions) -> tuple[Task, ...]:
         what = f"group: groups of tasks are {_LATER}"
         fix = "name the task files themselves on the command line"
         raise TaskFileError([Problem(what, file.place("group"), fix)])
+    if "class" in file.values:
+        what = f"class: tasks that are Python classes are {_LATER}"
+        raise TaskFileError([Problem(what, file.place("class"))])
     if not _selected(file, options):
         return ()
     return (_task(file, options),)
@@ -120,7 +123,6 @@ def _refuse_unsupported(top: Section) -> None:
     top.refuse("use_prompt", f"promptsource prompts are {_LATER}", "write doc_to_text")
     top.refuse("doc_to_image", f"tasks with images are {_LATER}")
     top.refuse("doc_to_audio", f"tasks with audio are {_LATER}")
-    top.refuse("class", f"tasks that are Python classes are {_LATER}")
     if top.flag("unsafe_code"):
         what = f"unsafe_code: running the model's own code is {_LATER}"
         top.problem("unsafe_code", what)
@@ -165,10 +167,7 @@ def _gates(top: Section, name: str, metadata: dict[str, Any]) -> tuple[Gate, ...
 
 def _with_functions(file: YamlFile, problems: list[Problem]) -> YamlFile:
     """The file with its functions imported."""
-    values = {
-        key: value if key == "class" else _imported(value, problems)
-        for key, value in file.values.items()
-    }
+    values = {key: _imported(value, problems) for key, value in file.values.items()}
     return replace(file, values=values)
 
 

@@ -74,7 +74,7 @@ def _source(top: Section, metadata: dict[str, Any], options: TaskOptions) -> Sou
     key = "custom_dataset" if maker is not None else "dataset_path"
     if not path and maker is None and top.values.get("custom_dataset") is None:
         fix = "dataset_path: json, with dataset_kwargs: {data_files: {test: my.jsonl}}"
-        top.problem("dataset_path", "dataset_path: a task names its dataset", fix)
+        top.problem("task", "dataset_path: a task names its dataset", fix)
     if maker is not None:
         known = {k: v for k, v in metadata.items() if k != "gates"}
         for twice in known.keys() & arguments.keys():
@@ -117,13 +117,14 @@ def _fields(top: Section, output_type: str) -> Fields:
     choices = _field(top, "doc_to_choice", _CHOICE_KINDS)
     if text is None and output_type != "loglikelihood_rolling":
         fix = 'doc_to_text: "{{question}}"'
-        top.problem("doc_to_text", "doc_to_text: a task says what it asks", fix)
+        top.problem("task", "doc_to_text: a task says what it asks", fix)
     if target is None:
         fix = "doc_to_target: answer"
-        top.problem("doc_to_target", "doc_to_target: a task says what is right", fix)
+        top.problem("task", "doc_to_target: a task says what is right", fix)
     if output_type == "multiple_choice" and (choices is None or not choices.spec):
         fix = 'doc_to_choice: ["yes", "no"]'
-        top.problem("doc_to_choice", "multiple_choice needs doc_to_choice", fix)
+        key = "doc_to_choice" if "doc_to_choice" in top else "output_type"
+        top.problem(key, "multiple_choice needs doc_to_choice", fix)
     nothing = Field(key="doc_to_text", spec="", place=top.place("doc_to_text"))
     return Fields(
         text=text or nothing,

@@ -145,7 +145,10 @@ class Section:
             if key in self._asked:
                 continue
             hint = did_you_mean(str(key), self._asked)
-            self.problem(key, f"{owner} has no key {key!r}{hint}")
+            fix = ""
+            if isinstance(key, bool):
+                fix = "quote it: YAML reads yes, no, on and off as true and false"
+            self.problem(key, f"{owner} has no key {key!r}{hint}", fix)
 
 
 _WORDS: dict[type[Any], str] = {

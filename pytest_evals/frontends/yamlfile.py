@@ -56,6 +56,7 @@ def read_yaml(path: Path) -> YamlFile:
     Raises:
         TaskFileError: The file cannot be read, is no YAML, or holds no mapping.
     """
+    path = path.absolute()
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -76,7 +77,7 @@ def resolved(path: Path) -> YamlFile:
         TaskFileError: As for :func:`read_yaml`, for any of the files; or files include
             each other in a circle.
     """
-    return _resolved(path, ())
+    return _resolved(path.absolute(), ())
 
 
 def _resolved(path: Path, chain: tuple[Path, ...]) -> YamlFile:
@@ -213,9 +214,10 @@ class _Reader:
     def _syntax_fault(self, error: yaml.MarkedYAMLError) -> TaskFileError:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark is not None else 0
-        column = f" (column {mark.column + 1})" if mark is not None else ""
         text = ", ".join(part for part in (error.context, error.problem) if part)
-        return self._fault(f"this is no YAML: {text}{column}", line)
+        if error.context_mark is not None and error.context_mark.line + 1 < line:
+            text += f" (begun in line {error.context_mark.line + 1})"
+        return self._fault(f"this is no YAML: {text}", line)
 
     def _fault(self, what: str, line: int, fix: str = "") -> TaskFileError:
         return TaskFileError([Problem(what, Place(self._path, line), fix)])

@@ -7,6 +7,7 @@ first. A dataset that several tasks share is read once in a process.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from typing import Any
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.prompts.calls import FieldError, call
 
-__all__ = ["Source", "load"]
+__all__ = ["Source", "load", "quiet"]
 
 _FILE_BUILDERS = ("arrow", "csv", "json", "parquet", "text")
 """Builders of ``datasets`` that read files which the task file names."""
@@ -58,7 +59,7 @@ def load(source: Source) -> Mapping[str, Any]:
     located = _located(source)
     arguments = json.dumps(dict(located.arguments), sort_keys=True, default=repr)
     try:
-        with _quiet():
+        with quiet():
             splits = _read(_Key(located, arguments, _stamps(located)))
     except Exception as error:
         raise _unreadable(source, error) from error
@@ -108,8 +109,8 @@ def _read(key: _Key) -> Any:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """No progress bars of the library while it reads."""
+def quiet() -> Iterator[None]:
+    """No progress bars of the ``datasets`` library meanwhile."""
     import datasets
 
     hidden = datasets.are_progress_bars_disabled()
@@ -156,7 +157,7 @@ def _found(file: str, folders: tuple[Path, ...], place: Place) -> str:
     for path in tried:
         if _exists(path):
             return str(path)
-    where = " or ".join(str(Place(path)) for path in tried)
+    where = " or ".join(str(Place(Path(os.path.normpath(path)))) for path in tried)
     fix = "give a path relative to the task file"
     raise TaskFileError([Problem(f"no such data file: {where}", place, fix)])
 

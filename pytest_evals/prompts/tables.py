@@ -19,7 +19,7 @@ from pytest_evals.prompts.calls import FieldError, call
 from pytest_evals.prompts.fields import Field
 from pytest_evals.prompts.recipe import Recipe
 from pytest_evals.prompts.rows import Table
-from pytest_evals.prompts.sources import load
+from pytest_evals.prompts.sources import load, quiet
 
 __all__ = ["Tables", "load_tables"]
 
@@ -119,7 +119,8 @@ def _processed(rows: Any, process: Field) -> Any:
     cached = datasets.is_caching_enabled()
     datasets.disable_caching()
     try:
-        return call(process.spec, (rows,), process.key, process.place)
+        with quiet():
+            return call(process.spec, (rows,), process.key, process.place)
     except FieldError as error:
         raise TaskFileError([error.problem]) from error
     finally:
