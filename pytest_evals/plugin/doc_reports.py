@@ -52,7 +52,7 @@ def report_of(item: DocItem, call: pytest.CallInfo[None]) -> pytest.TestReport:
         else:
             outcome = "failed"
             longrepr = item.repr_failure(call.excinfo)
-    return pytest.TestReport(
+    report = pytest.TestReport(
         nodeid=item.nodeid,
         location=item.location,
         keywords=item.parent.report_keywords,
@@ -63,8 +63,9 @@ def report_of(item: DocItem, call: pytest.CallInfo[None]) -> pytest.TestReport:
         start=call.start,
         stop=call.stop,
         user_properties=item.user_properties,
-        evals_word=item.word,
     )
+    mark(report, item)
+    return report
 
 
 def teardown_of(report: pytest.TestReport) -> pytest.TestReport:
@@ -89,3 +90,5 @@ def mark(report: pytest.TestReport, item: pytest.Item) -> None:
         vars(report)["evals_word"] = item.word
         if isinstance(item, DocItem):
             report.duration = item.took_s
+            if item.packed is not None:
+                vars(report)["evals_record"] = item.packed

@@ -11,8 +11,8 @@ import pytest
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.task import Task
-from pytest_evals.errors import OptionError, Problem, TaskFileError, did_you_mean
-from pytest_evals.gates.grammar import read_expression, with_unique_ids
+from pytest_evals.errors import Problem, TaskFileError, did_you_mean
+from pytest_evals.gates.grammar import with_unique_ids
 
 __all__ = ["FILE_NAME", "SessionGates"]
 
@@ -22,19 +22,12 @@ FILE_NAME = "gates.yaml"
 class SessionGates:
     """All gates that do not stand in a task's own file."""
 
-    def __init__(self, root: Path, expressions: Sequence[str]) -> None:
-        """Read the expressions of the command line.
-
-        Raises:
-            pytest.UsageError: One of them says nothing.
-        """
+    def __init__(self, root: Path, given: Sequence[Gate]) -> None:
+        """Know the gates of the command line; files are read when a task is."""
         self._root = root
+        self._given = given
         self._files: dict[Path, tuple[Gate, ...]] = {}
         self._used: set[int] = set()
-        try:
-            self._given = [read_expression(text) for text in expressions]
-        except OptionError as error:
-            raise pytest.UsageError(str(error)) from None
 
     def of(self, task: Task, folder: Path) -> tuple[Gate, ...]:
         """All gates of a task, with unique ids.

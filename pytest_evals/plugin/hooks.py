@@ -7,6 +7,7 @@ see every test are in ``running`` and are registered then.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,14 @@ import pytest
 
 from pytest_evals.plugin import hookspecs
 from pytest_evals.plugin.fixtures import eval_model
-from pytest_evals.plugin.options import add_options, offer_model_alias
+from pytest_evals.plugin.options import (
+    OPTIONS,
+    STARTED,
+    Options,
+    add_options,
+    offer_model_alias,
+)
+from pytest_evals.plugin.workers import is_distributed, visible_devices
 
 if TYPE_CHECKING:
     from pytest_evals.core.request import Model
@@ -46,6 +54,12 @@ def pytest_load_initial_conftests(
 def pytest_configure(config: pytest.Config) -> None:
     """Register our marker, and refuse a neighbour that owns the same package."""
     config.addinivalue_line("markers", "evals: documents and gates of a benchmark")
+    config.stash[OPTIONS] = Options.from_config(config)
+    config.stash[STARTED] = time.time()
+    if is_distributed(config):
+        from pytest_evals.plugin.controller import Controller
+
+        config.pluginmanager.register(Controller(config), "evals-controller")
     for _, distribution in config.pluginmanager.list_plugin_distinfo():
         if distribution.project_name == "pytest-evals":
             raise pytest.UsageError(
@@ -62,13 +76,21 @@ def pytest_collect_file(
     """Take the files whose first bytes look like an eval file."""
     from pytest_evals.plugin.sniffing import is_eval_file
 
-    if not is_eval_file(file_path, parent):
+    if not is_eval_file(file_path, parent.ihook, parent.config):
         return None
     from pytest_evals.plugin.nodes import TaskFile
     from pytest_evals.plugin.session import start
 
     start(parent.config)
     return TaskFile.from_parent(parent, path=file_path)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """``-n auto`` is the number of devices, when there is a model to run on them."""
+    if not config.stash[OPTIONS].model:
+        return None
+    return max(1, len(visible_devices()))
 
 
 @pytest.hookimpl(trylast=True)

@@ -16,7 +16,7 @@ from pytest_evals.errors import EvalsError
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["DocumentFailed", "GateFailed", "Message", "message_of"]
+__all__ = ["DocumentFailed", "GateFailed", "Message", "gate_message", "message_of"]
 
 
 class DocumentFailed(Exception):
@@ -61,11 +61,7 @@ def message_of(error: BaseException, item: pytest.Item) -> Message | None:
     """The message of an error of ours; ``None`` for anybody else's."""
     path, line, _ = item.reportinfo()
     if isinstance(error, GateFailed):
-        from pytest_evals.reports.gate import gate_lines
-
-        lines = gate_lines(error.verdict, error.result)
-        place = error.verdict.gate.source
-        return Message(lines, str(place.path), place.line)
+        return gate_message(error.verdict, error.result)
     if isinstance(error, DocumentFailed):
         from pytest_evals.reports.document import document_lines
 
@@ -75,3 +71,11 @@ def message_of(error: BaseException, item: pytest.Item) -> Message | None:
     else:
         return None
     return Message(lines, str(Path(path)), line or 0)
+
+
+def gate_message(verdict: Verdict, result: TaskResult) -> Message:
+    """What, the numbers, where, how far, and examples."""
+    from pytest_evals.reports.gate import gate_lines
+
+    place = verdict.gate.source
+    return Message(gate_lines(verdict, result), str(place.path), place.line)

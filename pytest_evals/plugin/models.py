@@ -7,6 +7,7 @@ of it share a model and a plan.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -15,7 +16,7 @@ from _pytest.fixtures import FixtureDef, TopRequest
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Model
 from pytest_evals.core.task import Task
-from pytest_evals.pipeline import Plan
+from pytest_evals.pipeline import WINDOW, Plan
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.nodes import DocItem
@@ -33,11 +34,17 @@ class Models:
         self._plans: dict[Definition, Plan] = {}
         self._open: dict[Definition, Model] = {}
         self._broken: dict[Definition, str] = {}
+        self._remote = _Remote()
         self.tick: Callable[[], None] | None = None
         """Called after each answer, for the progress line."""
 
-    def plan(self, items: Iterable[DocItem]) -> None:
-        """Plan the selected documents, one plan a definition of ``eval_model``."""
+    def plan(self, items: Iterable[DocItem], window: int | None = None) -> None:
+        """Plan the selected documents, one plan a definition of ``eval_model``.
+
+        Args:
+            items: Documents in the order they run.
+            window: Documents to answer together, if not as many as usual.
+        """
         groups: dict[Definition, list[DocItem]] = {}
         definitions: dict[int, Definition] = {}
         for item in items:
@@ -47,7 +54,8 @@ class Models:
             groups.setdefault(definitions[key], []).append(item)
         for definition, members in groups.items():
             prepare = _Prepare(members)
-            self._plans[definition] = Plan([item.job for item in members], prepare)
+            jobs = [item.job for item in members]
+            self._plans[definition] = Plan(jobs, prepare, window or WINDOW)
 
     def ensure(self, item: DocItem) -> None:
         """Open the model of a document, once.
@@ -85,42 +93,89 @@ class Models:
         if definition in self._broken:
             pytest.skip(f"the model failed, see {self._broken[definition]}")
 
+    def told(self) -> dict[str, Any]:
+        """What a worker of pytest-xdist says of its model, as JSON values."""
+        return {
+            "name": self.name,
+            "info": dict(self.info),
+            "n_requests": self.n_requests,
+            "model_s": self.model_s,
+        }
+
+    def add_remote(self, told: Mapping[str, Any]) -> None:
+        """Hear what a worker says of its model."""
+        remote = self._remote
+        remote.name = remote.name or told["name"]
+        remote.info = remote.info or told["info"]
+        remote.n_requests += told["n_requests"]
+        remote.model_s += told["model_s"]
+
+    def expect(self, n_documents: int) -> None:
+        """Say how many documents workers will send."""
+        self._remote.n_documents = n_documents
+
+    def arrived(self, record: Record) -> None:
+        """A worker has sent a document."""
+        self._remote.n_answered += 1
+        self._remote.n_tokens += record.n_tokens
+        if self.tick is not None:
+            self.tick()
+
     @property
     def name(self) -> str:
         """The names of the models that were opened."""
         names = [getattr(m, "name", type(m).__name__) for m in self._open.values()]
-        return ", ".join(dict.fromkeys(names))
+        return ", ".join(dict.fromkeys(names)) or self._remote.name
 
     @property
     def info(self) -> Mapping[str, Any]:
         """What the first model says of itself."""
-        infos = [getattr(model, "info", {}) for model in self._open.values()]
-        return cast("Mapping[str, Any]", infos[0] if infos else {})
+        for model in self._open.values():
+            return cast("Mapping[str, Any]", getattr(model, "info", {}))
+        return self._remote.info
 
     @property
     def n_documents(self) -> int:
         """Documents in all plans."""
-        return sum(len(plan) for plan in self._plans.values())
+        return sum(map(len, self._plans.values())) or self._remote.n_documents
 
     @property
     def n_answered(self) -> int:
         """Documents that came back from a model."""
-        return sum(plan.n_answered for plan in self._plans.values())
+        return self._sum("n_answered")
 
     @property
     def n_requests(self) -> int:
         """Different requests that were sent."""
-        return sum(plan.n_requests for plan in self._plans.values())
+        return self._sum("n_requests")
 
     @property
     def n_tokens(self) -> int:
         """Tokens of all prompts and answers."""
-        return sum(plan.n_tokens for plan in self._plans.values())
+        return self._sum("n_tokens")
 
     @property
     def model_s(self) -> float:
-        """Seconds spent inside models."""
-        return sum(plan.model_s for plan in self._plans.values())
+        """Seconds spent inside models; of all workers, added up."""
+        plans = sum(plan.model_s for plan in self._plans.values())
+        return plans + self._remote.model_s
+
+    def _sum(self, name: str) -> int:
+        plans = sum(getattr(plan, name) for plan in self._plans.values())
+        return int(plans + getattr(self._remote, name))
+
+
+@dataclass(slots=True)
+class _Remote:
+    """What workers of pytest-xdist have done."""
+
+    name: str = ""
+    info: Mapping[str, Any] = field(default_factory=dict)
+    n_documents: int = 0
+    n_answered: int = 0
+    n_requests: int = 0
+    n_tokens: int = 0
+    model_s: float = 0.0
 
 
 class _Prepare:

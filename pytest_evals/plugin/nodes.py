@@ -116,6 +116,8 @@ class DocItem(pytest.Item):
     parent: TaskFile
     word = ""
     """What became of it, for reports: ``correct``, ``wrong``, ``scored``, …"""
+    packed: bytes | None = None
+    """Its record on the way to the controller of pytest-xdist."""
     took_s = 0.0
     """Its share of the model's time and its own scoring, in seconds."""
 

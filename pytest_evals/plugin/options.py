@@ -11,11 +11,22 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pytest
 
-__all__ = ["TABLE", "Option", "Options", "add_options", "offer_model_alias"]
+if TYPE_CHECKING:
+    from pytest_evals.core.gate import Gate
+
+__all__ = [
+    "OPTIONS",
+    "STARTED",
+    "TABLE",
+    "Option",
+    "Options",
+    "add_options",
+    "offer_model_alias",
+]
 
 
 class Option(NamedTuple):
@@ -131,7 +142,7 @@ class Options:
     batch_tokens: str
     dir: Path
     json: Path | None
-    gates: tuple[str, ...]
+    gates: tuple[Gate, ...]
     strict: bool
 
     @classmethod
@@ -142,6 +153,10 @@ class Options:
             pytest.UsageError: A value means nothing.
         """
         raw = {option.name: _raw(config, option) for option in TABLE}
+        if raw["limit"] and raw["sample"]:
+            raise pytest.UsageError(
+                "--evals-limit and --evals-sample both choose documents; give one"
+            )
         base = config.invocation_params.dir
         return cls(
             model=raw["model"],
@@ -158,9 +173,16 @@ class Options:
             batch_tokens=raw["batch-tokens"],
             dir=config.rootpath / raw["dir"],
             json=base / raw["json"] if raw["json"] else None,
-            gates=tuple(raw["gate"]),
+            gates=tuple(map(_gate, raw["gate"])),
             strict=raw["strict"],
         )
+
+
+OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
+"""Where the options hang on ``config.stash``."""
+
+STARTED: pytest.StashKey[float] = pytest.StashKey()
+"""Unix time at which pytest was configured."""
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -222,6 +244,16 @@ def _checked(name: str, raw: Mapping[str, Any], read: Callable[[str], Any]) -> A
         if detail.startswith("invalid literal"):
             detail = "a whole number is wanted"
         raise pytest.UsageError(f"--evals-{name}={raw[name]}: {detail}") from None
+
+
+def _gate(text: str) -> Gate:
+    from pytest_evals.errors import OptionError
+    from pytest_evals.gates.grammar import read_expression
+
+    try:
+        return read_expression(text)
+    except OptionError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def _count(text: str) -> int:

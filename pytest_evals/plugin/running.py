@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,9 +20,14 @@ from pytest_evals.plugin.doc_reports import (
 from pytest_evals.plugin.nodes import DocItem, GateItem, TaskFile
 from pytest_evals.plugin.progress import Progress
 from pytest_evals.plugin.session import EvalSession
+from pytest_evals.plugin.shards import deal
 from pytest_evals.plugin.summary import collected_lines, write_summary
 
 __all__ = ["Running"]
+
+
+LOOK_S = 0.2
+"""Seconds between two looks of a worker at the controller's wish to stop."""
 
 
 class Running:
@@ -32,6 +39,7 @@ class Running:
         self._active: TaskFile | None = None
         self._progress: Progress | None = None
         self._wants_teardown = False
+        self._looked = 0.0
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -39,9 +47,19 @@ class Running:
         items.sort(key=lambda item: isinstance(item, GateItem))
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Check what was asked for, and plan it."""
-        self._session.check(session)
-        self._session.models.plan(i for i in session.items if isinstance(i, DocItem))
+        """Check what was asked for, and plan it; a worker plans its shard."""
+        orders = self._session.orders
+        items = session.items
+        if orders is None:
+            self._session.check()
+        elif orders.todo is not None:
+            items = [items[position] for position in orders.todo]
+        else:
+            ids = [item.nodeid for item in items]
+            dealt = deal(ids, self._session.runs.values(), orders.n)
+            items = [items[position] for position in dealt.shards[orders.slot]]
+        documents = (item for item in items if isinstance(item, DocItem))
+        self._session.models.plan(documents, orders.window if orders else None)
 
     def pytest_report_collectionfinish(self) -> list[str]:
         """Tasks, documents, gates, model."""
@@ -69,11 +87,12 @@ class Running:
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> bool | None:
-        """The light protocol, for documents with a document of their file on each side.
+        """The light protocol, for documents between two documents of their file.
 
         The others go through pytest's own, so that what is set up for the file is set
         up once and torn down once.
         """
+        self._obey_stop(item.session)
         if not isinstance(item, DocItem):
             self._active = None
             return None
@@ -82,11 +101,23 @@ class Running:
         if self._active is not item.parent or not sibling or setuponly:
             self._active = item.parent if sibling else None
             return None
+        if self._session.orders is not None:
+            self._run(item)
+            return True
         hook = item.config.hook
         hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         self._run(item)
         hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
+
+    def _obey_stop(self, session: pytest.Session) -> None:
+        """A worker has its whole shard: it looks now and then whether the controller
+        wants it to stop."""
+        orders, now = self._session.orders, time.monotonic()
+        if orders is not None and now - self._looked > LOOK_S:
+            self._looked = now
+            if Path(orders.stop).exists():
+                session.shouldstop = "the session is stopping"
 
     def _run(self, item: DocItem) -> None:
         stop = (pytest.exit.Exception, KeyboardInterrupt)
@@ -111,7 +142,12 @@ class Running:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Whatever is written next must not land on the progress line."""
+        """Take a record that a worker sends; and wipe the progress line, since
+        whatever is written next must not land on it."""
+        packed = getattr(report, "evals_record", None)
+        if packed is not None and self._session.orders is None:
+            self._session.receive(packed)
+            vars(report)["evals_record"] = None
         if self._progress is not None and not getattr(report, "evals_word", ""):
             self._progress.clear()
 

@@ -6,15 +6,11 @@ report, and the numbers stay in memory.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_evals.core.record import Record
-from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
-from pytest_evals.reports.jsonfile import sample_rows
 from pytest_evals.store.folder import RunFolder, write_json
 
 __all__ = ["Samples"]
@@ -26,9 +22,9 @@ BATCH = 256
 class Samples:
     """Writes what a run finds, batch by batch."""
 
-    def __init__(self, folder: Path, model: str) -> None:
+    def __init__(self, folder: Path, model: str, started: float) -> None:
         """Nothing is on disk until there is something to write."""
-        self._folder = RunFolder(folder, model, time.time())
+        self._folder = RunFolder(folder, model, started)
         self._pending: dict[str, list[dict[str, Any]]] = {}
         self._n = 0
         self.error = ""
@@ -39,11 +35,11 @@ class Samples:
         """The folder, once it exists."""
         return self._folder.path
 
-    def add(self, task: Task, record: Record) -> None:
-        """Take a finished document."""
+    def add(self, task: str, rows: list[dict[str, Any]]) -> None:
+        """Take the rows of a finished document."""
         if self.error:
             return
-        self._pending.setdefault(task.name, []).extend(sample_rows(record, task))
+        self._pending.setdefault(task, []).extend(rows)
         self._n += 1
         if self._n >= BATCH:
             self.flush()

@@ -6,6 +6,7 @@ pytest's configuration but none of its reports.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -25,10 +26,12 @@ from pytest_evals.models.spec import check_spec, parse_spec
 from pytest_evals.pipeline import score, slim, summarise
 from pytest_evals.plugin.gates import SessionGates
 from pytest_evals.plugin.models import Models
-from pytest_evals.plugin.options import Options
+from pytest_evals.plugin.options import OPTIONS, STARTED, Options
 from pytest_evals.plugin.samples import Samples
 from pytest_evals.plugin.selection import Selection
-from pytest_evals.reports.jsonfile import results_json
+from pytest_evals.plugin.wire import pack, unpack
+from pytest_evals.plugin.workers import orders_of
+from pytest_evals.reports.jsonfile import results_json, sample_rows
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.nodes import DocItem
@@ -48,7 +51,7 @@ class TaskRun:
     ids: Sequence[str]
     indices: Sequence[int]
     gates: tuple[Gate, ...]
-    records: list[Record] = field(default_factory=list)
+    records: dict[int, Record] = field(default_factory=dict)
     n_examples: int = 0
     extra: tuple[MetricResult, ...] = ()
     result: TaskResult | None = None
@@ -84,12 +87,15 @@ class EvalSession:
     def __init__(self, config: pytest.Config) -> None:
         """Read the options."""
         self.config = config
-        self.options = Options.from_config(config)
+        self.options = config.stash[OPTIONS]
+        self.started = config.stash[STARTED]
+        self.orders = orders_of(config)
+        """What the controller of pytest-xdist told this worker."""
         self.task_options = _task_options(config, self.options)
         self.gates = SessionGates(config.rootpath, self.options.gates)
         self.selection = Selection(self.options.tasks)
         self.models = Models()
-        self.samples = Samples(self.options.dir, self.options.model)
+        self.samples = Samples(self.options.dir, self.options.model, self.started)
         self.runs: dict[str, TaskRun] = {}
         self.verdicts: dict[tuple[str, str], Verdict] = {}
         self.warnings: list[str] = []
@@ -97,8 +103,6 @@ class EvalSession:
         self.partial = ""
         self.found: RunResult | None = None
         """What the run has found, once it is over."""
-        self.started = time.time()
-        self._clock = time.perf_counter()
 
     def model_spec(self) -> str:
         """``--model`` with ``--evals-device`` and ``--evals-batch-tokens`` added."""
@@ -139,7 +143,7 @@ class EvalSession:
         item.took_s = sum(r.elapsed_s for r in record.responses)
         item.took_s += time.perf_counter() - start
         item.word = _word(record)
-        self.finish(item.job.task, record)
+        item.packed = self.finish(item.job.task, record)
         return record
 
     def _scored(self, record: Record, item: DocItem) -> Record:
@@ -153,22 +157,40 @@ class EvalSession:
             return score(record, own)
         return score(record, item.job.task)
 
-    def finish(self, task: Task, record: Record) -> None:
-        """Keep a scored record; what only the samples file needs goes there."""
+    def finish(self, task: Task, record: Record) -> bytes | None:
+        """Keep a scored record; what only the samples file needs goes there.
+
+        Returns:
+            What a worker sends to the controller, which keeps it in its place.
+        """
         run = self.runs[task.name]
-        self.samples.add(task, record)
-        whole = self._keeps_whole
-        if record.correct is False and run.n_examples < EXAMPLES:
-            run.n_examples += 1
-            whole = True
-        run.records.append(record if whole else slim(record))
+        rows = list(sample_rows(record, task))
+        example = record.correct is False and run.n_examples < EXAMPLES
+        run.n_examples += example
+        if self.orders is not None:
+            return pack(slim(record), rows, record if example else None)
+        whole = example or self._keeps_whole
+        self._keep(run, record if whole else slim(record), rows)
+        return None
+
+    def receive(self, data: bytes) -> None:
+        """Keep a record that a worker of pytest-xdist has scored."""
+        record, rows = unpack(data)
+        self.models.arrived(record)
+        self._keep(self.runs[record.task], record, rows)
+
+    def _keep(self, run: TaskRun, record: Record, rows: list[dict[str, Any]]) -> None:
+        """A document that ran twice, because its worker died, counts once."""
+        if record.index not in run.records:
+            self.samples.add(run.task.name, rows)
+        run.records[record.index] = record
         run.result = None
 
     def result(self, name: str) -> TaskResult:
         """A task's metrics over the documents that were run so far."""
         run = self.runs[name]
         if run.result is None:
-            result = summarise(run.task, run.records, len(run.ids))
+            result = summarise(run.task, [*run.records.values()], len(run.ids))
             run.result = replace(
                 result, metrics=(*result.metrics, *self._added(run, result))
             )
@@ -201,17 +223,18 @@ class EvalSession:
         self.verdicts[gate.task, gate.id] = verdict
         return verdict, result
 
-    def check(self, session: pytest.Session) -> None:
+    def check(self) -> None:
         """Refuse what can be known to be wrong before a model is opened.
 
         Raises:
             pytest.UsageError: A gate names nothing, or the model cannot exist.
         """
         self.selection.check()
-        folders = [p for p in session._initialpaths if p.is_dir()]
+        base = self.config.invocation_params.dir
+        folders = [p for arg in self.config.args if (p := base / arg).is_dir()]
         self.gates.check([run.task for run in self.runs.values()], folders)
         spec = self.model_spec()
-        others = len(session.config.hook.pytest_evals_open_model.get_hookimpls()) > 1
+        others = len(self.config.hook.pytest_evals_open_model.get_hookimpls()) > 1
         if not spec or others:
             return
         try:
@@ -220,7 +243,13 @@ class EvalSession:
             raise pytest.UsageError(str(error)) from None
 
     def close(self, session: pytest.Session) -> None:
-        """Sum up, write what lasts, and tell those who listen."""
+        """Sum up, write what lasts, and tell those who listen.
+
+        A worker only says what its model was and what it cost.
+        """
+        if self.orders is not None:
+            self.config.workeroutput["evals"] = json.dumps(self.models.told())  # type: ignore[attr-defined]
+            return
         self.partial = self.partial or str(
             session.shouldstop or session.shouldfail or ""
         )
@@ -239,7 +268,7 @@ class EvalSession:
             verdicts=tuple(self.verdicts.values()),
             options=_public(self.options),
             started=self.started,
-            elapsed_s=time.perf_counter() - self._clock,
+            elapsed_s=time.time() - self.started,
             model_s=self.models.model_s,
             n_requests=self.models.n_requests,
             partial=self.partial,
@@ -263,10 +292,6 @@ def _twice(task: Task, known: TaskRun) -> Problem:
 
 
 def _task_options(config: pytest.Config, options: Options) -> TaskOptions:
-    if options.limit is not None and options.sample is not None:
-        raise pytest.UsageError(
-            "--evals-limit and --evals-sample both choose documents; give one"
-        )
     return TaskOptions(
         tasks=options.tasks,
         limit=options.limit,

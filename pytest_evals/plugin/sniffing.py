@@ -4,10 +4,11 @@ few bytes and parses nothing."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-__all__ = ["has_other_dialects", "is_eval_file", "looks_like_lm_eval"]
+__all__ = ["is_eval_file", "looks_like_lm_eval"]
 
 OURS = "pytest_evals.plugin.hooks"
 """The module of our own hooks."""
@@ -16,9 +17,15 @@ LARGEST = 4 * 1024 * 1024
 """Bytes; a YAML file beyond this is data, not a task."""
 
 
-def is_eval_file(path: Path, parent: pytest.Collector) -> bool:
-    """Whether a front end of ours, or a user's, may read this file."""
-    return looks_like_lm_eval(path) or has_other_dialects(path, parent)
+def is_eval_file(path: Path, hook: Any, config: pytest.Config) -> bool:
+    """Whether a front end of ours, or a user's, may read this file.
+
+    Args:
+        path: The file.
+        hook: pytest's hooks, as the file's folder sees them.
+        config: pytest's configuration.
+    """
+    return looks_like_lm_eval(path) or _others_read(path, hook, config)
 
 
 def looks_like_lm_eval(path: Path) -> bool:
@@ -35,10 +42,10 @@ def looks_like_lm_eval(path: Path) -> bool:
         return False
 
 
-def has_other_dialects(path: Path, parent: pytest.Collector) -> bool:
+def _others_read(path: Path, hook: Any, config: pytest.Config) -> bool:
     """Whether a user's ``pytest_evals_load_tasks`` reads this file."""
-    hook = parent.ihook.pytest_evals_load_tasks
-    for implementation in hook.get_hookimpls():
+    load = hook.pytest_evals_load_tasks
+    for implementation in load.get_hookimpls():
         if getattr(implementation.plugin, "__name__", "") != OURS:
-            return hook(path=path, config=parent.config) is not None
+            return load(path=path, config=config) is not None
     return False

@@ -30,7 +30,7 @@ def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> No
     """The table of tasks and gates, counts, times and where the results are."""
     if session.found is None:
         return
-    terminal.section("evals", "=")
+    terminal.write_sep("=", "evals")
     path = session.samples.path
     width = terminal._tw.fullwidth
     for line in summary_lines(session.found, width, str(path) if path else ""):

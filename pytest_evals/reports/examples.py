@@ -9,7 +9,7 @@ from pytest_evals.core.request import Generate, Loglikelihood, Rolling
 from pytest_evals.core.result import TaskResult
 from pytest_evals.reports.escape import cut, one_line, tail
 
-__all__ = ["error_of", "example_lines", "ids_by_index"]
+__all__ = ["error_of", "example_lines", "ids_by_index", "prompt_of"]
 
 _PROMPT, _ANSWER = 200, 160
 """Characters that are shown of a prompt, and of an answer or a target."""
@@ -24,7 +24,7 @@ def ids_by_index(result: TaskResult) -> Mapping[int, str]:
 def example_lines(record: Record, indent: str) -> list[str]:
     """Prompt, answer and target, as far as they were kept; each on one line."""
     facts = {
-        "prompt": tail(_prompt(record), _PROMPT),
+        "prompt": tail(prompt_of(record), _PROMPT),
         "answer": cut(_answer(record), _ANSWER),
         "target": cut(_target(record), _ANSWER),
     }
@@ -38,7 +38,9 @@ def error_of(record: Record) -> str:
     return one_line(next((s.unscored for s in record.scores if s.unscored), ""))
 
 
-def _prompt(record: Record) -> str:
+def prompt_of(record: Record) -> str:
+    """The text of a document's first request; its query, if the requests were not
+    kept."""
     if not record.requests:
         return record.doc.query
     request = record.requests[0]

@@ -1,0 +1,56 @@
+"""Gates that are judged on the controller: reports like those of an item that ran."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from pytest_evals.core.gate import Gate, Outcome
+from pytest_evals.plugin.messages import gate_message
+from pytest_evals.plugin.session import EvalSession
+
+__all__ = ["report_gate"]
+
+
+def report_gate(session: EvalSession, nodeid: str) -> None:
+    """Judge the gate of a node id, and report it in pytest's three phases."""
+    gate = _gate(session, nodeid)
+    verdict, result = session.judge(gate)
+    hook = session.config.hook
+    heading = f"{gate.task}: {gate.text}"
+    place = gate.source
+    location = (str(place.path), place.line or None, heading)
+    hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
+    phases: tuple[Literal["setup", "call", "teardown"], ...]
+    phases = ("setup", "call", "teardown")
+    for when in phases:
+        report = pytest.TestReport(
+            nodeid=nodeid,
+            location=location,
+            keywords={gate.id: 1, "evals": 1},
+            outcome="passed",
+            longrepr=None,
+            when=when,
+        )
+        if when == "call":
+            vars(report)["evals_word"] = verdict.outcome.value
+            if verdict.outcome is Outcome.SKIPPED:
+                report.outcome = "skipped"
+                where = (str(place.path), place.line, f"Skipped: {verdict.reason}")
+                report.longrepr = where
+            elif verdict.outcome in (Outcome.FAILED, Outcome.INVALID):
+                report.outcome = "failed"
+                report.longrepr = gate_message(verdict, result)
+        hook.pytest_runtest_logreport(report=report)
+    hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
+
+
+def _gate(session: EvalSession, nodeid: str) -> Gate:
+    """The gate that was collected under this id."""
+    return next(
+        gate
+        for run in session.runs.values()
+        for gate in run.gates
+        if nodeid == f"{run.nodeid}::{run.task.name}::{gate.id}"
+    )

@@ -1,0 +1,90 @@
+"""Whole runs through pytester, on a small suite with canned answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+# pytester forgets the modules that a run has imported; numpy cannot be imported twice.
+import datasets  # noqa: F401
+import jinja2  # noqa: F401
+import numpy  # noqa: F401
+import pytest
+import yaml
+
+N = 10
+
+
+class Suite:
+    """A task file with ten questions, ``q0`` to ``q9``, whose answers are ``a0`` to
+    ``a9``; and a model that knows them, but for those that it shall not."""
+
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        self.pytester = pytester
+        self.evals = pytester.mkdir("evals")
+        pytester.makeini("[pytest]\n")
+        self.task("quiz")
+        self.knows()
+
+    def task(self, name: str, **changes: object) -> Path:
+        """Write a task file, ``evals/<name>.yaml``, and its data."""
+        rows = [
+            {"id": f"q{i}", "question": f"{name} {i}?", "answer": f"a{i}"}
+            for i in range(N)
+        ]
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (self.evals / f"{name}.jsonl").write_text(lines)
+        config: dict[str, object] = {
+            "task": name,
+            "dataset_path": "json",
+            "dataset_kwargs": {"data_files": {"test": f"{name}.jsonl"}},
+            "test_split": "test",
+            "output_type": "generate_until",
+            "doc_to_text": "{{question}}",
+            "doc_to_target": "{{answer}}",
+            "metric_list": [{"metric": "exact_match"}],
+        }
+        config |= changes
+        path = self.evals / f"{name}.yaml"
+        path.write_text(yaml.safe_dump(config, sort_keys=False))
+        return path
+
+    def knows(
+        self,
+        wrong: Iterable[int] = (),
+        errors: Iterable[int] = (),
+        tasks: Iterable[str] = ("quiz",),
+    ) -> None:
+        """Write the model's answers."""
+        rules: list[dict[str, object]] = []
+        for name in tasks:
+            for i in range(N):
+                rule: dict[str, object] = {"prompt": f"{name} {i}?", "text": f"a{i}"}
+                if i in set(wrong):
+                    rule["text"] = "nonsense"
+                if i in set(errors):
+                    rule = {"prompt": f"{name} {i}?", "error": "the server is down"}
+                rules.append(rule)
+        text = "".join(json.dumps(rule) + "\n" for rule in rules)
+        (self.pytester.path / "answers.jsonl").write_text(text)
+
+    def run(self, *arguments: str, model: str | None = "scripted:answers.jsonl"):
+        """Run pytest over the suite, in this process."""
+        given = [f"--model={model}"] if model else []
+        return self.pytester.runpytest(*given, *arguments)
+
+    def results(self) -> dict:
+        """``results.json`` of the only run so far."""
+        (path,) = self.pytester.path.glob(".evals/runs/*/results.json")
+        return json.loads(path.read_text())
+
+    def samples(self, task: str = "quiz") -> list[dict]:
+        """Rows of a samples file of the only run so far."""
+        (path,) = self.pytester.path.glob(f".evals/runs/*/samples_{task}.jsonl")
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester) -> Suite:
+    return Suite(pytester)

@@ -1,0 +1,134 @@
+"""What pytest finds in a folder of task files, and how one picks from it."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def ids_of(result: pytest.RunResult) -> list[str]:
+    return [line for line in result.outlines if "::" in line]
+
+
+def test_every_document_is_an_item_named_by_its_id_column_and_gates_come_last(suite):
+    suite.task("quiz", gates=["exact_match >= 0.5"])
+    result = suite.run("--collect-only", "-q", "evals")
+    assert ids_of(result) == [
+        *(f"evals/quiz.yaml::quiz[q{i}]" for i in range(10)),
+        "evals/quiz.yaml::quiz::exact_match",
+    ]
+
+
+def test_gates_of_all_files_run_after_all_documents(suite):
+    for name in ("quiz", "zoo"):
+        suite.task(name, gates=["exact_match >= 0.5"])
+    ids = ids_of(suite.run("--collect-only", "-q", "evals"))
+    assert [i.endswith("]") for i in ids] == [True] * 20 + [False] * 2
+
+
+def test_documents_without_id_column_are_named_by_their_row(suite):
+    (suite.evals / "quiz.jsonl").write_text(
+        '{"question": "a?", "answer": "b"}\n{"question": "c?", "answer": "d"}\n'
+    )
+    assert ids_of(suite.run("--collect-only", "-q", "evals")) == [
+        "evals/quiz.yaml::quiz[0]",
+        "evals/quiz.yaml::quiz[1]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("selected", "n"),
+    [
+        ("evals/quiz.yaml", 11),
+        ("evals/quiz.yaml::quiz", 11),
+        ("evals/quiz.yaml::quiz[q3]", 1),
+        ("evals/quiz.yaml::quiz::exact_match", 1),
+    ],
+)
+def test_node_id_selects_task_document_or_gate(suite, selected, n):
+    suite.task("quiz", gates=["exact_match >= 0.5"])
+    assert len(ids_of(suite.run("--collect-only", "-q", selected))) == n
+
+
+def test_k_and_m_select_documents_by_name_and_by_tag(suite):
+    suite.task("quiz", tag=["easy", "small"])
+    suite.task("zoo", tag="animals")
+    picked = ids_of(suite.run("--collect-only", "-q", "-k", "q3", "evals"))
+    assert picked == ["evals/quiz.yaml::quiz[q3]", "evals/zoo.yaml::zoo[q3]"]
+    tagged = ids_of(
+        suite.run("--collect-only", "-q", "-m", "animals", "--strict-markers", "evals")
+    )
+    assert tagged == [f"evals/zoo.yaml::zoo[q{i}]" for i in range(10)]
+    assert not ids_of(suite.run("--collect-only", "-q", "-m", "not evals", "evals"))
+
+
+def test_yaml_of_others_is_left_alone(suite):
+    (suite.evals / "compose.yaml").write_text("services:\n  task: {image: x}\n")
+    (suite.evals / "broken.yaml").write_text("a: [1\n")
+    (suite.evals / "list.yaml").write_text("- task: x\n  output_type: y\n")
+    result = suite.run("--collect-only", "-q", "evals")
+    assert {i.partition("::")[0] for i in ids_of(result)} == {"evals/quiz.yaml"}
+    assert result.ret == 0
+
+
+def test_limit_takes_the_first_documents(suite):
+    first = ids_of(suite.run("--collect-only", "-q", "--evals-limit=2", "evals"))
+    assert first == ["evals/quiz.yaml::quiz[q0]", "evals/quiz.yaml::quiz[q1]"]
+    share = ids_of(suite.run("--collect-only", "-q", "--evals-limit=25%", "evals"))
+    assert len(share) == 3
+
+
+def test_sample_is_part_of_a_larger_sample_of_the_same_seed(suite):
+    small = ids_of(suite.run("--collect-only", "-q", "--evals-sample=3", "evals"))
+    large = ids_of(suite.run("--collect-only", "-q", "--evals-sample=6", "evals"))
+    assert len(small) == 3
+    assert len(large) == 6
+    assert set(small) < set(large)
+
+
+def test_tasks_option_takes_names_globs_and_tags(suite):
+    suite.task("quiz")
+    suite.task("zoo_cats", tag="animals")
+    suite.task("zoo_dogs", tag="animals")
+
+    def tasks(pattern: str) -> set[str]:
+        result = suite.run("--collect-only", "-q", f"--evals-tasks={pattern}", "evals")
+        return {i.partition("::")[2].partition("[")[0] for i in ids_of(result)}
+
+    assert tasks("quiz") == {"quiz"}
+    assert tasks("zoo_*") == {"zoo_cats", "zoo_dogs"}
+    assert tasks("animals,quiz") == {"zoo_cats", "zoo_dogs", "quiz"}
+
+
+def test_unknown_task_is_a_usage_error_with_the_nearest_name(suite):
+    result = suite.run("--evals-tasks=quis", "evals")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["ERROR: --evals-tasks: no task or tag called 'quis'; did you mean 'quiz'?"]
+    )
+
+
+def test_two_tasks_of_one_name_are_an_error_that_names_both_places(suite):
+    path = suite.task("quiz")
+    (suite.evals / "again.yaml").write_text(path.read_text())
+    result = suite.run("--collect-only", "evals")
+    result.stdout.fnmatch_lines(
+        [
+            "evals/quiz.yaml:1: there is already a task called 'quiz', at "
+            "evals/again.yaml:1",
+        ]
+    )
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+
+
+def test_faults_of_a_file_are_one_collection_error_and_hide_no_other_file(suite):
+    suite.task("zoo", output_type="multiple_choise", metric_lists=[])
+    result = suite.run("evals", "--continue-on-collection-errors")
+    result.stdout.fnmatch_lines(
+        [
+            "evals/zoo.yaml:*: no output_type called 'multiple_choise'; "
+            "did you mean 'multiple_choice'?",
+            "*zoo.yaml:*metric_lists*did you mean 'metric_list'?*",
+        ]
+    )
+    result.assert_outcomes(passed=10, errors=1)
+    assert result.ret == 1

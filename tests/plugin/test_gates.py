@@ -1,0 +1,130 @@
+"""Gates as tests."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def test_gates_in_the_file_under_metadata_beside_the_suite_and_on_the_command_line(
+    suite,
+):
+    suite.task(
+        "quiz",
+        gates=["exact_match >= 0.5"],
+        metadata={
+            "version": 1,
+            "gates": [{"metric": "exact_match", "max": 1, "id": "cap"}],
+        },
+    )
+    (suite.evals / "gates.yaml").write_text(
+        "gates:\n  - {task: quiz, metric: exact_match, min: 0.6, id: beside}\n"
+    )
+    result = suite.run(
+        "evals", "--evals-gate=exact_match >= 0.7", "--collect-only", "-q"
+    )
+    gates = [line for line in result.outlines if line.count("::") == 2]
+    assert gates == [
+        "evals/quiz.yaml::quiz::exact_match",
+        "evals/quiz.yaml::quiz::cap",
+        "evals/quiz.yaml::quiz::beside",
+        "evals/quiz.yaml::quiz::exact_match#2",
+    ]
+    assert suite.run("evals").ret == 0
+
+
+def test_gate_at_exactly_its_bound_passes(suite):
+    """7 of 10 is at least 0.7, whatever floats say."""
+    suite.task("quiz", gates=["exact_match >= 0.7"])
+    suite.knows(wrong=[0, 1, 2])
+    assert suite.run("evals").ret == 0
+
+
+def test_failing_gate_shows_what_where_how_far_and_examples_without_traceback(suite):
+    path = suite.task("quiz", gates=["exact_match >= 0.95"])
+    suite.knows(wrong=[2, 3, 5, 8])
+    result = suite.run("evals")
+    assert result.ret == 1
+    line = path.read_text().splitlines().index("- exact_match >= 0.95") + 1
+    result.stdout.fnmatch_lines(
+        [
+            "*quiz: exact_match >= 0.95*",
+            "exact_match 0.600 is not >= 0.95 (6 of 10)*",
+            f"evals/quiz.yaml:{line}: in gates",
+            "    - exact_match >= 0.95",
+            "E   exact_match 0.600 is not >= 0.95*",
+            "E   It is 0.350 beyond the bound; 4 more right answers would have passed.",
+            "  wrong (3 of 4)",
+            "    quiz[[]q2[]]",
+            "      prompt  quiz 2?",
+            "      answer  nonsense",
+            "      target  a2",
+            "FAILED evals/quiz.yaml::quiz::exact_match - exact_match 0.600 is not *",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*Traceback*")
+    result.stdout.no_fnmatch_line("*pytest_evals/*.py*")
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [("-k", "q1 or exact_match"), ("evals/quiz.yaml::quiz::exact_match",)],
+)
+def test_gate_over_part_of_its_documents_is_skipped_never_green(suite, selection):
+    suite.task("quiz", gates=["exact_match >= 0"])
+    result = suite.run(*(selection if len(selection) == 1 else ("evals", *selection)))
+    assert "skipped" in result.parseoutcomes()
+    result.stdout.fnmatch_lines(["*of 10 documents were run*"])
+
+
+def test_gate_under_a_limit_is_judged_over_the_limited_documents(suite):
+    suite.task("quiz", gates=["exact_match >= 1"])
+    suite.knows(wrong=[5])
+    result = suite.run("evals", "--evals-limit=5")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*5 of 10*"])
+
+
+def test_gate_that_errored_documents_could_turn_is_invalid_and_fails(suite):
+    suite.task("quiz", gates=["exact_match >= 0.85"])
+    suite.knows(errors=[1, 2])
+    result = suite.run("evals", "-v")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        [
+            "evals/quiz.yaml::quiz::exact_match INVALID *",
+            "invalid: 2 of 10 documents have no score (2 errored); the value is "
+            "between 0.800 and 1.000, so they decide it",
+            "FAILED evals/quiz.yaml::quiz::exact_match - invalid: 2 of 10 *",
+        ]
+    )
+
+
+def test_gate_on_a_metric_that_does_not_exist_is_invalid(suite):
+    suite.task("quiz", gates=["exact_mach >= 0.5"])
+    result = suite.run("evals")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*no metric called 'exact_mach'*'exact_match'*"])
+
+
+def test_gates_of_a_model_that_could_not_be_opened_are_not_green(suite):
+    suite.task("quiz", gates=["exact_match >= 0"])
+    result = suite.run("evals", model=None)
+    assert result.ret == 1
+    assert "passed" not in result.parseoutcomes()
+
+
+def test_must_pass_names_the_documents_that_were_wrong(suite):
+    suite.task("quiz", gates=[{"must_pass": ["q1", "q2"]}])
+    suite.knows(wrong=[2])
+    result = suite.run("evals")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["FAILED evals/quiz.yaml::quiz::must-pass - 1 of 2*q2"])
+
+
+def test_gates_file_that_names_an_unknown_task_is_a_usage_error(suite):
+    (suite.evals / "gates.yaml").write_text("gates:\n  - quis/exact_match >= 0.5\n")
+    result = suite.run("evals")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*evals/gates.yaml:2: no task called 'quis'; did you mean 'quiz'?"]
+    )

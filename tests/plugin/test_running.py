@@ -1,0 +1,245 @@
+"""What becomes of documents, and of a session in which something goes wrong."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+
+import pytest
+
+
+def test_wrong_answers_pass_and_are_counted_apart(suite):
+    suite.knows(wrong=[2, 5, 7])
+    result = suite.run("evals")
+    assert result.ret == 0
+    assert result.parseoutcomes() == {"passed": 7, "wrong": 3}
+
+
+def test_verbose_names_each_wrong_document(suite):
+    suite.knows(wrong=[2])
+    result = suite.run("evals", "-v")
+    result.stdout.fnmatch_lines(
+        [
+            "evals/quiz.yaml::quiz[[]q1[]] PASSED *",
+            "evals/quiz.yaml::quiz[[]q2[]] WRONG *",
+        ]
+    )
+
+
+def test_strict_fails_wrong_documents_with_prompt_answer_and_target(suite):
+    suite.knows(wrong=[2])
+    result = suite.run("evals", "--evals-strict")
+    assert result.ret == 1
+    result.assert_outcomes(passed=9, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "the answer is wrong",
+            "  prompt  quiz 2?",
+            "  answer  nonsense",
+            "  target  a2",
+            "FAILED evals/quiz.yaml::quiz[[]q2[]] - the answer is wrong",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+@pytest.mark.parametrize("which", [0, 4, 9])
+def test_document_without_answer_is_an_error_and_all_others_are_scored(suite, which):
+    """First, middle and last documents go through different protocols of pytest."""
+    suite.knows(errors=[which])
+    result = suite.run("evals")
+    assert result.ret == 1
+    assert result.parseoutcomes() == {"passed": 9, "error": 1}
+    result.stdout.fnmatch_lines(
+        [f"ERROR evals/quiz.yaml::quiz[[]q{which}[]] - the server is down"]
+    )
+    (sample,) = [s for s in suite.samples() if s["id"] == f"q{which}"]
+    assert sample["error"] == "the server is down"
+    assert "exact_match" not in sample
+
+
+def test_document_that_cannot_be_rendered_is_one_error(suite):
+    suite.task("quiz", doc_to_text="{{ 10 // (question|length - 7 + loop_off) }}")
+    suite.task("quiz", doc_to_text="{{question}} {{ 1 // (answer != 'a4')|int }}")
+    rules = "".join(f'{{"regex": "quiz {i}", "text": "a{i}"}}\n' for i in range(10))
+    (suite.pytester.path / "answers.jsonl").write_text(rules)
+    result = suite.run("evals")
+    assert result.parseoutcomes() == {"passed": 9, "error": 1}
+    result.stdout.fnmatch_lines(["evals/quiz.yaml:*doc_to_text*"])
+
+
+def test_x_stops_at_the_first_error_but_not_at_wrong_answers(suite):
+    suite.knows(wrong=[0, 1], errors=[4])
+    result = suite.run("evals", "-x")
+    assert result.parseoutcomes() == {"passed": 2, "wrong": 2, "error": 1}
+    result.stdout.fnmatch_lines(["partial run: stopping after 1 failures"])
+
+
+def test_lf_reruns_the_document_that_failed(suite):
+    suite.knows(errors=[4])
+    suite.run("evals")
+    suite.knows()
+    result = suite.run("evals", "--lf", "-v")
+    result.stdout.fnmatch_lines(["evals/quiz.yaml::quiz[[]q4[]] PASSED *"])
+    assert result.parseoutcomes()["passed"] == 1
+
+
+def test_junit_lists_every_document_and_gate(suite):
+    suite.task("quiz", gates=["exact_match >= 0.95"])
+    suite.knows(wrong=[2], errors=[4])
+    suite.run("evals", "--junitxml=junit.xml")
+    root = ET.parse(suite.pytester.path / "junit.xml").getroot()
+    (found,) = root.iter("testsuite")
+    assert found.get("tests") == "11"
+    assert len(list(root.iter("testcase"))) == 11
+    broken = {
+        case.get("name")
+        for case in root.iter("testcase")
+        if case.find("failure") is not None or case.find("error") is not None
+    }
+    assert broken == {"quiz[q4]", "exact_match"}
+
+
+def test_no_terminal_no_cache_no_capture_and_plain_tests_beside_evals(suite):
+    suite.pytester.makepyfile(test_plain="def test_plain(): pass")
+    for arguments in (
+        ("-p", "no:terminal"),
+        ("-p", "no:cacheprovider"),
+        ("-s",),
+        ("-p", "no:logging", "-p", "no:warnings"),
+        ("-W", "error"),
+    ):
+        assert suite.run(*arguments).ret == 0
+
+
+def test_setup_plan_asks_no_model(suite):
+    result = suite.run("evals", "--setup-plan", model="scripted:break")
+    assert result.ret == 0
+
+
+def test_no_model_is_one_error_that_says_what_to_give(suite):
+    result = suite.run("evals", model=None)
+    assert result.parseoutcomes() == {"errors": 1, "skipped": 9}
+    result.stdout.fnmatch_lines(
+        [
+            "there is no model to ask",
+            "  fix: give one, as in --model=hf:gpt2, *",
+            "SKIPPED [[]9[]] *the model failed, see evals/quiz.yaml::quiz[[]q0[]]",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*Traceback*")
+    assert result.ret == 1
+
+
+def test_model_that_breaks_is_one_error(suite):
+    result = suite.run("evals", model="scripted:break")
+    assert result.ret == 1
+    outcomes = result.parseoutcomes()
+    assert outcomes["skipped"] == 9
+    assert outcomes.get("failed", 0) + outcomes.get("error", 0) == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--model=scripted", "*"),
+        ("--model=hf:./no/such/folder", "*no/such/folder*"),
+        ("--model=hg:gpt2", "*did you mean 'hf'*"),
+        ("--model=hf:gpt2,dtpye=float16", "*dtpye*did you mean 'dtype'*"),
+        ("--evals-limit=0", "ERROR: --evals-limit=0: a number of documents *"),
+        ("--evals-limit=-3", "ERROR: --evals-limit=-3: a number of documents *"),
+        ("--evals-limit=many", "ERROR: --evals-limit=many: a number of documents *"),
+        ("--evals-num-fewshot=x", "*--evals-num-fewshot=x: a whole number*"),
+        ("--evals-gen-kwargs=hot", "*--evals-gen-kwargs=hot: 'hot' is no NAME=VALUE"),
+        ("--evals-gate=acc > lots", "*acc > lots*"),
+        ("--evals-gate=ac >= 0.5", "*no task has a metric called 'ac'*"),
+        ("--evals-gate=quis/exact_match >= 0", "*no task called 'quis'*'quiz'?"),
+    ],
+)
+def test_bad_option_is_a_usage_error_before_a_model_is_loaded(suite, option, message):
+    result = suite.run("evals", option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([message])
+    assert not (suite.pytester.path / ".evals").exists()
+
+
+def test_evals_are_silent_in_a_session_without_them(pytester):
+    pytester.makepyfile("def test_plain(): pass")
+    result = pytester.runpytest("--model=scripted:echo")
+    result.assert_outcomes(passed=1)
+    assert "evals" not in result.stdout.str().replace("evals-suites", "")
+
+
+def test_model_option_of_a_conftest_wins_over_our_alias(suite):
+    suite.pytester.makeconftest(
+        "def pytest_addoption(parser): parser.addoption('--model', default='theirs')"
+    )
+    suite.pytester.makepyfile(
+        test_theirs="def test_it(pytestconfig): "
+        "assert pytestconfig.getoption('--model') == 'x'"
+    )
+    result = suite.run("--model=x", "--evals-model=scripted:answers.jsonl", model=None)
+    assert result.parseoutcomes() == {"passed": 11}
+
+
+def test_ini_twins_are_read_and_the_command_line_wins(suite):
+    suite.pytester.makeini(
+        "[pytest]\nevals_model = scripted:break\nevals_limit = 3\nevals_strict = true\n"
+    )
+    suite.knows(wrong=[1])
+    result = suite.run("evals")
+    result.assert_outcomes(passed=2, failed=1)
+
+
+def test_interrupt_keeps_what_was_answered(suite):
+    """Ctrl-C: what was scored is on disk, the run says that it is partial, and no gate
+    is green."""
+    suite.task("quiz", gates=["exact_match >= 0"])
+    suite.pytester.makeconftest(
+        """
+        import time
+        import pytest
+        from pytest_evals import Response
+
+        class Slow:
+            name = "slow"
+
+            def answer(self, requests):
+                for position, _ in enumerate(requests):
+                    if position == 3:
+                        print("READY", flush=True)
+                        time.sleep(60)
+                    yield position, Response(text="a0")
+
+        @pytest.fixture(scope="session")
+        def eval_model():
+            return Slow()
+        """
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-s", "evals"],
+        cwd=suite.pytester.path,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "READY" in line:
+            break
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    output = process.stdout.read()
+    assert process.wait() == pytest.ExitCode.INTERRUPTED
+    assert "partial run: interrupted" in output
+    assert [s["id"] for s in suite.samples()] == ["q0", "q1", "q2"]
+    assert suite.results()["gates"] == []
+
+
+def test_results_folder_that_cannot_be_written_is_said_and_numbers_are_shown(suite):
+    (suite.pytester.path / "taken").write_text("a file")
+    result = suite.run("evals", "--evals-dir=taken")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["quiz *exact_match * 1.000*", "*taken*--evals-dir*"])
