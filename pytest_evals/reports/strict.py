@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Set
 from typing import Any
 
 __all__ = ["strict"]
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 def strict(value: Any, notes: list[str] | None = None, where: str = "") -> Any:
@@ -18,6 +21,17 @@ def strict(value: Any, notes: list[str] | None = None, where: str = "") -> Any:
         notes: Takes a line for each number that JSON has no word for; it becomes null.
         where: What the value is called in notes.
     """
+    try:
+        # There and back in C: many times faster, and enough for nearly every value.
+        text = _ENCODER.encode(value)
+        text.encode("utf-8")
+        return json.loads(text)
+    except (TypeError, ValueError):
+        return _member(value, notes, where)
+
+
+def _member(value: Any, notes: list[str] | None, where: str) -> Any:
+    """Member by member, so that only what JSON cannot hold is changed."""
     if value is None or type(value) in (bool, int):
         return value
     if isinstance(value, str):
@@ -26,13 +40,10 @@ def strict(value: Any, notes: list[str] | None = None, where: str = "") -> Any:
         return _finite(value, notes, where)
     if isinstance(value, Mapping):
         inside = f"{where}." if where else ""
-        return {
-            _encodable(str(k)): strict(v, notes, f"{inside}{k}")
-            for k, v in value.items()
-        }
+        return {_key(k): _member(v, notes, f"{inside}{k}") for k, v in value.items()}
     if isinstance(value, (list, tuple, Set)):
         members = sorted(value, key=repr) if isinstance(value, Set) else value
-        return [strict(v, notes, f"{where}[{i}]") for i, v in enumerate(members)]
+        return [_member(v, notes, f"{where}[{i}]") for i, v in enumerate(members)]
     return _foreign(value, notes, where)
 
 
@@ -53,7 +64,7 @@ def _foreign(value: Any, notes: list[str] | None, where: str) -> Any:
     if callable(plain):
         made = plain()
         if type(made) is not type(value):
-            return strict(made, notes, where)
+            return _member(made, notes, where)
     return _encodable(str(value))
 
 
@@ -62,3 +73,10 @@ def _encodable(text: str) -> str:
     if text.isascii():
         return str(text)
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _key(key: object) -> str:
+    """A key as the encoder writes it: ``true``, ``null`` and numbers are text there."""
+    if isinstance(key, bool) or key is None:
+        return {True: "true", False: "false", None: "null"}[key]
+    return _encodable(str(key))
