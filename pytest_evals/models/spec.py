@@ -139,7 +139,9 @@ def _no_kind(head: str) -> str:
     target = head.removeprefix("pretrained=")
     if not target:
         return f"no model is named; write {_example('hf')}"
-    return f"{head!r} does not say what kind of model it is; did you mean 'hf:{target}'"
+    return (
+        f"{head!r} does not say what kind of model it is; did you mean 'hf:{target}'?"
+    )
 
 
 def _example(kind: str) -> str:

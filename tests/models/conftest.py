@@ -2,47 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from pytest_evals.core.request import Response
 from pytest_evals.models.spec import open_model, parse_spec
 
-WORDS = (
-    "the cat sat on a mat and the dog ran to the red house; it was not big, was it? "
-    "Question: what is 12 + 7? Answer: 19. Once upon a time there lived an old king "
-    "who said hello world to every bird in the garden.\n\nThe end of the story."
+MERGES = (
+    "t h,th e,Ġ the,a t,Ġ c,Ġc at,Ġ s,Ġs at,i n,Ġ a,Ġa n,Ġan d,h e,l l,he ll,hell o,"
+    "Ġ w,Ġw o,r l,Ġwo rl,Ġworl d,o n,Ġ on,o g,Ġ d,Ġd og,e r,Ġ i,Ġi s,Ġi t,Ġ ?,i s,"
+    "Q u,e s,Qu es,t i,ti on,Ques tion,A n,An s,w er,Ans wer,Ċ Ċ,Ġ Ġ,o u,Ġ m,Ġm at,"
+    "Ġ b,Ġb i,Ġbi g,Ġ k,in g,Ġk ing,Ġ n,Ġn o,Ġno t"
 )
+"""Merges of the tokenizer, by hand: a trained one may differ between versions."""
 CHAT = (
     "{% for m in messages %}<{{ m.role }}>{{ m.content }}"
-    "{% if not loop.last %}\n{% endif %}{% endfor %}"
-    "{% if add_generation_prompt %}\n<assistant>{% endif %}"
+    "{% if not loop.last %}{{ '\n' }}{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '\n<assistant>' }}{% endif %}"
 )
 
 
 def make_tokenizer(*, bos: bool, chat: str = "") -> object:
     """A byte-level BPE tokenizer; with ``bos`` it puts <s> before each text."""
-    from tokenizers import (
-        Tokenizer,
-        decoders,
-        models,
-        pre_tokenizers,
-        processors,
-        trainers,
-    )
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
-    inner = Tokenizer(models.BPE())
+    pairs = [tuple(merge.split(" ")) for merge in MERGES.split(",")]
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    words = ["<s>", "</s>", *alphabet, *("".join(pair) for pair in pairs)]
+    vocabulary = {word: i for i, word in enumerate(dict.fromkeys(words))}
+    inner = Tokenizer(models.BPE(vocab=vocabulary, merges=pairs))
+    inner.add_special_tokens(["<s>", "</s>"])
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     inner.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=330,
-        special_tokens=["<s>", "</s>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    inner.train_from_iterator([WORDS], trainer)
     if bos:
         inner.post_processor = processors.TemplateProcessing(
             single="<s> $A", special_tokens=[("<s>", inner.token_to_id("<s>"))]
@@ -56,15 +50,16 @@ def make_tokenizer(*, bos: bool, chat: str = "") -> object:
 
 
 def make_model(kind: str) -> object:
-    """A random model whose answers are far from even: weights are scaled up."""
+    """A random model whose answers are far from even."""
+    import numpy as np
     import torch
     from transformers import (
         BloomConfig,
         BloomForCausalLM,
-        GPT2Config,
-        GPT2LMHeadModel,
         Gemma2Config,
         Gemma2ForCausalLM,
+        GPT2Config,
+        GPT2LMHeadModel,
         LlamaConfig,
         LlamaForCausalLM,
         MambaConfig,
@@ -126,13 +121,15 @@ def make_model(kind: str) -> object:
             )
         ),
     }
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(7)
-        model = makers[kind]()
-        with torch.no_grad():
-            for parameter in model.parameters():
-                if parameter.dim() > 1:
-                    parameter.mul_(8.0 if kind != "mamba" else 2.0)
+    model = makers[kind]()
+    draw = np.random.default_rng(7)
+    with torch.no_grad():
+        for name, parameter in sorted(model.named_parameters()):
+            if parameter.dim() > 1:
+                # Uniform numbers are the same everywhere; torch's own need not be.
+                numbers = draw.random(tuple(parameter.shape), dtype=np.float32) - 0.5
+                scale = 1.5 if "emb" in name or "wte" in name else 1.0
+                parameter.copy_(torch.from_numpy(numbers * scale))
     return model.eval()
 
 
@@ -157,13 +154,106 @@ def saved_model(tmp_path_factory) -> Callable[[str], Path]:
     return folder
 
 
-@pytest.fixture
-def opened(saved_model) -> Iterator[Callable[..., object]]:
+@pytest.fixture(scope="session")
+def opened(saved_model) -> Callable[..., object]:
     """A function from a kind of model and arguments to the opened model."""
+    known: dict[str, object] = {}
 
     def model(kind: str, **arguments: object) -> object:
         parts = [f"hf:{saved_model(kind)}", "device=cpu"]
         parts += [f"{name}={value}" for name, value in arguments.items()]
-        return open_model(parse_spec(",".join(parts)))
+        text = ",".join(parts)
+        if text not in known:
+            known[text] = open_model(parse_spec(text))
+        return known[text]
 
     return model
+
+
+class Oracle:
+    """The definitions, written down for one request at a time: no batch, no padding, no
+    cache, every logit computed. Independent of the package."""
+
+    def __init__(self, path: Path) -> None:
+        import transformers
+
+        self.tokenizer = transformers.AutoTokenizer.from_pretrained(path)
+        self.model = transformers.AutoModelForCausalLM.from_pretrained(path).eval()
+        self.max_length = 64
+
+    def loglikelihood(self, context: str, continuation: str) -> tuple[float, bool]:
+        encode = self.tokenizer.encode
+        if context == "":
+            head = [self.tokenizer.bos_token_id]
+            tail = encode(continuation, add_special_tokens=False)
+        else:
+            bare = context.rstrip()
+            chosen = {"add_special_tokens": False} if bare.startswith("<s>") else {}
+            head = encode(bare, **chosen)
+            tail = encode(context + continuation, **chosen)[len(head) :]
+        return self.tokens(head, tail)
+
+    def tokens(self, head: list[int], tail: list[int]) -> tuple[float, bool]:
+        import torch
+
+        ids = (head + tail)[-(self.max_length + 1) :]
+        with torch.no_grad():
+            logits = self.model(torch.tensor([ids[:-1]])).logits[0]
+        shares = logits.double().log_softmax(-1)[-len(tail) :]
+        total = sum(float(row[token]) for row, token in zip(shares, tail, strict=True))
+        return total, shares.argmax(-1).tolist() == tail
+
+    def rolling(self, text: str) -> float:
+        ids = self.tokenizer.encode(text)
+        width, total = self.max_length, 0.0
+        for start in range(0, len(ids), width):
+            end = min(start + width, len(ids))
+            if start == 0:
+                head = [self.tokenizer.bos_token_id]
+            else:
+                head = ids[end - width - 1 : start]
+            total += self.tokens(head, ids[start:end])[0]
+        return total
+
+    def generate(self, prompt: str, stop: tuple[str, ...], max_tokens: int) -> str:
+        import torch
+
+        chosen = {"add_special_tokens": False} if prompt.startswith("<s>") else {}
+        ids = self.tokenizer.encode(prompt, **chosen)[-(self.max_length - max_tokens) :]
+        new: list[int] = []
+        while len(new) < max_tokens:
+            with torch.no_grad():
+                logits = self.model(torch.tensor([ids + new])).logits[0, -1]
+            new.append(int(logits.argmax()))
+            shown = self.tokenizer.decode(new)
+            if new[-1] == self.tokenizer.eos_token_id or any(s in shown for s in stop):
+                break
+        text = self.tokenizer.decode(new, skip_special_tokens=True)
+        for each in stop:
+            text = text.split(each)[0]
+        return text
+
+
+@pytest.fixture(scope="session")
+def oracle(saved_model) -> Callable[[str], Oracle]:
+    """A function from a kind of model to its oracle."""
+    known: dict[str, Oracle] = {}
+
+    def of(kind: str) -> Oracle:
+        if kind not in known:
+            known[kind] = Oracle(saved_model(kind))
+        return known[kind]
+
+    return of
+
+
+@pytest.fixture
+def ask() -> Callable[..., list[Response]]:
+    """A function from a model and requests to the responses, in their order."""
+
+    def responses(model: object, *requests: object) -> list[Response]:
+        found = dict(model.answer(requests))
+        assert sorted(found) == list(range(len(requests)))
+        return [found[i] for i in range(len(requests))]
+
+    return responses

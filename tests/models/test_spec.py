@@ -1,0 +1,206 @@
+"""Model specs: what they mean, and what is said about wrong ones."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from pytest_evals.errors import MissingExtraError, OptionError
+from pytest_evals.models.spec import check_spec, open_model, parse_spec
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty working directory with one model in suites/tiny."""
+    (tmp_path / "suites" / "tiny").mkdir(parents=True)
+    (tmp_path / "suites" / "tiny" / "config.json").write_text("{}")
+    (tmp_path / "suites" / "data").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def error_of(text):
+    with pytest.raises(OptionError) as caught:
+        check_spec(parse_spec(text))
+    return str(caught.value)
+
+
+def test_a_spec_is_a_kind_a_target_and_arguments():
+    spec = parse_spec("hf:org/name,dtype=bfloat16,device=cuda:1")
+    assert (spec.kind, spec.target) == ("hf", "org/name")
+    assert spec.arguments == {"dtype": "bfloat16", "device": "cuda:1"}
+    assert str(spec) == "hf:org/name,dtype=bfloat16,device=cuda:1"
+
+
+def test_a_value_keeps_its_equals_signs():
+    assert parse_spec("hf:m,revision=a=b=c").arguments == {"revision": "a=b=c"}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('hf:m,x="a,b"', "a,b"),
+        ("hf:m,x='a,b'", "a,b"),
+        ("hf:m,x=[1,2]", "[1,2]"),
+        ('hf:m,x={"a": [1,2], "b": 3}', '{"a": [1,2], "b": 3}'),
+        ("hf:m,x=it's", "it's"),
+        ("hf:m,x=", ""),
+    ],
+)
+def test_commas_in_quotes_and_brackets_belong_to_the_value(text, value):
+    spec = parse_spec(text)
+    assert spec.arguments == {"x": value}
+    assert parse_spec(str(spec)) == spec
+
+
+def test_a_target_may_be_quoted():
+    assert parse_spec('hf:"./a,b",dtype=auto').target == "./a,b"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "gpt2",
+            "'gpt2' does not say what kind of model it is; did you mean 'hf:gpt2'?",
+        ),
+        (
+            "pretrained=gpt2,dtype=float16",
+            "'pretrained=gpt2' does not say what kind of model it is; "
+            "did you mean 'hf:gpt2'?",
+        ),
+        ("", "no model is named; write 'hf:PATH_OR_NAME'"),
+        ("hf", "'hf' is a kind of model without a model; write 'hf:PATH_OR_NAME'"),
+        ("hf:", "'hf:' names no model; write 'hf:PATH_OR_NAME'"),
+        (
+            "hf:pretrained=gpt2",
+            "'hf:pretrained=gpt2' names its model twice; write 'hf:gpt2'",
+        ),
+        (
+            "scriptd:first",
+            "no kind of model called 'scriptd'; did you mean 'scripted'? "
+            "(known: hf, scripted)",
+        ),
+        ("hf:m,x=(1,2", "the model's spec lacks a closing )"),
+        (
+            "hf:m,bfloat16",
+            "'bfloat16' is not name=value in the model's arguments; "
+            "put quotes around a value with a comma",
+        ),
+        (
+            "hf:m,dtype=auto,dtype=auto",
+            "the model's argument 'dtype' is given twice",
+        ),
+        (
+            "hf:m,dtyp=auto",
+            "the hf model takes no argument 'dtyp'; did you mean 'dtype'?",
+        ),
+        (
+            "hf:m,dtype=bfloat15",
+            "the hf model's dtype is 'bfloat15'; did you mean 'bfloat16'?",
+        ),
+        (
+            "hf:m,batch_tokens=0",
+            "the hf model's batch_tokens is '0'; write a whole number from 1",
+        ),
+        (
+            "hf:m,max_length=-3",
+            "the hf model's max_length is '-3'; write a whole number from 1",
+        ),
+        (
+            "hf:m,trust_remote_code=maybe",
+            "the hf model's trust_remote_code is 'maybe'; write true or false",
+        ),
+        (
+            "hf:m,device=gpu",
+            "the hf model's device is 'gpu'; write cpu, cuda, cuda:1 or mps",
+        ),
+        (
+            "hf:m,peft=x",
+            "the hf model takes no argument 'peft': "
+            "merge the adapter into the model first",
+        ),
+        (
+            "hf:m,chat_template_args=[1]",
+            "the hf model's chat_template_args is not a JSON object: '[1]'",
+        ),
+    ],
+)
+def test_a_wrong_spec_is_one_clear_message(here, text, message):
+    assert error_of(text) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hf:suites/tinny", "no folder 'suites/tinny'; did you mean 'suites/tiny'?"),
+        (
+            "hf:./suites/tinny",
+            "no folder './suites/tinny'; did you mean 'suites/tiny'?",
+        ),
+        ("hf:./sites/tiny", "no folder './sites/tiny'; did you mean 'suites/tiny'?"),
+        ("hf:/no/such/thing", "no folder '/no/such/thing'"),
+        (
+            "hf:suites",
+            "the folder 'suites' has no config.json; did you mean 'suites/tiny'?",
+        ),
+        ("hf:suites/data", "the folder 'suites/data' has no config.json"),
+        (
+            "hf:suites/tiny/config.json",
+            "'suites/tiny/config.json' is a file; "
+            "give the folder of the model, with its config.json",
+        ),
+        ("hf:a/b/c", "no folder 'a/b/c'"),
+    ],
+)
+def test_a_mistyped_path_is_found_before_anything_is_loaded(here, text, message):
+    assert error_of(text) == message
+
+
+@pytest.mark.parametrize("target", ["gpt2", "org/name", "suites/tiny"])
+def test_names_on_the_hub_and_good_paths_are_let_through(here, target):
+    check_spec(parse_spec(f"hf:{target}"))
+
+
+def test_an_adapter_is_told_from_a_model(here):
+    (here / "suites" / "data" / "adapter_config.json").write_text("{}")
+    assert error_of("hf:suites/data") == (
+        "'suites/data' is an adapter, not a model; "
+        "merge it into its model and give the merged folder"
+    )
+
+
+def test_secrets_are_not_shown(here):
+    spec = parse_spec("hf:m,api_key=s3cret,token=s3cret,batch_tokens=5")
+    assert str(spec) == "hf:m,api_key=***,token=***,batch_tokens=5"
+    assert "s3cret" not in repr(spec)
+    assert "s3cret" not in error_of("hf:m,token=s3cret")
+
+
+def test_a_missing_library_names_the_extra(here, monkeypatch):
+    from pytest_evals.models.hf import opening
+
+    monkeypatch.setattr(opening, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError) as caught:
+        open_model(parse_spec("hf:suites/tiny"))
+    assert str(caught.value) == (
+        "the hf model needs torch; install pytest-evals-suites[hf]"
+    )
+
+
+def test_checking_a_spec_imports_only_the_standard_library():
+    code = (
+        "import sys, json\n"
+        "from pytest_evals.models.spec import check_spec, parse_spec\n"
+        "check_spec(parse_spec('hf:gpt2,dtype=auto'))\n"
+        "check_spec(parse_spec('scripted:first'))\n"
+        "heavy = {'torch', 'transformers', 'numpy', 'yaml', 'jinja2', 'datasets'}\n"
+        "print(json.dumps(sorted(heavy & set(sys.modules))))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert json.loads(ran.stdout) == []
