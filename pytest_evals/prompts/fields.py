@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from jinja2 import UndefinedError
@@ -89,12 +90,9 @@ def number_or_text(text: str) -> int | str:
     ``007`` and ``²`` are digits and yet no Python numbers; lm-eval 0.4.13 fails on
     them, here they stay texts.
     """
-    if not text.isdigit():
+    if not (text.isdigit() and text.isascii()):
         return text
-    try:
-        return int(ast.literal_eval(text))
-    except (SyntaxError, ValueError):
-        return text
+    return int(text) if text[0] != "0" or not text.strip("0") else text
 
 
 def target_of_text(text: str) -> Any:
@@ -113,13 +111,19 @@ def list_of_text(text: str) -> list[Any]:
     Raises:
         ValueError: It is none.
     """
+    return list(_literal(text))
+
+
+@lru_cache(maxsize=1024)
+def _literal(text: str) -> tuple[Any, ...]:
+    """The same few texts come from many rows, and parsing them is slow."""
     try:
         value = ast.literal_eval(text)
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         value = None
     if not isinstance(value, list | tuple):
         raise ValueError(f"the template gave {_short(text)}, which is no list literal")
-    return list(value)
+    return tuple(value)
 
 
 def _column_reader(field: Field) -> Reader:

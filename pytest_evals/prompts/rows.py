@@ -68,7 +68,7 @@ class Table(Sequence[Mapping[str, Any]]):
         if isinstance(index, slice):
             return [self._row(i) for i in range(*index.indices(self._length))]
         if not -self._length <= index < self._length:
-            raise IndexError(index)
+            raise IndexError(f"row {index} of {self._length}")
         return self._row(index % self._length)
 
     def column(self, name: str) -> list[Any]:

@@ -53,10 +53,17 @@ def compile_template(text: str) -> Template:
         line = f" (line {error.lineno} of the template)" if "\n" in text else ""
         raise EvalsError(f"{error.message}{line}") from None
     needed = frozenset(names) - frozenset(environment.globals)
-    if "{" in text:
-        return Template(text=text, names=needed, render=compiled.render)
-    fixed = compiled.render()
-    return Template(text=text, names=needed, render=lambda _row: fixed)
+    if "{" not in text:
+        fixed = compiled.render()
+        return Template(text=text, names=needed, render=lambda _row: fixed)
+    known = dict(environment.globals)
+
+    def render(row: Mapping[str, Any]) -> str:
+        # As compiled.render(row), without copying a chain of globals for each row.
+        context = compiled.new_context({**known, **row}, shared=True)
+        return "".join(compiled.root_render_func(context))
+
+    return Template(text=text, names=needed, render=render)
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,63 @@
+"""``gates.yaml`` beside a suite."""
+
+from decimal import Decimal
+
+import pytest
+
+from pytest_evals.core.gate import Bound
+from pytest_evals.errors import TaskFileError
+from pytest_evals.frontends.gates_file import load_gates
+
+
+@pytest.fixture
+def gates(tmp_path, monkeypatch):
+    """A function that reads a gates file."""
+    monkeypatch.chdir(tmp_path)
+
+    def load(text):
+        (tmp_path / "gates.yaml").write_text(text)
+        return load_gates(tmp_path / "gates.yaml")
+
+    return load
+
+
+def test_gates_name_their_tasks(gates):
+    read = gates(
+        "gates:\n"
+        "  - gsm8k/exact_match,strict-match >= 0.5\n"
+        "  - {task: arc, metric: acc, min: 0.7}\n"
+        "  - {metric: arc/acc, max: 0.9}\n"
+        "  - {task: arc, must_pass: [x]}\n"
+    )
+
+    assert [(g.task, g.metric, g.filter, g.id) for g in read] == [
+        ("gsm8k", "exact_match", "strict-match", "exact_match,strict-match"),
+        ("arc", "acc", "", "acc"),
+        ("arc", "acc", "", "acc#2"),
+        ("arc", "", "", "must-pass"),
+    ]
+    assert read[0].bounds == (Bound(">=", Decimal("0.5")),)
+    assert [str(g.source) for g in read] == [f"gates.yaml:{n}" for n in (2, 3, 4, 5)]
+
+
+def test_all_problems_of_a_gates_file_are_reported(gates):
+    with pytest.raises(TaskFileError) as error:
+        gates("defaults: {confidence: 0.9}\ngate: []\ngates:\n  - acc >= 0.5\n")
+
+    lines = str(error.value).splitlines()
+    assert lines[0] == "gates.yaml:1: defaults: not supported by this version"
+    assert (
+        "gates.yaml:2: a gates file has no key 'gate'; did you mean 'gates'?" in lines
+    )
+    assert lines[3].startswith(
+        "gates.yaml:4: gate 'acc >= 0.5' does not say which task"
+    )
+
+
+def test_a_gates_file_without_gates_is_an_error(gates):
+    with pytest.raises(TaskFileError) as error:
+        gates("")
+
+    assert str(error.value) == (
+        'gates.yaml: the file has no gates\n  fix: gates: ["my_task/acc >= 0.75"]'
+    )

@@ -1,0 +1,215 @@
+"""Task files of lm-eval's dialect → tasks. ``tests/task_files`` holds a file a case:
+valid ones load, invalid ones fail with the message that stands beside them."""
+
+from pathlib import Path
+
+import pytest
+
+from pytest_evals.core.request import Generate, Loglikelihood, Rolling
+from pytest_evals.core.task import TaskOptions
+from pytest_evals.errors import DocumentError, OptionError, TaskFileError
+from pytest_evals.frontends.lm_eval import load_tasks
+
+FILES = Path(__file__).parents[1] / "task_files"
+VALID = sorted((FILES / "valid").glob("*.yaml"))
+INVALID = sorted((FILES / "invalid").glob("*.yaml"))
+BASE = f"include: {FILES / 'valid' / '_base'}\ntask: toy\n"
+
+
+def task(path, **options):
+    (only,) = load_tasks(path, TaskOptions(**options))
+    return only
+
+
+def valid(name, **options):
+    return task(FILES / "valid" / f"{name}.yaml", **options)
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """A function that loads a task which adds some lines to the base."""
+    monkeypatch.chdir(tmp_path)
+
+    def load(text, **options):
+        (tmp_path / "toy.yaml").write_text(BASE + text)
+        return task(tmp_path / "toy.yaml", **options)
+
+    return load
+
+
+@pytest.mark.parametrize("path", VALID, ids=lambda path: path.stem)
+def test_a_valid_file_gives_documents_with_requests(path):
+    loaded = task(path)
+
+    assert loaded.name == path.stem
+    assert loaded.rows.total() == len(loaded.rows.ids()) == len(set(loaded.rows.ids()))
+    assert loaded.metrics
+    assert loaded.warnings == loaded.rows.warnings == ()
+    for index in loaded.rows.indices():
+        assert loaded.ask(index).requests
+
+
+@pytest.mark.parametrize("path", INVALID, ids=lambda path: path.stem)
+def test_an_invalid_file_says_everything_that_is_wrong(path, monkeypatch):
+    monkeypatch.chdir(path.parent)
+
+    with pytest.raises(TaskFileError) as error:
+        task(path).rows.ids()
+
+    assert f"{error.value}\n" == path.with_suffix(".txt").read_text()
+
+
+def test_a_task_has_what_its_file_says():
+    loaded = valid("multiple_choice")
+
+    assert (loaded.name, loaded.alias) == ("multiple_choice", "Choices")
+    assert loaded.tags == ("toys", "choices")
+    assert (loaded.output_type, loaded.n_shots) == ("multiple_choice", 2)
+    assert loaded.version == 2
+    assert loaded.source.line == 2
+    assert [metric.key for metric in loaded.metrics] == [
+        "acc,none",
+        "acc_norm,none",
+        "f1,none",
+    ]
+    assert [(gate.id, gate.source.line) for gate in loaded.gates] == [
+        ("acc", 22),
+        ("norm-floor", 23),
+    ]
+    assert loaded.rows.ids()[:2] == ["Q-0", "Q-1"]
+
+
+def test_requests_follow_the_file():
+    generation, choices = valid("generation"), valid("multiple_choice")
+
+    assert generation.ask(0).requests == tuple(
+        Generate(
+            "Question: T7?\nAnswer:The answer is TA7\n"
+            "Question: Q0?\nAnswer:The answer is",
+            stop=("\n", "."),
+            max_tokens=16,
+            temperature=0.5,
+            options=(("top_p", 0.9),),
+            repeat=repeat,
+        )
+        for repeat in (0, 1)
+    )
+    assert choices.ask(4).requests[2] == Loglikelihood(
+        "Answer the questions.\n\nQuestion: T0?\nAnswer: a\n\nQuestion: T1?\nAnswer: b"
+        "\n\nQuestion: Q4?\nAnswer:",
+        " cc",
+    )
+    assert valid("rolling").ask(5).requests == (Rolling("Q5? A5"),)
+    assert valid("custom_dataset").ask(1).doc.choices == ["7"]
+
+
+@pytest.mark.parametrize(
+    ("own", "option", "shots"),
+    [("num_fewshot: 2", 1, 1), ("num_fewshot: 0", 3, 0), ("", 3, 3), ("", None, 0)],
+)
+def test_the_option_for_shots_beats_the_file_unless_that_says_0(
+    toy, own, option, shots
+):
+    loaded = toy(own, num_fewshot=option)
+
+    assert loaded.n_shots == shots
+    assert loaded.ask(0).requests[0].context.count("Question:") == shots + 1
+
+
+def test_shots_are_read_by_their_own_keys_which_fall_back_to_those_of_the_task(toy):
+    loaded = toy(
+        "num_fewshot: 1\n"
+        "gen_prefix: 'It is'\n"
+        "fewshot_config:\n"
+        "  split: validation\n"
+        "  doc_to_text: 'S: {{q}}'\n"
+        "  doc_to_choice: null\n"
+        "  doc_to_target: ans\n"
+        "  target_delimiter: ' = '\n"
+        "  gen_prefix: null\n"
+    )
+
+    assert loaded.ask(0).requests[0].context == (
+        "S: V7? = VA7\n\nQuestion: Q0?\nAnswer: It is"
+    )
+
+
+def test_what_has_no_effect_is_flagged(toy):
+    loaded = toy(
+        "generation_kwargs: {until: []}\n"
+        "fewshot_config:\n"
+        "  split: train\n"
+        "  samples: [{q: x}]\n"
+        "  fewshot_indices: [1]\n"
+    )
+
+    assert loaded.warnings == (
+        "fewshot_config: split beats samples, as in lm-eval",
+        "fewshot_config.fewshot_indices has no effect, as in lm-eval",
+        "generation_kwargs has no effect with output_type multiple_choice",
+    )
+
+
+def test_a_key_given_twice_is_flagged(toy):
+    assert toy("tag: a\ntag: b\n").warnings == (
+        "toy.yaml:4: 'tag' is given twice; the last one counts",
+    )
+
+
+def test_generation_arguments_of_the_command_line_are_checked(toy):
+    text = "output_type: generate_until\ndoc_to_choice: null\n"
+
+    loaded = toy(text, gen_kwargs={"max_gen_toks": 3})
+    assert loaded.ask(0).requests[0].max_tokens == 3
+    with pytest.raises(OptionError) as error:
+        toy(text, gen_kwargs={"max_gen_toks": -3})
+    assert str(error.value) == (
+        "generation arguments: max_gen_toks is a whole number from 1, not -3"
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there"),
+    [
+        ((), True),
+        (("toy",), True),
+        (("other", "t*"), True),
+        (("colours",), True),
+        (("other",), False),
+    ],
+)
+def test_tasks_are_selected_by_name_tag_or_glob(tmp_path, wanted, there):
+    (tmp_path / "toy.yaml").write_text(BASE + "tag: colours\n")
+
+    loaded = load_tasks(tmp_path / "toy.yaml", TaskOptions(tasks=wanted))
+
+    assert bool(loaded) == there
+
+
+def test_a_document_that_cannot_be_built_is_an_error_of_its_own(toy):
+    loaded = toy("doc_to_text: '{{ 1 // (label - 1) }}'\n")
+
+    assert loaded.ask(0).doc.query == "-1"
+    with pytest.raises(DocumentError) as error:
+        loaded.ask(1)
+    assert str(error.value) == (
+        "toy.yaml:3: doc_to_text: ZeroDivisionError: integer division or modulo by zero"
+    )
+
+
+def test_the_resolved_configuration_has_lm_evals_keys_and_the_source_of_functions():
+    config = valid("functions_everywhere").config
+
+    assert config["task"] == "functions_everywhere"
+    assert config["doc_to_text"] == "def text(row):\n    return f\"Q: {row['q']}\"\n"
+    assert config["fewshot_config"]["doc_to_text"] == "Example: {{q}}"
+    assert config["fewshot_config"]["sampler"] == "default"
+    assert (config["num_fewshot"], config["repeats"]) == (1, 1)
+    assert config["metadata"] == {"version": 1.0}
+    assert "gates" not in valid("multiple_choice").config["metadata"]
+
+
+def test_gates_of_a_task_have_ids_of_their_own(toy):
+    loaded = toy("gates: [acc >= 0.1, acc <= 0.9]\n")
+
+    assert [gate.id for gate in loaded.gates] == ["acc", "acc#2"]
