@@ -79,7 +79,7 @@ def pytest_collect_file(
     if not is_eval_file(file_path, parent.ihook, parent.config):
         return None
     from pytest_evals.plugin.nodes import TaskFile
-    from pytest_evals.plugin.session import start
+    from pytest_evals.plugin.running import start
 
     start(parent.config)
     return TaskFile.from_parent(parent, path=file_path)

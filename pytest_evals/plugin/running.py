@@ -19,11 +19,19 @@ from pytest_evals.plugin.doc_reports import (
 )
 from pytest_evals.plugin.nodes import DocItem, GateItem, TaskFile
 from pytest_evals.plugin.progress import Progress
-from pytest_evals.plugin.session import EvalSession
+from pytest_evals.plugin.session import SESSION, EvalSession
 from pytest_evals.plugin.shards import deal
 from pytest_evals.plugin.summary import collected_lines, write_summary
 
-__all__ = ["Running"]
+__all__ = ["Running", "start"]
+
+
+def start(config: pytest.Config) -> EvalSession:
+    """The session's state; made, with its hooks, when it is first asked for."""
+    if SESSION not in config.stash:
+        session = config.stash[SESSION] = EvalSession(config)
+        config.pluginmanager.register(Running(session), "evals-running")
+    return config.stash[SESSION]
 
 
 LOOK_S = 0.2

@@ -25,7 +25,7 @@ class Samples:
     def __init__(self, folder: Path, model: str, started: float) -> None:
         """Nothing is on disk until there is something to write."""
         self._folder = RunFolder(folder, model, started)
-        self._pending: dict[str, list[dict[str, Any]]] = {}
+        self._pending: dict[str, list[str]] = {}
         self._n = 0
         self.error = ""
         """The first fault of the disk; then nothing more is written."""
@@ -35,11 +35,11 @@ class Samples:
         """The folder, once it exists."""
         return self._folder.path
 
-    def add(self, task: str, rows: list[dict[str, Any]]) -> None:
-        """Take the rows of a finished document."""
+    def add(self, task: str, lines: list[str]) -> None:
+        """Take the lines of a finished document."""
         if self.error:
             return
-        self._pending.setdefault(task, []).extend(rows)
+        self._pending.setdefault(task, []).extend(lines)
         self._n += 1
         if self._n >= BATCH:
             self.flush()
@@ -47,9 +47,9 @@ class Samples:
     def flush(self) -> None:
         """Write what is pending."""
         pending, self._pending, self._n = self._pending, {}, 0
-        for name, rows in pending.items():
+        for name, lines in pending.items():
             self._write(
-                lambda name=name, rows=rows: self._folder.append_samples(name, rows)
+                lambda name=name, lines=lines: self._folder.append_samples(name, lines)
             )
 
     def results(self, results: Mapping[str, Any], copy: Path | None) -> None:

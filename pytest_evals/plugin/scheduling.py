@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_evals.plugin.gate_reports import report_gate
-from pytest_evals.plugin.session import EvalSession, start
+from pytest_evals.plugin.running import start
+from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.shards import deal
 from pytest_evals.plugin.sniffing import is_eval_file
 

@@ -31,12 +31,14 @@ from pytest_evals.plugin.samples import Samples
 from pytest_evals.plugin.selection import Selection
 from pytest_evals.plugin.wire import pack, unpack
 from pytest_evals.plugin.workers import orders_of
-from pytest_evals.reports.jsonfile import results_json, sample_rows
+from pytest_evals.reports.environment import environment
+from pytest_evals.reports.jsonfile import results_json
+from pytest_evals.reports.samples import sample_lines
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.nodes import DocItem
 
-__all__ = ["SESSION", "EvalSession", "TaskRun", "session_of", "start"]
+__all__ = ["SESSION", "EvalSession", "TaskRun", "session_of"]
 
 EXAMPLES = 3
 """Wrong documents of a task that are kept whole, for the message of a failing gate."""
@@ -64,16 +66,6 @@ class TaskRun:
 
 SESSION: pytest.StashKey[EvalSession] = pytest.StashKey()
 """Where the state hangs on ``config.stash``."""
-
-
-def start(config: pytest.Config) -> EvalSession:
-    """The session's state; made, with its hooks, when it is first asked for."""
-    if SESSION not in config.stash:
-        from pytest_evals.plugin.running import Running
-
-        session = config.stash[SESSION] = EvalSession(config)
-        config.pluginmanager.register(Running(session), "evals-running")
-    return config.stash[SESSION]
 
 
 def session_of(config: pytest.Config) -> EvalSession:
@@ -164,25 +156,25 @@ class EvalSession:
             What a worker sends to the controller, which keeps it in its place.
         """
         run = self.runs[task.name]
-        rows = list(sample_rows(record, task))
+        lines = sample_lines(record, task)
         example = record.correct is False and run.n_examples < EXAMPLES
         run.n_examples += example
         if self.orders is not None:
-            return pack(slim(record), rows, record if example else None)
+            return pack(slim(record), lines, record if example else None)
         whole = example or self._keeps_whole
-        self._keep(run, record if whole else slim(record), rows)
+        self._keep(run, record if whole else slim(record), lines)
         return None
 
     def receive(self, data: bytes) -> None:
         """Keep a record that a worker of pytest-xdist has scored."""
-        record, rows = unpack(data)
+        record, lines = unpack(data)
         self.models.arrived(record)
-        self._keep(self.runs[record.task], record, rows)
+        self._keep(self.runs[record.task], record, lines)
 
-    def _keep(self, run: TaskRun, record: Record, rows: list[dict[str, Any]]) -> None:
+    def _keep(self, run: TaskRun, record: Record, lines: list[str]) -> None:
         """A document that ran twice, because its worker died, counts once."""
         if record.index not in run.records:
-            self.samples.add(run.task.name, rows)
+            self.samples.add(run.task.name, lines)
         run.records[record.index] = record
         run.result = None
 
@@ -254,7 +246,11 @@ class EvalSession:
             session.shouldstop or session.shouldfail or ""
         )
         self.found = self._summed_up()
-        results = results_json(self.found, exit_code=int(session.exitstatus))
+        results = results_json(
+            self.found,
+            exit_code=int(session.exitstatus),
+            environment=environment(),
+        )
         self.samples.results(results, self.options.json)
         self.config.hook.pytest_evals_result(result=self.found)
         if self.samples.error and session.exitstatus == pytest.ExitCode.OK:

@@ -16,13 +16,15 @@ __all__ = ["collected_lines", "write_summary"]
 
 def collected_lines(session: EvalSession) -> list[str]:
     """After collection: how much there is to do, and what is odd about it."""
+    if session.config.get_verbosity() < 0:
+        return []
     runs = session.runs.values()
     n_gates = sum(len(run.gates) for run in runs)
     n_documents = session.models.n_documents
-    lines = [
-        f"evals: {len(runs)} tasks, {n_documents} documents, {n_gates} gates"
-        f" · model {session.options.model or '(fixture eval_model)'}"
-    ]
+    counts = {"task": len(runs), "document": n_documents, "gate": n_gates}
+    told = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
+    model = session.options.model or "(fixture eval_model)"
+    lines = [f"evals: {told} · model {model}"]
     return [*lines, *(f"evals: warning: {text}" for text in session.warnings)]
 
 

@@ -25,16 +25,16 @@ class Arrived(NamedTuple):
 
     record: Record
     """Without requests; its responses are one with the counts of tokens."""
-    rows: list[dict[str, Any]]
-    """Rows of the samples file."""
+    lines: list[str]
+    """Its lines of the samples file."""
 
 
-def pack(record: Record, rows: list[dict[str, Any]], example: Record | None) -> bytes:
+def pack(record: Record, lines: list[str], example: Record | None) -> bytes:
     """A slim record as bytes.
 
     Args:
         record: Without requests and with one response, as ``pipeline.slim`` makes it.
-        rows: Rows of the samples file.
+        lines: Its lines of the samples file.
         example: The whole record, if it shall be shown to people.
 
     Raises:
@@ -53,7 +53,7 @@ def pack(record: Record, rows: list[dict[str, Any]], example: Record | None) -> 
         record.error,
         (counts.n_prompt_tokens, counts.n_tokens, counts.n_truncated),
         scores,
-        rows,
+        lines,
         example
         and (prompt_of(example)[-_LONGEST:], [str(g) for g in _golds(example.doc)]),
     )
@@ -73,7 +73,7 @@ _LONGEST = 2_000
 
 def unpack(data: bytes) -> Arrived:
     """What :func:`pack` packed."""
-    task, index, id_, error, counts, scores, rows, example = marshal.loads(data)
+    task, index, id_, error, counts, scores, lines, example = marshal.loads(data)
     doc = Doc("", [], 0, id=id_, task_name=task)
     if example:
         doc.query, doc.choices = example
@@ -96,7 +96,7 @@ def unpack(data: bytes) -> Arrived:
         ),
         error=error,
     )
-    return Arrived(record, rows)
+    return Arrived(record, lines)
 
 
 def _golds(doc: Doc) -> list[Any]:

@@ -14,10 +14,9 @@ from typing import Any
 
 from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.result import RunResult, TaskResult
-from pytest_evals.reports.samples import sample_rows
 from pytest_evals.reports.strict import strict
 
-__all__ = ["SCHEMA_VERSION", "results_json", "sample_rows"]
+__all__ = ["SCHEMA_VERSION", "results_json"]
 
 SCHEMA_VERSION = 1
 """Raised when a field of ours changes its meaning."""

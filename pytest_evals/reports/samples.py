@@ -20,16 +20,35 @@ from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task
 from pytest_evals.reports.strict import strict
 
-__all__ = ["sample_rows"]
+__all__ = ["sample_lines"]
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+_FLAT = json.JSONEncoder(ensure_ascii=False, separators=(",\n  ", ": "))
+_SCALARS = {str, int, float, bool, type(None)}
 
 
-def sample_rows(record: Record, task: Task) -> Iterator[dict[str, Any]]:
-    """The rows of one document, as strict JSON: one for each filter of the task.
+def sample_lines(record: Record, task: Task) -> list[str]:
+    """The rows of one document, each as a line of strict JSON, one a filter.
 
     Args:
         record: The document after scoring, with its requests and responses.
         task: Its task.
     """
+    return [_line(row) for row in _rows(record, task)]
+
+
+def _line(row: dict[str, Any]) -> str:
+    """The encoder knows nearly every value; what it does not know is made strict."""
+    try:
+        text = _ENCODER.encode(row)
+        if text.isascii() or text.encode("utf-8"):
+            return text
+    except (TypeError, ValueError):
+        pass
+    return _ENCODER.encode(strict(row))
+
+
+def _rows(record: Record, task: Task) -> Iterator[dict[str, Any]]:
     facts = _facts(record)
     filters = dict.fromkeys(metric.filter for metric in task.metrics)
     filters |= dict.fromkeys(score.filter for score in record.scores)
@@ -45,7 +64,7 @@ def sample_rows(record: Record, task: Task) -> Iterator[dict[str, Any]]:
             # A metric that is called like a field must not hide it.
             key = score.key if score.metric in row else score.metric
             row[key] = score.value
-        yield strict(row)
+        yield row
 
 
 def _facts(record: Record) -> dict[str, Any]:
@@ -68,9 +87,7 @@ def _facts(record: Record) -> dict[str, Any]:
             for i, args in enumerate(arguments)
         },
         "resps": [[_answer(*pair) for pair in group] for group in groups],
-        "doc_hash": _sha(
-            json.dumps(doc, indent=2, default=_as_lm_eval, ensure_ascii=False)
-        ),
+        "doc_hash": _sha(_indented(doc)),
         "prompt_hash": _sha(prompt),
         "target_hash": _sha(target),
         "status": record.status.value,
@@ -83,6 +100,14 @@ def _facts(record: Record) -> dict[str, Any]:
             "truncated": sum(response.n_truncated for response in record.responses),
         },
     }
+
+
+def _indented(doc: dict[str, Any]) -> str:
+    """``json.dumps(doc, indent=2)``, which lm-eval hashes. Python's fast encoder knows
+    no indent; a row without lists and mappings needs it only between its members."""
+    if doc and all(type(value) in _SCALARS for value in doc.values()):
+        return "{\n  " + _FLAT.encode(doc)[1:-1] + "\n}"
+    return json.dumps(doc, indent=2, default=_as_lm_eval, ensure_ascii=False)
 
 
 def _question(doc: Doc) -> dict[str, Any]:

@@ -66,16 +66,13 @@ def replace_text(path: Path, text: str, option: str) -> None:
         raise _cannot("write", path, error, option) from error
 
 
-def append_lines(path: Path, rows: Iterable[Mapping[str, Any]], option: str) -> None:
-    """Append one line of JSON a row; all of them or none.
+def append_lines(path: Path, lines: Iterable[str], option: str) -> None:
+    """Append lines, given without line breaks; all of them or none.
 
     Raises:
         StoreError: They cannot be written.
     """
-    raw = b"".join(
-        json.dumps(row, ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n"
-        for row in rows
-    )
+    raw = "".join(f"{line}\n" for line in lines).encode("utf-8")
     try:
         with path.open("ab", buffering=0) as file:
             size = file.seek(0, os.SEEK_END)

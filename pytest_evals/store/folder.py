@@ -61,13 +61,13 @@ class RunFolder:
         """The folder, ``None`` as long as nothing has been written."""
         return self._path
 
-    def append_samples(self, task: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Append rows to the task's file, as strict JSON, one a line.
+    def append_samples(self, task: str, lines: Iterable[str]) -> None:
+        """Append documents to the task's file, each a line of strict JSON.
 
         Raises:
             StoreError: They cannot be written; none of them is in the file then.
         """
-        append_lines(self._made() / self._file(task), rows, _OPTION)
+        append_lines(self._made() / self._file(task), lines, _OPTION)
 
     def write_results(self, results: Mapping[str, Any]) -> None:
         """Write ``results.json``, whole or not at all; it replaces an earlier one.

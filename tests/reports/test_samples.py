@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record
@@ -17,7 +19,7 @@ from pytest_evals.core.request import (
     Rolling,
 )
 from pytest_evals.core.score import Score
-from pytest_evals.reports.samples import sample_rows
+from pytest_evals.reports.samples import sample_lines
 
 ROW = {"q": "Q0?", "choices": ["a", "b", "cc"], "label": 0, "ans": "A0", "idx": 0}
 PROMPT = "Question: Q0?\nAnswer:"
@@ -46,6 +48,11 @@ def choice():
             Score(metric="acc_norm", value=0.0, correct=False),
         ),
     )
+
+
+def sample_rows(record, task):
+    """The lines of a document, read again."""
+    return [json.loads(line) for line in sample_lines(record, task)]
 
 
 def test_a_choice_has_lm_evals_fields_with_typed_numbers_and_ours(make, choice):
@@ -191,3 +198,17 @@ def test_rows_hold_nothing_but_strict_json(make, choice):
     assert json.loads(json.dumps(row, allow_nan=False)) == row
     assert row["doc"] == {"x": None, "y": "b'\\x00'", "z": [1]}
     assert row["acc"] is None
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.dictionaries(st.text(), SCALARS | st.lists(SCALARS, max_size=2), min_size=1))
+def test_doc_hash_is_that_of_the_indented_row_whether_flat_or_nested(make, choice, row):
+    """lm-eval 0.4.13 hashes ``json.dumps(doc, indent=2, ensure_ascii=False)``."""
+    choice.doc.row = row
+    (found,) = sample_rows(choice, make.task())
+    text = json.dumps(row, indent=2, ensure_ascii=False)
+    expected = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    assert found["doc_hash"] == expected

@@ -65,9 +65,9 @@ def test_a_full_disk_leaves_the_old_file_and_no_draft(tmp_path, small_files):
 
 def test_lines_that_do_not_fit_are_taken_away_again(tmp_path, small_files):
     path = tmp_path / "samples.jsonl"
-    append_lines(path, [{"n": 1}, {"n": 2}], "--evals-dir")
+    append_lines(path, ['{"n": 1}', '{"n": 2}'], "--evals-dir")
     with pytest.raises(StoreError, match="File too large"):
-        append_lines(path, [{"n": 3}, {"text": "x" * small_files}], "--evals-dir")
+        append_lines(path, ['{"n": 3}', "x" * small_files], "--evals-dir")
     assert path.read_text() == '{"n": 1}\n{"n": 2}\n'
 
 

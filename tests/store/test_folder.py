@@ -64,8 +64,8 @@ def test_many_processes_at_once_never_share_a_folder(tmp_path):
 
 def test_samples_are_appended_line_by_line_in_a_file_per_task(tmp_path):
     folder = RunFolder(tmp_path, "m", STARTED)
-    folder.append_samples("mmlu-pro/law", [{"n": 1}])
-    folder.append_samples("mmlu-pro/law", [{"n": 2, "text": "ü\n"}])
+    folder.append_samples("mmlu-pro/law", ['{"n": 1}'])
+    folder.append_samples("mmlu-pro/law", ['{"n": 2, "text": "ü\\n"}'])
     # lm-eval's sanitize_task_name makes "_" of all but word characters.
     lines = (folder.path / "samples_mmlu_pro_law.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line) for line in lines] == [{"n": 1}, {"n": 2, "text": "ü\n"}]
@@ -74,7 +74,7 @@ def test_samples_are_appended_line_by_line_in_a_file_per_task(tmp_path):
 def test_tasks_whose_names_differ_little_do_not_share_a_file(tmp_path):
     folder = RunFolder(tmp_path, "m", STARTED)
     for task in ("a:b", "a/b", "A_B", "a:b"):
-        folder.append_samples(task, [{"task": task}])
+        folder.append_samples(task, [json.dumps({"task": task})])
     assert {p.name: p.read_text().count("\n") for p in folder.path.iterdir()} == {
         "samples_a_b.jsonl": 2,
         "samples_a_b-2.jsonl": 1,
@@ -84,7 +84,7 @@ def test_tasks_whose_names_differ_little_do_not_share_a_file(tmp_path):
 
 def test_names_in_any_script_fit_into_255_bytes(tmp_path):
     folder = RunFolder(tmp_path, "hf:" + "模" * 200, STARTED)
-    folder.append_samples("任务" * 200, [{}])
+    folder.append_samples("任务" * 200, ["{}"])
     assert len(folder.path.name) > 20
 
 
@@ -115,7 +115,7 @@ def test_a_folder_that_holds_other_things_gets_no_gitignore(tmp_path):
 def test_a_place_that_cannot_be_written_to_is_told_with_the_way_out(tmp_path):
     (tmp_path / ".evals").write_text("a file in the place of the folder")
     with pytest.raises(StoreError) as caught:
-        RunFolder(tmp_path / ".evals", "m", STARTED).append_samples("t", [{}])
+        RunFolder(tmp_path / ".evals", "m", STARTED).append_samples("t", ["{}"])
     assert str(caught.value) == (
         f"cannot make the folder '{tmp_path / '.evals'}': File exists\n"
         "  fix: make room or make it writable, or choose another place with --evals-dir"
