@@ -19,7 +19,7 @@ from typing import Any
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.prompts.calls import fault_of
 
-__all__ = ["FunctionRef"]
+__all__ = ["FunctionRef", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,12 @@ class FunctionRef:
 
     def _fault(self, what: str, fix: str = "") -> TaskFileError:
         return TaskFileError([Problem(what, self.place, fix)])
+
+
+def missing(*_arguments: object) -> None:
+    """Stands for a function that could not be imported, so that the rest of its file is
+    read and all problems are found."""
+    raise AssertionError("a file with problems is never run")
 
 
 def _is_part(missing: str | None, name: str) -> bool:

@@ -6,7 +6,7 @@ reported at once. Rows are read when they are first looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import Problem, TaskFileError
-from pytest_evals.frontends.functions import FunctionRef
+from pytest_evals.frontends.functions import FunctionRef, missing
 from pytest_evals.frontends.lm_eval_dump import dumped
 from pytest_evals.frontends.lm_eval_recipe import read_recipe
 from pytest_evals.frontends.lm_eval_scoring import read_scoring
@@ -77,8 +77,11 @@ def _task(file: YamlFile, options: TaskOptions) -> Task:
     top.close("a task file")
     if problems:
         raise TaskFileError(dict.fromkeys(problems))
+    scorer = scoring.scorer
     recipe = replace(
-        recipe, metrics=scoring.names, own_scoring=scoring.process_results is not None
+        recipe,
+        metrics=tuple(spec.name for spec in scorer.metrics),
+        own_scoring=scorer.process_results is not None,
     )
     documents = Documents(recipe)
     version = metadata.get("version")
@@ -87,7 +90,7 @@ def _task(file: YamlFile, options: TaskOptions) -> Task:
         source=top.place("task"),
         rows=documents,
         ask=documents.ask,
-        score=scoring.scorer(recipe.output_type, recipe.repeats),
+        score=scorer,
         metrics=scoring.metrics,
         gates=gates,
         output_type=recipe.output_type,
@@ -177,14 +180,9 @@ def _imported(value: Any, problems: list[Problem]) -> Any:
             return value.resolve()
         except TaskFileError as error:
             problems.extend(error.problems)
-            return _missing
+            return missing
     if isinstance(value, dict):
         return {key: _imported(item, problems) for key, item in value.items()}
     if isinstance(value, list):
         return [_imported(item, problems) for item in value]
     return value
-
-
-def _missing(*_arguments: object) -> Iterator[None]:
-    """Stands for a function that could not be imported, so that reading goes on."""
-    raise AssertionError("a file with problems is never run")

@@ -2,102 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from pytest_evals.core.metric import Metric
-from pytest_evals.errors import EvalsError, Problem
+from pytest_evals.errors import EvalsError, Place, Problem
+from pytest_evals.frontends.functions import missing
 from pytest_evals.frontends.section import Section
 from pytest_evals.scorers.documents import Scorer
 from pytest_evals.scorers.filters import TAKE_FIRST, FilterStep, Pipeline, pipeline
-from pytest_evals.scorers.metrics import MetricSpec, default_metrics, metric
+from pytest_evals.scorers.metrics import METRICS, MetricSpec, default_metrics, metric
 
 __all__ = ["Scoring", "read_scoring"]
 
 _OWN_KEYS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scoring:
+class Scoring(NamedTuple):
     """How a task's answers are scored.
 
     Args:
-        specs: The metrics as the task file gives them.
-        metrics: One a metric and filter pipeline.
-        pipelines: What answers go through.
-        process_results: A function of the user's that scores instead.
+        scorer: From an answered record to its scores.
+        metrics: One a filter pipeline and metric.
         warnings: What is odd about it.
     """
 
-    specs: tuple[MetricSpec, ...]
+    scorer: Scorer
     metrics: tuple[Metric, ...]
-    pipelines: tuple[Pipeline, ...]
-    process_results: Callable[..., Mapping[str, Any]] | None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...]
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the metrics."""
-        return tuple(spec.name for spec in self.specs)
 
-    def scorer(self, output_type: str, repeats: int) -> Scorer:
-        """The function from an answered record to its scores."""
-        return Scorer(
-            output_type=output_type,
-            metrics=self.specs,
-            pipelines=self.pipelines,
-            repeats=repeats,
-            process_results=self.process_results,
-        )
+class _Listed(NamedTuple):
+    """A metric, and where its keys stand."""
+
+    spec: MetricSpec
+    place: Place
+    aggregation_place: Place
 
 
 def read_scoring(top: Section, output_type: str, repeats: int) -> Scoring:
     """The scoring of a task file; its faults are among the section's problems."""
-    process_results = top.function("process_results")
-    declared = process_results is not None
-    pipelines = _pipelines(top)
+    everything = Scorer(
+        output_type=output_type,
+        metrics=(),
+        pipelines=_pipelines(top),
+        repeats=repeats,
+        process_results=top.function("process_results"),
+    )
+    declared = everything.process_results is not None
     warnings: list[str] = []
     specs: list[MetricSpec] = []
     metrics: list[Metric] = []
-    listed = _listed(top, output_type, declared, warnings)
-    for spec, place in listed:
+    for spec, place, aggregation_place in _listed(top, output_type, declared):
         try:
-            made = [metric(spec, p.name, output_type, declared) for p in pipelines]
+            replace(everything, metrics=(spec,))
+            for pipe in everything.pipelines:
+                metrics.append(metric(spec, pipe.name, output_type, declared))
         except EvalsError as error:
-            fault = place["aggregation"] if _blames(error, spec) else place["metric"]
+            fault = aggregation_place if _blames(error, spec) else place
             top.problems.append(Problem(str(error), fault))
             continue
         specs.append(spec)
-        metrics += made
-    by_pipeline = [m for p in pipelines for m in metrics if m.filter == p.name]
-    return Scoring(
-        specs=tuple(specs),
-        metrics=tuple(by_pipeline),
-        pipelines=pipelines,
-        process_results=process_results,
-        warnings=tuple(warnings),
-    )
+        if spec.aggregation is None and spec.name not in METRICS:
+            warnings.append(
+                f"metric {spec.name!r} has no aggregation; the mean is taken"
+            )
+    by_pipeline = [
+        m for pipe in everything.pipelines for m in metrics if m.filter == pipe.name
+    ]
+    scorer = replace(everything, metrics=tuple(specs))
+    return Scoring(scorer, tuple(by_pipeline), tuple(warnings))
 
 
-def _listed(
-    top: Section, output_type: str, declared: bool, warnings: list[str]
-) -> list[tuple[MetricSpec, dict[str, Any]]]:
-    """The metrics with the places of their keys."""
-    if top.values.get("metric_list") is None:
-        top.raw("metric_list")
+def _listed(top: Section, output_type: str, declared: bool) -> list[_Listed]:
+    given = top.raw("metric_list")
+    if given is None:
         place = top.place("output_type" if "output_type" in top else "task")
-        places = {"metric": place, "aggregation": place}
-        return [(spec, places) for spec in default_metrics(output_type)]
+        return [_Listed(spec, place, place) for spec in default_metrics(output_type)]
+    if given == []:
+        top.problem(
+            "metric_list", "metric_list is empty", "metric_list: [{metric: acc}]"
+        )
     found = []
     for entry in top.entries("metric_list"):
         spec = _spec(entry, output_type, declared)
-        if spec is None:
-            continue
-        if spec.aggregation is None and (declared or spec.function is not None):
-            warnings.append(f"metric {spec.name!r} has no aggregation of its own")
-        places = {key: entry.place(key) for key in ("metric", "aggregation")}
-        found.append((spec, places))
+        if spec is not None and missing not in entry.values.values():
+            places = entry.place("metric"), entry.place("aggregation")
+            found.append(_Listed(spec, *places))
     return found
 
 
@@ -170,6 +161,8 @@ def _pipeline(entry: Section, name: str) -> Pipeline | None:
             fix = "function: take_first"
             step.problem("function", "a filter names its function", fix)
             continue
+        if missing in step.values.values():
+            continue
         arguments = {k: v for k, v in step.values.items() if k != "function"}
         made = FilterStep(function=function, arguments=arguments)
         try:
@@ -177,7 +170,10 @@ def _pipeline(entry: Section, name: str) -> Pipeline | None:
         except EvalsError as error:
             step.problem("function", str(error))
         steps.append(made)
-    if not steps and len(entry.problems) == n_problems:
+    listed = entry.values.get("filter")
+    if not listed and len(entry.problems) == n_problems:
         fix = "filter: [{function: take_first}]"
         entry.problem("filter", f"the pipeline {name!r} has no filters", fix)
-    return pipeline(name, steps) if len(entry.problems) == n_problems else None
+    if not steps or len(entry.problems) > n_problems:
+        return None
+    return pipeline(name, steps)

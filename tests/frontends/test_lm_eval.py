@@ -209,6 +209,27 @@ def test_the_resolved_configuration_has_lm_evals_keys_and_the_source_of_function
     assert "gates" not in valid("multiple_choice").config["metadata"]
 
 
+def test_a_function_is_looked_for_beside_the_file_that_names_it(tmp_path):
+    base = (FILES / "valid" / "_base").read_text().replace("..", str(FILES))
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "base").write_text(f"{base}process_docs: !function u.f\n")
+    (tmp_path / "shared" / "u.py").write_text("def f(docs):\n    return list(docs)[2:]")
+    (tmp_path / "u.py").write_text("def f(docs):\n    return []")
+    (tmp_path / "toy.yaml").write_text("include: shared/base\ntask: toy\n")
+
+    assert task(tmp_path / "toy.yaml").rows.ids()[0] == "Q-2"
+
+
+def test_rows_are_read_late_and_unusual_ones_are_flagged(toy):
+    loaded = toy("doc_to_target: 5\n")
+
+    assert loaded.rows.warnings == ()
+    assert loaded.rows.total() == 8
+    assert loaded.rows.warnings == (
+        "the target is not among the choices, which counts as wrong (document Q-0)",
+    )
+
+
 def test_gates_of_a_task_have_ids_of_their_own(toy):
     loaded = toy("gates: [acc >= 0.1, acc <= 0.9]\n")
 

@@ -1,5 +1,4 @@
-"""Generation arguments; the values of the first test were measured on lm-eval 0.4.13.
-"""
+"""Generation arguments; values of the first test were measured on lm-eval 0.4.13."""
 
 import pytest
 
