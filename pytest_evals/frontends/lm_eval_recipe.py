@@ -17,7 +17,7 @@ from pytest_evals.prompts.fewshot import SAMPLERS
 from pytest_evals.prompts.fields import Field
 from pytest_evals.prompts.generation import Sampling, read_sampling
 from pytest_evals.prompts.recipe import Fields, Recipe, Shots, Splits
-from pytest_evals.prompts.requests import OUTPUT_TYPES
+from pytest_evals.prompts.requests import BUILDERS
 from pytest_evals.prompts.sources import Source
 from pytest_evals.prompts.template import compile_template
 
@@ -45,7 +45,7 @@ def read_recipe(
     """
     warnings: list[str] = []
     output_type = top.one_of(
-        "output_type", "output_type", sorted(OUTPUT_TYPES), "generate_until"
+        "output_type", "output_type", sorted(BUILDERS), "generate_until"
     )
     fields = _fields(top, output_type)
     process_docs = _function_field(top, "process_docs")

@@ -20,7 +20,7 @@ from pytest_evals.prompts.chat import Turn, joined
 from pytest_evals.prompts.notes import Notes, known_at_start, odd_target
 from pytest_evals.prompts.question import Question, Readers
 from pytest_evals.prompts.recipe import Fields, Recipe
-from pytest_evals.prompts.requests import OUTPUT_TYPES, Frame, Shape
+from pytest_evals.prompts.requests import BUILDERS, Frame, Shape
 from pytest_evals.prompts.rows import document_ids, selection
 from pytest_evals.prompts.shots import ShotTurns
 from pytest_evals.prompts.tables import Tables, load_tables
@@ -113,7 +113,7 @@ class _Loaded:
         frame = Frame(
             recipe=recipe, shape=self._shape, turns=self._turns(index, question)
         )
-        built = OUTPUT_TYPES[recipe.output_type](question, frame)
+        built = BUILDERS[recipe.output_type](question, frame)
         doc = Doc(
             built.query,
             built.choices,

@@ -15,7 +15,7 @@ from pytest_evals.prompts.chat import Turn, final_turns, render
 from pytest_evals.prompts.question import Question, choice_at, gold_of, text_of
 from pytest_evals.prompts.recipe import Fields, Recipe
 
-__all__ = ["OUTPUT_TYPES", "Built", "Frame", "Shape"]
+__all__ = ["BUILDERS", "Built", "Frame", "Shape"]
 
 
 class Shape(NamedTuple):
@@ -148,7 +148,7 @@ def _repeated(requests: Sequence[Request], frame: Frame) -> tuple[Request, ...]:
     return tuple(r for r in requests for _ in range(frame.recipe.repeats))
 
 
-OUTPUT_TYPES: Mapping[str, Callable[[Question, Frame], Built]] = {
+BUILDERS: Mapping[str, Callable[[Question, Frame], Built]] = {
     "generate_until": _generate,
     "loglikelihood": _loglikelihood,
     "loglikelihood_rolling": _rolling,
