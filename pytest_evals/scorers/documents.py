@@ -1,0 +1,215 @@
+"""The scorer of a task: from an answered document to its scores.
+
+It runs each filter pipeline over the responses, hands what is left to the metrics of
+the output type or to the task's own ``process_results``, and tells right from wrong. It
+adds nothing up: :mod:`pytest_evals.scorers.metrics` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.metric import Metric
+from pytest_evals.core.record import Record
+from pytest_evals.core.registry import Registry
+from pytest_evals.core.request import Response
+from pytest_evals.core.score import Score
+from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.scorers.choices import measure_choices
+from pytest_evals.scorers.filters import TAKE_FIRST, Pipeline
+from pytest_evals.scorers.measured import Measured
+from pytest_evals.scorers.metrics import (
+    MetricSpec,
+    is_accuracy,
+    known_metrics,
+    metric,
+)
+from pytest_evals.scorers.perplexity import measure_continuation, measure_rolling
+from pytest_evals.scorers.text import shown, text_metric
+from pytest_evals.scorers.user_code import UserCode, plain
+
+__all__ = ["ProcessResults", "Scorer"]
+
+ProcessResults = Callable[[dict[str, Any], list[Any]], Mapping[str, Any]]
+"""A task's own scoring: row and filtered responses, one a request, to values by
+metric."""
+Measure = Callable[[Doc, tuple[Any, ...]], list[Measured]]
+"""A document and its filtered responses, one a request, to what metrics say of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scorer:
+    """Scores the documents of one task.
+
+    Args:
+        output_type: Kind of the task's requests, as in lm-eval.
+        metrics: What is measured; with ``process_results`` only how its values add up.
+        pipelines: The ways to filter the responses; each gives scores of its own.
+        repeats: Responses to each request, next to each other.
+        process_results: The task's own scoring, instead of the metrics'.
+
+    Raises:
+        UnknownNameError: No such output type, or no metric of that name for it.
+        EvalsError: A metric's arguments are not what it takes, or two metrics or two
+            pipelines have one name.
+    """
+
+    output_type: str
+    metrics: tuple[MetricSpec, ...]
+    pipelines: tuple[Pipeline, ...] = (TAKE_FIRST,)
+    repeats: int = 1
+    process_results: ProcessResults | None = None
+    _measure: Measure = field(init=False, repr=False, compare=False)
+    _accuracies: Mapping[str, bool] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Look everything up once, so that a bad name is told before any document."""
+        known_metrics(self.output_type)
+        _check_unique("filter pipelines", [one.name for one in self.pipelines])
+        _check_unique("metrics", [spec.name for spec in self.metrics])
+        own = self.process_results
+        measure = _measured_by(self) if own is None else _by_task(own, self.output_type)
+        accuracies = {spec.name: is_accuracy(spec) for spec in self.metrics}
+        object.__setattr__(self, "_measure", measure)
+        object.__setattr__(self, "_accuracies", accuracies)
+
+    def __call__(self, record: Record) -> tuple[Score, ...]:
+        """The scores of an answered document: for each pipeline, for each metric.
+
+        Raises:
+            DocumentError: It cannot be scored, and why.
+        """
+        responses = self._grouped(record.responses)
+        scores: list[Score] = []
+        for pipeline in self.pipelines:
+            filtered = plain(pipeline.apply(responses, record.doc.row))
+            for measured in self._measure(record.doc, filtered):
+                scores.append(self._score(pipeline.name, filtered, measured))
+        return tuple(scores)
+
+    def metric_for(self, name: str, filter: str) -> Metric:  # noqa: A002
+        """How the scores of that name add up, also when the task file does not list it:
+        a function that returns several values lends them its aggregation, and what
+        ``process_results`` returns beyond the list is averaged."""
+        named = [spec for spec in self.metrics if spec.name == name]
+        functions = [spec for spec in self.metrics if spec.function is not None]
+        if named:
+            spec = named[0]
+        elif len(functions) == 1 and self.process_results is None:
+            lent = functions[0]
+            spec = MetricSpec(
+                name=name,
+                function=lent.function,
+                aggregation=lent.aggregation,
+                higher_is_better=lent.higher_is_better,
+            )
+        else:
+            spec = MetricSpec(name=name, aggregation="mean")
+        declared = self.process_results is not None or not named
+        return metric(spec, filter, self.output_type, declared)
+
+    def _grouped(self, responses: Sequence[Response]) -> list[list[Any]]:
+        """One list a request, of what filters and metrics see of each response."""
+        if not responses or len(responses) % self.repeats:
+            raise DocumentError(
+                f"{len(responses)} responses are not {self.repeats} for each request"
+            )
+        values = [_seen(self.output_type, response) for response in responses]
+        return [
+            values[start : start + self.repeats]
+            for start in range(0, len(values), self.repeats)
+        ]
+
+    def _score(
+        self, pipeline: str, filtered: tuple[Any, ...], measured: Measured
+    ) -> Score:
+        value = plain(measured.value)
+        binary = isinstance(value, (bool, int, float)) and value in (0, 1)
+        decides = self._accuracies.get(measured.metric, True)
+        return Score(
+            metric=measured.metric,
+            filter=pipeline,
+            value=value,
+            correct=value == 1 if binary and decides else None,
+            answer=measured.answer,
+            filtered=filtered,
+            explanation=measured.explanation,
+        )
+
+
+def _check_unique(noun: str, names: Sequence[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise EvalsError(f"two {noun} are called {name!r}; each needs its own name")
+
+
+def _seen(output_type: str, response: Response) -> Any:
+    """What lm-eval hands on of a response (0.4.13): text, log-probability, or
+    log-probability with greedy flag."""
+    if response.error:
+        raise DocumentError(response.error)
+    if output_type == "generate_until":
+        return response.text
+    if response.logprob is None:
+        raise DocumentError("the model gave no log-probability")
+    if output_type == "loglikelihood_rolling":
+        return response.logprob
+    return (response.logprob, bool(response.greedy))
+
+
+_MEASURES: Registry[Callable[[Doc, Sequence[Any], Sequence[str]], list[Measured]]] = (
+    Registry(
+        "output_type",
+        {
+            "loglikelihood": measure_continuation,
+            "loglikelihood_rolling": measure_rolling,
+            "multiple_choice": measure_choices,
+        },
+    )
+)
+
+
+def _measured_by(scorer: Scorer) -> Measure:
+    """The metrics' own scoring of that output type."""
+    if scorer.output_type == "generate_until":
+        metrics = [text_metric(spec) for spec in scorer.metrics]
+        return lambda doc, filtered: [
+            m for one in metrics for m in one(doc, filtered[0])
+        ]
+    known = known_metrics(scorer.output_type)
+    for spec in scorer.metrics:
+        known[spec.name]
+    names = tuple(spec.name for spec in scorer.metrics)
+    measure = _MEASURES[scorer.output_type]
+    return lambda doc, filtered: measure(doc, filtered, names)
+
+
+def _by_task(process_results: ProcessResults, output_type: str) -> Measure:
+    """The task's own scoring."""
+
+    def measure(doc: Doc, filtered: tuple[Any, ...]) -> list[Measured]:
+        with UserCode("process_results"):
+            values = process_results(dict(doc.row), list(filtered))
+            if not isinstance(values, Mapping):
+                raise DocumentError(f"it must return a mapping, not {values!r}")
+        answer = _answer(doc, filtered, output_type)
+        return [Measured(str(name), value, answer) for name, value in values.items()]
+
+    return measure
+
+
+def _answer(doc: Doc, filtered: tuple[Any, ...], output_type: str) -> str:
+    """What a person would want to see beside the task's own values."""
+    if output_type == "generate_until":
+        return shown(filtered[0])
+    name = {"multiple_choice": "acc", "loglikelihood": "acc"}.get(output_type)
+    if name is None:
+        return ""
+    try:
+        return _MEASURES[output_type](doc, filtered, (name,))[0].answer
+    except DocumentError:
+        # A filter of the task's own has changed the form; only the task knows it.
+        return ", ".join(map(shown, filtered))

@@ -1,0 +1,292 @@
+"""Metrics of generated texts, one document at a time.
+
+Calling conventions and formulas as in lm-eval 0.4.13
+(``ConfigurableTask.process_results``, ``exact_match_hf_evaluate``). Where lm-eval tries
+a call and repeats it in another form when that raises ``TypeError``, the form is chosen
+once, from the function's signature.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import string
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
+from pytest_evals.scorers.measured import Measured
+from pytest_evals.scorers.metrics import MetricSpec, known_metrics
+from pytest_evals.scorers.user_code import UserCode
+
+__all__ = ["TEXT_METRICS", "ExactMatch", "TextMetric", "shown", "text_metric"]
+
+TextMetric = Callable[[Doc, Any], list[Measured]]
+"""A document and its filtered response to what the metric says of it."""
+
+
+def text_metric(spec: MetricSpec) -> TextMetric:
+    """How a metric measures one document.
+
+    Raises:
+        UnknownNameError: No metric of generated texts has that name.
+        EvalsError: Its arguments are not what it takes.
+    """
+    if spec.function is None and spec.name not in TEXT_METRICS:
+        known_metrics("generate_until")[spec.name]
+    with UserCode(f"metric {spec.name!r}", EvalsError):
+        if spec.function is not None:
+            return Called(spec.name, _form(spec.function, spec.arguments))
+        return TEXT_METRICS[spec.name](spec)
+
+
+def shown(response: Any) -> str:
+    """A filtered response as a person reads it."""
+    if isinstance(response, str):
+        return response
+    if isinstance(response, (list, tuple)):
+        return ", ".join(map(str, response))
+    return str(response)
+
+
+def _has_many(doc: Doc) -> bool:
+    return isinstance(doc.gold_index, list)
+
+
+def _texts(doc: Doc) -> list[str]:
+    """The references as texts.
+
+    Raises:
+        DocumentError: A gold index is none of theirs.
+    """
+    golds = doc.gold_index if isinstance(doc.gold_index, list) else [doc.gold_index]
+    n = len(doc.choices)
+    for gold in golds:
+        if not -n <= gold < n:
+            raise DocumentError(f"the right answer {gold!r} is none of {n} references")
+    return [doc.choices[gold] for gold in golds]
+
+
+def _references(doc: Doc, response: Any) -> list[Any]:
+    """The references as a metric gets them.
+
+    Several references are given as the row has them. A single one is a text when the
+    response is one, is left alone when the response is a list, and is else turned into
+    the response's type.
+
+    Raises:
+        DocumentError: It cannot be turned.
+    """
+    texts, target = _texts(doc), doc.target
+    if _has_many(doc):
+        if not isinstance(target, (list, tuple)) or len(target) != len(texts):
+            return list(texts)
+        return [_raw(one, text) for one, text in zip(target, texts, strict=True)]
+    if isinstance(response, str):
+        return list(texts)
+    raw = _raw(target, texts[0])
+    if isinstance(response, list) or type(raw) is type(response):
+        return [raw]
+    if response is None:
+        raise DocumentError(
+            "the filter pipeline left no answer (None); give its last step a fallback "
+            "or a default_value"
+        )
+    with UserCode(f"the target {raw!r} as {type(response).__name__}"):
+        return [type(response)(raw)]
+
+
+def _raw(target: Any, text: str) -> Any:
+    """The target if the text is nothing but its text; with ``doc_to_choice`` the target
+    is a position, and the text is the reference."""
+    return target if str(target) == text else text
+
+
+@dataclass(frozen=True, slots=True)
+class ExactMatch:
+    """1 if the response is a reference, after both were made alike.
+
+    Args:
+        name: The metric's name.
+        ignored: Patterns that are removed first.
+        lower: Whether case is ignored.
+        removed: Characters that are removed last.
+    """
+
+    name: str
+    ignored: tuple[re.Pattern[str], ...] = ()
+    lower: bool = False
+    removed: str = ""
+
+    def __call__(self, doc: Doc, response: Any) -> list[Measured]:
+        """One value: 0 or 1; with a list of responses and one reference, the share that
+        matches.
+
+        Raises:
+            DocumentError: The response is not of a kind that can be compared.
+        """
+        responses = response if isinstance(response, list) else [response]
+        if _has_many(doc):
+            value = self._any(_texts(doc), responses)
+        else:
+            value = self._share(_references(doc, response)[0], responses)
+        return [Measured(self.name, value, shown(response))]
+
+    def _any(self, references: list[str], responses: list[Any]) -> float:
+        if len(responses) != 1:
+            raise DocumentError(
+                f"{self.name} compares one response with several references, got "
+                f"{len(responses)}; end the filter pipeline with take_first"
+            )
+        said = self._alike(responses[0])
+        return float(any(self._alike(reference) == said for reference in references))
+
+    def _share(self, reference: Any, responses: list[Any]) -> float:
+        if not responses:
+            raise DocumentError("the filter pipeline left an empty list of responses")
+        n_hits = 0
+        for response in responses:
+            wanted = str(reference) if isinstance(response, str) else reference
+            n_hits += bool(self._alike(wanted) == self._alike(response))
+        return n_hits / len(responses)
+
+    def _alike(self, text: Any) -> Any:
+        if not isinstance(text, str):
+            if self.ignored or self.lower or self.removed:
+                raise DocumentError(f"{self.name} needs a text to change, got {text!r}")
+            return text
+        for regex in self.ignored:
+            text = regex.sub("", text)
+        if self.lower:
+            text = text.lower()
+        if self.removed:
+            text = text.translate(str.maketrans("", "", self.removed))
+        # NumPy, which lm-eval compares with, does not see zeros at the end.
+        return text.rstrip("\0")
+
+
+def _exact_match(spec: MetricSpec) -> TextMetric:
+    arguments = dict(spec.arguments)
+    patterns = arguments.pop("regexes_to_ignore", None) or ()
+    if isinstance(patterns, str):
+        raise EvalsError(f"regexes_to_ignore must be a list, not {patterns!r}")
+    lower = bool(arguments.pop("ignore_case", False))
+    removed = string.punctuation if arguments.pop("ignore_punctuation", False) else ""
+    removed += string.digits if arguments.pop("ignore_numbers", False) else ""
+    for name in arguments:
+        known = ["ignore_case", "ignore_numbers", "ignore_punctuation"]
+        known.append("regexes_to_ignore")
+        hint = did_you_mean(name, known) or f"; it takes {', '.join(known)}"
+        raise EvalsError(f"no argument called {name!r}{hint}")
+    return ExactMatch(spec.name, tuple(map(_compiled, patterns)), lower, removed)
+
+
+def _compiled(pattern: Any) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except (re.error, TypeError) as error:
+        raise EvalsError(f"{pattern!r} is not a regular expression: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A task's own function of reference and response.
+
+    Args:
+        name: The metric's name.
+        form: Reference and response to what the function returns.
+    """
+
+    name: str
+    form: Callable[[Any, Any], Any]
+
+    def __call__(self, doc: Doc, response: Any) -> list[Measured]:
+        """One value; or one for each name, if the function returns a mapping.
+
+        With several references: 1 if the function finds any of them other than 0.
+
+        Raises:
+            DocumentError: The function raised.
+        """
+        references = _references(doc, response)
+        answer = shown(response)
+        with UserCode(f"metric {self.name!r}"):
+            if _has_many(doc):
+                hits = [bool(self._one(r, response)) for r in references]
+                return [Measured(self.name, float(any(hits)), answer)]
+            value = self.form(references[0], response)
+        if isinstance(value, Mapping):
+            return [Measured(str(name), v, answer) for name, v in value.items()]
+        return [Measured(self.name, value, answer)]
+
+    def _one(self, reference: Any, response: Any) -> Any:
+        value = self.form(reference, response)
+        if not isinstance(value, Mapping):
+            return value
+        if self.name not in value:
+            raise DocumentError(
+                f"with several references it must return {self.name!r}, got {value!r}"
+            )
+        return value[self.name]
+
+
+def _form(
+    function: Callable[..., Any], arguments: Mapping[str, Any]
+) -> Callable[[Any, Any], Any]:
+    """The function behind lm-eval's calling convention: ``references=[…],
+    predictions=[…]`` and the arguments if its signature takes them, else one list of
+    reference and response."""
+
+    def by_keyword(reference: Any, response: Any) -> Any:
+        return function(references=[reference], predictions=[response], **arguments)
+
+    def by_position(reference: Any, response: Any) -> Any:
+        return function([reference, response])
+
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return by_keyword
+    try:
+        signature.bind(references=[], predictions=[], **arguments)
+    except TypeError as error:
+        if {"references", "predictions"} <= signature.parameters.keys():
+            raise EvalsError(str(error)) from error
+    else:
+        return by_keyword
+    try:
+        signature.bind([])
+    except TypeError as error:
+        raise EvalsError(
+            "the function must take references and predictions, or one list of "
+            f"reference and response; it takes {signature}"
+        ) from error
+    return by_position
+
+
+def _pair(spec: MetricSpec) -> TextMetric:
+    def measure(doc: Doc, response: Any) -> list[Measured]:
+        if _has_many(doc):
+            raise DocumentError(
+                f"metric {spec.name!r} hands pairs to its aggregation and is not "
+                "defined for several references"
+            )
+        value = [_references(doc, response)[0], response]
+        return [Measured(spec.name, value, shown(response))]
+
+    return measure
+
+
+def _bypass(spec: MetricSpec) -> TextMetric:
+    return lambda doc, response: [Measured(spec.name, None, shown(response))]
+
+
+TEXT_METRICS: Mapping[str, Callable[[MetricSpec], TextMetric]] = {
+    "acc": _pair,
+    "bypass": _bypass,
+    "exact_match": _exact_match,
+    "f1": _pair,
+}
+"""Name → what makes the metric from its entry."""

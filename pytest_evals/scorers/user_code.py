@@ -1,0 +1,89 @@
+"""Code that somebody else wrote: how it is entered, and how its faults are told.
+
+Whatever it raises becomes one error of this package that names the exception and the
+line of the user's file; what it returns becomes plain Python.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from pytest_evals.errors import DocumentError, EvalsError, Place
+
+__all__ = ["UserCode", "plain"]
+
+_OURS = str(Path(__file__).parent.parent)
+
+
+class UserCode:
+    """A ``with`` block around a call into user code.
+
+    >>> with UserCode("metric 'rouge'"):
+    ...     value = 1
+
+    Raises:
+        DocumentError: Or ``error`` if that is given, for every exception in the block.
+            This package's own errors keep their text, without exception and line.
+    """
+
+    __slots__ = ("_error", "_what")
+
+    def __init__(self, what: str, error: type[EvalsError] = DocumentError) -> None:
+        """``what`` begins the message: whose code it is."""
+        self._what = what
+        self._error = error
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Translate what was raised."""
+        if not isinstance(fault, Exception):
+            return
+        text = str(fault)
+        if isinstance(fault, EvalsError):
+            raise self._error(f"{self._what}: {text}") from fault
+        told = f"{type(fault).__name__}: {text}" if text else type(fault).__name__
+        raise self._error(f"{self._what}: {told}{_whence(trace)}") from fault
+
+
+def _whence(trace: TracebackType | None) -> str:
+    """The deepest line in the user's files, as ``" (utils.py:12)"``.
+
+    The user's files are those beside or below the file that we called into, so that a
+    fault inside NumPy is put where the user called NumPy.
+    """
+    frames = [
+        (frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(trace)
+        if not frame.f_code.co_filename.startswith(_OURS)
+    ]
+    if not frames:
+        return ""
+    folder = str(Path(frames[0][0]).parent)
+    file, line = [(f, n) for f, n in frames if f.startswith(folder)][-1]
+    return f" ({Place(Path(file), line)})"
+
+
+def plain(value: Any) -> Any:
+    """The value with scalars of NumPy or torch as Python's own, also inside lists,
+    tuples and mappings; arrays stay what they are."""
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, (list, tuple)):
+        inner = [plain(item) for item in value]
+        return tuple(inner) if isinstance(value, tuple) else inner
+    if isinstance(value, Mapping):
+        return {plain(key): plain(item) for key, item in value.items()}
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        return value.item()
+    return value

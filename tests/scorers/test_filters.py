@@ -1,0 +1,166 @@
+"""Filters against lm-eval's own, and what they say when they cannot work.
+
+``lm_eval_filters.json`` holds what lm-eval 0.4.13 made of fixed and random responses
+(its ``source`` says how); nothing in it comes from this package.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_evals.core.registry import UnknownNameError
+from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.scorers.filters import TAKE_FIRST, FilterStep, pipeline
+
+RECORDED = json.loads((Path(__file__).parent / "lm_eval_filters.json").read_text())
+
+
+def step(function, **arguments):
+    return FilterStep(function=function, arguments=arguments)
+
+
+def built(case):
+    return pipeline("x", [step(**described) for described in case["steps"]])
+
+
+def test_every_recorded_pipeline_leaves_what_lm_eval_leaves():
+    cases = [case for case in RECORDED["cases"] if "out" in case]
+    assert len(cases) > 300
+    for case in cases:
+        made = built(case).apply(case["responses"], case["row"])
+        assert list(made) == case["out"], case
+
+
+def test_what_lm_eval_cannot_filter_is_an_error_of_the_document():
+    """But for a response that is no text, which multi_choice_regex treats as empty."""
+    cases = [case for case in RECORDED["cases"] if "error" in case]
+    kept = [case for case in cases if case["responses"] != [[None]]]
+    assert len(kept) >= 5
+    for case in kept:
+        with pytest.raises(DocumentError, match="of pipeline 'x'"):
+            built(case).apply(case["responses"], case["row"])
+
+
+def test_the_default_pipeline_takes_the_first_response():
+    assert TAKE_FIRST.name == "none"
+    assert TAKE_FIRST.apply([["a", "b"], ["c"]], {}) == ("a", "c")
+
+
+def test_a_match_that_group_select_does_not_reach_is_told_with_its_count():
+    digits = pipeline("flex", [step("regex", regex_pattern=r"\d", group_select=2)])
+    with pytest.raises(DocumentError) as caught:
+        digits.apply([["1 2"]], {})
+    assert str(caught.value) == (
+        "filter 'regex' of pipeline 'flex': group_select 2 is out of range: "
+        r"'\\d' matches 2 times"
+    )
+
+
+def test_an_unknown_filter_is_told_with_a_near_one():
+    with pytest.raises(UnknownNameError) as caught:
+        pipeline("x", [step("take_frist")])
+    expected = "no filter called 'take_frist'; did you mean 'take_first'?"
+    assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        (
+            step("regex", pattern="x"),
+            "filter 'regex': got an unexpected keyword argument 'pattern'; it takes "
+            "regex_pattern, group_select, fallback",
+        ),
+        (
+            step("regex", regex_pattern="(a"),
+            "filter 'regex': '(a' is not a regular expression: missing ), unterminated "
+            "subpattern at position 0",
+        ),
+        (
+            step("regex", group_select="1"),
+            "filter 'regex': group_select must be an integer, not '1'",
+        ),
+        (
+            step("take_first_k"),
+            "filter 'take_first_k': missing a required argument: 'k'; it takes k",
+        ),
+        (
+            step("lowercase", k=1),
+            "filter 'lowercase': got an unexpected keyword argument 'k'; "
+            "it takes no arguments",
+        ),
+        (
+            step("map", mapping_dict=[1]),
+            "filter 'map': mapping_dict must be a mapping, not [1]",
+        ),
+        (
+            step("custom", filter_fn="f"),
+            "filter 'custom': filter_fn must be a function, not 'f'",
+        ),
+    ],
+)
+def test_bad_arguments_are_told_when_the_pipeline_is_built(bad, told):
+    with pytest.raises(EvalsError) as caught:
+        pipeline("x", [bad])
+    assert str(caught.value) == told
+
+
+class Suffix:
+    def __init__(self, suffix):
+        self.suffix = suffix
+
+    def apply(self, resps, docs):
+        for group, doc in zip(resps, docs, strict=True):
+            yield [text + doc["q"] + self.suffix for text in group]
+
+
+def test_a_tasks_own_class_gets_all_responses_and_a_row_for_each():
+    own = pipeline("x", [step(Suffix, suffix="!"), step("take_first")])
+    assert own.apply([["a", "b"], ["c"]], {"q": "Q"}) == ("aQ!", "cQ!")
+
+
+def test_a_tasks_own_function_gets_all_responses_and_a_row_for_each():
+    def build(resps, docs):
+        return [
+            [doc["q"] + text for text in g] for g, doc in zip(resps, docs, strict=True)
+        ]
+
+    own = pipeline("x", [step("custom", filter_fn=build)])
+    assert own.apply([["a", "b"]], {"q": "Q"}) == (["Qa", "Qb"],)
+
+
+def test_a_factory_without_apply_is_refused():
+    with pytest.raises(EvalsError, match=r"filter 'dict': made \{\}, which has no"):
+        pipeline("x", [step(dict)])
+
+
+def test_a_fault_in_a_tasks_own_filter_names_exception_and_line():
+    def broken(resps, docs):
+        return [docs[0]["missing"]]
+
+    own = pipeline("mine", [step("custom", filter_fn=broken)])
+    line = broken.__code__.co_firstlineno + 1
+    with pytest.raises(DocumentError) as caught:
+        own.apply([["a"]], {})
+    assert str(caught.value).startswith(
+        "filter 'custom' of pipeline 'mine': KeyError: 'missing' ("
+    )
+    assert str(caught.value).endswith(f"test_filters.py:{line})")
+
+
+def test_a_filter_that_loses_a_request_is_refused():
+    own = pipeline("mine", [step("custom", filter_fn=lambda resps, docs: resps[:1])])
+    with pytest.raises(DocumentError, match="it made 1 entries of 2"):
+        own.apply([["a"], ["b"]], {})
+
+
+def test_a_text_filter_refuses_what_is_no_text():
+    with pytest.raises(DocumentError, match=r"lower\(\) needs a text, got \(-1.0, T"):
+        pipeline("x", [step("lowercase")]).apply([[(-1.0, True)]], {})
+
+
+def test_multi_choice_regex_has_a_letter_for_more_than_26_choices():
+    row = {"choices": [f"c{i:02}" for i in range(28)]}
+    letters = pipeline("x", [step("multi_choice_regex"), step("take_first")])
+    assert letters.apply([["it is c27"], ["answer: ["]], row) == ("(\\)", "([)")
