@@ -7,7 +7,6 @@ grows back.
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -143,6 +142,6 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 
 def _free_memory() -> None:
-    gc.collect()
+    """Give back what the failed batch has left in the device's pool."""
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

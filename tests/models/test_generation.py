@@ -1,0 +1,289 @@
+"""Texts of the hf model against the definition: greedy, one prompt at a time."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pytest_evals.core.request import Generate, Message
+from pytest_evals.errors import ModelError
+from pytest_evals.models.hf.generation import cut
+from pytest_evals.models.spec import open_model, parse_spec
+
+KINDS = ["gpt2", "llama", "mistral", "gemma2", "bloom", "mamba"]
+PROMPTS = ["the cat", "hello world and the dog sat on the mat", "a", "is it", "Answer:"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_architecture_writes_what_it_writes_alone_without_cache(
+    kind, opened, oracle, ask
+):
+    requests = [
+        Generate(prompt, max_tokens=n)
+        for prompt, n in zip(PROMPTS, [12, 20, 1, 12, 7], strict=True)
+    ]
+    found = ask(opened(kind), *requests)
+    for request, response in zip(requests, found, strict=True):
+        expected = oracle(kind).generate(request.prompt, (), request.max_tokens)
+        assert (response.error, response.text) == ("", expected)
+
+
+def test_models_with_another_memory_than_keys_and_values_are_noticed(opened):
+    names = {
+        kind: opened(kind)._author._writer._steps.__name__
+        for kind in ("gpt2", "llama", "mistral", "gemma2", "bloom", "mamba")
+    }
+    assert names.pop("mamba") == "plain"
+    assert set(names.values()) == {"cached"}
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(data=st.data())
+def test_any_set_of_prompts_limits_and_stops_gives_the_texts_of_one_at_a_time(
+    kind, data, opened, oracle, ask
+):
+    """Stop strings are cut from texts that the model writes, so that they are met."""
+    requests = []
+    for prompt in data.draw(st.lists(st.sampled_from(PROMPTS), max_size=6)):
+        n = data.draw(st.integers(1, 16))
+        text = oracle(kind).generate(prompt, (), n)
+        start = data.draw(st.integers(0, max(0, len(text) - 1)))
+        stops = (text[start : start + data.draw(st.integers(1, 3))], "zzz")
+        stops = tuple(stop for stop in stops if stop and "\ufffd" not in stop)
+        requests.append(Generate(prompt, stops, max_tokens=n))
+    large = ask(opened(kind), *requests)
+    small = ask(opened(kind, batch_tokens=50), *requests)
+    for request, one, other in zip(requests, large, small, strict=True):
+        expected = oracle(kind).generate(
+            request.prompt, request.stop, request.max_tokens
+        )
+        assert one.text == other.text == expected
+        assert one.finish == other.finish
+        assert one.n_tokens == other.n_tokens <= request.max_tokens
+
+
+@pytest.fixture(scope="session")
+def written(oracle):
+    """A prompt, what the model writes after it, and a piece of whole letters from the
+    midst of that."""
+    for prompt in (p + q for p in PROMPTS for q in ("", "?", " the", " world")):
+        text = oracle("llama").generate(prompt, (), 30)
+        for piece in (text[i : i + 2] for i in range(2, len(text) - 3)):
+            if "\ufffd" not in piece and piece.strip() and text.find(piece) > 1:
+                return prompt, text, piece
+    raise AssertionError("the model writes no letters")
+
+
+def test_a_text_ends_where_its_stop_string_does(opened, written, ask):
+    prompt, text, stop = written
+    whole, stopped = ask(
+        opened("llama"),
+        Generate(prompt, max_tokens=30),
+        Generate(prompt, (stop,), max_tokens=30),
+    )
+    assert whole.text == text
+    assert stopped.text == text.split(stop)[0]
+    assert stopped.finish == "stop"
+    assert stopped.n_tokens < whole.n_tokens
+
+
+@pytest.mark.parametrize(
+    ("stops", "expected"),
+    [
+        (("b", "ab"), "xa"),
+        (("ab", "b"), "x"),
+        (("bc", "ab"), "xa"),
+        (("", "c"), "xab"),
+        ((), "xabc"),
+        (("q",), "xabc"),
+    ],
+)
+def test_stop_strings_are_cut_one_after_the_other(stops, expected):
+    """lm-eval 0.4.13, postprocess_generated_text: split at each in list order."""
+    assert cut("xabc", stops) == expected
+
+
+def test_the_limit_and_the_end_token_are_told_apart(saved_model, oracle, ask):
+    """The end token is made to be what the model says third."""
+    text = oracle("llama")
+    ids = text.tokenizer.encode("the cat")
+    import torch
+
+    for _ in range(3):
+        with torch.no_grad():
+            ids.append(int(text.model(torch.tensor([ids])).logits[0, -1].argmax()))
+    model = open_model(parse_spec(f"hf:{saved_model('llama')}"))
+    model._author._writer._ends = frozenset(ids[-1:])
+    ended, full = ask(
+        model, Generate("the cat", max_tokens=9), Generate("the cat", max_tokens=2)
+    )
+    assert (ended.finish, ended.n_tokens) == ("stop", 3)
+    assert (full.finish, full.n_tokens) == ("length", 2)
+
+
+def test_a_long_prompt_is_cut_on_the_left_to_leave_room_for_the_answer(
+    opened, oracle, ask
+):
+    prompt = "q" * 100
+    (response,) = ask(opened("gpt2"), Generate(prompt, max_tokens=24))
+    assert response.n_prompt_tokens == 100
+    assert response.n_truncated == 100 - (64 - 24)
+    assert response.text == oracle("gpt2").generate(prompt, (), 24)
+
+
+def test_an_answer_that_leaves_no_room_is_an_error_of_its_request(opened, ask):
+    long, none, fine = ask(
+        opened("gpt2"),
+        Generate("a", max_tokens=64),
+        Generate("a", max_tokens=0),
+        Generate("a", max_tokens=63),
+    )
+    assert long.error == (
+        "an answer of up to 64 tokens leaves no room for a prompt "
+        "in the model's window of 64"
+    )
+    assert none.error == "max_tokens is 0; it must be 1 or more"
+    assert fine.error == ""
+
+
+def test_bos_is_decided_for_each_prompt_by_itself(opened, oracle, ask):
+    """lm-eval 0.4.13 looks at the first prompt of a batch only."""
+    found = ask(
+        opened("llama"),
+        Generate("<s>the cat", max_tokens=8),
+        Generate("the cat", max_tokens=8),
+    )
+    assert {r.text for r in found} == {oracle("llama").generate("the cat", (), 8)}
+    n = len(oracle("llama").tokenizer.encode("the cat"))
+    assert {r.n_prompt_tokens for r in found} == {n}
+
+
+def test_an_empty_prompt_starts_from_the_prefix_token(opened, ask):
+    empty, bos = ask(
+        opened("gpt2"), Generate("", max_tokens=8), Generate("<s>", max_tokens=8)
+    )
+    assert empty.text == bos.text
+    assert empty.n_prompt_tokens == 1
+
+
+def test_a_chat_is_answered_after_the_template(opened, oracle, ask):
+    chat = (Message("user", "hello"),)
+    (response,) = ask(opened("llama"), Generate(chat, max_tokens=8))
+    rendered = "<user>hello\n<assistant>"
+    assert response.text == oracle("llama").generate(rendered, (), 8)
+
+
+def test_what_comes_before_the_end_of_thinking_is_no_part_of_the_answer(
+    opened, written, ask
+):
+    prompt, text, mark = written
+    model = opened("llama", think_end_token=f'"{mark}"')
+    (response,) = ask(model, Generate(prompt, max_tokens=30))
+    assert response.text == text.split(mark)[-1].lstrip()
+
+
+def test_samples_depend_on_the_request_alone(opened, ask):
+    """Neither on the batch, nor on the order, nor on torch's own generator."""
+    import torch
+
+    warm = [
+        Generate("the cat", temperature=1.0, max_tokens=8, repeat=r) for r in (0, 1)
+    ]
+    others = [Generate(p, temperature=1.0, max_tokens=5) for p in PROMPTS]
+    before = torch.random.get_rng_state()
+    alone = [ask(opened("llama"), request)[0].text for request in warm]
+    torch.manual_seed(3)
+    among = ask(opened("llama"), *others, warm[1], warm[0])
+    assert [among[-1].text, among[-2].text] == alone
+    assert alone[0] != alone[1]
+    torch.random.set_rng_state(before)
+    ask(opened("llama"), *warm)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_a_temperature_near_zero_samples_the_greedy_text(opened, ask):
+    greedy, cold, narrow = ask(
+        opened("llama"),
+        Generate("the cat", max_tokens=8),
+        Generate("the cat", max_tokens=8, temperature=1e-3),
+        Generate("the cat", max_tokens=8, temperature=2.0, options=(("top_k", 1),)),
+    )
+    assert greedy.text == cold.text == narrow.text
+
+
+def test_do_sample_false_is_greedy_whatever_the_temperature(opened, ask):
+    greedy, told = ask(
+        opened("llama"),
+        Generate("the cat", max_tokens=8),
+        Generate(
+            "the cat", max_tokens=8, temperature=2.0, options=(("do_sample", False),)
+        ),
+    )
+    assert greedy.text == told.text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (("num_beams", 3),),
+        (("repetition_penalty", 1.7),),
+        (("no_repeat_ngram_size", 2),),
+        (("no_repeat_ngram_size", 3), ("repetition_penalty", 1.2)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_options_mean_what_they_mean_in_transformers(
+    kind, options, opened, oracle, ask
+):
+    """Against ``generate`` of transformers, one prompt at a time."""
+    import torch
+
+    requests = [Generate(p, max_tokens=20, options=options) for p in PROMPTS]
+    found = ask(opened(kind), *requests)
+    plain = oracle(kind)
+    for request, response in zip(requests, found, strict=True):
+        ids = torch.tensor([plain.tokenizer.encode(request.prompt)])
+        out = plain.model.generate(
+            ids,
+            attention_mask=torch.ones_like(ids),
+            max_new_tokens=20,
+            do_sample=False,
+            pad_token_id=1,
+            **dict(options),
+        )
+        new = out[0, ids.shape[1] :]
+        assert response.text == plain.tokenizer.decode(new, skip_special_tokens=True)
+
+
+def test_an_unknown_option_stops_before_anything_is_run(opened):
+    with pytest.raises(ModelError) as caught:
+        next(
+            opened("gpt2").answer(
+                [Generate("a"), Generate("a", options=(("topp", 0.9),))]
+            )
+        )
+    assert str(caught.value) == (
+        "the hf model has no generation option 'topp'; did you mean 'top_p'?"
+    )
+
+
+def test_settings_of_the_model_itself_count(saved_model, oracle, ask):
+    model = open_model(parse_spec(f"hf:{saved_model('llama')}"))
+    request = Generate("the cat", max_tokens=20)
+    (penalised,) = ask(
+        model,
+        Generate("the cat", max_tokens=20, options=(("repetition_penalty", 1.7),)),
+    )
+    config = model._author._config
+    config.repetition_penalty = 1.7
+    assert ask(model, request)[0].text == penalised.text
+    config.suppress_tokens = [3]
+    with pytest.raises(ModelError, match="sets 'suppress_tokens', which is not"):
+        ask(model, request)

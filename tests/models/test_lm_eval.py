@@ -1,0 +1,43 @@
+"""The hf model against what lm-eval 0.4.13 was recorded to answer on the same weights
+(recorded/record.py says how)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_evals.core.request import Generate, Loglikelihood, Rolling
+
+RECORDED = json.loads(
+    (Path(__file__).parent / "recorded" / "lm_eval.json").read_text(encoding="utf-8")
+)
+REQUESTS = RECORDED["requests"]
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_log_probabilities_are_those_of_lm_eval(kind, opened, ask):
+    found = ask(opened(kind), *(Loglikelihood(*pair) for pair in REQUESTS["pairs"]))
+    expected = RECORDED["answers"][kind]["loglikelihood"]
+    for response, (logprob, greedy) in zip(found, expected, strict=True):
+        assert response.logprob == pytest.approx(logprob, abs=1e-3)
+        assert response.greedy is greedy
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_log_probabilities_of_texts_are_those_of_lm_eval(kind, opened, ask):
+    found = ask(opened(kind), *(Rolling(text) for text in REQUESTS["texts"]))
+    expected = RECORDED["answers"][kind]["loglikelihood_rolling"]
+    for response, logprob in zip(found, expected, strict=True):
+        assert response.logprob == pytest.approx(logprob, rel=1e-5, abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_texts_are_those_of_lm_eval(kind, opened, ask):
+    requests = [
+        Generate(prompt, tuple(stop), max_tokens=n)
+        for prompt, stop, n in REQUESTS["prompts"]
+    ]
+    found = [response.text for response in ask(opened(kind), *requests)]
+    assert found == RECORDED["answers"][kind]["generate_until"]

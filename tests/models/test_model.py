@@ -1,0 +1,158 @@
+"""Opening hf models: what they say of themselves, and what is said about bad ones."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import warnings
+
+import pytest
+
+from pytest_evals.core.request import Generate, Loglikelihood, Rolling
+from pytest_evals.errors import ModelError
+from pytest_evals.models.hf.loading import _first_line
+from pytest_evals.models.spec import open_model, parse_spec
+
+
+def error_of(text):
+    with pytest.raises(ModelError) as caught:
+        open_model(parse_spec(text))
+    return str(caught.value)
+
+
+@pytest.fixture
+def copied(saved_model, tmp_path):
+    """A function from a kind of model to a copy of its folder."""
+
+    def copy(kind):
+        return shutil.copytree(saved_model(kind), tmp_path / kind)
+
+    return copy
+
+
+def test_a_model_says_what_it_is(saved_model, opened):
+    info = opened("llama").info
+    path = str(saved_model("llama"))
+    assert json.loads(json.dumps(info)) == info
+    assert info["pretrained"] == path
+    assert info["model_class"] == "LlamaForCausalLM"
+    assert (info["dtype"], info["device"]) == ("float32", "cpu")
+    assert info["max_length"] == 64
+    assert info["bos_token"] == ["<s>", 0]
+    assert info["eos_token"] == ["</s>", 1]
+    assert len(info["chat_template_sha"]) == 64
+    assert opened("llama").name == f"hf:{path},device=cpu"
+
+
+def test_changed_weights_are_another_model(copied):
+    from safetensors.torch import load_file, save_file
+
+    path = copied("gpt2")
+    before = open_model(parse_spec(f"hf:{path}")).info["weights"]
+    again = open_model(parse_spec(f"hf:{path}")).info["weights"]
+    weights = load_file(path / "model.safetensors")
+    weights["transformer.wpe.weight"] += 1
+    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+    assert before == again
+    assert open_model(parse_spec(f"hf:{path}")).info["weights"] != before
+
+
+def test_opening_and_asking_is_silent(copied, capfd, ask):
+    path = copied("gpt2")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = open_model(parse_spec(f"hf:{path}"))
+        ask(
+            model,
+            Loglikelihood("a", "b" * 40),
+            Rolling("a" * 90),
+            Generate("a" * 90, max_tokens=3),
+        )
+    assert capfd.readouterr() == ("", "")
+
+
+def test_max_length_can_be_given(opened, ask):
+    model = opened("gpt2", max_length=8)
+    (response,) = ask(model, Loglikelihood("a" * 20, "b"))
+    assert model.info["max_length"] == 8
+    assert response.n_truncated == 21 - 9
+
+
+def test_missing_weights_are_an_error_and_not_random(copied):
+    """A checkpoint without head, as of an encoder or a classifier."""
+    from safetensors.torch import load_file, save_file
+
+    path = copied("llama")
+    weights = load_file(path / "model.safetensors")
+    del weights["lm_head.weight"]
+    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+    assert error_of(f"hf:{path}") == (
+        f"the checkpoint '{path}' lacks weights of a LlamaForCausalLM: lm_head.weight; "
+        "they would be random, so this is not a model that can be scored"
+    )
+
+
+def test_an_encoder_decoder_model_is_refused(tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "t5"}')
+    assert error_of(f"hf:{tmp_path}") == (
+        f"'{tmp_path}' is an encoder-decoder model (t5); "
+        "the hf model takes decoder-only (causal) models"
+    )
+
+
+def test_a_model_that_sees_later_tokens_is_refused(tmp_path):
+    from transformers import AutoTokenizer, BertConfig, BertLMHeadModel
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    config = BertConfig(
+        vocab_size=330,
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        is_decoder=False,
+    )
+    BertLMHeadModel(config).save_pretrained(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text(
+        '{"tokenizer_class": "BertTokenizer"}'
+    )
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
+    assert AutoTokenizer.from_pretrained(tmp_path)
+    assert "is not a causal language model" in error_of(f"hf:{tmp_path}")
+
+
+def test_a_broken_folder_is_one_clear_message(tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "no-such-type"}')
+    message = error_of(f"hf:{tmp_path}")
+    assert message.startswith(f"cannot load the model '{tmp_path}': ")
+    assert "no-such-type" in message
+    assert "\n" not in message
+
+
+def test_a_device_that_is_not_there_is_named(saved_model):
+    message = error_of(f"hf:{saved_model('gpt2')},device=cuda:77")
+    assert message.startswith("there is no device 'cuda:77' here (")
+    assert message.endswith("); leave device out, or write device=cpu")
+
+
+def test_tokens_of_the_hub_are_not_shown():
+    error = OSError("401 for hf_abcdefGHIJKL123 at\nurl")
+    assert _first_line(error) == "401 for hf_*** at"
+
+
+def test_a_closed_model_gives_its_memory_back(saved_model):
+    model = open_model(parse_spec(f"hf:{saved_model('gpt2')}"))
+    model.close()
+    assert not hasattr(model, "_scorer")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_gives_log_probabilities_in_float32(dtype, opened, oracle, ask):
+    """lm-eval takes them in the model's type, and so gets multiples of 1/16 or so."""
+    half = opened("llama", dtype=dtype)
+    (response,) = ask(half, Loglikelihood("the cat", " sat on the mat"))
+    expected, _ = oracle("llama").loglikelihood("the cat", " sat on the mat")
+    assert half.info["dtype"] == dtype
+    assert response.logprob == pytest.approx(expected, rel=0.05)
+    assert response.logprob != round(response.logprob * 16) / 16

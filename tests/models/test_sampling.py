@@ -1,0 +1,51 @@
+"""How tokens are drawn."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+import torch
+
+from pytest_evals.core.request import Generate
+from pytest_evals.models.hf.sampling import Recipe, pick, seed_of
+
+LOGITS = torch.tensor([[0.0, 1.0, 2.0, 3.0]])
+
+
+def drawn(recipe, n=4000):
+    draws = [Random(i) for i in range(n)]
+    found = pick(LOGITS.repeat(n, 1), recipe, draws).tolist()
+    return {token: count / n for token, count in Counter(found).items()}
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+def test_tokens_come_as_often_as_the_softmax_says(temperature):
+    """Within four standard errors of the exact share."""
+    exact = (LOGITS[0] / temperature).softmax(-1).tolist()
+    found = drawn(Recipe(temperature=temperature))
+    for token, share in enumerate(exact):
+        error = (share * (1 - share) / 4000) ** 0.5
+        assert found.get(token, 0.0) == pytest.approx(share, abs=4 * error)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "kept"),
+    [
+        (Recipe(temperature=1.0, top_k=2), {2, 3}),
+        # Shares are 0.03, 0.09, 0.24, 0.64.
+        (Recipe(temperature=1.0, top_p=0.8), {2, 3}),
+        (Recipe(temperature=1.0, min_p=0.1), {1, 2, 3}),
+        (Recipe(temperature=1.0, top_k=0), {0, 1, 2, 3}),
+        (Recipe(temperature=0.0), {3}),
+    ],
+)
+def test_only_the_tokens_that_a_recipe_keeps_are_drawn(recipe, kept):
+    assert set(drawn(recipe)) == kept
+
+
+def test_each_repeat_has_a_seed_of_its_own_that_no_process_changes():
+    seeds = [seed_of(Generate("a", temperature=1.0, repeat=r)) for r in (0, 1)]
+    assert seeds[0] != seeds[1]
+    assert seeds[0] == seed_of(Generate("a", temperature=1.0, repeat=0))
