@@ -16,7 +16,7 @@ from typing import Any
 
 from pytest_evals.errors import DocumentError, EvalsError
 
-__all__ = ["FormatSpan", "MultiChoiceRegex", "Regex", "RegexPos"]
+__all__ = ["FormatSpan", "MultiChoiceRegex", "Regex", "RegexPos", "compiled"]
 
 Responses = Sequence[Sequence[Any]]
 """One list of responses a request."""

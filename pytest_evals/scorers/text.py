@@ -17,6 +17,7 @@ from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
+from pytest_evals.scorers.extraction import compiled
 from pytest_evals.scorers.measured import Measured
 from pytest_evals.scorers.metrics import MetricSpec, known_metrics
 from pytest_evals.scorers.user_code import UserCode
@@ -180,14 +181,7 @@ def _exact_match(spec: MetricSpec) -> TextMetric:
         known.append("regexes_to_ignore")
         hint = did_you_mean(name, known) or f"; it takes {', '.join(known)}"
         raise EvalsError(f"no argument called {name!r}{hint}")
-    return ExactMatch(spec.name, tuple(map(_compiled, patterns)), lower, removed)
-
-
-def _compiled(pattern: Any) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except (re.error, TypeError) as error:
-        raise EvalsError(f"{pattern!r} is not a regular expression: {error}") from error
+    return ExactMatch(spec.name, tuple(map(compiled, patterns)), lower, removed)
 
 
 @dataclass(frozen=True, slots=True)
