@@ -124,8 +124,9 @@ def _capital_rows(random: Random) -> list[Row]:
     """Four capitals a country. Wrong ones are as well known as the right one, so that
     having been seen is no hint."""
     rows = []
-    for country in countries():
-        others = [c.capital for c in countries() if c.known == country.known]
+    world = countries()
+    for country in world:
+        others = [c.capital for c in world if c.known == country.known]
         others.remove(country.capital)
         choices = random.sample(others, 3)
         label = random.randrange(4)

@@ -1,0 +1,172 @@
+"""Records what lm-eval 0.4.13 makes of the task files here and of the example suites.
+
+    python tests/parity/record.py            # all, takes minutes
+    python tests/parity/record.py gen_votes  # some
+
+Run it by hand, in an environment with ``lm_eval[hf]==0.4.13`` and on a CPU, when a task
+file or the bundled model has changed. It writes ``recorded/<task>.json``, or
+``recorded/<task>@<variant>.json`` for a task that is run in another way as well. The
+tests read these files and never import lm-eval.
+
+One file: the versions, the options of the run, lm-eval's results of the task, the
+number of documents and, for the first of them, the requests as lm-eval sent them, the
+answers that came back, and for each filter the filtered answers and metrics.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+os.environ |= {
+    "HF_DATASETS_OFFLINE": "1",
+    "HF_HUB_OFFLINE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+MODEL = ROOT / "example_suites" / "tiny"
+SUITES = (HERE / "tasks", ROOT / "example_suites" / "lm_eval")
+MOST_DOCUMENTS = 20
+"""Documents of a task whose requests and answers are kept."""
+
+
+class Variant(NamedTuple):
+    """One more way to run a task: the name of the way, and what it changes."""
+
+    task: str
+    name: str
+    options: dict[str, Any]
+
+
+CHAT = {"chat": True, "system_instruction": "Be brief."}
+VARIANTS = (
+    Variant("mc_columns", "chat", CHAT),
+    Variant("mc_columns", "oneturn", {**CHAT, "fewshot_as_multiturn": False}),
+    Variant("mc_columns", "system", {"system_instruction": "Be brief.\n"}),
+    Variant("mc_columns", "zeroshot", {"num_fewshot": 0}),
+    Variant("mc_columns", "seed", {"seed": 7, "limit": 0.3}),
+    Variant("mc_dict", "chat", CHAT),
+    Variant("mc_dict", "oneturn", {**CHAT, "fewshot_as_multiturn": False}),
+    Variant("mc_inputs", "chat", CHAT),
+    Variant("mc_several", "chat", CHAT),
+    Variant("mc_several", "fewer", {"num_fewshot": 1, "limit": 3}),
+    Variant("gen_targets", "chat", CHAT),
+    Variant("gen_prefix", "chat", CHAT),
+    Variant("gen_targets", "more", {"num_fewshot": 5}),
+    Variant("gen_callable", "kwargs", {"gen_kwargs": {"max_gen_toks": 2, "until": []}}),
+    Variant("ll_endings", "chat", {"chat": True}),
+)
+
+
+def main() -> None:
+    """Record the tasks named on the command line, or all."""
+    wanted = set(sys.argv[1:])
+    for folder in SUITES:
+        os.chdir(folder)  # lm-eval looks for data files from the working directory
+        for path in sorted(folder.glob("*.yaml")):
+            if path.name.startswith("_") or path.stem == "gates":
+                continue
+            if wanted and path.stem not in wanted:
+                continue
+            _record(path, "", {})
+            for variant in VARIANTS:
+                if variant.task == path.stem:
+                    _record(path, variant.name, variant.options)
+
+
+def _record(path: Path, variant: str, options: dict[str, Any]) -> None:
+    task = path.stem
+    found = _run(task, path.parent, options)
+    samples = sorted(found["samples"][task], key=lambda sample: sample["doc_id"])
+    recording = {
+        "versions": {
+            name: version(name) for name in ("lm_eval", "transformers", "torch")
+        },
+        "task": task,
+        "file": path.relative_to(ROOT).as_posix(),
+        "options": options,
+        "results": found["results"][task],
+        "higher_is_better": found["higher_is_better"][task],
+        "n_shots": found["n-shot"][task],
+        "n_documents": len({sample["doc_id"] for sample in samples}),
+        "documents": _documents(samples),
+    }
+    name = f"{task}@{variant}.json" if variant else f"{task}.json"
+    out = HERE / "recorded" / name
+    out.parent.mkdir(exist_ok=True)
+    text = json.dumps(_plain(recording), indent=1, ensure_ascii=False)
+    out.write_text(text + "\n", encoding="utf-8")
+    print(name, found["results"][task])
+
+
+def _run(task: str, folder: Path, options: dict[str, Any]) -> dict[str, Any]:
+    from lm_eval import simple_evaluate
+    from lm_eval.tasks import TaskManager
+
+    chat = options.get("chat", False)
+    return simple_evaluate(
+        model="hf",
+        model_args={"pretrained": str(MODEL), "dtype": "float32"},
+        tasks=[task],
+        task_manager=TaskManager(include_path=str(folder), include_defaults=False),
+        batch_size=16,
+        device="cpu",
+        log_samples=True,
+        num_fewshot=options.get("num_fewshot"),
+        limit=options.get("limit"),
+        fewshot_random_seed=options.get("seed", 1234),
+        system_instruction=options.get("system_instruction"),
+        apply_chat_template=chat,
+        fewshot_as_multiturn=chat and options.get("fewshot_as_multiturn", True),
+        gen_kwargs=options.get("gen_kwargs"),
+    )
+
+
+def _documents(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One entry a document; the samples have one for each filter."""
+    documents: dict[int, dict[str, Any]] = {}
+    for sample in samples:
+        if sample["doc_id"] not in documents and len(documents) == MOST_DOCUMENTS:
+            break
+        document = documents.setdefault(
+            sample["doc_id"],
+            {
+                "doc_id": sample["doc_id"],
+                "target": sample["target"],
+                "doc_hash": sample["doc_hash"],
+                "prompt_hash": sample["prompt_hash"],
+                "target_hash": sample["target_hash"],
+                "arguments": sample["arguments"],
+                "resps": sample["resps"],
+                "filters": {},
+            },
+        )
+        document["filters"][sample["filter"]] = {
+            "filtered_resps": sample["filtered_resps"],
+            "metrics": {name: sample[name] for name in sample["metrics"]},
+        }
+    return list(documents.values())
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON has it: numpy's numbers as numbers, no NaN."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""Functions that the parity tasks name with ``!function``."""
+
+from __future__ import annotations
+
+import math
+
+
+def question(row):
+    return f"Is {row['a']} more than {row['b']}?\nSay:"
+
+
+def answers(row):
+    return ["no", "yes", "maybe"] if row["a"] % 2 else ["No.", "Yes.", "It may be so."]
+
+
+def position(row):
+    return row["more"]
+
+
+def golds(row):
+    return [row["ending"], row["ending"].upper()]
+
+
+def only_odd(rows):
+    return rows.filter(lambda row: row["a"] % 2 == 1).map(
+        lambda row: {"total": row["a"] + row["b"]}
+    )
+
+
+def shown(rows):
+    return rows.map(lambda row: {"text": row["text"].rstrip() + "\n"})
+
+
+def judge_reversal(row, results):
+    text = results[0].strip()
+    right = row["answers"][0]
+    overlap = sum(a == b for a, b in zip(text, right, strict=False))
+    return {
+        "exact": float(text == right),
+        "overlap": overlap / len(right),
+        "lengths": (len(text), len(right)),
+        "middle": float(len(text)),
+        "sometimes": math.nan if row["letters"].startswith("a") else float(overlap),
+        "undeclared": int(text[:1] == right[:1]),
+    }
+
+
+def length_ratio(pairs):
+    return sum(a for a, _ in pairs) / sum(b for _, b in pairs)
+
+
+def f1_of_pairs(pairs):
+    both = sum(gold == 1 and chosen == 1 for gold, chosen in pairs)
+    return 2 * both / sum(gold + chosen for gold, chosen in pairs)
+
+
+def starts_like(references, predictions, **arguments):
+    n = arguments.get("n", 1)
+    return float(predictions[0].strip()[:n] == references[0].strip()[:n])
+
+
+def mean_gap(values):
+    return sum(values) / len(values)
+
+
+def judge_choice(row, results):
+    scores = [logprob for logprob, _ in results]
+    best = scores.index(max(scores))
+    gap = scores[row["label"]] - max(
+        s for i, s in enumerate(scores) if i != row["label"]
+    )
+    return {"picked": float(best == row["label"]), "gap": gap}

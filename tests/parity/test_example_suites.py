@@ -1,0 +1,111 @@
+"""The suites that are shipped: their data, their model and their gates."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from pytest_evals.core.gate import Gate, Outcome, Verdict
+from pytest_evals.core.request import Generate, Model, Response, Rolling
+from pytest_evals.frontends.gates_file import load_gates
+from pytest_evals.gates.judge import judge
+from pytest_evals.models.spec import open_model, parse_spec
+from pytest_evals.pipeline import evaluate
+
+MOST_BYTES = 3_000_000
+
+
+@pytest.fixture(scope="module")
+def toyworld(example_suites):
+    spec = importlib.util.spec_from_file_location(
+        "toyworld", example_suites / "toyworld.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Constant:
+    """A broken engine: it gives every request the same answer."""
+
+    name = "constant"
+
+    def answer(self, requests, /) -> Iterator[tuple[int, Response]]:
+        for position, request in enumerate(requests):
+            if isinstance(request, Generate):
+                yield position, Response(text="")
+            elif isinstance(request, Rolling):
+                yield position, Response(logprob=-1000.0)
+            else:
+                yield position, Response(logprob=-50.0, greedy=False)
+
+
+def test_data_files_are_what_the_script_writes(example_suites, toyworld):
+    folder = example_suites / "lm_eval" / "data"
+    on_disk = {
+        path.name: [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        for path in folder.glob("*.jsonl")
+    }
+    assert on_disk == toyworld.data_files()
+
+
+def test_unknown_capitals_and_products_are_in_no_training_text(toyworld):
+    text = "".join(islice(toyworld.pages(Random(3)), 3000))
+    told = [c.known for c in toyworld.countries() if c.capital in text]
+    assert all(told)
+    assert len(told) == 100
+    assert "*" not in text
+
+
+def test_the_same_seed_gives_the_same_training_texts(toyworld):
+    first, again = (list(islice(toyworld.pages(Random(3)), 50)) for _ in range(2))
+    assert first == again
+
+
+def test_the_bundled_model_stays_small(tiny_model_path):
+    size = sum(path.stat().st_size for path in tiny_model_path.iterdir())
+    assert size < MOST_BYTES
+
+
+@pytest.mark.slow
+def test_all_gates_of_the_suite_pass_with_the_bundled_model(
+    example_suites, tiny_model_path
+):
+    pytest.importorskip("transformers")
+    spec = parse_spec(f"hf:{tiny_model_path},dtype=float32,device=cpu")
+    verdicts = _verdicts(example_suites / "lm_eval", open_model(spec))
+    assert {v.gate.task for v in verdicts} == {
+        path.stem for path in _task_files(example_suites / "lm_eval")
+    }
+    assert [v for v in verdicts if v.outcome is not Outcome.PASSED] == []
+
+
+def test_every_task_but_the_leak_check_has_a_gate_that_a_broken_engine_fails(
+    example_suites,
+):
+    verdicts = _verdicts(example_suites / "lm_eval", Constant())
+    red = {v.gate.task for v in verdicts if v.outcome is Outcome.FAILED}
+    tasks = {path.stem for path in _task_files(example_suites / "lm_eval")}
+    assert red == tasks - {"multiplication"}
+
+
+def _task_files(folder: Path) -> list[Path]:
+    return sorted(
+        path
+        for path in folder.glob("*.yaml")
+        if not path.name.startswith("_") and path.name != "gates.yaml"
+    )
+
+
+def _verdicts(folder: Path, model: Model) -> list[Verdict]:
+    """Of the gates in the task files and of those beside them."""
+    found = evaluate(_task_files(folder), model)
+    results = {result.task.name: result for result in found.tasks}
+    beside: tuple[Gate, ...] = load_gates(folder / "gates.yaml")
+    return [*found.verdicts, *(judge(gate, results[gate.task]) for gate in beside)]

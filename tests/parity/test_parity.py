@@ -1,0 +1,260 @@
+"""The same requests, answers and numbers as lm-eval 0.4.13.
+
+Every file of ``recorded/`` was made by ``record.py``, which ran lm-eval itself on a
+task file and the bundled model. Here the same file goes down our own line.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_evals.core.record import Record
+from pytest_evals.core.request import Generate, Loglikelihood, Model, Request, Rolling
+from pytest_evals.core.result import TaskResult
+from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.frontends.lm_eval import load_tasks
+from pytest_evals.models.spec import open_model, parse_spec
+from pytest_evals.pipeline import answer, ask, score, summarise
+from pytest_evals.reports.samples import sample_lines
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+RECORDINGS = sorted((HERE / "recorded").glob("*.json"))
+NATS = 1e-4
+"""Most that two log-probabilities may differ: other batches add up in another order."""
+OF_LOGPROBS = frozenset(
+    {
+        "bits_per_byte",
+        "brier_score",
+        "byte_perplexity",
+        "gap",
+        "perplexity",
+        "word_perplexity",
+    }
+)
+"""Metrics that are no nearer than the log-probabilities which they are made of."""
+UNDECLARED = frozenset({"undeclared,none"})
+"""Metrics of a ``process_results`` function that ``metric_list`` does not name: lm-eval
+warns and takes their mean, we have the documents' values only."""
+_MAX_KEYS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A recording, and what we make of the same file."""
+
+    recorded: dict[str, Any]
+    task: Task
+    records: list[Record]
+    result: TaskResult
+
+    def pairs(self) -> Iterator[tuple[dict[str, Any], Record]]:
+        """Recorded documents with ours."""
+        for document in self.recorded["documents"]:
+            yield document, self.records[document["doc_id"]]
+
+
+@pytest.fixture(scope="module")
+def model(tiny_model_path) -> Iterator[Model]:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    spec = parse_spec(f"hf:{tiny_model_path},dtype=float32,device=cpu")
+    opened = open_model(spec)
+    yield opened
+    close = getattr(opened, "close", None)
+    if close is not None:
+        close()
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tiny_model_path):
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(tiny_model_path)
+
+
+@pytest.fixture(scope="module", params=RECORDINGS, ids=lambda path: path.stem)
+def run(request, model) -> Run:
+    recorded = json.loads(request.param.read_text(encoding="utf-8"))
+    options = TaskOptions(**recorded["options"])
+    (task,) = load_tasks(ROOT / recorded["file"], options)
+    task.rows.ids()
+    asked = [ask(task, index) for index in task.rows.indices()]
+    answered = sorted(answer(asked, model), key=lambda pair: pair[0])
+    records = [score(record, task) for _, record in answered]
+    result = summarise(task, records, len(records))
+    return Run(recorded, task, records, result)
+
+
+def test_every_document_is_there_and_scored(run):
+    assert run.recorded["versions"]["lm_eval"] == "0.4.13"
+    assert len(run.records) == run.recorded["n_documents"]
+    assert [record.error for record in run.records if record.error] == []
+
+
+def test_requests_are_lm_evals_character_for_character(run, tokenizer):
+    for document, record in run.pairs():
+        ours = [_arguments(request, tokenizer) for request in record.requests]
+        theirs = [_as_sent(arguments) for arguments in document["arguments"]]
+        repeats = run.task.repeats
+        assert ours == [each for each in theirs for _ in range(repeats)]
+
+
+def test_targets_are_lm_evals(run):
+    for document, record in run.pairs():
+        assert _near(record.doc.target, document["target"])
+
+
+def test_answers_are_lm_evals(run):
+    for document, record in run.pairs():
+        theirs = [each for repeats in document["resps"] for each in repeats]
+        assert len(record.responses) == len(theirs)
+        for request, response, expected in zip(
+            record.requests, record.responses, theirs, strict=True
+        ):
+            if isinstance(request, Generate):
+                assert response.text == expected
+            elif isinstance(request, Rolling):
+                assert response.logprob == pytest.approx(
+                    expected, abs=NATS, rel=NATS / 10
+                )
+            else:
+                assert response.logprob == pytest.approx(expected[0], abs=NATS)
+                assert response.greedy is bool(expected[1])
+
+
+def test_filtered_answers_are_lm_evals(run):
+    for document, record in run.pairs():
+        ours = {one.filter: one.filtered for one in record.scores}
+        theirs = {
+            name: entry["filtered_resps"]
+            for name, entry in document["filters"].items()
+            if entry["metrics"]
+        }
+        assert sorted(ours) == sorted(theirs)
+        for name, values in theirs.items():
+            assert _near(list(ours[name]), values), name
+
+
+def test_scores_of_documents_are_lm_evals(run):
+    for document, record in run.pairs():
+        ours = {one.key: one.value for one in record.scores}
+        theirs = {
+            f"{metric},{pipeline}": value
+            for pipeline, entry in document["filters"].items()
+            for metric, value in entry["metrics"].items()
+        }
+        assert sorted(ours) == sorted(theirs)
+        for key, value in theirs.items():
+            assert _near(ours[key], value), key
+
+
+def test_metrics_and_standard_errors_are_lm_evals(run):
+    theirs = run.recorded["results"]
+    keys = [key for key in theirs if "," in key and "_stderr," not in key]
+    ours = {metric.key: metric for metric in run.result.metrics}
+    assert sorted(ours) == sorted(set(keys) - UNDECLARED)
+    for key, metric in ours.items():
+        assert metric.estimate is not None, metric.error
+        near = _near if metric.name in OF_LOGPROBS else _equal
+        name, pipeline = key.rsplit(",", 1)
+        assert near(metric.estimate.value, theirs[key]), key
+        stderr = theirs[f"{name}_stderr,{pipeline}"]
+        expected = None if stderr == "N/A" else stderr
+        assert near(metric.estimate.stderr, expected), key
+
+
+def test_directions_and_shots_are_lm_evals(run):
+    assert run.task.n_shots == run.recorded["n_shots"]
+    ours = {metric.name: metric.higher_is_better for metric in run.result.metrics}
+    for name, direction in run.recorded["higher_is_better"].items():
+        assert ours.get(name) == direction, name
+
+
+def test_hashes_in_sample_files_are_lm_evals(run):
+    for document, record in run.pairs():
+        for line in sample_lines(record, run.task):
+            row = json.loads(line)
+            for name in ("doc_hash", "target_hash"):
+                assert row[name] == document[name], name
+            if not run.recorded["options"].get("chat"):  # rendered by the model
+                assert row["prompt_hash"] == document["prompt_hash"]
+
+
+def _arguments(request: Request, tokenizer: Any) -> list[Any]:
+    """Our request as lm-eval writes it."""
+    if isinstance(request, Rolling):
+        return [request.text]
+    if isinstance(request, Loglikelihood):
+        return [_text(request.context, tokenizer), request.continuation]
+    sampling = {
+        "until": list(request.stop),
+        "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "options": dict(request.options),
+    }
+    return [_text(request.prompt, tokenizer), sampling]
+
+
+def _as_sent(arguments: list[Any]) -> list[Any]:
+    """Recorded arguments with generation arguments as lm-eval's models read them
+    (0.4.13, ``models/utils.py``, ``normalize_gen_kwargs``)."""
+    if not isinstance(arguments[-1], dict):
+        return arguments
+    given = dict(arguments[1])
+    until = given.pop("until")
+    limits = [given.pop(key) for key in _MAX_KEYS if key in given]
+    sampled = given.pop("do_sample", given.get("temperature", 0.0) > 0)
+    temperature = given.pop("temperature", 0.0) if sampled else 0.0
+    given.pop("temperature", None)
+    sampling = {
+        "until": [until] if isinstance(until, str) else until,
+        "max_tokens": limits[0] if limits else 256,
+        "temperature": temperature,
+        "options": given,
+    }
+    return [arguments[0], sampling]
+
+
+def _text(prompt: Any, tokenizer: Any) -> str:
+    """A prompt as text; a chat as the bundled model's own template renders it."""
+    if isinstance(prompt, str):
+        return prompt
+    messages = [message._asdict() for message in prompt]
+    open_answer = messages[-1]["role"] == "assistant"
+    return tokenizer.apply_chat_template(
+        messages,
+        tokenize=False,
+        add_generation_prompt=not open_answer,
+        continue_final_message=open_answer,
+    )
+
+
+def _equal(ours: float | None, theirs: float | None) -> bool:
+    """Equal up to the order of a sum."""
+    if ours is None or theirs is None:
+        return ours is theirs
+    return math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def _near(ours: Any, theirs: Any) -> bool:
+    """Equal; numbers as near as log-probabilities allow; JSON's lists for tuples."""
+    if isinstance(theirs, list):
+        ours = ours.tolist() if hasattr(ours, "tolist") else ours
+        return len(ours) == len(theirs) and all(
+            _near(a, b) for a, b in zip(ours, theirs, strict=True)
+        )
+    if theirs is None or ours is None:
+        return ours is theirs
+    if theirs == "nan":
+        return math.isnan(ours)
+    if isinstance(theirs, bool | int | float) and not isinstance(ours, str):
+        return math.isclose(ours, theirs, rel_tol=1e-4, abs_tol=NATS)
+    return bool(ours == theirs)
