@@ -86,7 +86,8 @@ def load(settings: HfSettings) -> Loaded:
 
 def describe(loaded: Loaded, name: str) -> Mapping[str, Any]:
     """What a results file says of the model: JSON values, no secrets. Two models with
-    equal descriptions give equal answers."""
+    equal descriptions give equal answers; what suits this machine only, such as the
+    size of batches, is not in it."""
     model, tokenizer, settings = loaded.model, loaded.tokenizer, loaded.settings
     template = getattr(tokenizer, "chat_template", None)
     return {

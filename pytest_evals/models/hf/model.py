@@ -52,7 +52,6 @@ class HfModel:
         self.name = name
         self.info: Mapping[str, Any] = {
             **describe(loaded, name),
-            "batch_tokens": tokens,
             "prefix_token_id": encoder.prefix_id,
         }
         length = loaded.max_length
