@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from pytest_evals.core.doc import Doc
@@ -163,7 +164,9 @@ def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskRes
     return TaskResult(
         task=task,
         records=ordered,
-        metrics=tuple(_measure(metric, ordered, n_missing) for metric in task.metrics),
+        metrics=tuple(
+            _measure(metric, ordered, n_missing) for metric in _metrics(task, ordered)
+        ),
         n_selected=n_selected,
         n_total=task.rows.total(),
         n_correct=verdicts.count(True),
@@ -177,6 +180,24 @@ def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskRes
             any(r.n_truncated for r in record.responses) for record in ordered
         ),
     )
+
+
+def _metrics(task: Task, records: Sequence[Record]) -> list[Metric]:
+    """The task's metrics without those that its scorer never gave (a function that
+    names its values itself, say), and those that it gave beyond them."""
+    scores = {(s.metric, s.filter): s for record in records for s in record.scores}
+    if not scores:
+        return list(task.metrics)
+    kept = [m for m in task.metrics if (m.name, m.filter) in scores]
+    listed = {(m.name, m.filter) for m in kept}
+    metric_for = task.metric_for or partial(_mean_of, task.output_type)
+    return kept + [metric_for(*key) for key in scores if key not in listed]
+
+
+def _mean_of(output_type: str, name: str, filter_: str) -> Metric:
+    from pytest_evals.scorers.metrics import MetricSpec, metric
+
+    return metric(MetricSpec(name=name), filter_, output_type, declared=True)
 
 
 def _measure(metric: Metric, records: Sequence[Record], n_missing: int) -> MetricResult:

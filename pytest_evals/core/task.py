@@ -17,12 +17,17 @@ from pytest_evals.errors import Place
 __all__ = ["Asked", "Rows", "Task", "TaskOptions"]
 
 
+def _all(names: Sequence[str]) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOptions:
     """What the command line changes in every task.
 
     Args:
-        tasks: Names or globs of the tasks, groups or tags to take; empty for all.
+        takes: Whether a task with these names (its own and its tags) is wanted; asked
+            before the rest of its file is looked at.
         limit: The first N documents (an integer from 1) or a share of them (below 1);
             ``None`` for all.
         sample: As ``limit``, but a seeded, nested draw.
@@ -36,7 +41,7 @@ class TaskOptions:
         base: Folder that relative paths are tried from after the task file's own.
     """
 
-    tasks: tuple[str, ...] = ()
+    takes: Callable[[Sequence[str]], bool] = _all
     limit: float | None = None
     sample: float | None = None
     num_fewshot: int | None = None
@@ -91,6 +96,8 @@ class Task:
         score: Answered record → scores. Raises ``DocumentError`` for a document that
             cannot be scored.
         metrics: What the scores add up to.
+        metric_for: Name and filter of scores that ``metrics`` does not list → what they
+            add up to; ``None`` for their mean.
         gates: Claims about these metrics.
         output_type: Kind of its requests, as in lm-eval.
         alias: Name shown in tables.
@@ -99,7 +106,8 @@ class Task:
         n_shots: Shots of each prompt.
         repeats: Answers asked for each request.
         config: The resolved configuration, as JSON values, for results files.
-        warnings: What is odd about it; shown once, at collection.
+        warnings: What is odd about it, as far as it has been read: more is known after
+            its rows were looked at, and after its documents were asked.
     """
 
     name: str
@@ -108,6 +116,7 @@ class Task:
     ask: Callable[[int], Asked]
     score: Callable[[Record], tuple[Score, ...]]
     metrics: tuple[Metric, ...]
+    metric_for: Callable[[str, str], Metric] | None = None
     gates: tuple[Gate, ...] = ()
     output_type: str = ""
     alias: str = ""
@@ -116,4 +125,4 @@ class Task:
     n_shots: int = 0
     repeats: int = 1
     config: Mapping[str, Any] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
+    warnings: Callable[[], tuple[str, ...]] = tuple

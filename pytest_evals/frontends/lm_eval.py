@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +50,7 @@ def load_tasks(path: Path, options: TaskOptions) -> tuple[Task, ...]:
 
 def _selected(file: YamlFile, options: TaskOptions) -> bool:
     names = [str(file.values.get("task")), *tags_of(file.values.get("tag"))]
-    return not options.tasks or any(
-        fnmatchcase(name, wanted) for name in names for wanted in options.tasks
-    )
+    return options.takes(names)
 
 
 def tags_of(given: Any) -> tuple[str, ...]:
@@ -84,6 +81,7 @@ def _task(file: YamlFile, options: TaskOptions) -> Task:
         own_scoring=scorer.process_results is not None,
     )
     documents = Documents(recipe)
+    at_once = (*file.warnings, *warnings, *scoring.warnings)
     version = metadata.get("version")
     return Task(
         name=name,
@@ -92,6 +90,7 @@ def _task(file: YamlFile, options: TaskOptions) -> Task:
         ask=documents.ask,
         score=scorer,
         metrics=scoring.metrics,
+        metric_for=scorer.metric_for,
         gates=gates,
         output_type=recipe.output_type,
         alias=alias,
@@ -100,7 +99,7 @@ def _task(file: YamlFile, options: TaskOptions) -> Task:
         n_shots=recipe.shots.n,
         repeats=recipe.repeats,
         config=dumped(top.values, recipe, metadata),
-        warnings=(*file.warnings, *warnings, *scoring.warnings),
+        warnings=lambda: (*at_once, *documents.warnings),
     )
 
 

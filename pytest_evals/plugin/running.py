@@ -17,6 +17,7 @@ from pytest_evals.plugin.doc_reports import (
     status_of,
     teardown_of,
 )
+from pytest_evals.plugin.messages import message_of
 from pytest_evals.plugin.nodes import DocItem, GateItem, TaskFile
 from pytest_evals.plugin.progress import Progress
 from pytest_evals.plugin.session import SESSION, EvalSession
@@ -141,11 +142,14 @@ class Running:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
-        self, item: pytest.Item
+        self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Tell pytest's own reports what became of a document or gate."""
+        """Tell pytest's own reports what became of a document or gate; and let an
+        error of ours in a fixture speak without traceback."""
         report = yield
         mark(report, item)
+        if call.excinfo is not None and isinstance(item, DocItem):
+            report.longrepr = message_of(call.excinfo.value, item) or report.longrepr
         return report
 
     @pytest.hookimpl(tryfirst=True)
@@ -167,7 +171,7 @@ class Running:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the results, however the session ended."""
-        if not session.config.getoption("collectonly"):
+        if self._progress is not None and not session.config.getoption("collectonly"):
             self._session.close(session)
 
     def pytest_terminal_summary(

@@ -7,7 +7,6 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from pytest_evals.core.task import Task
 from pytest_evals.errors import did_you_mean
 
 __all__ = ["Selection"]
@@ -22,9 +21,8 @@ class Selection:
         self._matched: set[str] = set()
         self._known: set[str] = set()
 
-    def takes(self, task: Task) -> bool:
-        """Whether a task is wanted."""
-        names = (task.name, *task.tags)
+    def takes(self, names: Sequence[str]) -> bool:
+        """Whether a task of these names, its own and its tags, is wanted."""
         self._known.update(names)
         hits = [p for p in self._patterns if any(fnmatchcase(n, p) for n in names)]
         self._matched.update(hits)

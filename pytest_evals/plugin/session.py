@@ -83,14 +83,14 @@ class EvalSession:
         self.started = config.stash[STARTED]
         self.orders = orders_of(config)
         """What the controller of pytest-xdist told this worker."""
-        self.task_options = _task_options(config, self.options)
-        self.gates = SessionGates(config.rootpath, self.options.gates)
         self.selection = Selection(self.options.tasks)
+        self.task_options = _task_options(config, self.options, self.selection)
+        self.gates = SessionGates(config.rootpath, self.options.gates)
         self.models = Models()
         self.samples = Samples(self.options.dir, self.options.model, self.started)
         self.runs: dict[str, TaskRun] = {}
         self.verdicts: dict[tuple[str, str], Verdict] = {}
-        self.warnings: list[str] = []
+        self._warned: set[str] = set()
         self._keeps_whole = bool(config.hook.pytest_evals_metrics.get_hookimpls())
         self.partial = ""
         self.found: RunResult | None = None
@@ -116,14 +116,15 @@ class EvalSession:
         """
         tasks = ihook.pytest_evals_load_tasks(path=path, config=self.config) or ()
         runs = []
-        for task in filter(self.selection.takes, tasks):
+        for task in tasks:
+            if not self.selection.takes((task.name, *task.tags)):
+                continue
             known = self.runs.get(task.name)
             if known is not None and known.nodeid != nodeid:
                 raise TaskFileError([_twice(task, known)])
             gates = self.gates.of(task, path.parent)
             run = TaskRun(task, nodeid, task.rows.ids(), task.rows.indices(), gates)
             self.runs[task.name] = run
-            self.warnings += [f"{task.name}: {text}" for text in task.warnings]
             runs.append(run)
         return runs
 
@@ -215,6 +216,17 @@ class EvalSession:
         self.verdicts[gate.task, gate.id] = verdict
         return verdict, result
 
+    def new_warnings(self) -> list[str]:
+        """What is odd about the tasks and has not been said yet."""
+        texts = [
+            f"{run.task.name}: {text}"
+            for run in self.runs.values()
+            for text in run.task.warnings()
+        ]
+        fresh = [text for text in dict.fromkeys(texts) if text not in self._warned]
+        self._warned.update(fresh)
+        return fresh
+
     def check(self) -> None:
         """Refuse what can be known to be wrong before a model is opened.
 
@@ -287,9 +299,11 @@ def _twice(task: Task, known: TaskRun) -> Problem:
     )
 
 
-def _task_options(config: pytest.Config, options: Options) -> TaskOptions:
+def _task_options(
+    config: pytest.Config, options: Options, selection: Selection
+) -> TaskOptions:
     return TaskOptions(
-        tasks=options.tasks,
+        takes=selection.takes,
         limit=options.limit,
         sample=options.sample,
         num_fewshot=options.num_fewshot,

@@ -25,7 +25,7 @@ def collected_lines(session: EvalSession) -> list[str]:
     told = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
     model = session.options.model or "(fixture eval_model)"
     lines = [f"evals: {told} · model {model}"]
-    return [*lines, *(f"evals: warning: {text}" for text in session.warnings)]
+    return [*lines, *(f"evals: warning: {text}" for text in session.new_warnings())]
 
 
 def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> None:
@@ -37,5 +37,7 @@ def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> No
     width = terminal._tw.fullwidth
     for line in summary_lines(session.found, width, str(path) if path else ""):
         terminal.write_line(line.text, **line.markup)
+    for text in session.new_warnings():
+        terminal.write_line(f"warning: {text}", yellow=True)
     if session.samples.error:
         terminal.write_line(session.samples.error, red=True, bold=True)

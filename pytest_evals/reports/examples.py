@@ -58,7 +58,7 @@ def _answer(record: Record) -> str:
         if score.answer:
             return score.answer
     for request, response in zip(record.requests, record.responses, strict=False):
-        if isinstance(request, Generate):
+        if isinstance(request, Generate) and not response.error:
             cause = " (stopped at the limit of tokens)"
             return f"{response.text!r}{cause * (response.finish == 'length')}"
     return ""

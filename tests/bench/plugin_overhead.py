@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-CONFTEST = '''
+CONFTEST = """
 import os
 from pathlib import Path
 
@@ -86,7 +86,7 @@ def pytest_evals_load_tasks(path, config):
             output_type="generate_until",
         )
     ]
-'''
+"""
 
 
 class Run(NamedTuple):

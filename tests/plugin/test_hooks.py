@@ -124,7 +124,7 @@ def test_document_that_requests_does_not_return_is_an_error(suite):
         "def pytest_evals_requests(task, records): return records[1:]"
     )
     result = suite.run("evals")
-    assert result.parseoutcomes() == {"passed": 9, "error": 1}
+    assert result.parseoutcomes() == {"passed": 9, "errors": 1}
     result.stdout.fnmatch_lines(["*pytest_evals_requests did not return this document"])
 
 
@@ -145,7 +145,7 @@ def test_score_replaces_the_scorer_of_a_task(suite):
         """
     )
     result = suite.run("evals")
-    assert result.parseoutcomes() == {"passed": 15, "wrong": 4, "error": 1}
+    assert result.parseoutcomes() == {"passed": 15, "wrong": 4, "errors": 1}
     result.stdout.fnmatch_lines(["ERROR *quiz[[]q9[]] - q9 is for nobody"])
     quiz = suite.results()["results"]["quiz"]
     assert quiz["even,none"] == 5 / 9
