@@ -40,9 +40,6 @@ OF_LOGPROBS = frozenset(
     }
 )
 """Metrics that are no nearer than the log-probabilities which they are made of."""
-UNDECLARED = frozenset({"undeclared,none"})
-"""Metrics of a ``process_results`` function that ``metric_list`` does not name: lm-eval
-warns and takes their mean, we have the documents' values only."""
 _MAX_KEYS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 
 
@@ -160,7 +157,7 @@ def test_metrics_and_standard_errors_are_lm_evals(run):
     theirs = run.recorded["results"]
     keys = [key for key in theirs if "," in key and "_stderr," not in key]
     ours = {metric.key: metric for metric in run.result.metrics}
-    assert sorted(ours) == sorted(set(keys) - UNDECLARED)
+    assert sorted(ours) == sorted(keys)
     for key, metric in ours.items():
         assert metric.estimate is not None, metric.error
         near = _near if metric.name in OF_LOGPROBS else _equal
