@@ -8,6 +8,9 @@ import pytest
 
 pytest_plugins = ["pytester"]
 
+# Task files that tests read; they are no suites of ours.
+collect_ignore = ["tests/task_files", "tests/parity/tasks"]
+
 ROOT = Path(__file__).parent
 
 

@@ -1,6 +1,7 @@
 """Benchmarks of language models as pytest suites.
 
-The public names, resolved when they are first used: importing the package costs nothing.
+The public names, resolved when they are first used: importing the package costs
+nothing.
 """
 
 from __future__ import annotations

@@ -132,7 +132,8 @@ def _claim(verdict: Verdict | None) -> str:
         return ""
     gate = verdict.gate
     if gate.must_pass:
-        return f"{len(gate.must_pass)} documents"
+        n = len(gate.must_pass)
+        return f"{n} document{'s' * (n > 1)}"
     return ", ".join(str(bound) for bound in gate.bounds)
 
 

@@ -121,7 +121,7 @@ def test_setup_plan_asks_no_model(suite):
 
 
 def test_no_model_is_one_error_that_says_what_to_give(suite):
-    result = suite.run("evals", model=None)
+    result = suite.run("evals", "-rs", model=None)
     assert result.parseoutcomes() == {"errors": 1, "skipped": 9}
     result.stdout.fnmatch_lines(
         [
