@@ -48,7 +48,7 @@ def report_of(item: DocItem, call: pytest.CallInfo[None]) -> pytest.TestReport:
         error = call.excinfo.value
         if isinstance(error, pytest.skip.Exception):
             outcome = "skipped"
-            longrepr = (str(item.path), 0, f"Skipped: {error.msg}")
+            longrepr = ("", 0, f"Skipped: {error.msg}")
         else:
             outcome = "failed"
             longrepr = item.repr_failure(call.excinfo)
@@ -85,7 +85,11 @@ def teardown_of(report: pytest.TestReport) -> pytest.TestReport:
 
 
 def mark(report: pytest.TestReport, item: pytest.Item) -> None:
-    """Tell a report of pytest's own protocol what became of our item."""
+    """Tell a report what became of our item; a skipped one points at the task file and
+    not at our code."""
+    if isinstance(item, DocItem | GateItem) and isinstance(report.longrepr, tuple):
+        path, line, _ = item.reportinfo()
+        report.longrepr = (str(path), line or 0, report.longrepr[2])
     if isinstance(item, DocItem | GateItem) and report.when == "call":
         vars(report)["evals_word"] = item.word
         if isinstance(item, DocItem):

@@ -24,16 +24,25 @@ from pytest_evals.plugin.session import SESSION, EvalSession
 from pytest_evals.plugin.shards import deal
 from pytest_evals.plugin.summary import collected_lines, write_summary
 
-__all__ = ["Running", "start"]
+__all__ = ["Running", "begin", "start"]
 
 
 def start(config: pytest.Config) -> EvalSession:
     """The session's state; made, with its hooks, when it is first asked for."""
     if SESSION not in config.stash:
         session = config.stash[SESSION] = EvalSession(config)
-        config.pluginmanager.register(Running(session), "evals-running")
+        config.pluginmanager.register(Running(session), NAME)
     return config.stash[SESSION]
 
+
+def begin(config: pytest.Config) -> None:
+    """Start to show and to sum up on a controller, which has no loop of its own."""
+    running: Running = config.pluginmanager.getplugin(NAME)
+    running.begin()
+
+
+NAME = "evals-running"
+"""What the plugin of hooks that see every test is called."""
 
 LOOK_S = 0.2
 """Seconds between two looks of a worker at the controller's wish to stop."""
@@ -77,19 +86,27 @@ class Running:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
         """Show progress while documents run."""
-        config = session.config
-        self._progress = Progress(config, self._session.models)
-        self._session.models.tick = self._progress.tick
-        plugins = config.pluginmanager
-        self._wants_teardown = bool(getattr(config.option, "xmlpath", None)) or any(
-            plugins.hasplugin(name) for name in ("html", "pytest_jsonreport")
-        )
+        self.begin()
         try:
             return (yield)
         except (KeyboardInterrupt, pytest.exit.Exception):
             self._session.partial = "interrupted"
             raise
         finally:
+            self._clear()
+
+    def begin(self) -> None:
+        """From now on there is something to show and to sum up."""
+        config = self._session.config
+        self._progress = Progress(config, self._session.models)
+        self._session.models.tick = self._progress.tick
+        self._wants_teardown = bool(getattr(config.option, "xmlpath", None)) or any(
+            config.pluginmanager.hasplugin(name)
+            for name in ("html", "pytest_jsonreport")
+        )
+
+    def _clear(self) -> None:
+        if self._progress is not None:
             self._progress.clear()
 
     @pytest.hookimpl
@@ -160,8 +177,8 @@ class Running:
         if packed is not None and self._session.orders is None:
             self._session.receive(packed)
             vars(report)["evals_record"] = None
-        if self._progress is not None and not getattr(report, "evals_word", ""):
-            self._progress.clear()
+        if not getattr(report, "evals_word", ""):
+            self._clear()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> Status | None:
@@ -171,6 +188,7 @@ class Running:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the results, however the session ended."""
+        self._clear()
         if self._progress is not None and not session.config.getoption("collectonly"):
             self._session.close(session)
 

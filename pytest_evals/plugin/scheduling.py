@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_evals.plugin.gate_reports import report_gate
-from pytest_evals.plugin.running import start
+from pytest_evals.plugin.options import OPTIONS
+from pytest_evals.plugin.running import begin, start
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.shards import deal
 from pytest_evals.plugin.sniffing import is_eval_file
@@ -37,6 +38,7 @@ class EvalScheduling:
         self._default = default
         self._session: EvalSession | None = None
         self._ids: Sequence[str] = ()
+        self._collected: dict[WorkerController, list[str]] = {}
         self._left: dict[int, dict[int, None]] = {}
         """Slot → positions that are not done, in order."""
         self._gates: list[int] = []
@@ -85,7 +87,7 @@ class EvalScheduling:
         """A worker has collected."""
         if self._session is None:
             self._default.add_node_collection(node, collection)
-            self._ids = collection
+            self._collected[node] = list(collection)
             return
         if list(collection) != list(self._ids):
             raise RuntimeError(
@@ -108,12 +110,13 @@ class EvalScheduling:
 
     def _take_over(self) -> bool:
         """Deal shards, if there are eval documents and all workers agree."""
-        nodes = list(self._default.nodes)
-        collections = [self._default.node2collection.get(node) for node in nodes]
-        if any(collection != collections[0] for collection in collections):
+        nodes, (first, *others) = list(self._collected), self._collected.values()
+        if any(collection != first for collection in others):
             return False  # xdist says what differs
+        self._ids = first
         session = self._read_tasks()
         if session is None:
+            refuse_empty_selection(self.config)
             return False
         if self.config.getoption("dist") == "each":
             raise pytest.UsageError(
@@ -121,6 +124,7 @@ class EvalScheduling:
                 "  fix: leave it out, or use --dist=load"
             )
         session.check()
+        begin(self.config)
         self._session = session
         dealt = deal(self._ids, session.runs.values(), len(nodes))
         self._gates = dealt.gates
@@ -225,6 +229,19 @@ class EvalScheduling:
 
 _BLAMED_AT = 3
 """Crashes without progress after which the first document left is to blame."""
+
+
+def refuse_empty_selection(config: pytest.Config) -> None:
+    """A selection that nothing answers to is a mistake.
+
+    Raises:
+        pytest.UsageError: ``--evals-tasks`` was given.
+    """
+    wanted = config.stash[OPTIONS].tasks
+    if wanted:
+        raise pytest.UsageError(
+            f"--evals-tasks: no task or tag called {', '.join(map(repr, wanted))}"
+        )
 
 
 def slot_of(node: WorkerController) -> int:

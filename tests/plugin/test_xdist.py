@@ -1,0 +1,195 @@
+"""The same suite over several workers: same numbers, nothing lost."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+VARYING = ("date", "total_evaluation_time_seconds", "model_seconds", "options")
+
+
+@pytest.fixture
+def two_tasks(suite):
+    suite.task("quiz", gates=["exact_match >= 0.5", {"must_pass": ["q9"]}])
+    suite.task("zoo", num_fewshot=2, fewshot_split="test", gates=["exact_match >= 0.9"])
+    suite.knows(wrong=[1, 4], tasks=["quiz", "zoo"])
+    return suite
+
+
+def everything(suite, *arguments):
+    """Outcomes, results and samples of a run."""
+    shutil.rmtree(suite.pytester.path / ".evals", ignore_errors=True)
+    result = suite.run("evals", *arguments)
+    results = {k: v for k, v in suite.results().items() if k not in VARYING}
+    samples = {
+        task: sorted(suite.samples(task), key=lambda row: row["doc_id"])
+        for task in ("quiz", "zoo")
+    }
+    return result.ret, result.parseoutcomes(), results, samples
+
+
+def test_results_samples_and_outcomes_are_the_same_for_any_number_of_workers(two_tasks):
+    alone = everything(two_tasks)
+    assert alone[0] == 1
+    assert alone[1] == {"passed": 18, "wrong": 4, "failed": 1}
+    for n in ("1", "2", "3"):
+        assert everything(two_tasks, "-n", n) == alone
+
+
+def test_gates_are_judged_once_and_fail_like_those_of_one_process(two_tasks):
+    result = two_tasks.run("evals", "-n2", "-v")
+    lines = [line for line in result.outlines if "zoo::exact_match" in line]
+    assert len([line for line in lines if "FAILED" in line and "evals/" in line]) >= 1
+    result.stdout.fnmatch_lines(
+        [
+            "*zoo: exact_match >= 0.9*",
+            "exact_match 0.800 is not >= 0.9 (8 of 10)*",
+            "      answer  nonsense",
+            "FAILED evals/zoo.yaml::zoo::exact_match - exact_match 0.800 is not *",
+        ]
+    )
+
+
+def test_junit_of_workers_lists_every_document_and_gate_once(two_tasks):
+    two_tasks.run("evals", "-n2", "--junitxml=junit.xml")
+    text = (two_tasks.pytester.path / "junit.xml").read_text()
+    assert text.count("<testcase") == 23
+
+
+def test_documents_that_errored_on_a_worker_are_errors(suite):
+    suite.task("quiz", gates=["exact_match >= 0.95"])
+    suite.knows(errors=[0, 7])
+    result = suite.run("evals", "-n2")
+    assert result.ret == 1
+    assert result.parseoutcomes() == {"passed": 8, "errors": 2, "failed": 1}
+    result.stdout.fnmatch_lines(["INVALID evals/quiz.yaml::quiz::exact_match *"])
+
+
+@pytest.mark.parametrize("dist", ["load", "loadfile", "worksteal"])
+def test_usual_modes_of_distribution_work_with_plain_tests_beside(two_tasks, dist):
+    two_tasks.pytester.makepyfile(
+        "import pytest\n"
+        "@pytest.mark.parametrize('n', range(5))\n"
+        "def test_plain(n): pass\n"
+    )
+    result = two_tasks.run("-n2", f"--dist={dist}")
+    assert result.parseoutcomes() == {"passed": 23, "wrong": 4, "failed": 1}
+
+
+def test_each_document_on_each_worker_is_refused(two_tasks):
+    result = two_tasks.run("evals", "--tx=2*popen", "--dist=each")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--dist=each runs every document on every worker*"])
+
+
+def test_plain_tests_alone_are_left_to_xdist(pytester):
+    pytester.makepyfile(
+        "import pytest\n@pytest.mark.parametrize('n', range(9))\ndef test_it(n): pass"
+    )
+    result = pytester.runpytest("-n2")
+    result.assert_outcomes(passed=9)
+
+
+@pytest.mark.parametrize(
+    "option", ["--evals-tasks=quis", "--evals-limit=none", "--model=hf:./no/where"]
+)
+def test_bad_option_is_a_usage_error(suite, option):
+    result = suite.run("evals", "-n2", option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stdout.no_fnmatch_line("*INTERNALERROR*")
+
+
+def test_fault_of_a_file_is_one_collection_error(suite):
+    suite.task("zoo", output_type="multiple_choise")
+    result = suite.run("evals", "-n2")
+    assert result.ret != 0
+    assert result.stdout.str().count("did you mean 'multiple_choice'?") == 1
+
+
+@pytest.mark.slow
+def test_document_that_kills_its_worker_is_the_only_error(suite):
+    """First its shard runs again, then one document at a time: then it is found."""
+    suite.task("quiz", gates=["exact_match >= 0"])
+    suite.pytester.makeconftest(
+        """
+        import os
+        import pytest
+        from pytest_evals import Response
+
+        class Fragile:
+            name = "fragile"
+
+            def answer(self, requests):
+                for position, request in enumerate(requests):
+                    if request.prompt == "quiz 7?":
+                        os._exit(3)
+                    number = request.prompt.split()[1].rstrip("?")
+                    yield position, Response(text=f"a{number}")
+
+        @pytest.fixture(scope="session")
+        def eval_model():
+            return Fragile()
+        """
+    )
+    result = suite.run("evals", "-n2", model=None)
+    assert result.ret == 1
+    outcomes = result.parseoutcomes()
+    assert outcomes["passed"] == 9
+    result.stdout.fnmatch_lines(["*crashed while running*quiz[[]q7[]]*"])
+    assert sorted(s["id"] for s in suite.samples()) == [
+        f"q{i}" for i in range(10) if i != 7
+    ]
+    assert suite.results()["gates"][0]["outcome"] != "passed"
+
+
+def test_documents_that_no_worker_could_run_are_errors_never_a_green_exit(suite):
+    suite.pytester.makeconftest(
+        """
+        import os
+        import pytest
+
+        class Broken:
+            name = "broken"
+
+            def answer(self, requests):
+                os._exit(3)
+
+        @pytest.fixture(scope="session")
+        def eval_model():
+            return Broken()
+        """
+    )
+    result = suite.run("evals", "-n2", "--max-worker-restart=0", model=None)
+    assert result.ret == 1
+    assert result.parseoutcomes()["errors"] == 10
+
+
+def test_x_stops_all_workers(suite):
+    suite.pytester.makeconftest(
+        """
+        import time
+        import pytest
+        from pytest_evals import Response
+
+        class Slow:
+            name = "slow"
+
+            def answer(self, requests):
+                for position, request in enumerate(requests):
+                    time.sleep(0.15)
+                    error = "bad" if request.prompt == "quiz 0?" else ""
+                    yield position, Response(text="x", error=error)
+
+        @pytest.fixture(scope="session")
+        def eval_model():
+            return Slow()
+        """
+    )
+    lines = (suite.evals / "quiz.jsonl").read_text() * 8
+    (suite.evals / "quiz.jsonl").write_text(lines)
+    result = suite.run("evals", "-n2", "-x", model=None)
+    outcomes = result.parseoutcomes()
+    assert outcomes["errors"] >= 1
+    assert outcomes.get("wrong", 0) < 40
+    assert result.ret != 0
