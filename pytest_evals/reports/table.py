@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pytest_evals.reports.escape import cells, cut
 
-__all__ = ["Column", "Line", "Row", "table_lines"]
+__all__ = ["Column", "Line", "Row", "table_lines", "table_width"]
 
 _GAP = "  "
 
@@ -52,12 +52,8 @@ def table_lines(
     columns: Sequence[Column], rows: Sequence[Row], width: int
 ) -> list[Line]:
     """Heading and rows, none wider than the terminal. Empty columns are left out."""
-    kept = [i for i, _ in enumerate(columns) if any(row.cells[i] for row in rows)]
-    widths = {
-        i: max(cells(columns[i].title), *(cells(row.cells[i]) for row in rows))
-        for i in kept
-    }
-    droppable = sorted((columns[i].drop, i) for i in kept if columns[i].drop)
+    widths = _widths(columns, rows)
+    droppable = sorted((columns[i].drop, i) for i in widths if columns[i].drop)
     while droppable and _total(widths) > width:
         del widths[droppable.pop(0)[1]]
     for i in list(widths):
@@ -68,6 +64,20 @@ def table_lines(
     return [
         Line(_text(row, columns, widths, width), row.markup) for row in (heading, *rows)
     ]
+
+
+def table_width(columns: Sequence[Column], rows: Sequence[Row]) -> int:
+    """Columns of the terminal that it takes to leave nothing out."""
+    return _total(_widths(columns, rows))
+
+
+def _widths(columns: Sequence[Column], rows: Sequence[Row]) -> dict[int, int]:
+    """Widest cell of each column that is not empty."""
+    kept = [i for i, _ in enumerate(columns) if any(row.cells[i] for row in rows)]
+    return {
+        i: max(cells(columns[i].title), *(cells(row.cells[i]) for row in rows))
+        for i in kept
+    }
 
 
 def _total(widths: Mapping[int, int]) -> int:

@@ -11,9 +11,9 @@ from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import RunResult, TaskResult
 from pytest_evals.gates.figures import figure, figure_beside
 from pytest_evals.gates.judge import WITHIN_NOISE
-from pytest_evals.reports.escape import one_line
+from pytest_evals.reports.escape import cut, one_line
 from pytest_evals.reports.progress import duration
-from pytest_evals.reports.table import Column, Line, Row, table_lines
+from pytest_evals.reports.table import Column, Line, Row, table_lines, table_width
 
 __all__ = ["Line", "summary_lines"]
 
@@ -22,12 +22,14 @@ _COLUMNS = (
     Column(title="docs", right=True, drop=5),
     Column(title="shots", right=True, drop=1),
     Column(title="filter", drop=2),
-    Column(title="metric", least=8),
+    Column(title="metric", least=11),
     Column(title="value", right=True),
     Column(title="", drop=3),
     Column(title="gate", drop=4),
     Column(title="verdict"),
 )
+_LONGEST_KEY = 24
+"""Columns of the terminal for a metric with its filter; the metric comes first."""
 _WORDS = {
     Outcome.PASSED: "passed",
     Outcome.FAILED: "FAILED",
@@ -57,6 +59,8 @@ def summary_lines(result: RunResult, width: int, path: str = "") -> list[Line]:
         lines += _wrapped(f"partial run: {result.partial}", width, {"yellow": True})
     rows = [row for task in result.tasks for row in _task_rows(task, result.verdicts)]
     if rows:
+        if table_width(_COLUMNS, rows) > width:
+            rows = [_with_filter(row) for row in rows]
         lines += table_lines(_COLUMNS, rows, width)
     for text, markup in _remarks(result):
         lines += _wrapped(text, width, markup)
@@ -92,6 +96,14 @@ def _task_rows(result: TaskResult, verdicts: Sequence[Verdict]) -> Iterator[Row]
             ),
             _COLOURS[verdict.outcome] if verdict else {},
         )
+
+
+def _with_filter(row: Row) -> Row:
+    """The filter behind its metric, ``exact_match,strict-match``, instead of in a
+    column of its own."""
+    *before, name, metric, value, error, claim, word = row.cells
+    key = cut(f"{metric},{name}", _LONGEST_KEY) if name else metric
+    return Row((*before, "", key, value, error, claim, word), row.markup)
 
 
 def _docs(result: TaskResult, metric: MetricResult | None) -> str:

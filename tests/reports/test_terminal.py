@@ -71,21 +71,21 @@ def test_a_wide_terminal_shows_everything(run):
     ]
 
 
-def test_eighty_columns_go_without_shots_and_filters(run):
+def test_eighty_columns_go_without_shots_and_show_filters_behind_metrics(run):
     assert shown(run, 80)[:5] == [
-        "task             docs  metric       value           gate         verdict",
-        "gsm8k     200 of 1319  exact_match  0.750  ± 0.031  >= 0.7501    FAILED",
-        "          200 of 1319  exact_match  0.800  ± 0.028",
-        "Refusals      197/200  refused      0.990           >= 0.98      INVALID",
-        "                  200  must pass        -           2 documents  passed",
+        "task             docs  metric                    value  gate         verdict",
+        "gsm8k     200 of 1319  exact_match,strict-match  0.750  >= 0.7501    FAILED",
+        "          200 of 1319  exact_match,flexible-ex…  0.800",
+        "Refusals      197/200  refused                   0.990  >= 0.98      INVALID",
+        "                  200  must pass                     -  2 documents  passed",
     ]
 
 
 def test_sixty_columns_keep_value_and_verdict(run):
     assert shown(run, 60)[:3] == [
-        "task             docs  metric       value  verdict",
-        "gsm8k     200 of 1319  exact_match  0.750  FAILED",
-        "          200 of 1319  exact_match  0.800",
+        "task      metric                    value  verdict",
+        "gsm8k     exact_match,strict-match  0.750  FAILED",
+        "          exact_match,flexible-ex…  0.800",
     ]
 
 
