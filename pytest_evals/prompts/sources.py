@@ -110,14 +110,18 @@ def _read(key: _Key) -> Any:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No progress bars of the ``datasets`` library meanwhile."""
+    """Meanwhile the ``datasets`` library shows no progress bars, and does not tell a
+    server that a dataset was loaded (it would for local files too, and wait)."""
     import datasets
 
     hidden = datasets.are_progress_bars_disabled()
+    counted = datasets.config.HF_UPDATE_DOWNLOAD_COUNTS
     datasets.disable_progress_bars()
+    datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False
     try:
         yield
     finally:
+        datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = counted
         if not hidden:
             datasets.enable_progress_bars()
 
