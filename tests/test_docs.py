@@ -1,0 +1,479 @@
+"""The docs say what the code does: everything is listed, and every example runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+# pytester forgets the modules that a run has imported; numpy cannot be imported twice.
+import datasets  # noqa: F401
+import numpy  # noqa: F401
+import pytest
+import yaml
+
+from pytest_evals.core.task import TaskOptions
+from pytest_evals.errors import TaskFileError
+from pytest_evals.frontends.lm_eval import load_tasks
+from pytest_evals.models.hf.settings import HfSettings
+from pytest_evals.models.scripted import BUILT_IN, Rule
+from pytest_evals.models.spec import KINDS
+from pytest_evals.plugin import hookspecs
+from pytest_evals.plugin.options import TABLE
+from pytest_evals.prompts.fewshot import SAMPLERS
+from pytest_evals.prompts.requests import BUILDERS
+from pytest_evals.scorers.aggregations import AGGREGATIONS
+from pytest_evals.scorers.filters import FILTERS
+from pytest_evals.scorers.metrics import METRICS
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+TEXTS = [*PAGES, ROOT / "README.md"]
+
+TASK_KEYS = (
+    "task",
+    "task_alias",
+    "tag",
+    "custom_dataset",
+    "dataset_path",
+    "dataset_name",
+    "dataset_kwargs",
+    "training_split",
+    "validation_split",
+    "test_split",
+    "fewshot_split",
+    "process_docs",
+    "doc_to_text",
+    "doc_to_target",
+    "doc_to_image",
+    "doc_to_audio",
+    "unsafe_code",
+    "doc_to_choice",
+    "process_results",
+    "use_prompt",
+    "description",
+    "target_delimiter",
+    "fewshot_delimiter",
+    "fewshot_config",
+    "num_fewshot",
+    "metric_list",
+    "output_type",
+    "generation_kwargs",
+    "repeats",
+    "filter_list",
+    "should_decontaminate",
+    "doc_to_decontamination_query",
+    "gen_prefix",
+    "metadata",
+)
+"""The fields of ``TaskConfig`` of lm-eval 0.4.13 (``lm_eval/config/task.py``)."""
+
+SHOT_KEYS = (
+    "sampler",
+    "split",
+    "process_docs",
+    "fewshot_indices",
+    "samples",
+    "doc_to_text",
+    "doc_to_choice",
+    "doc_to_target",
+    "gen_prefix",
+    "fewshot_delimiter",
+    "target_delimiter",
+)
+"""The fields of ``FewshotConfig``, there."""
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def section(name: str, title: str) -> str:
+    """A page's text from a heading to the next one of its rank or above."""
+    text = page(name)
+    start = re.search(rf"^(#+) {re.escape(title)}.*$", text, re.MULTILINE)
+    assert start, f"no heading {title!r} in {name}.md"
+    rest = text[start.end() :]
+    end = re.search(rf"^#{{1,{len(start[1])}}} ", rest, re.MULTILINE)
+    return rest[: end.start()] if end else rest
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def words_in_code(text: str) -> set[str]:
+    """Everything that stands between single backticks."""
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    return set(re.findall(r"`([^`\n]+)`", prose))
+
+
+def cells(text: str) -> list[list[str]]:
+    """Rows of all tables."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [
+        [cell.strip().replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", line)]
+        for line in lines
+    ]
+
+
+class Loader(yaml.SafeLoader):
+    """Plain YAML with lm-eval's tag."""
+
+
+Loader.add_constructor("!function", lambda loader, node: f"!function {node.value}")
+
+
+@pytest.mark.parametrize("option", TABLE, ids=lambda option: option.name)
+def test_option_is_documented_with_its_ini_name_default_and_help(option):
+    flag = f"{option.flag} {option.metavar}".strip()
+    (row,) = [r for r in cells(page("options")) if f"`{flag}`" in r[1]]
+    _, _, ini, default, help_, _ = row
+    assert ini == (f"`{option.dest}`" if option.ini else "-")
+    usual = {"flag": "off"}.get(option.kind, "-")
+    assert default == (f"`{option.default}`" if option.default else usual)
+    assert help_ == option.help
+
+
+def test_options_page_has_no_option_that_does_not_exist():
+    flags = set(
+        re.findall(r"--evals-[a-z-]+[a-z]", " ".join(map(Path.read_text, TEXTS)))
+    )
+    assert flags <= {option.flag for option in TABLE}
+
+
+def test_hooks_page_has_every_hook_with_its_arguments():
+    names = words_in_code(page("hooks"))
+    for name, hook in vars(hookspecs).items():
+        if name.startswith("pytest_evals_"):
+            code = hook.__code__
+            arguments = ", ".join(code.co_varnames[: code.co_argcount])
+            assert f"{name}({arguments})" in names
+
+
+@pytest.mark.parametrize("key", [*TASK_KEYS, "include", "gates", "group", "class"])
+def test_task_key_is_documented(key):
+    assert any(key in re.split(r"\W+", word) for word in words_in_code(page("lm_eval")))
+
+
+@pytest.mark.parametrize("key", SHOT_KEYS)
+def test_shot_key_is_documented(key):
+    assert key in words_in_code(section("lm_eval", "Shots"))
+
+
+DOCUMENTED_KEYS = sorted(
+    key
+    for row in cells(section("lm_eval", "Keys").partition("\n### ")[0])
+    for key in re.findall(r"`(\w+)`", row[1])
+)
+
+
+@pytest.mark.parametrize("key", [key for key in DOCUMENTED_KEYS if key != "include"])
+def test_documented_key_is_known_to_the_front_end(key, tmp_path):
+    assert f"no key {key!r}" not in problems(tmp_path, {key: None})
+
+
+@pytest.mark.parametrize("key", SHOT_KEYS)
+def test_documented_shot_key_is_known_to_the_front_end(key, tmp_path):
+    assert "no key" not in problems(tmp_path, {"fewshot_config": {key: None}})
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["use_prompt", "doc_to_image", "doc_to_audio", "unsafe_code", "group", "class"],
+)
+def test_what_the_page_says_is_refused_is_refused(key, tmp_path):
+    assert any(key in row[1] for row in cells(section("lm_eval", "What is refused")))
+    given = True if key == "unsafe_code" else "x"
+    assert "not supported by this version" in problems(tmp_path, {key: given})
+
+
+def problems(folder: Path, changes: dict[str, object]) -> str:
+    """What is wrong with a task file that is otherwise sound."""
+    sound = {
+        "task": "quiz",
+        "dataset_path": "json",
+        "test_split": "test",
+        "doc_to_text": "{{question}}",
+        "doc_to_target": "answer",
+    }
+    path = folder / "quiz.yaml"
+    path.write_text(yaml.safe_dump(sound | changes))
+    try:
+        load_tasks(path, TaskOptions())
+    except TaskFileError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("title", "known"),
+    [
+        ("Filters", FILTERS),
+        ("Metrics", METRICS),
+        ("Metrics", AGGREGATIONS),
+        ("Output types", BUILDERS),
+        ("Shots", SAMPLERS),
+    ],
+    ids=["filters", "metrics", "aggregations", "output_types", "samplers"],
+)
+def test_every_name_that_a_task_file_may_use_is_documented(title, known):
+    assert set(known) <= words_in_code(section("lm_eval", title))
+
+
+def test_metrics_are_documented_with_their_output_types():
+    documented: dict[str, set[str]] = {}
+    for row in cells(section("lm_eval", "Metrics")):
+        for name in re.findall(r"`(\w+)`", row[1]):
+            documented.setdefault(name, set()).update(re.split(r", ", row[2]))
+    everything = set(BUILDERS)
+    documented["bypass"] = everything - {"loglikelihood_rolling"}
+    assert documented == {name: set(m.output_types) for name, m in METRICS.items()}
+
+
+def test_generation_options_of_the_hf_model_are_documented():
+    sampling = pytest.importorskip("pytest_evals.models.hf.sampling")
+    documented = words_in_code(section("lm_eval", "Generation"))
+    assert set(sampling.DEFAULTS) <= documented
+
+
+def test_model_arguments_are_documented():
+    documented = {
+        name
+        for row in cells(section("models", "`hf:`"))
+        for name in re.findall(r"^`(\w+)`$", row[1])
+    }
+    arguments = {field.name for field in dataclasses.fields(HfSettings)}
+    assert documented == arguments - {"target"}
+
+
+def test_model_kinds_and_canned_answers_are_documented():
+    text = page("models")
+    assert all(f"## `{kind}:`" in text for kind in KINDS)
+    names = words_in_code(section("models", "`scripted:`"))
+    assert {f"scripted:{name}" for name in BUILT_IN} <= names
+    assert {field.name for field in dataclasses.fields(Rule)} <= names
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
+def test_python_compiles_and_yaml_parses(path):
+    text = path.read_text(encoding="utf-8")
+    for code in blocks(text, "python"):
+        compile(code, str(path), "exec")
+    for code in blocks(text, "yaml"):
+        yaml.load(code, Loader)
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)\s]+)\)", path.read_text(encoding="utf-8")):
+        if "://" in target:
+            continue
+        file, _, anchor = target.partition("#")
+        other = path.parent / file if file else path
+        assert other.exists(), target
+        assert not anchor or anchor in anchors(other), target
+
+
+def anchors(path: Path) -> set[str]:
+    """Anchors of a page's headings, as MkDocs makes them."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text("utf-8"), re.MULTILINE)
+    words = (re.sub(r"[^\w\s-]", "", heading).strip().lower() for heading in headings)
+    return {re.sub(r"[\s-]+", "-", text) for text in words}
+
+
+class Suite:
+    """A task with four sums; answers of a scripted model are numbers, but for one."""
+
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        self.pytester = pytester
+        self.evals = pytester.mkdir("evals")
+        pytester.makeini("[pytest]\n")
+        self.task("quiz")
+        rules = [
+            {"prompt": "1+1=", "text": "2"},
+            {"prompt": "1+2=", "text": "3, please"},
+            {"prompt": "2+2=", "text": "4"},
+            {"prompt": "2+3=", "text": "five or so"},
+        ]
+        lines = "".join(json.dumps(rule) + "\n" for rule in rules)
+        (pytester.path / "answers.jsonl").write_text(lines)
+
+    def task(self, name: str, **changes: object) -> None:
+        rows = [
+            {"id": f"q{i}", "question": question, "answer": answer}
+            for i, (question, answer) in enumerate(
+                [("1+1", "2"), ("1+2", "3"), ("2+2", "4"), ("2+3", "5")]
+            )
+        ]
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (self.evals / "sums.jsonl").write_text(lines)
+        config = {
+            "task": name,
+            "dataset_path": "json",
+            "dataset_kwargs": {"data_files": {"test": "sums.jsonl"}},
+            "test_split": "test",
+            "doc_to_text": "{{question}}=",
+            "doc_to_target": "answer",
+            **changes,
+        }
+        (self.evals / f"{name}.yaml").write_text(yaml.safe_dump(config))
+
+    def conftest(self, name: str, title: str) -> None:
+        """Make the example below a heading of a page the conftest.py."""
+        (code,) = blocks(section(name, title), "python")
+        self.pytester.makeconftest(code)
+
+    def run(self, *arguments: str, model: str = "scripted:answers.jsonl"):
+        given = [f"--model={model}"] if model else []
+        return self.pytester.runpytest(*given, *arguments)
+
+    def results(self) -> dict:
+        (path,) = self.pytester.path.glob(".evals/runs/*/results.json")
+        return json.loads(path.read_text())
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester) -> Suite:
+    return Suite(pytester)
+
+
+def test_model_of_the_models_page_answers(suite):
+    suite.conftest("models", "A model of your own")
+    suite.task("quiz", doc_to_text="{{answer}}\n", doc_to_target="")
+    result = suite.run("evals", model="")
+    assert result.parseoutcomes() == {"wrong": 4}
+    result.stdout.fnmatch_lines(["evals: 1 task, 4 documents, 0 gates *"])
+    assert suite.results()["config"]["model"] == "shouting"
+
+
+def test_script_of_the_models_page_runs(suite, monkeypatch, capsys):
+    monkeypatch.chdir(suite.pytester.path)
+    (model,) = blocks(section("models", "A model of your own"), "python")
+    (script,) = blocks(section("models", "Without pytest"), "python")
+    exec(model + script, {})
+    assert capsys.readouterr().out.startswith("quiz exact_match,none Estimate(")
+
+
+def test_score_of_the_hooks_page_scores_its_task_and_no_other(suite):
+    suite.conftest("hooks", "Score in your own way")
+    suite.task("greetings")
+    assert suite.run("evals").ret == 0
+    results = suite.results()["results"]
+    assert results["greetings"]["polite,none"] == 1 / 4
+    assert results["quiz"]["exact_match,none"] == 2 / 4
+
+
+def test_metric_of_the_hooks_page_is_stored_and_gated(suite):
+    suite.conftest("hooks", "Add a number")
+    suite.task("quiz", gates=["mean_length <= 6"])
+    result = suite.run("evals")
+    mean = (len("2") + len("3, please") + len("4") + len("five or so")) / 4
+    assert suite.results()["results"]["quiz"]["mean_length,none"] == mean
+    result.stdout.fnmatch_lines(["*mean_length*<= 6*passed*"])
+
+
+def test_requests_of_the_hooks_page_are_shorter(suite):
+    suite.conftest("hooks", "See or change the batch")
+    suite.run("evals")
+    (path,) = suite.pytester.path.glob(".evals/runs/*/samples_quiz.jsonl")
+    answers = [
+        json.loads(line)["resps"][0][0] for line in path.read_text().splitlines()
+    ]
+    assert answers == ["2", "3, please", "4", "five or"]
+
+
+def test_kind_of_model_of_the_hooks_page_opens(suite):
+    suite.conftest("hooks", "Another kind of model")
+    result = suite.run("evals", model="constant:4")
+    assert result.parseoutcomes() == {"passed": 1, "wrong": 3}
+
+
+def test_dialect_of_the_hooks_page_is_read(suite):
+    suite.conftest("hooks", "Read another dialect")
+    (suite.evals / "sums.quiz").write_text("1+1=2\n2+3=5\n")
+    result = suite.run("evals/sums.quiz", "-v")
+    result.stdout.fnmatch_lines(
+        ["*sums[[]line0[]] PASSED*", "*sums[[]line1[]] WRONG*", "sums *right *0.500*"]
+    )
+
+
+def test_log_of_the_hooks_page_is_written(suite):
+    suite.conftest("hooks", "Log elsewhere")
+    suite.run("evals")
+    line = json.loads((suite.pytester.path / "history.jsonl").read_text())
+    assert line == {"model": "scripted:answers.jsonl", "quiz/exact_match,none": 0.5}
+
+
+@pytest.fixture
+def tutorial(pytester: pytest.Pytester) -> pytest.Pytester:
+    """The suite of the tutorial, made of the blocks on its page."""
+    text = page("tutorial")
+    pytester.mkdir("evals")
+    pytester.makeini("[pytest]\n")
+    for language, name in (("json", "capitals.jsonl"), ("yaml", "capitals.yaml")):
+        mark = f"<!-- evals/{name} -->\n"
+        (code, *_) = blocks(text[text.index(mark) + len(mark) :], language)
+        (pytester.path / "evals" / name).write_text(code)
+    return pytester
+
+
+def gated(tutorial: pytest.Pytester) -> None:
+    text = page("tutorial")
+    (gates, *_) = blocks(text[text.index("<!-- gates -->") :], "yaml")
+    with (tutorial.path / "evals" / "capitals.yaml").open("a") as file:
+        file.write(gates)
+
+
+def test_suite_of_the_tutorial_runs_dry(tutorial):
+    result = tutorial.runpytest("--model=scripted:first", "evals")
+    assert result.ret == 0
+    assert sum(result.parseoutcomes().values()) == 8
+    ids = blocks(section("tutorial", "3. A task"), "text")[0].splitlines()[:3]
+    tutorial.runpytest("--collect-only", "-q", "evals").stdout.fnmatch_lines(
+        [re.sub(r"([\[\]])", r"[\1]", name) for name in ids]
+    )
+
+
+@pytest.mark.slow
+def test_screens_of_the_tutorial_are_what_the_bundled_model_gives(
+    tutorial, tiny_model_path
+):
+    pytest.importorskip("transformers")
+    gated(tutorial)
+    spec = f"hf:{tiny_model_path},device=cpu"
+    result = tutorial.runpytest_subprocess(f"--model={spec}", "evals")
+    assert result.ret == 1
+    shown = result.stdout.lines
+    (screen,) = blocks(section("tutorial", "6. A gate"), "text")
+    start = screen.index("____")
+    wanted = screen[start : screen.index("gates: 1 failed")].splitlines()
+    assert [line for line in wanted if line != "…" and line not in shown] == []
+
+
+def test_screen_of_the_gates_page_is_what_that_gate_says(tutorial):
+    path = tutorial.path / "evals" / "capitals.yaml"
+    path.write_text(path.read_text() + "gates:\n  - acc => 0.75\n")
+    screen = blocks(section("gates", "What may be written"), "text")[0]
+    result = tutorial.runpytest("--model=scripted:first", "evals")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    lines = [line for line in screen.splitlines() if line]
+    result.stdout.fnmatch_lines([line.replace("[", "[[]") for line in lines])
+
+
+def test_code_of_the_results_page_reads_a_run(tutorial, monkeypatch):
+    tutorial.runpytest("--model=scripted:first", "evals", "--evals-json=results.json")
+    monkeypatch.chdir(tutorial.path)
+    names: dict[str, object] = {}
+    for code in blocks(page("results"), "python"):
+        exec(code, names)
+    assert len(names["wrong"]) == 7
+    documented = words_in_code(page("results"))
+    ours = {"schema_version", "verdict", "gates", "counts", "exit_code", "model_info"}
+    ours |= {"options", "model_seconds", "n_requests", "partial", "notes"}
+    assert ours <= documented & set(names["results"])
+    assert set(names["results"]["counts"]["capitals"]) - {
+        "tokens",
+        "prompt_tokens",
+    } <= (documented)
