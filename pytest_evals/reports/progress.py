@@ -4,6 +4,10 @@ from __future__ import annotations
 
 __all__ = ["duration", "progress_line"]
 
+_TELLING = 0.02
+"""Share of the documents from which on the time left can be told; the first ones wait
+for the model to warm up."""
+
 
 def progress_line(
     n_answered: int, n_documents: int, n_tokens: int, elapsed_s: float, model_s: float
@@ -24,7 +28,7 @@ def progress_line(
     busy_s = model_s or elapsed_s
     if n_tokens and busy_s > 0:
         parts.append(f"{n_tokens / busy_s:,.0f} tokens/s")
-    if n_answered and n_answered < n_documents:
+    if n_documents > n_answered >= n_documents * _TELLING:
         left_s = elapsed_s / n_answered * (n_documents - n_answered)
         parts.append(f"{duration(left_s)} left")
     return " · ".join(parts)

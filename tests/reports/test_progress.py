@@ -15,6 +15,12 @@ def test_before_the_first_answer_it_guesses_nothing():
     assert progress_line(0, 0, 0, 0.0, 0.0) == "evals: 0/0 documents"
 
 
+def test_the_first_answers_tell_no_time_left():
+    """The first of them wait for the model to warm up."""
+    assert "left" not in progress_line(1, 1000, 50, 20.0, 10.0)
+    assert "left" in progress_line(20, 1000, 50, 20.0, 10.0)
+
+
 def test_all_is_said_only_when_all_is_there():
     assert "99 %" in progress_line(999, 1000, 0, 1.0, 1.0)
     assert (
