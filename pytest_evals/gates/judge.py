@@ -37,10 +37,10 @@ def judge(gate: Gate, result: TaskResult) -> Verdict:
     if gate.must_pass:
         return judge_documents(gate, result)
     metric = _find(gate, result.metrics)
-    if isinstance(metric, str):
+    if isinstance(metric, str) and not result.n_missing:
         return Verdict(gate=gate, outcome=Outcome.INVALID, reason=metric)
-    if metric.n_missing:
-        return _skipped(gate, metric, result.n_selected)
+    if isinstance(metric, str) or metric.n_missing:
+        return _skipped(gate, metric, result)
     unsound = _unsound(metric)
     if unsound:
         return _invalid(gate, metric, unsound)
@@ -167,12 +167,14 @@ def _shortfall(n_errored: int, n_unscored: int) -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def _skipped(gate: Gate, metric: MetricResult, n_selected: int) -> Verdict:
-    n_run = n_selected - metric.n_missing
-    reason = f"{n_run} of {n_selected} documents were run"
-    if metric.estimate is not None and metric.n_scored:
-        reason += f"; indicative value {figure(metric.estimate.value)}"
-    return Verdict(gate=gate, outcome=Outcome.SKIPPED, metric=metric, reason=reason)
+def _skipped(gate: Gate, metric: MetricResult | str, result: TaskResult) -> Verdict:
+    found = None if isinstance(metric, str) else metric
+    n_missing = found.n_missing if found else result.n_missing
+    n_run = result.n_selected - n_missing
+    reason = f"{n_run} of {result.n_selected} documents were run"
+    if found is not None and found.estimate is not None and found.n_scored:
+        reason += f"; indicative value {figure(found.estimate.value)}"
+    return Verdict(gate=gate, outcome=Outcome.SKIPPED, metric=found, reason=reason)
 
 
 def _invalid(gate: Gate, metric: MetricResult, reason: str) -> Verdict:

@@ -17,6 +17,7 @@ from pytest_evals.plugin.doc_reports import (
     status_of,
     teardown_of,
 )
+from pytest_evals.plugin.last_failed import documents_of_gates, keep_failed
 from pytest_evals.plugin.messages import message_of
 from pytest_evals.plugin.nodes import DocItem, GateItem, TaskFile
 from pytest_evals.plugin.progress import Progress
@@ -59,9 +60,14 @@ class Running:
         self._wants_teardown = False
         self._looked = 0.0
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Gates run last."""
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> Generator[None, None, None]:
+        """Gates run last, and never under ``--lf`` without their documents."""
+        collected = list(items)
+        yield
+        items[:0] = documents_of_gates(config, collected, items)
         items.sort(key=lambda item: isinstance(item, GateItem))
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -86,7 +92,11 @@ class Running:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
         """Show progress while documents run."""
-        self.begin()
+        failed = session.testsfailed and not session.config.getoption(
+            "continue_on_collection_errors"
+        )
+        if self._session.runs and not failed:
+            self.begin()
         try:
             return (yield)
         except (KeyboardInterrupt, pytest.exit.Exception):
@@ -185,10 +195,11 @@ class Running:
         """Count wrong answers apart; they do not fail."""
         return status_of(report)
 
-    @pytest.hookimpl(trylast=True)
+    @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the results, however the session ended."""
         self._clear()
+        keep_failed(session.config, self._session.skipped_gates())
         if self._progress is not None and not session.config.getoption("collectonly"):
             self._session.close(session)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evals.core.gate import Gate, Verdict
+from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import RunResult, TaskResult
@@ -160,10 +160,10 @@ class EvalSession:
         lines = sample_lines(record, task)
         example = record.correct is False and run.n_examples < EXAMPLES
         run.n_examples += example
+        kept = record if example or self._keeps_whole else slim(record)
         if self.orders is not None:
-            return pack(slim(record), lines, record if example else None)
-        whole = example or self._keeps_whole
-        self._keep(run, record if whole else slim(record), lines)
+            return pack(kept, lines)
+        self._keep(run, kept, lines)
         return None
 
     def receive(self, data: bytes) -> None:
@@ -246,6 +246,14 @@ class EvalSession:
         except OptionError as error:
             raise pytest.UsageError(str(error)) from None
 
+    def skipped_gates(self) -> list[str]:
+        """Node ids of gates that could not be judged."""
+        return [
+            f"{self.runs[task].nodeid}::{task}::{gate}"
+            for (task, gate), verdict in self.verdicts.items()
+            if verdict.outcome is Outcome.SKIPPED
+        ]
+
     def close(self, session: pytest.Session) -> None:
         """Sum up, write what lasts, and tell those who listen.
 
@@ -254,9 +262,8 @@ class EvalSession:
         if self.orders is not None:
             self.config.workeroutput["evals"] = json.dumps(self.models.told())  # type: ignore[attr-defined]
             return
-        self.partial = self.partial or str(
-            session.shouldstop or session.shouldfail or ""
-        )
+        stopped = session.shouldstop or session.shouldfail
+        self.partial = self.partial or str(stopped or "") or self._lacking()
         self.found = self._summed_up()
         results = results_json(
             self.found,
@@ -267,6 +274,15 @@ class EvalSession:
         self.config.hook.pytest_evals_result(result=self.found)
         if self.samples.error and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _lacking(self) -> str:
+        """How much of the documents was not run, if any was not."""
+        results = [self.result(name) for name in self.runs]
+        n_missing = sum(result.n_missing for result in results)
+        n_selected = sum(result.n_selected for result in results)
+        if not n_missing:
+            return ""
+        return f"{n_selected - n_missing} of {n_selected} documents were run"
 
     def _summed_up(self) -> RunResult:
         return RunResult(

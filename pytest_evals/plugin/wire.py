@@ -8,54 +8,60 @@ processes of one session.
 from __future__ import annotations
 
 import marshal
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Response
+from pytest_evals.core.request import (
+    Generate,
+    Loglikelihood,
+    Message,
+    Request,
+    Response,
+    Rolling,
+)
 from pytest_evals.core.score import Score
 from pytest_evals.errors import DocumentError
-from pytest_evals.reports.examples import prompt_of
 
 __all__ = ["Arrived", "pack", "unpack"]
+
+_REQUESTS: dict[str, type[Request]] = {
+    "Generate": Generate,
+    "Loglikelihood": Loglikelihood,
+    "Rolling": Rolling,
+}
+_DOC = ("id", "query", "choices", "gold_index", "task_name")
+"""Fields of a document that travel; its row stays with the worker."""
 
 
 class Arrived(NamedTuple):
     """What the controller gets of a document."""
 
     record: Record
-    """Without requests; its responses are one with the counts of tokens."""
     lines: list[str]
     """Its lines of the samples file."""
 
 
-def pack(record: Record, lines: list[str], example: Record | None) -> bytes:
-    """A slim record as bytes.
+def pack(record: Record, lines: list[str]) -> bytes:
+    """A record as bytes: whole, or as ``pipeline.slim`` has left it.
 
     Args:
-        record: Without requests and with one response, as ``pipeline.slim`` makes it.
+        record: After scoring.
         lines: Its lines of the samples file.
-        example: The whole record, if it shall be shown to people.
 
     Raises:
         DocumentError: A score holds a value that is not plain Python.
     """
-    counts = record.responses[0]
-    shown = example or record
-    scores = [
-        (s.metric, s.filter, s.value, s.correct, s.answer[:_LONGEST], s.unscored)
-        for s in shown.scores
-    ]
     parts: Any = (
         record.task,
         record.index,
-        record.doc.id,
         record.error,
-        (counts.n_prompt_tokens, counts.n_tokens, counts.n_truncated),
-        scores,
+        [getattr(record.doc, name) for name in _DOC],
+        [(type(request).__name__, *_values(request)) for request in record.requests],
+        [_values(response) for response in record.responses],
+        [_values(score) for score in record.scores],
         lines,
-        example
-        and (prompt_of(example)[-_LONGEST:], [str(g) for g in _golds(example.doc)]),
     )
     try:
         return marshal.dumps(parts)
@@ -67,40 +73,38 @@ def pack(record: Record, lines: list[str], example: Record | None) -> bytes:
         ) from None
 
 
-_LONGEST = 2_000
-"""Characters of a prompt or an answer that travel with an example."""
-
-
 def unpack(data: bytes) -> Arrived:
     """What :func:`pack` packed."""
-    task, index, id_, error, counts, scores, lines, example = marshal.loads(data)
-    doc = Doc("", [], 0, id=id_, task_name=task)
-    if example:
-        doc.query, doc.choices = example
-        doc.gold_index = list(range(len(doc.choices)))
-    n_prompt_tokens, n_tokens, n_truncated = counts
+    task, index, error, doc, requests, responses, scores, lines = marshal.loads(data)
     record = Record(
         task=task,
         index=index,
-        doc=doc,
-        responses=(
-            Response(
-                n_prompt_tokens=n_prompt_tokens,
-                n_tokens=n_tokens,
-                n_truncated=n_truncated,
-            ),
-        ),
-        scores=tuple(
-            Score(metric=m, filter=f, value=v, correct=c, answer=a, unscored=u)
-            for m, f, v, c, a, u in scores
-        ),
+        doc=Doc(**dict(zip(_DOC, doc, strict=True))),
+        requests=tuple(_request(kind, values) for kind, *values in requests),
+        responses=tuple(Response(**_named(Response, r)) for r in responses),
+        scores=tuple(Score(**_named(Score, s)) for s in scores),
         error=error,
     )
     return Arrived(record, lines)
 
 
-def _golds(doc: Doc) -> list[Any]:
-    try:
-        return doc.get_golds()
-    except IndexError:
-        return []
+def _values(one: Any) -> list[Any]:
+    """The fields of a record, with chats as plain tuples."""
+    return [_plain(getattr(one, field.name)) for field in fields(one)]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple) and value and isinstance(value[0], Message):
+        return tuple(tuple(message) for message in value)
+    return value
+
+
+def _request(kind: str, values: list[Any]) -> Request:
+    prompt, *rest = values
+    if isinstance(prompt, tuple):
+        prompt = tuple(Message(*message) for message in prompt)
+    return _REQUESTS[kind](prompt, *rest)
+
+
+def _named(cls: type[Any], values: list[Any]) -> dict[str, Any]:
+    return dict(zip((field.name for field in fields(cls)), values, strict=True))

@@ -137,12 +137,13 @@ def _examples(
 def _commands(
     result: TaskResult, ids: Mapping[int, str], records: list[Record]
 ) -> list[str]:
-    """What to run next, with the same options."""
+    """What to run next."""
     path = str(Place(result.task.source.path))
-    lines = ["", f"  the whole task:  pytest {_quoted(f'{path}::{result.task.name}')}"]
+    lines = ["", "  run again, with the same options"]
+    lines.append(f"    pytest {_quoted(f'{path}::{result.task.name}')}")
     if records:
         name = _name(records[0], result, ids)
-        lines.append(f"  one document:    pytest {_quoted(f'{path}::{name}')} -v")
+        lines.append(f"    pytest {_quoted(f'{path}::{name}')} -v")
     return lines
 
 

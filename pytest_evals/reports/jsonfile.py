@@ -109,7 +109,7 @@ def _config(result: RunResult) -> dict[str, Any]:
     return {
         "model": kind,
         "model_args": arguments,
-        "model_num_parameters": info.get("n_parameters"),
+        "model_num_parameters": info.get("num_parameters"),
         "model_dtype": info.get("dtype"),
         "model_revision": info.get("revision"),
         "device": info.get("device") or options.get("device"),

@@ -127,3 +127,34 @@ def test_gates_file_that_names_an_unknown_task_is_a_usage_error(suite):
     result.stderr.fnmatch_lines(
         ["*evals/gates.yaml:2: no task called 'quis'; did you mean 'quiz'?"]
     )
+
+
+def test_lf_runs_a_failed_gate_again_with_all_its_documents(suite):
+    suite.task("quiz", gates=["exact_match >= 0.95"])
+    suite.task("zoo")
+    suite.knows(wrong=[2], tasks=["quiz", "zoo"])
+    assert suite.run("evals").ret == 1
+    again = suite.run("evals", "--lf")
+    assert again.ret == 1
+    assert again.parseoutcomes()["failed"] == 1
+    again.stdout.fnmatch_lines(["exact_match 0.900 is not >= 0.95 (9 of 10)*"])
+    suite.knows(tasks=["quiz", "zoo"])
+    assert suite.run("evals", "--lf").ret == 0
+
+
+def test_failed_gate_that_is_skipped_stays_in_the_list_of_failures(suite):
+    suite.task("quiz", gates=["exact_match >= 0.95"])
+    suite.knows(wrong=[2])
+    suite.run("evals")
+    suite.run("evals", "-k", "q1 or exact_match")
+    assert suite.run("evals", "--lf").ret == 1
+
+
+def test_gate_on_a_number_of_a_hook_is_skipped_when_no_document_ran(suite):
+    suite.pytester.makeconftest(
+        "def pytest_evals_metrics(task, records): return {'n': len(records)}"
+    )
+    suite.task("quiz", gates=["n >= 10"])
+    assert suite.run("evals").ret == 0
+    result = suite.run("evals/quiz.yaml::quiz::n")
+    assert result.parseoutcomes() == {"skipped": 1}

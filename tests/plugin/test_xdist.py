@@ -104,7 +104,8 @@ def test_fault_of_a_file_is_one_collection_error(suite):
     suite.task("zoo", output_type="multiple_choise")
     result = suite.run("evals", "-n2")
     assert result.ret != 0
-    assert result.stdout.str().count("did you mean 'multiple_choice'?") == 1
+    assert result.stdout.str().count("ERROR collecting evals/zoo.yaml") == 1
+    result.stdout.fnmatch_lines(["*did you mean 'multiple_choice'?"])
 
 
 @pytest.mark.slow
@@ -193,3 +194,19 @@ def test_x_stops_all_workers(suite):
     assert outcomes["errors"] >= 1
     assert outcomes.get("wrong", 0) < 40
     assert result.ret != 0
+
+
+def test_hooks_see_prompts_and_answers_of_workers(suite):
+    """What a hook adds does not depend on the number of workers."""
+    suite.pytester.makeconftest(
+        """
+        def pytest_evals_metrics(task, records):
+            return {
+                "answer": sum(len(r.responses[0].text) for r in records),
+                "prompt": sum(len(r.requests[0].prompt) for r in records),
+            }
+        """
+    )
+    suite.run("evals", "-n2")
+    found = suite.results()["results"]["quiz"]
+    assert (found["answer,none"], found["prompt,none"]) == (20, 70)

@@ -52,8 +52,9 @@ E   documents: 1 right, 3 wrong; 4 of 1172 were selected.
       target  5
     gsm8k[b]
 
-  the whole task:  pytest evals/gsm8k.yaml::gsm8k
-  one document:    pytest 'evals/gsm8k.yaml::gsm8k[c]' -v"""
+  run again, with the same options
+    pytest evals/gsm8k.yaml::gsm8k
+    pytest 'evals/gsm8k.yaml::gsm8k[c]' -v"""
     )
 
 
@@ -84,8 +85,9 @@ evals/gsm8k.yaml:31:
     gsm8k[c]
       error   timed out⏎after 2 s
 
-  the whole task:  pytest evals/gsm8k.yaml::gsm8k
-  one document:    pytest 'evals/gsm8k.yaml::gsm8k[a]' -v"""
+  run again, with the same options
+    pytest evals/gsm8k.yaml::gsm8k
+    pytest 'evals/gsm8k.yaml::gsm8k[a]' -v"""
     )
 
 
@@ -111,8 +113,9 @@ evals/gsm8k.yaml:31:
       prompt  Q1
       answer  no
 
-  the whole task:  pytest evals/gsm8k.yaml::gsm8k
-  one document:    pytest 'evals/gsm8k.yaml::gsm8k[b]' -v"""
+  run again, with the same options
+    pytest evals/gsm8k.yaml::gsm8k
+    pytest 'evals/gsm8k.yaml::gsm8k[b]' -v"""
     )
     assert "E   documents: 1 right, 2 wrong; 3 in all." in text(verdict, result)
 

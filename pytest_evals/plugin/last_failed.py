@@ -1,0 +1,50 @@
+"""``--lf`` and gates: a gate that failed is run again with all its documents, since it
+says nothing over a part of them; and it stays failed until it was judged again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from pytest_evals.plugin.nodes import DocItem, GateItem
+
+__all__ = ["documents_of_gates", "keep_failed"]
+
+
+def documents_of_gates(
+    config: pytest.Config, before: Sequence[pytest.Item], after: Sequence[pytest.Item]
+) -> list[DocItem]:
+    """Documents that ``--lf`` has deselected although a gate of theirs runs again.
+
+    Args:
+        config: pytest's configuration.
+        before: All collected items.
+        after: Those that are still selected.
+    """
+    option = config.option
+    if not config.getoption("lf", False) or option.keyword or option.markexpr:
+        return []
+    tasks = {item.task.name for item in after if isinstance(item, GateItem)}
+    kept = set(after)
+    return [
+        item
+        for item in before
+        if isinstance(item, DocItem)
+        and item.job.task.name in tasks
+        and item not in kept
+    ]
+
+
+def keep_failed(config: pytest.Config, skipped: Iterable[str]) -> None:
+    """Let the gates that were skipped stay in pytest's list of failures, if they were
+    in it before: a skip is no success."""
+    plugin = config.pluginmanager.getplugin("lfplugin")
+    cache = getattr(config, "cache", None)
+    if plugin is None or cache is None:
+        return
+    before = cache.get("cache/lastfailed", {})
+    for nodeid in skipped:
+        if before.get(nodeid):
+            plugin.lastfailed[nodeid] = True
