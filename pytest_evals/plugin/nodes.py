@@ -79,6 +79,14 @@ class TaskFile(pytest.File):
         return self._documents_ihook
 
     @property
+    def score_hook(self) -> Any:
+        """``pytest_evals_score`` if a user implements it for this folder, else None."""
+        if not hasattr(self, "_score_hook"):
+            hook = self.documents_ihook.pytest_evals_score
+            self._score_hook = hook if hook.get_hookimpls() else None
+        return self._score_hook
+
+    @property
     def report_keywords(self) -> Mapping[str, Any]:
         """Keywords of all reports of documents of this file: one mapping for all."""
         if not hasattr(self, "_report_keywords"):

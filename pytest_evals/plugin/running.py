@@ -106,7 +106,12 @@ class Running:
             self._clear()
 
     def begin(self) -> None:
-        """From now on there is something to show and to sum up."""
+        """From now on there is something to show and to sum up.
+
+        The items live to the end: the garbage collector need not look at them again
+        and again.
+        """
+        gc.freeze()
         config = self._session.config
         self._progress = Progress(config, self._session.models)
         self._session.models.tick = self._progress.tick
@@ -149,11 +154,12 @@ class Running:
     def _obey_stop(self, session: pytest.Session) -> None:
         """A worker has its whole shard: it looks now and then whether the controller
         wants it to stop."""
-        orders, now = self._session.orders, time.monotonic()
-        if orders is not None and now - self._looked > LOOK_S:
-            self._looked = now
-            if Path(orders.stop).exists():
-                session.shouldstop = "the session is stopping"
+        orders = self._session.orders
+        if orders is None or time.monotonic() - self._looked < LOOK_S:
+            return
+        self._looked = time.monotonic()
+        if Path(orders.stop).exists():
+            session.shouldstop = "the session is stopping"
 
     def _run(self, item: DocItem) -> None:
         stop = (pytest.exit.Exception, KeyboardInterrupt)

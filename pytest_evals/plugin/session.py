@@ -141,8 +141,8 @@ class EvalSession:
 
     def _scored(self, record: Record, item: DocItem) -> Record:
         """Through the user's scorer hook where there is one, else the task's own."""
-        hook = item.ihook.pytest_evals_score
-        if not record.error and hook.get_hookimpls():
+        hook = item.parent.score_hook
+        if hook is not None and not record.error:
             task = item.job.task
             own = replace(
                 task, score=lambda r: hook(record=r, task=task) or task.score(r)

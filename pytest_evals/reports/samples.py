@@ -50,8 +50,8 @@ def _line(row: dict[str, Any]) -> str:
 
 def _rows(record: Record, task: Task) -> Iterator[dict[str, Any]]:
     facts = _facts(record)
-    filters = dict.fromkeys(metric.filter for metric in task.metrics)
-    filters |= dict.fromkeys(score.filter for score in record.scores)
+    filters = dict.fromkeys([metric.filter for metric in task.metrics])
+    filters.update(dict.fromkeys([score.filter for score in record.scores]))
     for name in filters or {"none": None}:
         scores = [score for score in record.scores if score.filter == name]
         row = {
@@ -71,9 +71,7 @@ def _facts(record: Record) -> dict[str, Any]:
     """The fields that do not depend on a filter."""
     doc = dict(record.doc.row) or _question(record.doc)
     target = _target(record.doc)
-    # Requests for the same thing again are one instance with several responses.
-    pairs = list(zip(record.requests, _padded(record), strict=True))
-    groups = [list(group) for _, group in groupby(pairs, lambda pair: _once(pair[0]))]
+    groups = _instances(record)
     arguments = [_arguments(group[0][0]) for group in groups]
     prompt = next((_text(args[0]) for args in arguments), "")
     unscored = next((s.unscored for s in record.scores if s.unscored), "")
@@ -95,9 +93,9 @@ def _facts(record: Record) -> dict[str, Any]:
         "correct": record.correct,
         "finish": [response.finish for response in record.responses],
         "tokens": {
-            "prompt": sum(response.n_prompt_tokens for response in record.responses),
-            "answer": sum(response.n_tokens for response in record.responses),
-            "truncated": sum(response.n_truncated for response in record.responses),
+            "prompt": sum([response.n_prompt_tokens for response in record.responses]),
+            "answer": sum([response.n_tokens for response in record.responses]),
+            "truncated": sum([response.n_truncated for response in record.responses]),
         },
     }
 
@@ -122,6 +120,15 @@ def _target(doc: Doc) -> str:
         return " | ".join(map(str, doc.get_golds()))
     except IndexError:
         return ""
+
+
+def _instances(record: Record) -> list[list[tuple[Request, Response]]]:
+    """Requests with their responses. Those for the same thing again, which stand side
+    by side, are one instance of lm-eval with several responses."""
+    pairs = list(zip(record.requests, _padded(record), strict=True))
+    if len(pairs) == 1:
+        return [pairs]
+    return [list(group) for _, group in groupby(pairs, lambda pair: _once(pair[0]))]
 
 
 def _padded(record: Record) -> Sequence[Response]:
