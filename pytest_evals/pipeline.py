@@ -215,7 +215,7 @@ def _measure(metric: Metric, records: Sequence[Record], n_missing: int) -> Metri
     if values:
         try:
             estimate = metric.aggregate(values)
-        except Exception as problem:  # noqa: BLE001 - the aggregation is the user's code
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 - user's code
             error = f"{type(problem).__name__}: {problem}"
     exact = all(type(v) in (bool, int, float) and v in (0, 1) for v in values)
     return MetricResult(

@@ -61,7 +61,7 @@ class FunctionRef:
             if file.is_file():
                 return _loaded(file)
             return importlib.import_module(name)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if isinstance(error, ModuleNotFoundError) and _is_part(error.name, name):
                 what = f"!function {self.dotted}: no module {name!r}"
                 fix = f"write {Place(file)} or install the module"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pytest_evals.core.metric import Metric
-from pytest_evals.errors import EvalsError, Place, Problem
+from pytest_evals.errors import EvalsError, Place, Problem, did_you_mean
 from pytest_evals.frontends.functions import missing
 from pytest_evals.frontends.section import Section
 from pytest_evals.scorers.documents import Scorer
@@ -38,6 +38,7 @@ class _Listed(NamedTuple):
     spec: MetricSpec
     place: Place
     aggregation_place: Place
+    remarks: tuple[str, ...] = ()
 
 
 def read_scoring(top: Section, output_type: str, repeats: int) -> Scoring:
@@ -53,7 +54,8 @@ def read_scoring(top: Section, output_type: str, repeats: int) -> Scoring:
     warnings: list[str] = []
     specs: list[MetricSpec] = []
     metrics: list[Metric] = []
-    for spec, place, aggregation_place in _listed(top, output_type, declared):
+    for spec, place, aggregation_place, remarks in _listed(top, output_type, declared):
+        warnings += remarks
         try:
             replace(everything, metrics=(spec,))
             for pipe in everything.pipelines:
@@ -88,8 +90,20 @@ def _listed(top: Section, output_type: str, declared: bool) -> list[_Listed]:
         spec = _spec(entry, output_type, declared)
         if spec is not None and missing not in entry.values.values():
             places = entry.place("metric"), entry.place("aggregation")
-            found.append(_Listed(spec, *places))
+            found.append(_Listed(spec, *places, _remarks(entry, spec, output_type)))
     return found
+
+
+def _remarks(entry: Section, spec: MetricSpec, output_type: str) -> tuple[str, ...]:
+    """Keys that do nothing; lm-eval hands every key to the metric, and metrics of
+    log-likelihoods take none."""
+    if output_type == "generate_until" or spec.function is not None:
+        return ()
+    return tuple(
+        f"{entry.place(key)}: {key!r} does nothing for {spec.name!r}{hint}"
+        for key in spec.arguments
+        if (hint := did_you_mean(str(key), _OWN_KEYS))
+    )
 
 
 def _spec(entry: Section, output_type: str, declared: bool) -> MetricSpec | None:

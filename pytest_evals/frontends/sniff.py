@@ -10,6 +10,7 @@ import re
 
 __all__ = ["dialect"]
 
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _TASK = re.compile(rb"""^(["']?)task\1[ \t]*:[ \t]+[^\s#\[{|>]""", re.MULTILINE)
 """``task`` with a name on the same line; a job of a build file has a mapping there."""
 _TASK_PART = re.compile(
@@ -30,6 +31,7 @@ def dialect(raw: bytes) -> str | None:
     ``None``."""
     if b"task" not in raw:
         return None
+    raw = raw.removeprefix(_BYTE_ORDER_MARK)
     if _TASK.search(raw) and _TASK_PART.search(raw):
         return "lm_eval"
     if _GROUP.search(raw) and _MEMBERS.search(raw):

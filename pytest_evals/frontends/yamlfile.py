@@ -130,6 +130,10 @@ def _lay_over(
     lines.update(upper.lines)
 
 
+MOST_VALUES = 1_000_000
+"""Values of a file, each alias counted with all that it stands for."""
+
+
 class _Reader:
     """One file: from its nodes to values and lines."""
 
@@ -138,6 +142,8 @@ class _Reader:
         self._lines: dict[tuple[Step, ...], Place] = {}
         self._warnings: list[str] = []
         self._open: set[int] = set()
+        self._n = 0
+        self._sizes: dict[int, int] = {}
         self._known: dict[int, Any] = {}
         self._loader: Any = None
 
@@ -174,9 +180,16 @@ class _Reader:
             raise self._fault("an alias stands inside its own anchor", _line(node))
         if id(node) not in self._known:
             self._open.add(id(node))
+            before, self._n = self._n, self._n + len(node.value)
             inside = self._mapping if mapping else self._sequence
             self._known[id(node)] = inside(node, steps)
+            self._sizes[id(node)] = self._n - before
             self._open.remove(id(node))
+        else:
+            self._n += self._sizes[id(node)]
+        if self._n > MOST_VALUES:
+            what = f"its aliases unfold to more than {MOST_VALUES:,} values"
+            raise self._fault(what, _line(node))
         return self._known[id(node)]
 
     def _mapping(self, node: Any, steps: tuple[Step, ...]) -> dict[Any, Any]:

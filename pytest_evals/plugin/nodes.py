@@ -19,7 +19,7 @@ from pytest_evals.core.gate import Gate, Outcome
 from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError
 from pytest_evals.pipeline import Job
-from pytest_evals.plugin.messages import DocumentFailed, GateFailed, message_of
+from pytest_evals.plugin.messages import DocumentFailed, GateFailed, Message, message_of
 from pytest_evals.plugin.session import TaskRun, session_of
 
 __all__ = ["DocItem", "GateItem", "TaskFile", "TaskGates"]
@@ -68,7 +68,7 @@ class TaskFile(pytest.File):
     ) -> str | TerminalRepr:
         """Our own errors speak for themselves; others get pytest's traceback."""
         if isinstance(excinfo.value, EvalsError):
-            return str(excinfo.value)
+            return Message(str(excinfo.value).splitlines(), str(self.path), 0)
         return super().repr_failure(excinfo)
 
     @property

@@ -34,11 +34,11 @@ def call(
         place: Where the key stands.
 
     Raises:
-        FieldError: The function raised something.
+        FieldError: The function raised something, or wanted to end the process.
     """
     try:
         return function(*arguments)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise FieldError(f"{key}: {fault_of(error, function)}", place) from error
 
 

@@ -47,7 +47,7 @@ class UserCode:
         trace: TracebackType | None,
     ) -> None:
         """Translate what was raised."""
-        if not isinstance(fault, Exception):
+        if not isinstance(fault, Exception | SystemExit):
             return
         text = str(fault)
         if isinstance(fault, EvalsError):

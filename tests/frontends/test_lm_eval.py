@@ -228,3 +228,19 @@ def test_gates_of_a_task_have_ids_of_their_own(toy):
     loaded = toy("gates: [acc >= 0.1, acc <= 0.9]\n")
 
     assert [gate.id for gate in loaded.gates] == ["acc", "acc#2"]
+
+
+def test_a_misspelt_key_of_a_metric_that_takes_none_is_flagged(toy):
+    loaded = toy("metric_list: [{metric: acc, agregation: mean}]\n")
+    (text,) = loaded.warnings()
+    assert text.endswith(
+        "'agregation' does nothing for 'acc'; did you mean 'aggregation'?"
+    )
+
+
+def test_a_function_that_ends_the_process_is_a_fault_of_the_file(tmp_path):
+    (tmp_path / "u.py").write_text("import sys\ndef f(doc): sys.exit(3)\n")
+    (tmp_path / "toy.yaml").write_text(BASE + "doc_to_text: !function u.f\n")
+    (loaded,) = load_tasks(tmp_path / "toy.yaml", TaskOptions())
+    with pytest.raises(TaskFileError, match="SystemExit: 3"):
+        loaded.rows.ids()

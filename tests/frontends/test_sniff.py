@@ -41,3 +41,7 @@ def test_task_and_group_files_are_known_by_their_keys(raw):
 @pytest.mark.parametrize("raw", OTHERS)
 def test_other_yaml_files_are_left_alone(raw):
     assert dialect(raw) is None
+
+
+def test_a_byte_order_mark_does_not_hide_a_task():
+    assert dialect(b"\xef\xbb\xbftask: x\noutput_type: y\n") == "lm_eval"

@@ -106,13 +106,6 @@ def test_a_file_that_is_no_text_says_so(tmp_path, monkeypatch):
     assert failure(read_yaml, tmp_path / "a.yaml").startswith("a.yaml: this is no YAML")
 
 
-def test_nested_aliases_cost_nothing(tmp_path):
-    lines = ["a0: &a0 [x, x]"]
-    lines += [f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, 60)]
-
-    read_yaml(write(tmp_path, a="\n".join(lines)))
-
-
 def test_own_keys_beat_included_ones_as_wholes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = write(
@@ -252,3 +245,13 @@ class TestFunctions:
             "a.yaml:3: !function process: a module and a name are wanted\n"
             "  fix: !function module.name"
         )
+
+
+def test_aliases_that_unfold_without_end_are_refused(tmp_path):
+    """Nine levels of nine aliases would be 387 million values."""
+    levels = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
+    path = tmp_path / "bomb.yaml"
+    path.write_text("\n".join(levels))
+    with pytest.raises(TaskFileError, match="unfold to more than 1,000,000 values"):
+        read_yaml(path)

@@ -128,6 +128,7 @@ def test_faults_of_a_file_are_one_collection_error_and_hide_no_other_file(suite)
             "evals/zoo.yaml:*: no output_type called 'multiple_choise'; "
             "did you mean 'multiple_choice'?",
             "*zoo.yaml:*metric_lists*did you mean 'metric_list'?*",
+            "ERROR evals/zoo.yaml - evals/zoo.yaml:*",
         ]
     )
     result.assert_outcomes(passed=10, errors=1)
