@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -101,18 +101,38 @@ def _responses(
 
 
 def _with_responses(record: Record, responses: list[Response]) -> Record:
-    error = next((r.error for r in responses if r.error), "")
-    return replace(record, responses=tuple(responses), error=error)
+    error = ""
+    for response in responses:
+        error = error or response.error
+    return Record(  # not replace(), which costs a document as much as its scoring
+        task=record.task,
+        index=record.index,
+        doc=record.doc,
+        requests=record.requests,
+        responses=tuple(responses),
+        error=error,
+    )
 
 
 def score(record: Record, task: Task) -> Record:
     """The record with its scores; or why it has none."""
     if record.error:
         return record
+    scores: tuple[Score, ...] = ()
+    error = ""
     try:
-        return replace(record, scores=tuple(task.score(record)))
-    except DocumentError as error:
-        return replace(record, error=str(error))
+        scores = tuple(task.score(record))
+    except DocumentError as problem:
+        error = str(problem)
+    return Record(
+        task=record.task,
+        index=record.index,
+        doc=record.doc,
+        requests=record.requests,
+        responses=record.responses,
+        scores=scores,
+        error=error,
+    )
 
 
 def slim(record: Record) -> Record:

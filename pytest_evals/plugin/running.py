@@ -59,6 +59,7 @@ class Running:
         self._progress: Progress | None = None
         self._wants_teardown = False
         self._looked = 0.0
+        self._terminal = session.config.pluginmanager.getplugin("terminalreporter")
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(
@@ -145,10 +146,18 @@ class Running:
         if self._session.orders is not None:
             self._run(item)
             return True
-        hook = item.config.hook
-        hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        hook, terminal = item.config.hook, self._terminal
+        nodeid, location = item.nodeid, item.location
+        # The first document has shown the path of the file; to look whether it must be
+        # shown again would cost each document a tenth of the plugin's time.
+        shows = terminal is not None and terminal.showfspath
+        if shows:
+            terminal.showfspath = False
+        hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
+        if shows:
+            terminal.showfspath = True
         self._run(item)
-        hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
         return True
 
     def _obey_stop(self, session: pytest.Session) -> None:
