@@ -107,8 +107,8 @@ def _name(top: Section) -> str:
     name = top.text("task")
     if "task" not in top or top.values["task"] is None or top.values["task"] == "":
         top.problem("task", "a task file names its task", "task: my_task")
-    elif "::" in name or not name.isprintable():
-        what = f"task: a name has no '::' and no control characters, unlike {name!r}"
+    elif any(sign in name for sign in ("::", "[", "]")) or not name.isprintable():
+        what = f"task: a name has no '::', '[', ']' and control characters: {name!r}"
         top.problem("task", what)
     return name
 

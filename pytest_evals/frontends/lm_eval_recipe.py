@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.errors import EvalsError, OptionError, Problem
+from pytest_evals.errors import EvalsError, Problem
 from pytest_evals.frontends.section import Section
+from pytest_evals.prompts.arguments import argument_faults
 from pytest_evals.prompts.fewshot import SAMPLERS
 from pytest_evals.prompts.fields import Field
-from pytest_evals.prompts.generation import Sampling, read_sampling
+from pytest_evals.prompts.generation import Sampling, check_overrides, read_sampling
 from pytest_evals.prompts.recipe import Fields, Recipe, Shots, Splits
 from pytest_evals.prompts.requests import BUILDERS
 from pytest_evals.prompts.sources import Source
@@ -274,6 +275,12 @@ def _sampling(
         return Sampling()
     delimiter = top.values.get("fewshot_delimiter")
     stop = delimiter if isinstance(delimiter, str) else "\n\n"
+    faults = list(argument_faults(given or {}))
+    for fault in faults:
+        place = top.file.place(key, fault.key)
+        top.problems.append(Problem(f"{key}: {fault.what}", place))
+    if faults:
+        return Sampling()
     try:
         read_sampling(given, {}, stop)
     except EvalsError as error:
@@ -281,9 +288,7 @@ def _sampling(
         place = top.file.place(key, word)
         top.problems.append(Problem(f"{key}: {error}", place))
         return Sampling()
-    try:
-        result = read_sampling(given, options.gen_kwargs, stop)
-    except EvalsError as error:
-        raise OptionError(f"generation arguments: {error}") from None
+    check_overrides(options.gen_kwargs)
+    result = read_sampling(given, options.gen_kwargs, stop)
     warnings.extend(result.warnings)
     return result.sampling

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_evals.core.request import Generate, Prompt
-from pytest_evals.errors import EvalsError
+from pytest_evals.errors import EvalsError, OptionError
+from pytest_evals.prompts.arguments import argument_faults
 
-__all__ = ["Sampling", "SamplingResult", "read_sampling"]
+__all__ = ["Sampling", "SamplingResult", "check_overrides", "read_sampling"]
 
 _LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 """Names of the same thing; the first one present counts."""
 _ONLY_SAMPLING = {"top_p", "top_k", "min_p", "typical_p", "seed"}
 """Options that change nothing in greedy decoding."""
+_OPTION = "--evals-gen-kwargs"
 _DEFAULTS = {"temperature": 0.0, "do_sample": False, "max_gen_toks": 256}
 
 
@@ -48,6 +51,21 @@ class SamplingResult(NamedTuple):
 
     sampling: Sampling
     warnings: tuple[str, ...]
+
+
+def check_overrides(overrides: Mapping[str, Any]) -> None:
+    """Look at generation arguments of the command line before any task is read.
+
+    Raises:
+        OptionError: One of them means nothing; the message names the option.
+    """
+    faults = [fault.what for fault in argument_faults(overrides)]
+    if faults:
+        raise OptionError(f"{_OPTION}: {'; '.join(faults)}")
+    try:
+        read_sampling(None, overrides, "")
+    except EvalsError as error:
+        raise OptionError(f"{_OPTION}: {error}") from None
 
 
 def read_sampling(
@@ -102,7 +120,7 @@ def _stop(until: Any) -> tuple[str, ...]:
 
 def _whole(key: str, value: Any) -> int:
     whole = isinstance(value, int | float) and not isinstance(value, bool)
-    if not whole or value != int(value) or value < 1:
+    if not whole or not 1 <= value < math.inf or value != int(value):
         raise EvalsError(f"{key} is a whole number from 1, not {value!r}")
     return int(value)
 

@@ -1,6 +1,7 @@
 """Task files of lm-eval's dialect → tasks. ``tests/task_files`` holds a file a case:
 valid ones load, invalid ones fail with the message that stands beside them."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -164,7 +165,7 @@ def test_generation_arguments_of_the_command_line_are_checked(toy):
     with pytest.raises(OptionError) as error:
         toy(text, gen_kwargs={"max_gen_toks": -3})
     assert str(error.value) == (
-        "generation arguments: max_gen_toks is a whole number from 1, not -3"
+        "--evals-gen-kwargs: max_gen_toks is a whole number from 1, not -3"
     )
 
 
@@ -244,3 +245,17 @@ def test_a_function_that_ends_the_process_is_a_fault_of_the_file(tmp_path):
     (loaded,) = load_tasks(tmp_path / "toy.yaml", TaskOptions())
     with pytest.raises(TaskFileError, match="SystemExit: 3"):
         loaded.rows.ids()
+
+
+@pytest.mark.parametrize("name", ["a::b", "a[b", "a]", "a\x1b"])
+def test_a_name_that_would_break_node_ids_is_refused(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "t.yaml"
+    path.write_text(BASE.replace("task: toy", f"task: {json.dumps(name)}"))
+
+    with pytest.raises(TaskFileError) as error:
+        task(path)
+
+    assert str(error.value) == (
+        f"t.yaml:2: task: a name has no '::', '[', ']' and control characters: {name!r}"
+    )

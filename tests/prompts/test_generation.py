@@ -3,8 +3,8 @@
 import pytest
 
 from pytest_evals.core.request import Generate
-from pytest_evals.errors import EvalsError
-from pytest_evals.prompts.generation import Sampling, read_sampling
+from pytest_evals.errors import EvalsError, OptionError
+from pytest_evals.prompts.generation import Sampling, check_overrides, read_sampling
 
 
 def sampling(given, overrides=(), delimiter="\n\n"):
@@ -81,6 +81,10 @@ def test_sampled_repeats_differ_and_greedy_ones_do_not():
     [
         ({"until": [5]}, "until: a stop string is a text, not 5"),
         ({"max_gen_toks": 0}, "max_gen_toks is a whole number from 1, not 0"),
+        (
+            {"max_gen_toks": float("inf")},
+            "max_gen_toks is a whole number from 1, not inf",
+        ),
         ({"max_tokens": "x"}, "max_tokens is a whole number from 1, not 'x'"),
         ({"temperature": -1}, "temperature is a number from 0, not -1"),
         ({"temperature": "hot"}, "temperature is a number from 0, not 'hot'"),
@@ -93,3 +97,27 @@ def test_values_that_mean_nothing_are_errors(given, message):
         read_sampling(given, {}, "\n\n")
 
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"max_gen_toks": "abc"}, "max_gen_toks is a whole number from 1, not 'abc'"),
+        ({"until": [5]}, "until: a stop string is a text, not 5"),
+        (
+            {"temprature": 1, "top_p": 7},
+            "no argument called 'temprature'; did you mean 'temperature'?; "
+            "top_p is a number from 0 to 1, not 7",
+        ),
+    ],
+)
+def test_a_bad_argument_of_the_command_line_names_its_option(given, message):
+    with pytest.raises(OptionError) as error:
+        check_overrides(given)
+
+    assert str(error.value) == f"--evals-gen-kwargs: {message}"
+
+
+def test_arguments_that_a_model_may_know_pass():
+    check_overrides({})
+    check_overrides({"max_thinking_tokens": 9, "my_flag": True, "top_p": 0.9})

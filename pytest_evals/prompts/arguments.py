@@ -1,0 +1,133 @@
+"""Generation arguments, one by one: which names and values cannot be meant.
+
+A name that is near no known one is left alone, since a kind of model may know it. No
+argument is used or changed here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+__all__ = ["ArgumentFault", "argument_faults"]
+
+_NEAR = 0.8
+"""Likeness of a slip of the pen. ``max_thinking_tokens`` is a name of its own, and at
+0.7 like ``max_tokens``."""
+
+
+class ArgumentFault(NamedTuple):
+    """An argument that cannot be meant, and why; ``what`` names it."""
+
+    key: Any
+    what: str
+
+
+def argument_faults(given: Mapping[Any, Any]) -> Iterator[ArgumentFault]:
+    """Every argument that cannot be meant, in their order; ``None`` is always fine."""
+    for key, value in given.items():
+        if not isinstance(key, str):
+            yield ArgumentFault(key, f"the name of an argument is a text, not {key!r}")
+        elif key not in _KNOWN:
+            word = key.lower().replace("-", "_")
+            near = get_close_matches(word, list(_KNOWN), n=1, cutoff=_NEAR)
+            if near:
+                what = f"no argument called {key!r}; did you mean {near[0]!r}?"
+                yield ArgumentFault(key, what)
+        elif value is not None:
+            fits, wanted = _KNOWN[key]
+            if not fits(value):
+                yield ArgumentFault(key, f"{key} is {wanted}, not {value!r}")
+
+
+_Kind = tuple[Callable[[Any], bool], str]
+"""Whether a value fits, and what is wanted in words."""
+
+
+def _number(least: float, most: float, wanted: str) -> _Kind:
+    def fits(value: Any) -> bool:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return is_number and math.isfinite(value) and least <= value <= most
+
+    return fits, wanted
+
+
+def _whole(least: int) -> _Kind:
+    fits_number, _ = _number(least, math.inf, "")
+    return (
+        lambda value: fits_number(value) and value == int(value),
+        f"a whole number from {least}",
+    )
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _stops_early(value: Any) -> bool:
+    return isinstance(value, bool) or value == "never"
+
+
+def _is_positive(value: Any) -> bool:
+    fits, _ = _number(0, math.inf, "")
+    return fits(value) and value > 0
+
+
+def _is_heat(value: Any) -> bool:
+    """A text may be a number, since YAML reads ``1e-5`` as one."""
+    try:
+        return not isinstance(value, bool) and 0 <= float(value) < math.inf
+    except (TypeError, ValueError):
+        return False
+
+
+def _anything(_value: Any) -> bool:
+    return True
+
+
+_ANY = _anything, "anything"
+_FLAG = _is_flag, "true or false"
+_SHARE = _number(0, 1, "a number from 0 to 1")
+_REAL = _number(-math.inf, math.inf, "a number")
+
+_KNOWN: Mapping[str, _Kind] = {
+    "until": _ANY,  # the reader of generation_kwargs looks at its texts
+    **dict.fromkeys(
+        ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens"),
+        _whole(1),
+    ),
+    "do_sample": _FLAG,
+    "temperature": (_is_heat, "a number from 0"),
+    "top_p": _SHARE,
+    "min_p": _SHARE,
+    "typical_p": _SHARE,
+    "epsilon_cutoff": _SHARE,
+    "eta_cutoff": _SHARE,
+    "top_k": _whole(-1),  # -1 means all tokens to some servers
+    "seed": _whole(-1),
+    "num_beams": _whole(1),
+    "num_beam_groups": _whole(1),
+    "num_return_sequences": _whole(1),
+    "no_repeat_ngram_size": _whole(0),
+    "min_new_tokens": _whole(0),
+    "min_tokens": _whole(0),
+    "min_length": _whole(0),
+    "max_length": _whole(1),
+    "max_time": _number(0, math.inf, "a number from 0"),
+    "repetition_penalty": (_is_positive, "a number above 0"),
+    "length_penalty": _REAL,
+    "presence_penalty": _REAL,
+    "frequency_penalty": _REAL,
+    "diversity_penalty": _REAL,
+    "penalty_alpha": _REAL,
+    "guidance_scale": _REAL,
+    "early_stopping": (_stops_early, "true, false or 'never'"),
+    "use_cache": _ANY,
+    "stop_token_ids": _ANY,
+    "bos_token_id": _ANY,
+    "eos_token_id": _ANY,
+    "pad_token_id": _ANY,
+}
+"""Names that the usual engines know, so that none of them is taken for a slip."""
