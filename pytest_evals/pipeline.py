@@ -89,7 +89,8 @@ def _responses(
     if not batch:
         return
     seen = bytearray(len(batch))
-    for position, response in model.answer(batch):
+    for given in model.answer(batch):
+        position, response = _pair(given, model)
         if not 0 <= position < len(batch) or seen[position]:
             raise ModelError(
                 f"{model.name}: answer() gave position {position!r} of {len(batch)} "
@@ -98,6 +99,16 @@ def _responses(
             )
         seen[position] = 1
         yield batch[position], response
+
+
+def _pair(given: object, model: Model) -> tuple[int, Response]:
+    match given:
+        case (int() as position, Response() as response):
+            return position, response
+    raise ModelError(
+        f"{model.name}: answer() gave {given!r:.80}\n"
+        "  fix: yield (position in requests, Response) once for each request"
+    )
 
 
 def _with_responses(record: Record, responses: list[Response]) -> Record:

@@ -41,6 +41,7 @@ class Controller:
         self._free: list[int] = []
         self._slots: dict[Any, int] = {}
         self._session: pytest.Session | None = None
+        self._interrupted = False
         self._stop = Path(tempfile.mkdtemp(prefix="evals-")) / "stop"
 
     @pytest.hookimpl
@@ -77,10 +78,10 @@ class Controller:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_testnodedown(self, node: WorkerController, error: object) -> None:
-        """Free the slot of a crashed worker; keep what a finished one says of its
+        """Free its slot for a worker that may replace it; keep what it says of its
         model."""
         slot = self._slots.pop(node, None)
-        if error and slot is not None:
+        if slot is not None:
             self._free.insert(0, slot)
         told = getattr(node, "workeroutput", {}).get("evals")
         if told and SESSION in self._config.stash:
@@ -97,6 +98,17 @@ class Controller:
         self._scheduler = EvalScheduling(config, default)
         return self._scheduler
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self) -> Generator[None, Any, Any]:
+        """An interrupted session has lost nothing to a crash."""
+        try:
+            return (yield)
+        except (KeyboardInterrupt, pytest.exit.Exception):
+            self._interrupted = True
+            if SESSION in self._config.stash:
+                self._config.stash[SESSION].partial = "interrupted"
+            raise
+
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self) -> None:
         """Workers have their whole shard; ``-x`` reaches them through a file."""
@@ -107,7 +119,7 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Documents that no worker could run are errors, never a green exit."""
-        stopped = session.shouldfail or session.shouldstop
+        stopped = session.shouldfail or session.shouldstop or self._interrupted
         if self._scheduler is not None and not stopped:
             self._scheduler.report_lost(session)
         self._stop.unlink(missing_ok=True)

@@ -28,7 +28,8 @@ def eval_model(pytestconfig: pytest.Config) -> Iterator[Model]:
     if not spec:
         raise OptionError(
             "there is no model to ask\n"
-            "  fix: give one, as in --model=hf:gpt2, or set evals_model in the ini file"
+            "  fix: give one, as in --model=hf:gpt2 (--evals-model=… where a conftest "
+            "has taken --model), or set evals_model in the ini file"
         )
     model = pytestconfig.hook.pytest_evals_open_model(spec=spec, config=pytestconfig)
     yield model

@@ -3,7 +3,7 @@ those of the command line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +14,11 @@ from pytest_evals.core.task import Task
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
 from pytest_evals.gates.grammar import with_unique_ids
 
-__all__ = ["FILE_NAME", "SessionGates"]
+__all__ = ["FILE_NAMES", "SessionGates", "faults_of"]
 
-FILE_NAME = "gates.yaml"
+FILE_NAMES = ("gates.yaml", "gates.yml")
+_SHARES = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match")
+"""Metrics that are shares of documents when they are averaged."""
 
 
 class SessionGates:
@@ -48,10 +50,11 @@ class SessionGates:
 
     def _from_files(self, folder: Path) -> Iterator[Gate]:
         for place in (folder, *folder.parents):
-            path = place / FILE_NAME
-            if path not in self._files:
-                self._files[path] = _load(path)
-            yield from self._files[path]
+            for name in FILE_NAMES:
+                path = place / name
+                if path not in self._files:
+                    self._files[path] = _load(path)
+                yield from self._files[path]
             if place == self._root:
                 return
 
@@ -83,6 +86,52 @@ class SessionGates:
                 ]
         if problems:
             raise pytest.UsageError("\n".join(problems))
+
+
+def faults_of(
+    gates: Iterable[Gate], task: Task, ids: Collection[str], *, limited: bool
+) -> list[Problem]:
+    """What is wrong with a task's gates as far as it is known before anything runs.
+
+    Args:
+        gates: Gates of the task.
+        task: The task; scorers may give metrics that it does not list, so only a name
+            near a listed one is a fault.
+        ids: Ids of its documents.
+        limited: Whether there are more documents than these.
+    """
+    problems = []
+    for gate in gates:
+        if gate.must_pass:
+            lost = [] if limited else [i for i in gate.must_pass if i not in ids]
+            whats = [f"no document called {i!r}{did_you_mean(i, [*ids])}" for i in lost]
+        else:
+            whats = _metric_faults(gate, task)
+        problems += [Problem(what, gate.source) for what in whats]
+    return problems
+
+
+def _metric_faults(gate: Gate, task: Task) -> list[str]:
+    named = [metric for metric in task.metrics if metric.name == gate.metric]
+    if not named:
+        hint = did_you_mean(gate.metric, [metric.name for metric in task.metrics])
+        return [f"no metric called {gate.metric!r}{hint}"] if hint else []
+    filters = [metric.filter for metric in named]
+    if gate.filter and gate.filter not in filters:
+        hint = did_you_mean(gate.filter, filters) or f"; there is {', '.join(filters)}"
+        return [f"{gate.metric!r} has no filter called {gate.filter!r}{hint}"]
+    if not gate.filter and len(filters) > 1:
+        keys = ", ".join(repr(metric.key) for metric in named)
+        return [
+            f"{gate.metric!r} exists under {len(filters)} filters: name one of {keys}"
+        ]
+    share = named[0].is_mean and gate.metric in _SHARES
+    return [
+        f"{gate.metric} lies between 0 and 1, so {bound} says nothing"
+        + (f"; did you mean {bound.op} {bound.value}%?" if bound.value <= 100 else "")
+        for bound in gate.bounds
+        if share and not 0 <= bound.value <= 1
+    ]
 
 
 def _nowhere(gate: Gate, tasks: Sequence[Task]) -> str:

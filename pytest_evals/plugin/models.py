@@ -16,6 +16,7 @@ from _pytest.fixtures import FixtureDef, TopRequest
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Model
 from pytest_evals.core.task import Task
+from pytest_evals.errors import ModelError
 from pytest_evals.pipeline import WINDOW, Plan
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Models:
             return
         try:
             request = TopRequest(cast("Any", item), _ispytest=True)
-            self._open[definition] = request.getfixturevalue("eval_model")
+            self._open[definition] = _model(request.getfixturevalue("eval_model"))
         except BaseException:
             self._broken[definition] = item.nodeid
             raise
@@ -176,6 +177,21 @@ class _Remote:
     n_requests: int = 0
     n_tokens: int = 0
     model_s: float = 0.0
+
+
+def _model(given: Any) -> Model:
+    """What the fixture gave, if it is a model.
+
+    Raises:
+        ModelError: It has no method ``answer``.
+    """
+    if not callable(getattr(given, "answer", None)):
+        raise ModelError(
+            f"the fixture eval_model gave {type(given).__name__} {given!r:.60}, which "
+            "is no model\n  fix: return an object with a name and a method "
+            "answer(requests)"
+        )
+    return cast("Model", given)
 
 
 class _Prepare:

@@ -43,7 +43,7 @@ class TaskFile(pytest.File):
     def _documents(self, run: TaskRun) -> list[DocItem]:
         """One item a document; the garbage collector would take 40 % of the time."""
         task, base = run.task, self.nodeid
-        marks = [pytest.Mark(tag, (), {}, _ispytest=True) for tag in task.tags]
+        marks = marks_of(task)
         for tag in task.tags:
             self.config.addinivalue_line("markers", f"{tag}: a tag of eval tasks")
         enabled = gc.isenabled()
@@ -110,6 +110,11 @@ class TaskFile(pytest.File):
                 node=item, func=_wants_model, cls=None
             )
         return self._fixtureinfo
+
+
+def marks_of(task: Task) -> list[pytest.Mark]:
+    """A task's tags as markers, of its documents and of its gates."""
+    return [pytest.Mark(tag, (), {}, _ispytest=True) for tag in task.tags]
 
 
 def _wants_model(eval_model: object) -> None:
@@ -189,6 +194,7 @@ class TaskGates(pytest.Collector):
         """Remember the task."""
         super().__init__(**kwargs)
         self.run = run
+        self.own_markers.extend(marks_of(run.task))
 
     def collect(self) -> Iterator[GateItem]:
         """One item a gate."""

@@ -276,7 +276,9 @@ def _share(text: str) -> float:
             raise ValueError("100% is everything; leave the option out")
     if not math.isfinite(number) or number <= 0 or (text.endswith("%") and number > 1):
         raise ValueError(wanted)
-    return number if number < 1 else float(int(number))
+    if number > 1 and number != int(number):
+        raise ValueError(wanted)
+    return number
 
 
 def _pairs(text: str) -> dict[str, Any]:

@@ -52,6 +52,11 @@ class Samples:
                 lambda name=name, lines=lines: self._folder.append_samples(name, lines)
             )
 
+    def sort(self) -> None:
+        """Bring documents that workers have sent into the order of the dataset."""
+        self.flush()
+        self._write(self._folder.sort_samples)
+
     def results(self, results: Mapping[str, Any], copy: Path | None) -> None:
         """Write ``results.json``, and a copy where the user wants one."""
         self.flush()

@@ -195,6 +195,7 @@ class EvalScheduling:
         self._crashes.pop(slot)
         guilty = next(iter(left))
         left.pop(guilty)
+        self._session.lose(self._ids[guilty], "its worker crashed each time it ran")
         self._judge_if_done()
         return self._ids[guilty]
 
@@ -217,16 +218,20 @@ class EvalScheduling:
                 location=(self._ids[position], None, self._ids[position]),
                 keywords={},
                 outcome="failed",
-                longrepr="lost: the worker that should have run it crashed, and no "
-                "other was started in its place",
+                longrepr=_LOST,
                 when="setup",
             )
+            self._session.lose(self._ids[position], _LOST)
             self.config.hook.pytest_runtest_logreport(report=report)
         self._left = {}
         self._judge_if_done()
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
+_LOST = (
+    "lost: the worker that should have run it crashed, and no other was started in its "
+    "place"
+)
 _BLAMED_AT = 3
 """Crashes without progress after which the first document left is to blame."""
 

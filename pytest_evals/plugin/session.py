@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.record import Record
@@ -24,13 +25,13 @@ from pytest_evals.errors import OptionError, Place, Problem, TaskFileError
 from pytest_evals.gates.judge import judge
 from pytest_evals.models.spec import check_spec, parse_spec
 from pytest_evals.pipeline import score, slim, summarise
-from pytest_evals.plugin.gates import SessionGates
+from pytest_evals.plugin.gates import SessionGates, faults_of
 from pytest_evals.plugin.models import Models
 from pytest_evals.plugin.options import OPTIONS, STARTED, Options
 from pytest_evals.plugin.samples import Samples
 from pytest_evals.plugin.selection import Selection
 from pytest_evals.plugin.wire import pack, unpack
-from pytest_evals.plugin.workers import orders_of
+from pytest_evals.plugin.workers import is_distributed, orders_of
 from pytest_evals.reports.environment import environment
 from pytest_evals.reports.jsonfile import results_json
 from pytest_evals.reports.samples import sample_lines
@@ -91,6 +92,11 @@ class EvalSession:
         self.runs: dict[str, TaskRun] = {}
         self.verdicts: dict[tuple[str, str], Verdict] = {}
         self._warned: set[str] = set()
+        hooks = config.hook
+        self._hooks_add_metrics = bool(
+            hooks.pytest_evals_metrics.get_hookimpls()
+            or hooks.pytest_evals_score.get_hookimpls()
+        )
         self._keeps_whole = bool(config.hook.pytest_evals_metrics.get_hookimpls())
         self.partial = ""
         self.found: RunResult | None = None
@@ -123,7 +129,13 @@ class EvalSession:
             if known is not None and known.nodeid != nodeid:
                 raise TaskFileError([_twice(task, known)])
             gates = self.gates.of(task, path.parent)
-            run = TaskRun(task, nodeid, task.rows.ids(), task.rows.indices(), gates)
+            ids = task.rows.ids()
+            if not self._hooks_add_metrics:
+                limited = len(ids) < task.rows.total()
+                faults = faults_of(gates, task, set(ids), limited=limited)
+                if faults:
+                    raise TaskFileError(faults)
+            run = TaskRun(task, nodeid, ids, task.rows.indices(), gates)
             self.runs[task.name] = run
             runs.append(run)
         return runs
@@ -171,6 +183,18 @@ class EvalSession:
         record, lines = unpack(data)
         self.models.arrived(record)
         self._keep(self.runs[record.task], record, lines)
+
+    def lose(self, nodeid: str, why: str) -> None:
+        """A document that no worker could finish is an error of its task; an item that
+        is no document is none of ours."""
+        for run in self.runs.values():
+            start = f"{run.nodeid}::{run.task.name}["
+            if nodeid.startswith(start):
+                id_ = nodeid[len(start) : -1]
+                index = run.indices[list(run.ids).index(id_)]
+                doc = Doc("", [], 0, id=id_, task_name=run.task.name)
+                record = Record(task=run.task.name, index=index, doc=doc, error=why)
+                self._keep(run, record, sample_lines(record, run.task))
 
     def _keep(self, run: TaskRun, record: Record, lines: list[str]) -> None:
         """A document that ran twice, because its worker died, counts once."""
@@ -234,6 +258,7 @@ class EvalSession:
             pytest.UsageError: A gate names nothing, or the model cannot exist.
         """
         self.selection.check()
+        check_places(self.options)
         base = self.config.invocation_params.dir
         folders = [p for arg in self.config.args if (p := base / arg).is_dir()]
         self.gates.check([run.task for run in self.runs.values()], folders)
@@ -270,6 +295,8 @@ class EvalSession:
             exit_code=int(session.exitstatus),
             environment=environment(),
         )
+        if is_distributed(self.config):
+            self.samples.sort()
         self.samples.results(results, self.options.json)
         self.config.hook.pytest_evals_result(result=self.found)
         if self.samples.error and session.exitstatus == pytest.ExitCode.OK:
@@ -297,6 +324,19 @@ class EvalSession:
             n_requests=self.models.n_requests,
             partial=self.partial,
         )
+
+
+def check_places(options: Options) -> None:
+    """Refuse places that nothing can be written to.
+
+    Raises:
+        pytest.UsageError: A file stands where a folder is wanted, or the reverse.
+    """
+    above = next((p for p in (options.dir, *options.dir.parents) if p.exists()), None)
+    if above is not None and not above.is_dir():
+        raise pytest.UsageError(f"--evals-dir={options.dir}: {above} is no folder")
+    if options.json is not None and options.json.is_dir():
+        raise pytest.UsageError(f"--evals-json={options.json}: this is a folder")
 
 
 def _word(record: Record) -> str:

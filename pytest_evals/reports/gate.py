@@ -60,7 +60,7 @@ def _headline(verdict: Verdict) -> str:
 
 
 def _facts(verdict: Verdict, result: TaskResult) -> Iterator[str]:
-    if verdict.outcome is Outcome.FAILED and verdict.metric is not None:
+    if verdict.outcome is Outcome.FAILED and verdict.short > 0:
         yield f"It is {figure(verdict.short)} beyond the bound{_answers(verdict)}."
     elif verdict.outcome is Outcome.INVALID:
         yield "There is nothing sound to judge; this says nothing of the model."

@@ -26,6 +26,7 @@ __all__ = ["RunFolder", "write_json"]
 _OPTION = "--evals-dir"
 _UNSAFE = re.compile(r'["<>:/|\\?*\[\]\s\x00-\x1f\x7f]+')
 _NO_WORD = re.compile(r"\W")  # lm-eval 0.4.13, utils.py, sanitize_task_name
+_DOC_ID = re.compile(r'\{"doc_id": (\d+)')
 _LONGEST = 120
 """Bytes of a model or a task in a name; file systems take 255, some take less."""
 _MOST_AT_ONCE = 1000
@@ -68,6 +69,21 @@ class RunFolder:
             StoreError: They cannot be written; none of them is in the file then.
         """
         append_lines(self._made() / self._file(task), lines, _OPTION)
+
+    def sort_samples(self) -> None:
+        """Put the lines of each file into the order of their ``doc_id``.
+
+        Raises:
+            StoreError: A file cannot be read or replaced; it is as it was then.
+        """
+        for name in self._files.values():
+            path = self._made() / name
+            try:
+                lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+            except OSError as error:
+                raise StoreError(f"cannot read {str(path)!r}: {error}") from error
+            lines.sort(key=_doc_id)
+            replace_text(path, "".join(f"{line}\n" for line in lines), _OPTION)
 
     def write_results(self, results: Mapping[str, Any]) -> None:
         """Write ``results.json``, whole or not at all; it replaces an earlier one.
@@ -132,3 +148,8 @@ def _model_name(spec: str) -> str:
 
 def _short(name: str) -> str:
     return name.encode("utf-8", "ignore")[:_LONGEST].decode("utf-8", "ignore")
+
+
+def _doc_id(line: str) -> int:
+    found = _DOC_ID.match(line)
+    return int(found.group(1)) if found else 0

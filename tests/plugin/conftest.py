@@ -6,11 +6,14 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-# pytester forgets the modules that a run has imported; numpy cannot be imported twice.
+# pytester forgets the modules that a run in this process has imported, and libraries
+# with compiled parts cannot be imported twice: they are imported before.
 import datasets  # noqa: F401
 import jinja2  # noqa: F401
 import numpy  # noqa: F401
 import pytest
+import scipy.optimize  # noqa: F401
+import transformers.modeling_utils  # noqa: F401
 import yaml
 
 N = 10

@@ -98,11 +98,39 @@ def test_gate_that_errored_documents_could_turn_is_invalid_and_fails(suite):
     )
 
 
-def test_gate_on_a_metric_that_does_not_exist_is_invalid(suite):
-    suite.task("quiz", gates=["exact_mach >= 0.5"])
+def test_gate_on_a_metric_that_no_scorer_gave_is_invalid(suite):
+    suite.task("quiz", gates=["politeness >= 0.5"])
     result = suite.run("evals")
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["*no metric called 'exact_mach'*'exact_match'*"])
+    result.stdout.fnmatch_lines(["*no metric called 'politeness'*exact_match*"])
+
+
+@pytest.mark.parametrize(
+    ("gate", "fault"),
+    [
+        ("exact_mach >= 0.5", "no metric called 'exact_mach'*'exact_match'?"),
+        ("exact_match,strict >= 0.5", "*has no filter called 'strict'*there is none"),
+        ({"must_pass": ["q1", "q77"]}, "no document called 'q77'*"),
+        ("exact_match >= 75", "exact_match lies between 0 and 1*did you mean >= 75%?"),
+    ],
+)
+def test_gate_that_cannot_mean_what_it_says_is_found_at_collection(suite, gate, fault):
+    suite.task("quiz", gates=[gate])
+    result = suite.run("evals", model="scripted:break")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines([f"evals/quiz.yaml:*: {fault}"])
+
+
+def test_gates_are_selected_by_the_tags_of_their_task(suite):
+    suite.task("quiz", tag="quick", gates=["exact_match >= 0.95"])
+    suite.knows(wrong=[3])
+    assert suite.run("evals", "-m", "quick").ret == 1
+
+
+def test_gates_file_may_end_in_yml(suite):
+    (suite.evals / "gates.yml").write_text("gates:\n  - quiz/exact_match >= 0.95\n")
+    suite.knows(wrong=[3])
+    assert suite.run("evals").ret == 1
 
 
 def test_gates_of_a_model_that_could_not_be_opened_are_not_green(suite):

@@ -126,7 +126,7 @@ def test_no_model_is_one_error_that_says_what_to_give(suite):
     result.stdout.fnmatch_lines(
         [
             "there is no model to ask",
-            "  fix: give one, as in --model=hf:gpt2, *",
+            "  fix: give one, as in --model=hf:gpt2 *",
             "SKIPPED [[]9[]] *the model failed, see evals/quiz.yaml::quiz[[]q0[]]",
         ]
     )
@@ -239,10 +239,55 @@ def test_interrupt_keeps_what_was_answered(suite):
     assert suite.results()["gates"] == []
 
 
-def test_results_folder_that_cannot_be_written_is_said_and_numbers_are_shown(suite):
+@pytest.mark.parametrize("option", ["--evals-dir=taken", "--evals-json=evals"])
+def test_place_that_nothing_can_be_written_to_is_refused_at_start(suite, option):
     (suite.pytester.path / "taken").write_text("a file")
+    result = suite.run("evals", option, model="scripted:break")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {option.partition('=')[0]}=*folder"])
+
+
+def test_results_that_cannot_be_written_are_said_and_numbers_are_shown(suite):
+    """The folder becomes a file while the suite runs."""
+    suite.pytester.makeconftest(
+        """
+        import pathlib
+
+        def pytest_evals_requests(task, records):
+            pathlib.Path("taken").write_text("a file")
+        """
+    )
     result = suite.run("evals", "--evals-dir=taken")
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         ["quiz *exact_match * 1.000*", "cannot make the folder*taken*", "*--evals-dir"]
     )
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("return None", "the fixture eval_model gave NoneType None, which is no model"),
+        ("return Odd()", "odd: answer() gave 'text'"),
+    ],
+)
+def test_object_that_is_no_model_is_one_clear_error(suite, body, message):
+    suite.pytester.makeconftest(
+        f"""
+        import pytest
+
+        class Odd:
+            name = "odd"
+
+            def answer(self, requests):
+                yield "text"
+
+        @pytest.fixture(scope="session")
+        def eval_model():
+            {body}
+        """
+    )
+    result = suite.run("evals", model=None)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines([message])
+    result.stdout.no_fnmatch_line("*Traceback*")

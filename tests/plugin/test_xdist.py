@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -22,10 +27,7 @@ def everything(suite, *arguments):
     shutil.rmtree(suite.pytester.path / ".evals", ignore_errors=True)
     result = suite.run("evals", *arguments)
     results = {k: v for k, v in suite.results().items() if k not in VARYING}
-    samples = {
-        task: sorted(suite.samples(task), key=lambda row: row["doc_id"])
-        for task in ("quiz", "zoo")
-    }
+    samples = {task: suite.samples(task) for task in ("quiz", "zoo")}
     return result.ret, result.parseoutcomes(), results, samples
 
 
@@ -136,12 +138,13 @@ def test_document_that_kills_its_worker_is_the_only_error(suite):
     result = suite.run("evals", "-n2", model=None)
     assert result.ret == 1
     outcomes = result.parseoutcomes()
-    assert outcomes["passed"] == 9
+    assert (outcomes["passed"], outcomes["failed"]) == (10, 1)
     result.stdout.fnmatch_lines(["*crashed while running*quiz[[]q7[]]*"])
-    assert sorted(s["id"] for s in suite.samples()) == [
-        f"q{i}" for i in range(10) if i != 7
-    ]
-    assert suite.results()["gates"][0]["outcome"] != "passed"
+    errors = {s["id"]: s["error"] for s in suite.samples()}
+    assert errors.pop("q7") == "its worker crashed each time it ran"
+    assert len(errors) == 9
+    assert not any(errors.values())
+    assert suite.results()["gates"][0]["outcome"] == "passed"
 
 
 def test_documents_that_no_worker_could_run_are_errors_never_a_green_exit(suite):
@@ -210,3 +213,43 @@ def test_hooks_see_prompts_and_answers_of_workers(suite):
     suite.run("evals", "-n2")
     found = suite.results()["results"]["quiz"]
     assert (found["answer,none"], found["prompt,none"]) == (20, 70)
+
+
+def test_interrupt_of_all_workers_is_an_interrupt_and_no_crash(suite):
+    suite.pytester.makeconftest(
+        """
+        import time
+        import pytest
+        from pytest_evals import Response
+
+        class Slow:
+            name = "slow"
+
+            def answer(self, requests):
+                for position, request in enumerate(requests):
+                    if position == 2:
+                        open("ready", "w").close()
+                        time.sleep(60)
+                    yield position, Response(text="a0")
+
+        @pytest.fixture(scope="session")
+        def eval_model():
+            return Slow()
+        """
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-n2", "evals"],
+        cwd=suite.pytester.path,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    until = time.monotonic() + 100
+    while not (suite.pytester.path / "ready").exists() and time.monotonic() < until:
+        time.sleep(0.1)
+    time.sleep(1)
+    os.killpg(process.pid, signal.SIGINT)
+    output = process.communicate()[0]
+    assert process.returncode == pytest.ExitCode.INTERRUPTED
+    assert "partial run: interrupted" in output
+    assert "crashed" not in output
