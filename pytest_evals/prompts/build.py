@@ -87,7 +87,9 @@ class _Loaded:
 
     def __init__(self, recipe: Recipe, tables: Tables, notes: Notes) -> None:
         self.tables, self._recipe, self._notes = tables, recipe, notes
-        self.ids = document_ids(tables.asked)
+        self.ids, remarks = document_ids(tables.asked)
+        for text in remarks:
+            notes.add(text)
         digits = recipe.fields.choices is not None
         columns = frozenset(tables.asked.columns)
         shown = recipe.shots.fields

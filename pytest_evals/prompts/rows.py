@@ -11,9 +11,9 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["Table", "document_ids", "selection"]
+__all__ = ["Ids", "Table", "document_ids", "selection"]
 
 _BLOCK = 512
 """Rows that become Python objects at once."""
@@ -89,7 +89,15 @@ class Table(Sequence[Mapping[str, Any]]):
         return block[offset]
 
 
-def document_ids(table: Table) -> list[str]:
+class Ids(NamedTuple):
+    """An id for each row; ``warnings`` says why they are no column's, if one has the
+    name for it."""
+
+    ids: list[str]
+    warnings: tuple[str, ...]
+
+
+def document_ids(table: Table) -> Ids:
     """A unique id for each row, fit for a node id: its id column's value, else its
     position.
 
@@ -97,12 +105,42 @@ def document_ids(table: Table) -> list[str]:
     and all stay different after white space and control characters have become ``_``,
     ``::`` has become ``.``, and what is longer than 64 characters was cut.
     """
+    warnings = []
     for name in _ID_COLUMNS:
         if name in table.columns:
-            ids = [_clean(value) for value in table.column(name)]
+            values = table.column(name)
+            ids = [_clean(value) for value in values]
             if all(ids) and len(set(ids)) == len(ids):
-                return ids
-    return [str(i) for i in range(len(table))]
+                return Ids(ids, ())
+            fault = _id_fault(values, ids)
+            remark = f"the column {name!r} gives no ids, so rows are numbered from 0"
+            warnings.append(f"{remark}: {fault}")
+    return Ids([str(i) for i in range(len(table))], tuple(warnings))
+
+
+def _id_fault(values: list[Any], ids: list[str]) -> str:
+    """What is wrong with the first value that is no id, or is one for the second
+    time."""
+    seen: dict[str, int] = {}
+    for row, cleaned in enumerate(ids):
+        shown = _short(values[row])
+        if not cleaned:
+            empty = isinstance(values[row], str)
+            why = "which is empty" if empty else "which is no text and no whole number"
+            return f"row {row} has {shown}, {why}"
+        if cleaned in seen:
+            first = _short(values[seen[cleaned]])
+            if values[seen[cleaned]] == values[row]:
+                return f"rows {seen[cleaned]} and {row} both have {shown}"
+            both = f"{first} and {shown} of rows {seen[cleaned]} and {row}"
+            return f"{both} both become {_short(cleaned)}"
+        seen[cleaned] = row
+    raise AssertionError("ids that are there and different have no fault")
+
+
+def _short(value: Any, limit: int = 80) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def selection(

@@ -259,3 +259,17 @@ def test_a_name_that_would_break_node_ids_is_refused(name, tmp_path, monkeypatch
     assert str(error.value) == (
         f"t.yaml:2: task: a name has no '::', '[', ']' and control characters: {name!r}"
     )
+
+
+def test_rows_that_are_numbered_in_spite_of_an_id_column_are_in_the_warnings(toy):
+    (Path.cwd() / "d.jsonl").write_text('{"id": "x"}\n{"id": "x"}\n')
+    loaded = toy(
+        "dataset_path: json\ndataset_kwargs: {data_files: {test: d.jsonl}}\n"
+        "doc_to_text: Q\ndoc_to_choice: [a, b]\ndoc_to_target: 0\n"
+    )
+
+    assert loaded.rows.ids() == ["0", "1"]
+    assert (
+        "the column 'id' gives no ids, so rows are numbered from 0: "
+        "rows 0 and 1 both have 'x'" in loaded.warnings()
+    )

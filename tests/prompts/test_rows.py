@@ -72,7 +72,7 @@ def test_a_stream_counts_as_a_list():
     ],
 )
 def test_ids_come_from_a_column_that_is_fit_for_it_else_from_positions(rows, ids):
-    assert document_ids(Table(rows)) == ids
+    assert document_ids(Table(rows)).ids == ids
 
 
 @pytest.mark.parametrize(
@@ -94,3 +94,38 @@ def test_a_smaller_sample_is_part_of_a_larger_one(total, counts, seed):
     assert set(small) <= set(large)
     assert len(small) == min(total, min(counts))
     assert list(large) == sorted(set(large))
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        (["x", ""], "row 1 has '', which is empty"),
+        (["x", " "], "row 1 has ' ', which is empty"),
+        (["x", None], "row 1 has None, which is no text and no whole number"),
+        ([1.5, 2.5], "row 0 has 1.5, which is no text and no whole number"),
+        (["x", "y", "x"], "rows 0 and 2 both have 'x'"),
+        (["a\nb", "a b"], "'a\\nb' and 'a b' of rows 0 and 1 both become 'a_b'"),
+    ],
+)
+def test_a_column_of_ids_that_is_not_used_is_said_with_its_row(values, fault):
+    found = document_ids(Table([{"id": value} for value in values]))
+
+    assert found.ids == [str(i) for i in range(len(values))]
+    assert found.warnings == (
+        f"the column 'id' gives no ids, so rows are numbered from 0: {fault}",
+    )
+
+
+def test_awkward_characters_alone_do_not_cost_a_column_its_ids():
+    values = ["a\nb", "a::b", "x[y]", "\x1b[31mred", "\x00nul", "a/b.py", "🎉"]
+
+    assert document_ids(Table([{"id": value} for value in values])) == (
+        ["a_b", "a.b", "x[y]", "_[31mred", "_nul", "a/b.py", "🎉"],
+        (),
+    )
+
+
+def test_a_second_column_that_is_fit_leaves_nothing_to_say():
+    rows = [{"id": "x", "qid": "p"}, {"id": "x", "qid": "q"}]
+
+    assert document_ids(Table(rows)).warnings == ()
