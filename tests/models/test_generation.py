@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.core.request import Generate, Message
+from pytest_evals.core.request import Generate, Loglikelihood, Message
 from pytest_evals.errors import ModelError
 from pytest_evals.models.hf.generation import cut
 from pytest_evals.models.spec import open_model, parse_spec
@@ -262,16 +262,113 @@ def test_options_mean_what_they_mean_in_transformers(
         assert response.text == plain.tokenizer.decode(new, skip_special_tokens=True)
 
 
-def test_an_unknown_option_stops_before_anything_is_run(opened):
-    with pytest.raises(ModelError) as caught:
-        next(
-            opened("gpt2").answer(
-                [Generate("a"), Generate("a", options=(("topp", 0.9),))]
-            )
-        )
-    assert str(caught.value) == (
+def test_an_unknown_option_is_an_error_of_its_requests_only(opened, oracle, ask):
+    fine, near, far, scored = ask(
+        opened("gpt2"),
+        Generate("a", max_tokens=4),
+        Generate("a", options=(("topp", 0.9),)),
+        Generate("a", options=(("guidance", 2),)),
+        Loglikelihood("a", "b"),
+    )
+    assert near.error == (
         "the hf model has no generation option 'topp'; did you mean 'top_p'?"
     )
+    assert far.error == (
+        "the hf model has no generation option 'guidance'; known: early_stopping, "
+        "length_penalty, min_p, no_repeat_ngram_size, num_beams, repetition_penalty, "
+        "top_k, top_p, typical_p"
+    )
+    assert (fine.error, fine.text) == ("", oracle("gpt2").generate("a", (), 4))
+    assert (scored.error, scored.logprob is None) == ("", False)
+
+
+SHARE = "a number above 0 and at most 1"
+COUNT = "a whole number, 0 or more"
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("top_p", 0, SHARE),
+        ("top_p", 1.5, SHARE),
+        ("top_p", "0.9", SHARE),
+        ("typical_p", float("nan"), SHARE),
+        ("min_p", -0.1, "a number from 0 to 1"),
+        ("top_k", -1, COUNT),
+        ("top_k", 2.5, COUNT),
+        ("no_repeat_ngram_size", True, COUNT),
+        ("repetition_penalty", 0.0, "a number above 0"),
+        ("repetition_penalty", [1.2], "a number above 0"),
+        ("num_beams", 0, "a whole number, 1 or more"),
+        ("length_penalty", float("inf"), "a number"),
+        ("early_stopping", "always", "true, false or 'never'"),
+        ("do_sample", "false", "true or false"),
+    ],
+)
+def test_a_bad_value_is_an_error_of_its_request_only(
+    temperature, name, value, words, opened, ask
+):
+    bad, fine = ask(
+        opened("gpt2"),
+        Generate("a", temperature=temperature, options=((name, value),)),
+        Generate("a", temperature=temperature, max_tokens=2),
+    )
+    assert bad.error == f"{name} is {value!r}; it must be {words}"
+    assert fine.error == ""
+    assert fine.n_tokens > 0
+
+
+@pytest.mark.parametrize(
+    "temperature", [-1.0, float("nan"), float("inf"), 10**400, "0.7"]
+)
+def test_a_bad_temperature_is_an_error_of_its_request_only(temperature, opened, ask):
+    bad, fine = ask(
+        opened("gpt2"),
+        Generate("a", temperature=temperature),
+        Generate("a", max_tokens=2),
+    )
+    assert (
+        bad.error == f"temperature is {temperature!r}; it must be a number, 0 or more"
+    )
+    assert fine.error == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("top_p", 1),
+        ("top_p", None),
+        ("top_k", 0),
+        ("min_p", 0),
+        ("min_p", 1.0),
+        ("typical_p", 1.0),
+        ("do_sample", True),
+        ("early_stopping", "never"),
+        ("length_penalty", -1),
+    ],
+)
+def test_values_at_the_bounds_are_taken(name, value, opened, ask):
+    request = Generate("a", temperature=1.0, max_tokens=2, options=((name, value),))
+    (response,) = ask(opened("gpt2"), request)
+    assert response.error == ""
+
+
+def test_a_bad_value_of_the_model_itself_is_an_error_where_it_counts(saved_model, ask):
+    """Greedy decoding does not read it."""
+    model = open_model(parse_spec(f"hf:{saved_model('gpt2')}"))
+    model._author._config.top_k = -1
+    greedy, drawn, told = ask(
+        model,
+        Generate("a", max_tokens=2),
+        Generate("a", max_tokens=2, temperature=1.0),
+        Generate("a", max_tokens=2, temperature=1.0, options=(("top_k", 5),)),
+    )
+    assert drawn.error == (
+        "in the model's generation_config top_k is -1; "
+        "it must be a whole number, 0 or more"
+    )
+    assert (greedy.error, told.error) == ("", "")
 
 
 def test_settings_of_the_model_itself_count(saved_model, oracle, ask):

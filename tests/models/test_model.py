@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -128,6 +131,44 @@ def test_a_broken_folder_is_one_clear_message(tmp_path):
     assert message.startswith(f"cannot load the model '{tmp_path}': ")
     assert "no-such-type" in message
     assert "\n" not in message
+
+
+@pytest.mark.slow
+def test_a_hub_that_cannot_be_reached_is_one_message_with_its_reason(tmp_path):
+    """In a process of its own, for the Hub's address is read at import; nothing listens
+    at port 9 of this machine."""
+    code = (
+        "from pytest_evals.models.spec import open_model, parse_spec\n"
+        "from pytest_evals.errors import ModelError\n"
+        "from huggingface_hub.utils import logging\n"
+        "before = logging.get_verbosity()\n"
+        "try:\n"
+        "    open_model(parse_spec('hf:someone/some-model'))\n"
+        "except ModelError as error:\n"
+        "    print(error)\n"
+        "assert logging.get_verbosity() == before\n"
+    )
+    chosen = {
+        "HF_ENDPOINT": "http://127.0.0.1:9",
+        "HF_HOME": str(tmp_path),
+        "HF_HUB_OFFLINE": "0",
+        "NO_PROXY": "127.0.0.1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **chosen},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    first, fix = done.stdout.splitlines()
+    assert done.stderr == ""
+    assert first.startswith("cannot load the model 'someone/some-model': ")
+    assert "http://127.0.0.1:9" in first
+    assert "refused" in first
+    assert fix == (
+        "  fix: check the name on the Hub and the connection, or give a folder"
+    )
 
 
 def test_a_device_that_is_not_there_is_named(saved_model):

@@ -12,11 +12,13 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from logging import ERROR
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
+from huggingface_hub.utils import logging as hub_logging
 from transformers.utils import logging
 
 from pytest_evals.errors import ModelError
@@ -234,16 +236,19 @@ def _sha(text: str) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without transformers' messages and progress bars, which are put back as they
-    were."""
+    """Without the messages of transformers and huggingface_hub (which reports each of
+    its retries) and progress bars; all are put back as they were."""
     level = _logging.get_verbosity()
+    hub_level = hub_logging.get_verbosity()
     bars = _logging.is_progress_bar_enabled()
     _logging.set_verbosity_error()
+    hub_logging.set_verbosity(ERROR)
     _logging.disable_progress_bar()
     try:
         yield
     finally:
         _logging.set_verbosity(level)
+        hub_logging.set_verbosity(hub_level)
         if bars:
             _logging.enable_progress_bar()
 
@@ -259,8 +264,20 @@ def _one_error(target: str) -> Iterator[None]:
     except Exception as error:  # noqa: BLE001
         text = _first_line(error)
         raise ModelError(
-            f"cannot load the model {target!r}: {text}{_advice(target, error)}"
+            f"cannot load the model {target!r}: {text}{_reason(target, error)}"
+            f"{_advice(target, error)}"
         ) from (error if text in str(error) else None)
+
+
+def _reason(target: str, error: BaseException) -> str:
+    """What lies at the root of an error of the Hub: transformers says only that there
+    is no connection, not why."""
+    root = error
+    while root.__cause__ or root.__context__:
+        root = root.__cause__ or root.__context__ or root
+    if is_local(target) or root is error:
+        return ""
+    return f" ({type(root).__name__}: {_first_line(root)})"
 
 
 def _advice(target: str, error: Exception) -> str:

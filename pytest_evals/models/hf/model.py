@@ -65,14 +65,16 @@ class HfModel:
         """Answer all requests, each batch as soon as it is done.
 
         Raises:
-            ModelError: A generation option is unknown, before anything is run.
+            ModelError: Texts are asked for and the model's ``generation_config`` has a
+                setting that is not supported; before anything is run.
         """
         texts = {i: r for i, r in enumerate(requests) if isinstance(r, Generate)}
-        recipes = self._author.recipes(texts)
+        if texts:
+            self._author.check()
         yield from self._scorer.answer(
             {i: r for i, r in enumerate(requests) if not isinstance(r, Generate)}
         )
-        yield from self._author.answer(texts, recipes)
+        yield from self._author.answer(texts)
 
     def close(self) -> None:
         """Give the model's memory back; it cannot answer any more."""

@@ -8,10 +8,11 @@ generator of each request's own, so that they do not depend on the batch.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,6 +20,7 @@ from transformers.generation import logits_process
 
 from pytest_evals.core.request import Generate
 from pytest_evals.errors import ModelError, did_you_mean
+from pytest_evals.models.hf.tokens import Unusable
 
 __all__ = ["History", "Recipe", "check_config", "pick", "recipe_of", "seed_of"]
 
@@ -54,6 +56,42 @@ WITHOUT_EFFECT = {
 }
 """Entries of a ``generation_config`` that need no heed: they are read elsewhere, or say
 nothing about which token comes next."""
+
+
+class _Rule(NamedTuple):
+    """What the values of a setting must be, in words and as a test."""
+
+    words: str
+    allows: Callable[[Any], bool]
+
+
+def _is_number(value: Any) -> bool:
+    # True is an int to Python, but nobody means 1 by it.
+    is_real = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_real and abs(value) <= sys.float_info.max
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_SHARE = _Rule("a number above 0 and at most 1", lambda v: _is_number(v) and 0 < v <= 1)
+_COUNT = _Rule("a whole number, 0 or more", lambda v: _is_whole(v) and v >= 0)
+_RULES: Mapping[str, _Rule] = {
+    "do_sample": _Rule("true or false", lambda v: isinstance(v, bool)),
+    "temperature": _Rule("a number, 0 or more", lambda v: _is_number(v) and v >= 0),
+    "repetition_penalty": _Rule("a number above 0", lambda v: _is_number(v) and v > 0),
+    "no_repeat_ngram_size": _COUNT,
+    "top_k": _COUNT,
+    "top_p": _SHARE,
+    "min_p": _Rule("a number from 0 to 1", lambda v: _is_number(v) and 0 <= v <= 1),
+    "typical_p": _SHARE,
+    "num_beams": _Rule("a whole number, 1 or more", lambda v: _is_whole(v) and v >= 1),
+    "length_penalty": _Rule("a number", _is_number),
+    "early_stopping": _Rule(
+        "true, false or 'never'", lambda v: isinstance(v, bool) or v == "never"
+    ),
+}
 
 _OFF: tuple[Any, ...] = (None, False, 0, 1.0, (), [])
 """Values by which a setting says that it is not used."""
@@ -108,23 +146,21 @@ def check_config(config: Any) -> None:
             )
 
 
-def recipe_of(request: Generate, config: Any) -> Recipe:
-    """The settings of a request.
+def recipe_of(request: Generate, config: Any) -> Recipe | Unusable:
+    """The settings of a request, or why it has none: an option does not exist, or a
+    value means nothing. ``None`` is an option that is not given.
 
     Args:
         request: What is asked.
         config: The model's ``generation_config``.
-
-    Raises:
-        ModelError: The request has an option that does not exist.
     """
     options = dict(request.options)
+    problem = _unknown(options) or _bad_value(
+        {**options, "temperature": request.temperature}
+    )
+    if problem:
+        return Unusable(problem)
     sample = options.pop("do_sample", True) and request.temperature > 0
-    for name in options:
-        if name not in DEFAULTS:
-            names = sorted(DEFAULTS)
-            hint = did_you_mean(name, names) or f"; known: {', '.join(names)}"
-            raise ModelError(f"the hf model has no generation option {name!r}{hint}")
     chosen: dict[str, Any] = {}
     for name, usual in DEFAULTS.items():
         value = options.get(name, getattr(config, name, None))
@@ -133,7 +169,30 @@ def recipe_of(request: Generate, config: Any) -> Recipe:
         # Equal recipes share batches: what is not used must not tell them apart.
         for name in ("top_k", "top_p", "min_p", "typical_p"):
             chosen[name] = DEFAULTS[name]
+    # The options are right, so that a fault is the model's own.
+    problem = _bad_value(chosen)
+    if problem:
+        return Unusable(f"in the model's generation_config {problem}")
     return Recipe(temperature=request.temperature if sample else 0.0, **chosen)
+
+
+def _unknown(options: Mapping[str, Any]) -> str:
+    """What is wrong with the first option that does not exist, if any."""
+    for name in options:
+        if name not in DEFAULTS and name != "do_sample":
+            names = sorted(DEFAULTS)
+            hint = did_you_mean(name, names) or f"; known: {', '.join(names)}"
+            return f"the hf model has no generation option {name!r}{hint}"
+    return ""
+
+
+def _bad_value(settings: Mapping[str, Any]) -> str:
+    """What is wrong with the first value that means nothing, if any."""
+    for name, value in settings.items():
+        rule = _RULES[name]
+        if value is not None and not rule.allows(value):
+            return f"{name} is {value!r}; it must be {rule.words}"
+    return ""
 
 
 def seed_of(request: Generate) -> int:

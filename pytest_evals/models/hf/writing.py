@@ -44,28 +44,31 @@ class Author:
         self._max_length = max_length
         self._config = config
 
-    def recipes(self, requests: Mapping[int, Generate]) -> dict[int, Recipe]:
-        """The settings of each request, by its position.
+    def check(self) -> None:
+        """Make sure that the model's own settings are all heeded.
 
         Raises:
-            ModelError: A request or the model has a setting that is not known.
+            ModelError: It has a setting that is not known.
         """
-        if requests:
-            check_config(self._config)
-        return {i: recipe_of(request, self._config) for i, request in requests.items()}
+        check_config(self._config)
 
     def answer(
-        self, requests: Mapping[int, Generate], recipes: Mapping[int, Recipe]
+        self, requests: Mapping[int, Generate]
     ) -> Iterator[tuple[int, Response]]:
-        """Responses with the positions of their requests, as batches finish."""
+        """Responses with the positions of their requests, as batches finish. A request
+        with an option that is unknown or has a bad value is answered by an error."""
         groups: dict[Recipe, list[_Job]] = {}
         prompts = self._encoder.prompts([r.prompt for r in requests.values()])
         for (position, request), ids in zip(requests.items(), prompts, strict=True):
+            recipe = recipe_of(request, self._config)
+            if isinstance(recipe, Unusable):
+                yield position, Response(error=str(recipe))
+                continue
             job = self._job(position, request, ids)
             if isinstance(job, Unusable):
                 yield position, Response(error=str(job))
             else:
-                groups.setdefault(recipes[position], []).append(job)
+                groups.setdefault(recipe, []).append(job)
         for recipe, jobs in groups.items():
             yield from self._answer_group(jobs, recipe)
 
