@@ -21,8 +21,9 @@ from pytest_evals.prompts.notes import Notes, known_at_start, odd_target
 from pytest_evals.prompts.question import Question, Readers
 from pytest_evals.prompts.recipe import Fields, Recipe
 from pytest_evals.prompts.requests import BUILDERS, Frame, Shape
-from pytest_evals.prompts.rows import document_ids, selection
+from pytest_evals.prompts.rows import EncodingError, document_ids, selection
 from pytest_evals.prompts.shots import ShotTurns
+from pytest_evals.prompts.sources import not_utf8
 from pytest_evals.prompts.tables import Tables, load_tables
 
 __all__ = ["Documents"]
@@ -72,9 +73,11 @@ class Documents:
 
     @cached_property
     def _loaded(self) -> _Loaded:
-        loaded = _Loaded(self._recipe, load_tables(self._recipe), self._notes)
         try:
+            loaded = _Loaded(self._recipe, load_tables(self._recipe), self._notes)
             loaded.ask(0)
+        except EncodingError as error:
+            raise not_utf8(self._recipe.source) from error
         except FieldError as error:
             raise TaskFileError([error.problem]) from error
         for text in known_at_start(self._recipe, loaded.tables, loaded.leak):

@@ -13,7 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-__all__ = ["Ids", "Table", "document_ids", "selection"]
+from pytest_evals.errors import DocumentError
+
+__all__ = ["EncodingError", "Ids", "Table", "document_ids", "selection"]
 
 _BLOCK = 512
 """Rows that become Python objects at once."""
@@ -34,6 +36,10 @@ _ID_COLUMNS = (
     "guid",
 )
 _LONGEST_ID = 64
+
+
+class EncodingError(DocumentError):
+    """Rows with text that is not UTF-8."""
 
 
 class Table(Sequence[Mapping[str, Any]]):
@@ -75,14 +81,21 @@ class Table(Sequence[Mapping[str, Any]]):
         """All values of a column."""
         if self._dataset is None:
             return [row.get(name) for row in self]
-        return list(self._dataset.select_columns([name])[:][name])
+        try:
+            return list(self._dataset.select_columns([name])[:][name])
+        except UnicodeDecodeError:
+            raise EncodingError(f"the column {name!r} is not UTF-8") from None
 
     def _row(self, index: int) -> dict[str, Any]:
         number, offset = divmod(index, _BLOCK)
         block = self._blocks.get(number)
         if block is None:
             start = number * _BLOCK
-            columns = self._dataset[start : start + _BLOCK]
+            try:
+                columns = self._dataset[start : start + _BLOCK]
+            except UnicodeDecodeError:
+                what = f"a row from {start} to {start + _BLOCK - 1} is not UTF-8"
+                raise EncodingError(what) from None
             values = zip(*columns.values(), strict=True)
             block = [dict(zip(columns, row, strict=True)) for row in values]
             self._blocks[number] = block

@@ -11,14 +11,16 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.prompts.calls import FieldError, call
+from pytest_evals.prompts.data_files import encoding_fault, named, row_fault
 
-__all__ = ["Source", "load", "quiet"]
+__all__ = ["Source", "load", "not_utf8", "quiet"]
 
 _FILE_BUILDERS = ("arrow", "csv", "json", "parquet", "text")
 """Builders of ``datasets`` that read files which the task file names."""
@@ -56,18 +58,54 @@ def load(source: Source) -> Mapping[str, Any]:
     """
     if source.maker is not None:
         return _made(source, source.maker)
+    _check_builder(source)
     located = _located(source)
     arguments = json.dumps(dict(located.arguments), sort_keys=True, default=repr)
     try:
         with quiet():
             splits = _read(_Key(located, arguments, _stamps(located)))
     except Exception as error:
-        raise _unreadable(source, error) from error
+        raise _unreadable(source, located, error) from error
     if not isinstance(splits, Mapping):
         what = "dataset_kwargs: 'split' gives one split, and a task names its splits"
         fix = "leave 'split' out and name it in test_split"
         raise TaskFileError([Problem(what, source.data_place, fix)])
     return splits
+
+
+def not_utf8(source: Source) -> TaskFileError:
+    """The error for a dataset with text that is not UTF-8; it names the file and line
+    where that is known."""
+    fault = encoding_fault(_located(source).arguments.get("data_files"))
+    what = fault or f"the dataset {source.path!r} holds text that is not UTF-8"
+    fix = "convert it, for example: iconv -f latin1 -t utf-8 old > new"
+    return TaskFileError([Problem(what, source.data_place, fix)])
+
+
+def _check_builder(source: Source) -> None:
+    """Refuse what can only be a slip before any server is asked for it.
+
+    Raises:
+        TaskFileError: A builder without files, or nearly the name of one.
+    """
+    files = any(source.arguments.get(key) for key in ("data_files", "data_dir"))
+    if source.path in _FILE_BUILDERS:
+        if not files:
+            what = f"data_files is missing: {source.path!r} reads files of yours"
+            fix = "dataset_kwargs: {data_files: {test: my_file}}"
+            raise TaskFileError([Problem(what, source.data_place, fix)])
+        return
+    if "/" in source.path:
+        return
+    # Without files it may be a dataset of the Hub, such as text8.
+    known = _FILE_BUILDERS if files else _FILE_BUILDERS[:-1]
+    cutoff = 0.6 if files else 0.8
+    near = get_close_matches(source.path.lower(), known, n=1, cutoff=cutoff)
+    folders = (source.place.path.parent, source.base)
+    if near and not any((folder / source.path).is_dir() for folder in folders):
+        what = f"no dataset called {source.path!r}; did you mean {near[0]!r}?"
+        fix = f"dataset_path: {near[0]}"
+        raise TaskFileError([Problem(what, source.place, fix)])
 
 
 def _made(source: Source, maker: Callable[..., Any]) -> Mapping[str, Any]:
@@ -202,29 +240,23 @@ def _holds_data(folder: Path) -> Iterator[bool]:
 def _stamps(source: Source) -> tuple[tuple[str, int, int], ...]:
     """Time and size of the files that the source names, so that a changed file is read
     again."""
-    texts = [source.path, *_texts(source.arguments.get("data_files"))]
+    texts = [source.path, *named(source.arguments.get("data_files"))]
     files = (Path(text) for text in texts if text.startswith("/") or text[1:2] == ":")
     stats = [(str(file), file.stat()) for file in files if file.is_file()]
     return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
 
 
-def _texts(files: Any) -> Iterator[str]:
-    if isinstance(files, str):
-        yield files
-    elif isinstance(files, Mapping):
-        for value in files.values():
-            yield from _texts(value)
-    elif isinstance(files, list):
-        for value in files:
-            yield from _texts(value)
-
-
-def _unreadable(source: Source, error: Exception) -> TaskFileError:
+def _unreadable(source: Source, located: Source, error: Exception) -> TaskFileError:
     if isinstance(error, TaskFileError):
         return error
     root: BaseException = error
     while root.__cause__ is not None:
         root = root.__cause__
+    if isinstance(root, UnicodeDecodeError):
+        return not_utf8(source)
+    empty = row_fault(located.arguments.get("data_files"), root)
+    if empty is not None:
+        return TaskFileError([Problem(empty, source.data_place)])
     name = f" ({source.name})" if source.name else ""
     reason = (str(root).strip() or "no reason given").splitlines()[0]
     what = (

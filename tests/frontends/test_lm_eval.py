@@ -273,3 +273,84 @@ def test_rows_that_are_numbered_in_spite_of_an_id_column_are_in_the_warnings(toy
         "the column 'id' gives no ids, so rows are numbered from 0: "
         "rows 0 and 1 both have 'x'" in loaded.warnings()
     )
+
+
+def dataset(builder, file, raw):
+    Path(file).write_bytes(raw)
+    return (
+        f"dataset_path: {builder}\ndataset_kwargs: {{data_files: {{test: {file}}}}}\n"
+        "doc_to_text: Q\ndoc_to_choice: [a, b]\ndoc_to_target: 0\n"
+    )
+
+
+def failure(loaded):
+    with pytest.raises(TaskFileError) as error:
+        loaded.rows.ids()
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("builder", "file", "raw"),
+    [
+        ("json", "d.jsonl", b""),
+        ("json", "d.jsonl", b"\n\n"),
+        ("json", "d.json", b"[]"),
+        ("csv", "d.csv", b""),
+        ("csv", "d.csv", b"q,a\n"),
+        ("text", "d.txt", b""),
+    ],
+)
+def test_a_data_file_without_rows_is_named(builder, file, raw, toy):
+    assert failure(toy(dataset(builder, file, raw))) == (
+        f"toy.yaml:4: {file} holds no rows"
+    )
+
+
+@pytest.mark.parametrize(
+    ("builder", "file", "raw"),
+    [
+        ("json", "d.jsonl", b'{"q": "x"}\n{"q": "caf\xe9"}\n'),
+        ("json", "d.jsonl", b'{"id": "x"}\n{"id": "caf\xe9"}\n'),
+        ("csv", "d.csv", b"q,a\ncaf\xe9,1\n"),
+    ],
+)
+def test_a_data_file_in_another_encoding_is_named_with_its_line(
+    builder, file, raw, toy
+):
+    assert failure(toy(dataset(builder, file, raw))) == (
+        f"toy.yaml:4: {file}:2 is not UTF-8 (byte 0xe9)\n"
+        "  fix: convert it, for example: iconv -f latin1 -t utf-8 old > new"
+    )
+
+
+def test_a_later_row_in_another_encoding_is_the_fault_of_its_document(toy):
+    raw = b'{"q": "x"}\n' * 600 + b'{"q": "\xe9"}\n'
+    loaded = toy(dataset("json", "d.jsonl", raw))
+
+    assert len(loaded.rows.ids()) == 601
+    assert loaded.ask(1).doc.id == "1"
+    with pytest.raises(DocumentError, match="a row from 512 to 1023 is not UTF-8"):
+        loaded.ask(600)
+
+
+@pytest.mark.parametrize(
+    ("slip", "meant"), [("jsn", "json"), ("jsonl", "json"), ("CSV", "csv")]
+)
+def test_nearly_the_name_of_a_file_reader_is_refused_at_once(slip, meant, toy):
+    assert failure(toy(dataset(slip, "d.jsonl", b'{"q": "x"}\n'))) == (
+        f"toy.yaml:3: no dataset called {slip!r}; did you mean {meant!r}?\n"
+        f"  fix: dataset_path: {meant}"
+    )
+
+
+def test_a_file_reader_without_files_is_refused(toy):
+    assert failure(toy("dataset_path: json\ndataset_kwargs: null\n")) == (
+        "toy.yaml:4: data_files is missing: 'json' reads files of yours\n"
+        "  fix: dataset_kwargs: {data_files: {test: my_file}}"
+    )
+
+
+def test_a_path_with_a_slash_is_no_slip(toy):
+    assert failure(toy(dataset("./jsn", "d.jsonl", b'{"q": "x"}\n'))).startswith(
+        "toy.yaml:3: no such data file: jsn"
+    )
