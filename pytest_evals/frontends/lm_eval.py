@@ -167,21 +167,42 @@ def _gates(top: Section, name: str, metadata: dict[str, Any]) -> tuple[Gate, ...
         return ()
 
 
+_CALLED = (
+    "custom_dataset",
+    "doc_to_text",
+    "doc_to_target",
+    "doc_to_choice",
+    "process_docs",
+    "process_results",
+)
+"""Keys whose ``!function`` is called."""
+
+
 def _with_functions(file: YamlFile, problems: list[Problem]) -> YamlFile:
     """The file with its functions imported."""
-    values = {key: _imported(value, problems) for key, value in file.values.items()}
-    return replace(file, values=values)
+    return replace(file, values=_imported(file.values, problems))
 
 
-def _imported(value: Any, problems: list[Problem]) -> Any:
+def _imported(value: Any, problems: list[Problem], key: Any = None) -> Any:
     if isinstance(value, FunctionRef):
-        try:
-            return value.resolve()
-        except TaskFileError as error:
-            problems.extend(error.problems)
-            return missing
+        return _function(value, problems, key)
     if isinstance(value, dict):
-        return {key: _imported(item, problems) for key, item in value.items()}
+        return {k: _imported(item, problems, k) for k, item in value.items()}
     if isinstance(value, list):
         return [_imported(item, problems) for item in value]
     return value
+
+
+def _function(ref: FunctionRef, problems: list[Problem], key: Any) -> Any:
+    try:
+        found = ref.resolve()
+    except TaskFileError as error:
+        problems.extend(error.problems)
+        return missing
+    listed = key == "doc_to_choice" and isinstance(found, list | dict)
+    if key in _CALLED and not callable(found) and not listed:
+        kind = type(found).__name__
+        what = f"{key}: {ref.dotted} is no function, but a value of type {kind}"
+        problems.append(Problem(what, ref.place))
+        return missing
+    return found

@@ -7,7 +7,8 @@ asked before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from functools import cached_property
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.task import Asked
 from pytest_evals.errors import Problem, TaskFileError
-from pytest_evals.prompts.calls import FieldError
+from pytest_evals.prompts.calls import ColumnError, FieldError
 from pytest_evals.prompts.chat import Turn, joined
 from pytest_evals.prompts.notes import Notes, known_at_start, odd_target
 from pytest_evals.prompts.question import Question, Readers
@@ -100,7 +101,8 @@ class _Loaded:
             self._readers = Readers(
                 recipe.fields, columns, recipe.description, digits=digits
             )
-            first = self._question(0)
+            with _named(0, self.ids):
+                first = self._question(0)
             shots = Readers(shown, columns, digits=digits, for_shots=True)
         except FieldError as error:
             raise TaskFileError([error.problem]) from error
@@ -118,7 +120,8 @@ class _Loaded:
         frame = Frame(
             recipe=recipe, shape=self._shape, turns=self._turns(index, question)
         )
-        built = BUILDERS[recipe.output_type](question, frame)
+        with _named(index, self.ids):
+            built = BUILDERS[recipe.output_type](question, frame)
         doc = Doc(
             built.query,
             built.choices,
@@ -149,6 +152,25 @@ class _Loaded:
         )
         front = [Turn("system", system)] if system else []
         return front if self._shots is None else [*front, *self._shots.of(index)]
+
+
+@contextmanager
+def _named(index: int, ids: Sequence[str]) -> Iterator[None]:
+    """Faults of the first document say which one it is, since they are reported for the
+    whole task; those of all others are reported beside their id.
+
+    Raises:
+        FieldError: As inside.
+    """
+    try:
+        yield
+    except ColumnError:
+        raise
+    except FieldError as error:
+        if index:
+            raise
+        what = f"{error.problem.what} (document {ids[0]})"
+        raise FieldError(what, error.problem.where, error.problem.fix) from error
 
 
 def _has_functions(fields: Fields) -> bool:

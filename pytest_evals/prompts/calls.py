@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_evals.errors import DocumentError, Place, Problem
 
-__all__ = ["FieldError", "call", "fault_of"]
+__all__ = ["ColumnError", "FieldError", "call", "fault_of"]
 
 
 class FieldError(DocumentError):
@@ -20,6 +20,10 @@ class FieldError(DocumentError):
         """Say what is wrong and which line of the task file asked for it."""
         self.problem = Problem(what, where, fix)
         super().__init__(str(self.problem))
+
+
+class ColumnError(FieldError):
+    """A column that the dataset lacks, whichever document is looked at."""
 
 
 def call(

@@ -17,7 +17,7 @@ from typing import Any
 from jinja2 import UndefinedError
 
 from pytest_evals.errors import EvalsError, Place, did_you_mean
-from pytest_evals.prompts.calls import FieldError, call
+from pytest_evals.prompts.calls import ColumnError, FieldError, call
 from pytest_evals.prompts.template import compile_template
 
 __all__ = [
@@ -150,6 +150,8 @@ def _template_reader(field: Field, after: Callable[[str], Any]) -> Reader:
             missing = sorted(name for name in template.names if name not in row)
             raise _undefined(field, missing, row, error) from None
         except Exception as error:
+            if isinstance(error, ValueError) and field.spec.isidentifier():
+                raise _no_column(field, row) from None
             name = "" if type(error) is ValueError else f"{type(error).__name__}: "
             raise FieldError(f"{field.key}: {name}{error}", field.place) from error
 
@@ -161,6 +163,14 @@ def _own_key_reader(field: Field, after: Callable[[str], Any]) -> Reader:
     return lambda row: row[field.spec] if field.spec in row else render(row)
 
 
+def _no_column(field: Field, row: Row) -> FieldError:
+    """For a plain word that is no column and no fixed value that the key can have."""
+    columns = [str(name) for name in row]
+    hint = did_you_mean(field.spec, columns)
+    what = f"{field.key}: no column called {field.spec!r}{hint}"
+    return ColumnError(what, field.place, f"the columns are {', '.join(columns)}")
+
+
 def _undefined(
     field: Field, missing: list[str], row: Row, error: UndefinedError
 ) -> FieldError:
@@ -168,7 +178,7 @@ def _undefined(
         return FieldError(f"{field.key}: {error}", field.place)
     columns = [str(name) for name in row]
     hint = did_you_mean(missing[0], columns)
-    return FieldError(
+    return ColumnError(
         f"{field.key} uses {missing[0]!r}, which is no column{hint}",
         field.place,
         f"the columns are {', '.join(columns)}",

@@ -354,3 +354,41 @@ def test_a_path_with_a_slash_is_no_slip(toy):
     assert failure(toy(dataset("./jsn", "d.jsonl", b'{"q": "x"}\n'))).startswith(
         "toy.yaml:3: no such data file: jsn"
     )
+
+
+def test_a_plain_word_that_is_no_column_of_choices_is_said(toy):
+    assert failure(toy("doc_to_choice: choicez\n")).startswith(
+        "toy.yaml:3: doc_to_choice: no column called 'choicez'; "
+        "did you mean 'choices'?\n  fix: the columns are "
+    )
+
+
+def test_the_fault_of_the_first_document_names_it(toy):
+    rows = b'{"id": "q7", "y": null}\n{"id": "q8", "y": 1}\n'
+    text = dataset("json", "d.jsonl", rows).replace("target: 0", "target: y")
+
+    assert failure(toy(text)) == (
+        "toy.yaml:7: doc_to_target gave None, which names no choice (document q7)"
+    )
+
+
+@pytest.mark.parametrize(
+    "key", ["doc_to_text", "doc_to_target", "doc_to_choice", "process_docs"]
+)
+def test_a_function_tag_on_something_else_is_a_problem(key, toy):
+    (Path.cwd() / "own.py").write_text("WORD = 'q'\n")
+
+    with pytest.raises(TaskFileError) as error:
+        toy(f"{key}: !function own.WORD\n")
+
+    assert str(error.value) == (
+        f"toy.yaml:3: {key}: own.WORD is no function, but a value of type str"
+    )
+
+
+def test_choices_may_be_a_list_in_python(toy):
+    (Path.cwd() / "own.py").write_text("LETTERS = ['a', 'b', 'c']\n")
+
+    loaded = toy("doc_to_choice: !function own.LETTERS\ndoc_to_target: 0\n")
+
+    assert loaded.ask(0).doc.choices == ["a", "b", "c"]
