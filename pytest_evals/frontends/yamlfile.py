@@ -6,6 +6,7 @@ key that is given twice keeps its last value, and a warning says so.
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -148,12 +149,16 @@ class _Reader:
         self._loader: Any = None
 
     def read(self, raw: bytes) -> YamlFile:
+        self._check_encoding(raw)
         try:
             self._loader = _Loader(raw)
             node = self._loader.get_single_node()
             value = {} if node is None else self._value(node, ())
         except yaml.MarkedYAMLError as error:
             raise self._syntax_fault(error) from None
+        except RecursionError:
+            what = "its values are nested too deeply to be read"
+            raise self._fault(what, 0) from None
         except (yaml.YAMLError, ValueError) as error:
             first = str(error).splitlines()[0]
             raise self._fault(f"this is no YAML: {first}", 0) from None
@@ -166,6 +171,18 @@ class _Reader:
             lines=self._lines,
             warnings=tuple(self._warnings),
         )
+
+    def _check_encoding(self, raw: bytes) -> None:
+        """YAML is UTF-8, or UTF-16 with a byte-order mark."""
+        if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return
+        try:
+            raw.decode()
+        except UnicodeDecodeError as error:
+            line = raw.count(b"\n", 0, error.start) + 1
+            what = f"this is not UTF-8 (byte {raw[error.start]:#04x})"
+            fix = "save the file as UTF-8"
+            raise self._fault(what, line, fix) from None
 
     def _value(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
         if node.tag == "!function":

@@ -103,7 +103,7 @@ def test_a_file_that_is_no_text_says_so(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.yaml").write_bytes(b"task: \xff\xfe\x00")
 
-    assert failure(read_yaml, tmp_path / "a.yaml").startswith("a.yaml: this is no YAML")
+    assert "a.yaml:1: this is not UTF-8" in failure(read_yaml, tmp_path / "a.yaml")
 
 
 def test_own_keys_beat_included_ones_as_wholes(tmp_path, monkeypatch):
@@ -255,3 +255,31 @@ def test_aliases_that_unfold_without_end_are_refused(tmp_path):
     path.write_text("\n".join(levels))
     with pytest.raises(TaskFileError, match="unfold to more than 1,000,000 values"):
         read_yaml(path)
+
+
+@pytest.mark.parametrize("depth", [3000, 20_000])
+def test_values_nested_too_deeply_are_one_problem(depth, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path, a=f"task: x\nmetadata: {'[' * depth}{']' * depth}\n")
+
+    assert failure(read_yaml, path) == (
+        "a.yaml: its values are nested too deeply to be read"
+    )
+
+
+def test_another_encoding_is_a_problem_with_its_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "a.yaml"
+    path.write_bytes(b"task: x\n# caf\xe9\ntag: y\n")
+
+    assert failure(read_yaml, path) == (
+        "a.yaml:2: this is not UTF-8 (byte 0xe9)\n  fix: save the file as UTF-8"
+    )
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_the_encodings_of_yaml_are_read(encoding, tmp_path):
+    path = tmp_path / "a.yaml"
+    path.write_text("task: café\n", encoding=encoding)
+
+    assert read_yaml(path).values == {"task": "café"}
