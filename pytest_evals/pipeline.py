@@ -9,20 +9,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.core.metric import Estimate, Metric, MetricResult
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Model, Request, Response
-from pytest_evals.core.result import RunResult, TaskResult
-from pytest_evals.core.score import Score, Status
+from pytest_evals.core.result import RunResult
+from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import DocumentError, ModelError
 from pytest_evals.gates.judge import judge
+from pytest_evals.scorers.summary import summarise
 
-__all__ = ["Job", "Plan", "answer", "ask", "evaluate", "score", "slim", "summarise"]
+__all__ = ["Job", "Plan", "answer", "ask", "evaluate", "score", "slim"]
 
 WINDOW = 16_384
 """Documents that are rendered and planned together: enough to sort and share over whole
@@ -176,90 +175,6 @@ def slim(record: Record) -> Record:
             for one in record.scores
         ),
         error=record.error,
-    )
-
-
-def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskResult:
-    """All that can be said of a task: its metrics and its counts.
-
-    Args:
-        task: The recipe.
-        records: Scored records, in any order.
-        n_selected: Documents that should have been run.
-    """
-    ordered = tuple(sorted(records, key=lambda record: record.index))
-    statuses = [record.status for record in ordered]
-    verdicts = [record.correct for record in ordered if not record.error]
-    n_missing = max(0, n_selected - len(ordered))
-    responses = [response for record in ordered for response in record.responses]
-    return TaskResult(
-        task=task,
-        records=ordered,
-        metrics=tuple(
-            _measure(metric, ordered, n_missing) for metric in _metrics(task, ordered)
-        ),
-        n_selected=n_selected,
-        n_total=task.rows.total(),
-        n_correct=verdicts.count(True),
-        n_wrong=verdicts.count(False),
-        n_errored=statuses.count(Status.ERRORED),
-        n_unscored=statuses.count(Status.UNSCORED),
-        n_missing=n_missing,
-        n_prompt_tokens=sum(r.n_prompt_tokens for r in responses),
-        n_tokens=sum(r.n_tokens for r in responses),
-        n_truncated=sum(
-            any(r.n_truncated for r in record.responses) for record in ordered
-        ),
-    )
-
-
-def _metrics(task: Task, records: Sequence[Record]) -> list[Metric]:
-    """The task's metrics without those that its scorer never gave (a function that
-    names its values itself, say), and those that it gave beyond them."""
-    scores = {(s.metric, s.filter): s for record in records for s in record.scores}
-    if not scores:
-        return list(task.metrics)
-    kept = [m for m in task.metrics if (m.name, m.filter) in scores]
-    listed = {(m.name, m.filter) for m in kept}
-    metric_for = task.metric_for or partial(_mean_of, task.output_type)
-    return kept + [metric_for(*key) for key in scores if key not in listed]
-
-
-def _mean_of(output_type: str, name: str, filter_: str) -> Metric:
-    from pytest_evals.scorers.metrics import MetricSpec, metric
-
-    return metric(MetricSpec(name=name), filter_, output_type, declared=True)
-
-
-def _measure(metric: Metric, records: Sequence[Record], n_missing: int) -> MetricResult:
-    values, n_unscored = [], 0
-    for record in records:
-        for one in record.scores:
-            if one.metric != metric.name or one.filter != metric.filter:
-                continue
-            if one.unscored:
-                n_unscored += 1
-            else:
-                values.append(one.value)
-    estimate: Estimate | None = None
-    error = ""
-    if values:
-        try:
-            estimate = metric.aggregate(values)
-        except (Exception, SystemExit) as problem:  # noqa: BLE001 - user's code
-            error = f"{type(problem).__name__}: {problem}"
-    exact = all(type(v) in (bool, int, float) and v in (0, 1) for v in values)
-    return MetricResult(
-        name=metric.name,
-        filter=metric.filter,
-        estimate=estimate,
-        higher_is_better=metric.higher_is_better,
-        n_scored=len(values),
-        n_errored=sum(1 for record in records if record.error),
-        n_unscored=n_unscored,
-        n_missing=n_missing,
-        total=int(sum(values)) if values and exact and metric.is_mean else None,
-        error=error,
     )
 
 

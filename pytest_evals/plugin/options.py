@@ -168,7 +168,7 @@ class Options:
             apply_chat_template=raw["apply-chat-template"],
             fewshot_as_multiturn=not raw["fewshot-as-one-turn"],
             system_instruction=raw["system-instruction"],
-            gen_kwargs=_checked("gen-kwargs", raw, _pairs) or {},
+            gen_kwargs=_generation(_checked("gen-kwargs", raw, _pairs)),
             device=raw["device"],
             batch_tokens=raw["batch-tokens"],
             dir=config.rootpath / raw["dir"],
@@ -244,6 +244,19 @@ def _checked(name: str, raw: Mapping[str, Any], read: Callable[[str], Any]) -> A
         if detail.startswith("invalid literal"):
             detail = "a whole number is wanted"
         raise pytest.UsageError(f"--evals-{name}={raw[name]}: {detail}") from None
+
+
+def _generation(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    if given is None:
+        return {}
+    from pytest_evals.errors import OptionError
+    from pytest_evals.prompts.generation import check_overrides
+
+    try:
+        check_overrides(given)
+    except OptionError as error:
+        raise pytest.UsageError(str(error)) from None
+    return given
 
 
 def _gate(text: str) -> Gate:

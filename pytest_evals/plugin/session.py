@@ -24,7 +24,7 @@ from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import OptionError, Place, Problem, TaskFileError
 from pytest_evals.gates.judge import judge
 from pytest_evals.models.spec import check_spec, parse_spec
-from pytest_evals.pipeline import score, slim, summarise
+from pytest_evals.pipeline import score, slim
 from pytest_evals.plugin.gates import SessionGates, faults_of
 from pytest_evals.plugin.models import Models
 from pytest_evals.plugin.options import OPTIONS, STARTED, Options
@@ -35,6 +35,7 @@ from pytest_evals.plugin.workers import is_distributed, orders_of
 from pytest_evals.reports.environment import environment
 from pytest_evals.reports.jsonfile import results_json
 from pytest_evals.reports.samples import sample_lines
+from pytest_evals.scorers.summary import summarise
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.nodes import DocItem
