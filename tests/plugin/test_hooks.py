@@ -146,7 +146,9 @@ def test_score_replaces_the_scorer_of_a_task(suite):
     )
     result = suite.run("evals")
     assert result.parseoutcomes() == {"passed": 15, "wrong": 4, "errors": 1}
-    result.stdout.fnmatch_lines(["ERROR *quiz[[]q9[]] - pytest_evals_score: q9 is for nobody"])
+    result.stdout.fnmatch_lines(
+        ["ERROR *quiz[[]q9[]] - pytest_evals_score: q9 is for nobody"]
+    )
     quiz = suite.results()["results"]["quiz"]
     assert quiz["even,none"] == 5 / 9
     assert "exact_match,none" not in quiz
