@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from pytest_evals.core.doc import Doc
@@ -28,9 +29,9 @@ WINDOW = 16_384
 suites, few enough that their prompts fit into memory."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Job:
-    """A document to run: a task and a position in its dataset."""
+    """A document to run: a task and a position in its dataset; equal only to itself."""
 
     task: Task
     index: int
@@ -58,33 +59,47 @@ def answer(records: Sequence[Record], model: Model) -> Iterator[tuple[int, Recor
     Raises:
         ModelError: The model broke its contract (see :class:`Model`).
     """
-    wanted: dict[Request, list[tuple[int, int]]] = {}
-    left: list[int] = []
+    return _answered(records, _places(records), model)
+
+
+Places = dict[Request, list[tuple[int, int]]]
+"""Each different request of a batch, with where it is asked: the position of the record
+and the position among its requests."""
+
+
+def _places(records: Sequence[Record]) -> Places:
+    places: Places = {}
     for i, record in enumerate(records):
-        requests = () if record.error else record.requests
-        left.append(len(requests))
-        if not requests:
-            yield i, record
-        for j, request in enumerate(requests):
-            wanted.setdefault(request, []).append((i, j))
-    answered = [[Response(error=_NO_RESPONSE)] * n for n in left]
-    batch = list(wanted)
-    for request, response in _responses(batch, model):
-        for i, j in wanted.pop(request):
+        if not record.error:
+            for j, request in enumerate(record.requests):
+                places.setdefault(request, []).append((i, j))
+    return places
+
+
+def _answered(
+    records: Sequence[Record], places: Places, model: Model
+) -> Iterator[tuple[int, Record]]:
+    left = [0 if record.error else len(record.requests) for record in records]
+    for i, n in enumerate(left):
+        if not n:
+            yield i, records[i]
+    answered = [[_NO_RESPONSE] * n for n in left]
+    where = list(places.values())
+    for position, response in _responses(list(places), model):
+        for i, j in where[position]:
             answered[i][j] = response
             left[i] -= 1
             if left[i] == 0:
                 yield i, _with_responses(records[i], answered[i])
-    for i in sorted({i for places in wanted.values() for i, _ in places}):
-        yield i, _with_responses(records[i], answered[i])
+    for i, n in enumerate(left):
+        if n:
+            yield i, _with_responses(records[i], answered[i])
 
 
-_NO_RESPONSE = "the model gave no response to this request"
+_NO_RESPONSE = Response(error="the model gave no response to this request")
 
 
-def _responses(
-    batch: list[Request], model: Model
-) -> Iterator[tuple[Request, Response]]:
+def _responses(batch: list[Request], model: Model) -> Iterator[tuple[int, Response]]:
     if not batch:
         return
     seen = bytearray(len(batch))
@@ -97,7 +112,7 @@ def _responses(
                 "  fix: yield (position in requests, Response) once for each request"
             )
         seen[position] = 1
-        yield batch[position], response
+        yield position, response
 
 
 def _pair(given: object, model: Model) -> tuple[int, Response]:
@@ -113,7 +128,9 @@ def _pair(given: object, model: Model) -> tuple[int, Response]:
 def _with_responses(record: Record, responses: list[Response]) -> Record:
     error = ""
     for response in responses:
-        error = error or response.error
+        if response.error:
+            error = response.error
+            break
     return Record(  # not replace(), which costs a document as much as its scoring
         task=record.task,
         index=record.index,
@@ -149,32 +166,43 @@ def slim(record: Record) -> Record:
     """The record without what only models and sample files need.
 
     Token counts stay, as one response that has nothing else. Called for each document,
-    so it spares the price of ``dataclasses.replace``.
+    so what is equal in many of them is made once: records are frozen.
     """
     n_prompt_tokens = n_tokens = n_truncated = 0
     for response in record.responses:
         n_prompt_tokens += response.n_prompt_tokens
         n_tokens += response.n_tokens
         n_truncated += response.n_truncated
-    counts = Response(
-        n_prompt_tokens=n_prompt_tokens, n_tokens=n_tokens, n_truncated=n_truncated
-    )
     return Record(
         task=record.task,
         index=record.index,
         doc=Doc("", [], 0, id=record.doc.id),
-        responses=(counts,),
-        scores=tuple(
-            Score(
-                metric=one.metric,
-                filter=one.filter,
-                value=one.value,
-                correct=one.correct,
-                unscored=one.unscored,
-            )
-            for one in record.scores
-        ),
+        responses=(_counts(n_prompt_tokens, n_tokens, n_truncated),),
+        scores=tuple([_bare(score) for score in record.scores]),
         error=record.error,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _counts(n_prompt_tokens: int, n_tokens: int, n_truncated: int) -> Response:
+    return Response(
+        n_prompt_tokens=n_prompt_tokens, n_tokens=n_tokens, n_truncated=n_truncated
+    )
+
+
+def _bare(score: Score) -> Score:
+    value = score.value
+    if value is None or type(value) is int or type(value) is float:
+        return _number(score.metric, score.filter, value, score.correct, score.unscored)
+    return replace(score, answer="", filtered=(), explanation="")
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _number(
+    metric: str, filter_: str, value: float | None, correct: bool | None, unscored: str
+) -> Score:
+    return Score(
+        metric=metric, filter=filter_, value=value, correct=correct, unscored=unscored
     )
 
 
@@ -202,7 +230,7 @@ class Plan:
         self._jobs = jobs
         self._prepare = prepare
         self._window = window
-        self._number = {(job.task.name, job.index): n for n, job in enumerate(jobs)}
+        self._number = {job: n for n, job in enumerate(jobs)}
         self._next = 0
         self._stream: Iterator[tuple[int, Record]] = iter(())
         self._ready: dict[int, Record] = {}
@@ -226,7 +254,7 @@ class Plan:
 
         A record is given once; a job that is asked for again is answered again.
         """
-        number = self._number[job.task.name, job.index]
+        number = self._number[job]
         while number not in self._ready:
             pulled = self._pull(model)
             if tick is not None:
@@ -270,8 +298,10 @@ class Plan:
                 index = self._jobs[n].index
                 order.append(n)
                 records.append(position.get(index) or _withdrawn(task, index))
-        self.n_requests += len({q for r in records for q in r.requests})
-        self._stream = ((order[i], record) for i, record in answer(records, model))
+        places = _places(records)
+        self.n_requests += len(places)
+        answered = _answered(records, places, model)
+        self._stream = ((order[i], record) for i, record in answered)
 
 
 def _withdrawn(task: Task, index: int) -> Record:

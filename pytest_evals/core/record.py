@@ -49,8 +49,9 @@ class Record:
         scored."""
         if self.error:
             return Status.ERRORED
-        if any(score.unscored for score in self.scores):
-            return Status.UNSCORED
+        for score in self.scores:
+            if score.unscored:
+                return Status.UNSCORED
         return Status.SCORED
 
     @property

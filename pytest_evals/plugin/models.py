@@ -82,7 +82,8 @@ class Models:
         had not answered are skipped.
         """
         definition = item.parent.model_definition(item)
-        self._skip_if_broken(definition)
+        if self._broken:
+            self._skip_if_broken(definition)
         plan = self._plans[definition]
         try:
             return plan.take(item.job, self._open[definition], self.tick)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import pytest
 
@@ -18,12 +20,14 @@ from pytest_evals.plugin.doc_reports import (
     teardown_of,
 )
 from pytest_evals.plugin.last_failed import documents_of_gates, keep_failed
+from pytest_evals.plugin.loop import Loop
 from pytest_evals.plugin.messages import message_of
 from pytest_evals.plugin.nodes import DocItem, GateItem, TaskFile
 from pytest_evals.plugin.progress import Progress
 from pytest_evals.plugin.session import SESSION, EvalSession
 from pytest_evals.plugin.shards import deal
 from pytest_evals.plugin.summary import collected_lines, write_summary
+from pytest_evals.plugin.workers import Orders
 
 __all__ = ["Running", "begin", "start"]
 
@@ -32,7 +36,9 @@ def start(config: pytest.Config) -> EvalSession:
     """The session's state; made, with its hooks, when it is first asked for."""
     if SESSION not in config.stash:
         session = config.stash[SESSION] = EvalSession(config)
-        config.pluginmanager.register(Running(session), NAME)
+        running = Running(session)
+        config.pluginmanager.register(running, NAME)
+        config.pluginmanager.register(Loop(running), f"{NAME}-loop")
     return config.stash[SESSION]
 
 
@@ -58,8 +64,13 @@ class Running:
         self._active: TaskFile | None = None
         self._progress: Progress | None = None
         self._wants_teardown = False
+        self.following: list[pytest.Item] = []
+        """Items that may run under the same call of the protocol."""
+        self.n_run = 0
+        """Items that the last call has run."""
         self._looked = 0.0
         self._terminal = session.config.pluginmanager.getplugin("terminalreporter")
+        self._setup_only = session.config.getoption("setuponly", False)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(
@@ -134,37 +145,49 @@ class Running:
         The others go through pytest's own, so that what is set up for the file is set
         up once and torn down once.
         """
-        self._obey_stop(item.session)
-        if not isinstance(item, DocItem):
-            self._active = None
+        self.n_run = 1
+        orders = self._session.orders
+        if orders is not None:
+            self._obey_stop(orders, item.session)
+        if not self._is_between(item, nextitem):
             return None
-        sibling = isinstance(nextitem, DocItem) and nextitem.parent is item.parent
-        setuponly = item.config.getoption("setuponly", False)
-        if self._active is not item.parent or not sibling or setuponly:
-            self._active = item.parent if sibling else None
-            return None
-        if self._session.orders is not None:
+        if orders is not None:
             self._run(item)
             return True
-        hook, terminal = item.config.hook, self._terminal
-        nodeid, location = item.nodeid, item.location
-        # The first document has shown the path of the file; to look whether it must be
-        # shown again would cost each document a tenth of the plugin's time.
-        shows = terminal is not None and terminal.showfspath
-        if shows:
-            terminal.showfspath = False
-        hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
-        if shows:
-            terminal.showfspath = True
-        self._run(item)
-        hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
+        with _path_shown(self._terminal):
+            self._show_and_run(item)
+            for document, then in pairwise(self.following):
+                stops = item.session.shouldfail or item.session.shouldstop
+                if stops or not self._is_between(document, then):
+                    break
+                self._show_and_run(document)
+                self.n_run += 1
         return True
 
-    def _obey_stop(self, session: pytest.Session) -> None:
+    def _is_between(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> TypeGuard[DocItem]:
+        """Whether the item stands between two documents of its file."""
+        if not isinstance(item, DocItem):
+            self._active = None
+            return False
+        parent = item.parent
+        sibling = isinstance(nextitem, DocItem) and nextitem.parent is parent
+        if self._active is not parent or not sibling or self._setup_only:
+            self._active = parent if sibling else None
+            return False
+        return True
+
+    def _show_and_run(self, item: DocItem) -> None:
+        hook, nodeid, location = item.config.hook, item.nodeid, item.location
+        hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
+        self._run(item)
+        hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
+
+    def _obey_stop(self, orders: Orders, session: pytest.Session) -> None:
         """A worker has its whole shard: it looks now and then whether the controller
         wants it to stop."""
-        orders = self._session.orders
-        if orders is None or time.monotonic() - self._looked < LOOK_S:
+        if time.monotonic() - self._looked < LOOK_S:
             return
         self._looked = time.monotonic()
         if Path(orders.stop).exists():
@@ -229,3 +252,17 @@ class Running:
     def pytest_unconfigure(self) -> None:
         """Let the interpreter end without looking at each item once more."""
         gc.freeze()
+
+
+@contextmanager
+def _path_shown(terminal: Any) -> Iterator[None]:
+    """The first document has shown the path of the file; to look whether it must be
+    shown again would cost each document a tenth of the plugin's time."""
+    shows = terminal is not None and terminal.showfspath
+    if shows:
+        terminal.showfspath = False
+    try:
+        yield
+    finally:
+        if shows:
+            terminal.showfspath = True

@@ -20,6 +20,7 @@ from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import RunResult, TaskResult
+from pytest_evals.core.score import Status
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import OptionError, Place, Problem, TaskFileError
 from pytest_evals.gates.judge import judge
@@ -146,8 +147,10 @@ class EvalSession:
         answered = self.models.take(item)
         start = time.perf_counter()
         record = self._scored(answered, item)
-        item.took_s = sum(r.elapsed_s for r in record.responses)
-        item.took_s += time.perf_counter() - start
+        took_s = time.perf_counter() - start
+        for response in record.responses:
+            took_s += response.elapsed_s
+        item.took_s = took_s
         item.word = _word(record)
         item.packed = self.finish(item.job.task, record)
         return record
@@ -343,9 +346,12 @@ def check_places(options: Options) -> None:
 def _word(record: Record) -> str:
     if record.error:
         return "error"
-    if record.status.value == "unscored":
+    if record.status is Status.UNSCORED:
         return "unscored"
-    return {True: "correct", False: "wrong", None: "scored"}[record.correct]
+    return _WORDS[record.correct]
+
+
+_WORDS = {True: "correct", False: "wrong", None: "scored"}
 
 
 def _twice(task: Task, known: TaskRun) -> Problem:

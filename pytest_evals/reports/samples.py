@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
+
+import orjson
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record
@@ -22,9 +24,12 @@ from pytest_evals.reports.strict import strict
 
 __all__ = ["sample_lines"]
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
-_FLAT = json.JSONEncoder(ensure_ascii=False, separators=(",\n  ", ": "))
-_SCALARS = {str, int, float, bool, type(None)}
+_PLAIN = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+_STRICT = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":")
+).encode
+_ALIKE = frozenset({str, int, bool, type(None)})
+"""Types that orjson and Python's encoder write alike; floats they do not."""
 
 
 def sample_lines(record: Record, task: Task) -> list[str]:
@@ -40,26 +45,22 @@ def sample_lines(record: Record, task: Task) -> list[str]:
 def _line(row: dict[str, Any]) -> str:
     """The encoder knows nearly every value; what it does not know is made strict."""
     try:
-        text = _ENCODER.encode(row)
-        if text.isascii() or text.encode("utf-8"):
-            return text
-    except (TypeError, ValueError):
-        pass
-    return _ENCODER.encode(strict(row))
+        return orjson.dumps(row, option=_PLAIN).decode()
+    except orjson.JSONEncodeError:
+        return _STRICT(strict(row))
 
 
 def _rows(record: Record, task: Task) -> Iterator[dict[str, Any]]:
     facts = _facts(record)
     filters = dict.fromkeys([metric.filter for metric in task.metrics])
-    filters.update(dict.fromkeys([score.filter for score in record.scores]))
-    for name in filters or {"none": None}:
+    for score in record.scores:
+        filters[score.filter] = None
+    for name in filters or ("none",):
         scores = [score for score in record.scores if score.filter == name]
-        row = {
-            **facts,
-            "filtered_resps": _filtered(scores, facts["resps"], record.requests),
-            "filter": name,
-            "metrics": [score.metric for score in scores],
-        }
+        row = facts if len(filters) < 2 else facts.copy()
+        row["filtered_resps"] = _filtered(scores, facts["resps"], record.requests)
+        row["filter"] = name
+        row["metrics"] = [score.metric for score in scores]
         for score in scores:
             # A metric that is called like a field must not hide it.
             key = score.key if score.metric in row else score.metric
@@ -69,43 +70,62 @@ def _rows(record: Record, task: Task) -> Iterator[dict[str, Any]]:
 
 def _facts(record: Record) -> dict[str, Any]:
     """The fields that do not depend on a filter."""
-    doc = dict(record.doc.row) or _question(record.doc)
-    target = _target(record.doc)
+    doc, responses = record.doc, record.responses
+    row = dict(doc.row) or _question(doc)
+    target = _target(doc)
     groups = _instances(record)
     arguments = [_arguments(group[0][0]) for group in groups]
-    prompt = next((_text(args[0]) for args in arguments), "")
-    unscored = next((s.unscored for s in record.scores if s.unscored), "")
+    unscored = [score.unscored for score in record.scores if score.unscored]
     return {
         "doc_id": record.index,
-        "id": record.doc.id,
-        "doc": doc,
+        "id": doc.id,
+        "doc": row,
         "target": target,
-        "arguments": {
-            f"gen_args_{i}": {f"arg_{j}": arg for j, arg in enumerate(args)}
-            for i, args in enumerate(arguments)
-        },
+        "arguments": {f"gen_args_{i}": args for i, args in enumerate(arguments)},
         "resps": [[_answer(*pair) for pair in group] for group in groups],
-        "doc_hash": _sha(_indented(doc)),
-        "prompt_hash": _sha(prompt),
-        "target_hash": _sha(target),
+        "doc_hash": _sha(_indented(row)),
+        "prompt_hash": _sha(_text(arguments[0]["arg_0"]) if arguments else b""),
+        "target_hash": _sha(_bytes(target)),
         "status": record.status.value,
-        "error": record.error or unscored,
+        "error": record.error or (unscored[0] if unscored else ""),
         "correct": record.correct,
-        "finish": [response.finish for response in record.responses],
-        "tokens": {
-            "prompt": sum([response.n_prompt_tokens for response in record.responses]),
-            "answer": sum([response.n_tokens for response in record.responses]),
-            "truncated": sum([response.n_truncated for response in record.responses]),
-        },
+        "finish": [response.finish for response in responses],
+        "tokens": _tokens(responses),
     }
 
 
-def _indented(doc: dict[str, Any]) -> str:
-    """``json.dumps(doc, indent=2)``, which lm-eval hashes. Python's fast encoder knows
-    no indent; a row without lists and mappings needs it only between its members."""
-    if doc and all(type(value) in _SCALARS for value in doc.values()):
-        return "{\n  " + _FLAT.encode(doc)[1:-1] + "\n}"
-    return json.dumps(doc, indent=2, default=_as_lm_eval, ensure_ascii=False)
+def _tokens(responses: Sequence[Response]) -> dict[str, int]:
+    prompt = answer = truncated = 0
+    for response in responses:
+        prompt += response.n_prompt_tokens
+        answer += response.n_tokens
+        truncated += response.n_truncated
+    return {"prompt": prompt, "answer": answer, "truncated": truncated}
+
+
+def _indented(row: Mapping[str, Any]) -> bytes:
+    """``json.dumps(row, indent=2, ensure_ascii=False)``, which lm-eval hashes; by the
+    fast encoder where both give the same bytes."""
+    if _alike(row):
+        try:
+            return orjson.dumps(row, option=orjson.OPT_INDENT_2)
+        except orjson.JSONEncodeError:  # an integer beyond 64 bits, a lone surrogate
+            pass
+    return _bytes(json.dumps(row, indent=2, default=_as_lm_eval, ensure_ascii=False))
+
+
+def _alike(value: Any) -> bool:
+    """Whether both encoders write the value alike."""
+    kind = type(value)
+    if kind in _ALIKE:
+        return True
+    if kind is list:
+        return all(map(_alike, value))
+    return (
+        kind is dict
+        and all(type(key) is str for key in value)
+        and all(map(_alike, value.values()))
+    )
 
 
 def _question(doc: Doc) -> dict[str, Any]:
@@ -125,9 +145,10 @@ def _target(doc: Doc) -> str:
 def _instances(record: Record) -> list[list[tuple[Request, Response]]]:
     """Requests with their responses. Those for the same thing again, which stand side
     by side, are one instance of lm-eval with several responses."""
-    pairs = list(zip(record.requests, _padded(record), strict=True))
-    if len(pairs) == 1:
-        return [pairs]
+    requests = record.requests
+    if len(requests) == 1 == len(record.responses):
+        return [[(requests[0], record.responses[0])]]
+    pairs = list(zip(requests, _padded(record), strict=True))
     return [list(group) for _, group in groupby(pairs, lambda pair: _once(pair[0]))]
 
 
@@ -145,19 +166,20 @@ def _once(request: Request) -> object:
     return object()
 
 
-def _arguments(request: Request) -> list[Any]:
+def _arguments(request: Request) -> dict[str, Any]:
     """The arguments of an lm-eval request."""
     if isinstance(request, Loglikelihood):
-        return [_messages(request.context), request.continuation]
+        return {"arg_0": _messages(request.context), "arg_1": request.continuation}
     if isinstance(request, Generate):
         settings = {
-            "until": list(request.stop),
+            "until": request.stop,
             "max_gen_toks": request.max_tokens,
             "temperature": request.temperature,
             "do_sample": request.temperature > 0,
+            **dict(request.options),
         }
-        return [_messages(request.prompt), {**settings, **dict(request.options)}]
-    return [request.text]
+        return {"arg_0": _messages(request.prompt), "arg_1": settings}
+    return {"arg_0": request.text}
 
 
 def _messages(prompt: Prompt) -> str | list[dict[str, str]]:
@@ -166,10 +188,10 @@ def _messages(prompt: Prompt) -> str | list[dict[str, str]]:
     return [{"role": m.role, "content": m.content} for m in prompt]
 
 
-def _text(prompt: str | list[dict[str, str]]) -> str:
+def _text(prompt: str | list[dict[str, str]]) -> bytes:
     if isinstance(prompt, str):
-        return prompt
-    return json.dumps(prompt, ensure_ascii=False)
+        return _bytes(prompt)
+    return _bytes(json.dumps(prompt, ensure_ascii=False))
 
 
 def _answer(request: Request, response: Response) -> Any:
@@ -203,5 +225,9 @@ def _as_lm_eval(value: Any) -> Any:
     return list(value) if isinstance(value, set) else str(value)
 
 
-def _sha(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -26,7 +26,7 @@ __all__ = ["RunFolder", "write_json"]
 _OPTION = "--evals-dir"
 _UNSAFE = re.compile(r'["<>:/|\\?*\[\]\s\x00-\x1f\x7f]+')
 _NO_WORD = re.compile(r"\W")  # lm-eval 0.4.13, utils.py, sanitize_task_name
-_DOC_ID = re.compile(r'\{"doc_id": (\d+)')
+_DOC_ID = re.compile(r'\{"doc_id": ?(\d+)')
 _LONGEST = 120
 """Bytes of a model or a task in a name; file systems take 255, some take less."""
 _MOST_AT_ONCE = 1000
