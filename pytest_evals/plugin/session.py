@@ -20,7 +20,7 @@ from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import RunResult, TaskResult
-from pytest_evals.core.score import Status
+from pytest_evals.core.score import Score, Status
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import OptionError, Place, Problem, TaskFileError
 from pytest_evals.gates.judge import judge
@@ -37,6 +37,7 @@ from pytest_evals.reports.environment import environment
 from pytest_evals.reports.jsonfile import results_json
 from pytest_evals.reports.samples import sample_lines
 from pytest_evals.scorers.summary import summarise
+from pytest_evals.scorers.user_code import UserCode
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.nodes import DocItem
@@ -157,14 +158,16 @@ class EvalSession:
 
     def _scored(self, record: Record, item: DocItem) -> Record:
         """Through the user's scorer hook where there is one, else the task's own."""
-        hook = item.parent.score_hook
-        if hook is not None and not record.error:
-            task = item.job.task
-            own = replace(
-                task, score=lambda r: hook(record=r, task=task) or task.score(r)
-            )
-            return score(record, own)
-        return score(record, item.job.task)
+        hook, task = item.parent.score_hook, item.job.task
+        if hook is None:
+            return score(record, task)
+
+        def by_hook(one: Record) -> tuple[Score, ...]:
+            with UserCode("pytest_evals_score"):
+                found = hook(record=one, task=task)
+            return task.score(one) if found is None else tuple(found)
+
+        return score(record, replace(task, score=by_hook))
 
     def finish(self, task: Task, record: Record) -> bytes | None:
         """Keep a scored record; what only the samples file needs goes there.

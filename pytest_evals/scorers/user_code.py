@@ -59,13 +59,14 @@ class UserCode:
 def _whence(trace: TracebackType | None) -> str:
     """The deepest line in the user's files, as ``" (utils.py:12)"``.
 
-    The user's files are those beside or below the file that we called into, so that a
-    fault inside NumPy is put where the user called NumPy.
+    The user's files are those beside or below the file that we, or pluggy for us,
+    called into, so that a fault inside NumPy is put where the user called NumPy.
     """
     frames = [
         (frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(trace)
         if not frame.f_code.co_filename.startswith(_OURS)
+        and frame.f_globals.get("__name__", "").partition(".")[0] != "pluggy"
     ]
     if not frames:
         return ""

@@ -4,7 +4,11 @@
 
 A suite of one task with documents that cost nothing to render, answer or score runs
 through pytest in fresh processes; the time of an empty session is taken off. What is
-left is collection, planning, protocol, counting, samples and report.
+left is collection, planning, protocol, counting, samples and report. The yardstick is a
+test that does nothing, through pytest's own protocol: it tells how fast the machine is
+at this moment. Turn off other plugins for both:
+
+    PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 PYTEST_PLUGINS=pytest_evals.plugin.hooks python …
 """
 
 from __future__ import annotations
@@ -89,6 +93,29 @@ def pytest_evals_load_tasks(path, config):
 """
 
 
+YARDSTICK = """
+import os
+
+import pytest
+
+
+class Nothing(pytest.Item):
+    def runtest(self):
+        pass
+
+
+class File(pytest.File):
+    def collect(self):
+        for i in range(int(os.environ["BENCH_DOCS"])):
+            yield Nothing.from_parent(self, name=f"bench[{i}]")
+
+
+def pytest_collect_file(file_path, parent):
+    if file_path.name == "suite.bench":
+        return File.from_parent(parent, path=file_path)
+"""
+
+
 class Run(NamedTuple):
     """One process: seconds on the clock and of the processor, and peak memory."""
 
@@ -128,20 +155,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--docs", type=int, default=100_000)
     n_docs = parser.parse_args().docs
-    variants = {"-q": ["-q"], "-v": ["-v"], "-q --junitxml": ["-q", "--junitxml=j.xml"]}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "conftest.py").write_text(CONFTEST)
+    print(f"{n_docs} documents")
+    print(f"{'':28}{'wall s':>8}{'CPU s':>8}{'peak MiB':>10}{'ms/document':>13}")
+    _compare("pytest's own, no model", YARDSTICK, n_docs, [["-q"]])
+    junit = ["-q", "--junitxml=j.xml"]
+    _compare("pytest_evals", CONFTEST, n_docs, [["-q"], ["-v"], junit])
+
+
+def _compare(name: str, conftest: str, n_docs: int, variants: list[list[str]]) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / "conftest.py").write_text(conftest)
         (folder / "pytest.ini").write_text("[pytest]\n")
         empty = run(folder, n_docs, ["-q"])
         (folder / "suite.bench").write_text("")
-        print(f"{n_docs} documents; an empty session takes {empty.wall_s:.2f} s")
-        print(f"{'':16}{'wall s':>8}{'CPU s':>8}{'peak MiB':>10}{'ms/document':>13}")
-        for label, arguments in variants.items():
+        for arguments in variants:
             found = run(folder, n_docs, arguments)
             each = 1000 * (found.wall_s - empty.wall_s) / n_docs
             print(
-                f"{label:16}{found.wall_s:8.1f}{found.cpu_s:8.1f}"
+                f"{name + ' ' + arguments[-1]:28}{found.wall_s:8.1f}{found.cpu_s:8.1f}"
                 f"{found.peak_mib:10.0f}{each:13.3f}"
             )
 

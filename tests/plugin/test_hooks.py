@@ -146,10 +146,31 @@ def test_score_replaces_the_scorer_of_a_task(suite):
     )
     result = suite.run("evals")
     assert result.parseoutcomes() == {"passed": 15, "wrong": 4, "errors": 1}
-    result.stdout.fnmatch_lines(["ERROR *quiz[[]q9[]] - q9 is for nobody"])
+    result.stdout.fnmatch_lines(
+        ["ERROR *quiz[[]q9[]] - pytest_evals_score: q9 is for nobody"]
+    )
     quiz = suite.results()["results"]["quiz"]
     assert quiz["even,none"] == 5 / 9
     assert "exact_match,none" not in quiz
+
+
+def test_score_that_raises_is_an_error_of_its_document_and_counts_for_gates(suite):
+    suite.task("quiz", gates=["exact_match >= 0.95"])
+    suite.pytester.makeconftest(
+        """
+        def pytest_evals_score(record, task):
+            if record.doc.id == "q5":
+                return {}["nothing"]
+        """
+    )
+    result = suite.run("evals")
+    assert result.parseoutcomes() == {"passed": 9, "errors": 1, "failed": 1}
+    result.stdout.fnmatch_lines(
+        [
+            "pytest_evals_score: KeyError: 'nothing' (conftest.py:3)",
+        ]
+    )
+    assert suite.results()["gates"][0]["outcome"] == "invalid"
 
 
 def test_metrics_adds_numbers_that_are_shown_stored_and_gated(suite):

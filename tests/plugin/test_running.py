@@ -78,6 +78,65 @@ def test_x_stops_at_the_first_error_but_not_at_wrong_answers(suite):
     result.stdout.fnmatch_lines(["partial run: stopping after 1 failures"])
 
 
+def test_x_stops_between_documents_that_share_a_call_of_the_protocol(suite):
+    suite.knows(errors=[4])
+    result = suite.run("evals", "-x")
+    assert result.parseoutcomes() == {"passed": 4, "errors": 1}
+    assert [row["id"] for row in suite.samples()] == ["q0", "q1", "q2", "q3", "q4"]
+
+
+@pytest.mark.parametrize("hook", ["pytest_runtest_protocol", "pytest_runtestloop"])
+def test_whoever_wraps_the_protocol_sees_every_document(suite, hook):
+    """As pytest-timeout and IDEs do; a loop of somebody else's is used as well."""
+    suite.pytester.makeconftest(
+        f"""
+        import pytest
+
+        seen = []
+
+        if {hook!r} == "pytest_runtest_protocol":
+
+            @pytest.hookimpl(wrapper=True)
+            def pytest_runtest_protocol(item):
+                seen.append(item.name)
+                return (yield)
+
+        else:
+
+            @pytest.hookimpl(tryfirst=True)
+            def pytest_runtestloop(session):
+                for item, nextitem in zip(session.items, [*session.items[1:], None]):
+                    seen.append(item.name)
+                    session.config.hook.pytest_runtest_protocol(
+                        item=item, nextitem=nextitem
+                    )
+                return True
+
+        def pytest_unconfigure():
+            print("seen", *seen)
+        """
+    )
+    result = suite.run("evals", "-s")
+    assert result.parseoutcomes() == {"passed": 10}
+    names = " ".join(f"quiz[q{i}]" for i in range(10))
+    assert f"seen {names}" in result.stdout.str()
+
+
+def test_warning_of_a_scorer_is_shown(suite):
+    suite.pytester.makeconftest(
+        """
+        import warnings
+
+        def pytest_evals_score(record, task):
+            if record.doc.id == "q5":
+                warnings.warn("q5 is odd")
+        """
+    )
+    result = suite.run("evals", "-W", "default")
+    assert result.parseoutcomes() == {"passed": 10, "warnings": 1}
+    result.stdout.fnmatch_lines(["*UserWarning: q5 is odd"])
+
+
 def test_lf_reruns_the_document_that_failed(suite):
     suite.knows(errors=[4])
     suite.run("evals")
