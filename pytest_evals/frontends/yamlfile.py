@@ -135,6 +135,10 @@ MOST_VALUES = 1_000_000
 """Values of a file, each alias counted with all that it stands for."""
 
 
+DEEPEST = 100
+"""Levels of values within values; more would break what reads them later."""
+
+
 class _Reader:
     """One file: from its nodes to values and lines."""
 
@@ -185,6 +189,9 @@ class _Reader:
             raise self._fault(what, line, fix) from None
 
     def _value(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
+        if len(steps) > DEEPEST:
+            what = f"its values are nested more than {DEEPEST} levels deep"
+            raise self._fault(what, _line(node))
         if node.tag == "!function":
             return self._function(node)
         if not node.tag.startswith("tag:yaml.org,2002:"):

@@ -262,8 +262,17 @@ def test_values_nested_too_deeply_are_one_problem(depth, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = write(tmp_path, a=f"task: x\nmetadata: {'[' * depth}{']' * depth}\n")
 
+    assert "its values are nested" in failure(read_yaml, path)
+
+
+def test_values_are_nested_a_hundred_levels_deep_and_no_more(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    allowed = write(tmp_path, a=f"task: x\nmetadata: {'[' * 99}1{']' * 99}\n")
+    assert read_yaml(allowed).values["task"] == "x"
+
+    path = write(tmp_path, a=f"task: x\nmetadata:\n  {'[' * 100}1{']' * 100}\n")
     assert failure(read_yaml, path) == (
-        "a.yaml: its values are nested too deeply to be read"
+        "a.yaml:3: its values are nested more than 100 levels deep"
     )
 
 

@@ -319,6 +319,16 @@ def test_a_bad_value_is_an_error_of_its_request_only(
     assert fine.n_tokens > 0
 
 
+def test_beams_are_not_sampled_and_say_so(opened, ask):
+    (found,) = ask(
+        opened("gpt2"), Generate("a", temperature=0.7, options=(("num_beams", 3),))
+    )
+    assert found.error == (
+        "num_beams is 3 and temperature is 0.7; beams are not sampled: "
+        "set num_beams to 1 or temperature to 0"
+    )
+
+
 @pytest.mark.parametrize(
     "temperature", [-1.0, float("nan"), float("inf"), 10**400, "0.7"]
 )

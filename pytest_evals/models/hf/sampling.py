@@ -173,6 +173,12 @@ def recipe_of(request: Generate, config: Any) -> Recipe | Unusable:
     problem = _bad_value(chosen)
     if problem:
         return Unusable(f"in the model's generation_config {problem}")
+    if sample and chosen["num_beams"] > 1:
+        beams, heat = chosen["num_beams"], request.temperature
+        return Unusable(
+            f"num_beams is {beams} and temperature is {heat}; beams are not sampled: "
+            "set num_beams to 1 or temperature to 0"
+        )
     return Recipe(temperature=request.temperature if sample else 0.0, **chosen)
 
 
