@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_evals.prompts.generation import GREEDY
 from pytest_evals.prompts.recipe import Recipe
 
 __all__ = ["dumped"]
@@ -49,7 +50,7 @@ def dumped(
         "metadata": {k: v for k, v in metadata.items() if k != "gates"} or None,
     }
     if recipe.output_type == "generate_until":
-        known["generation_kwargs"] = _generation(recipe)
+        known["generation_kwargs"] = _generation(values, recipe)
     return {key: _json(known[key]) for key in _KEYS if known.get(key) is not None}
 
 
@@ -70,15 +71,15 @@ def _shots(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def _generation(recipe: Recipe) -> dict[str, Any]:
-    sampling = recipe.sampling
-    return {
-        "temperature": sampling.temperature,
-        "do_sample": sampling.temperature > 0,
-        "max_gen_toks": sampling.max_tokens,
-        "until": list(sampling.stop),
-        **dict(sampling.options),
-    }
+def _generation(values: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
+    """As typed, with lm-eval's defaults and the overrides of the command line; what it
+    means is in the requests of the samples."""
+    given = values.get("generation_kwargs")
+    typed = dict(GREEDY if given is None else given)
+    if "temperature" in typed:
+        typed["temperature"] = float(typed["temperature"])
+    typed.setdefault("until", [recipe.fields.fewshot_delimiter])
+    return {**typed, **recipe.options.gen_kwargs}
 
 
 def _json(value: Any) -> Any:

@@ -21,6 +21,7 @@ from pytest_evals.pipeline import WINDOW, Plan
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.nodes import DocItem
+    from pytest_evals.reports.rendered import Render
 
 __all__ = ["Models"]
 
@@ -90,6 +91,11 @@ class Models:
         except Exception:
             self._broken[definition] = item.nodeid
             raise
+
+    def render_of(self, item: DocItem) -> Render | None:
+        """How the model of a document renders chats, if it says so."""
+        model = self._open[item.parent.model_definition(item)]
+        return cast("Render | None", getattr(model, "render", None))
 
     def _skip_if_broken(self, definition: Definition) -> None:
         if definition in self._broken:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.errors import StoreError
+from pytest_evals.reports.hashes import TaskHashes
 from pytest_evals.store.folder import RunFolder, write_json
 
 __all__ = ["Samples"]
@@ -27,6 +28,7 @@ class Samples:
         self._folder = RunFolder(folder, model, started)
         self._pending: dict[str, list[str]] = {}
         self._n = 0
+        self.hashes = TaskHashes()
         self.error = ""
         """The first fault of the disk; then nothing more is written."""
 
@@ -37,6 +39,7 @@ class Samples:
 
     def add(self, task: str, lines: list[str]) -> None:
         """Take the lines of a finished document."""
+        self.hashes.add(task, lines)
         if self.error:
             return
         self._pending.setdefault(task, []).extend(lines)

@@ -35,6 +35,7 @@ from pytest_evals.plugin.wire import pack, unpack
 from pytest_evals.plugin.workers import is_distributed, orders_of
 from pytest_evals.reports.environment import environment
 from pytest_evals.reports.jsonfile import results_json
+from pytest_evals.reports.rendered import Render, rendered
 from pytest_evals.reports.samples import sample_lines
 from pytest_evals.scorers.summary import summarise
 from pytest_evals.scorers.user_code import UserCode
@@ -153,7 +154,9 @@ class EvalSession:
             took_s += response.elapsed_s
         item.took_s = took_s
         item.word = _word(record)
-        item.packed = self.finish(item.job.task, record)
+        chat = self.options.apply_chat_template
+        render = self.models.render_of(item) if chat else None
+        item.packed = self.finish(item.job.task, record, render)
         return record
 
     def _scored(self, record: Record, item: DocItem) -> Record:
@@ -169,14 +172,16 @@ class EvalSession:
 
         return score(record, replace(task, score=by_hook))
 
-    def finish(self, task: Task, record: Record) -> bytes | None:
+    def finish(
+        self, task: Task, record: Record, render: Render | None = None
+    ) -> bytes | None:
         """Keep a scored record; what only the samples file needs goes there.
 
         Returns:
             What a worker sends to the controller, which keeps it in its place.
         """
         run = self.runs[task.name]
-        lines = sample_lines(record, task)
+        lines = sample_lines(rendered(record, render) if render else record, task)
         example = record.correct is False and run.n_examples < EXAMPLES
         run.n_examples += example
         kept = record if example or self._keeps_whole else slim(record)
@@ -301,6 +306,7 @@ class EvalSession:
             self.found,
             exit_code=int(session.exitstatus),
             environment=environment(),
+            task_hashes=self.samples.hashes.digests(),
         )
         if is_distributed(self.config):
             self.samples.sort()

@@ -11,14 +11,15 @@ from pytest_evals.core.request import Generate, Prompt
 from pytest_evals.errors import EvalsError, OptionError
 from pytest_evals.prompts.arguments import argument_faults
 
-__all__ = ["Sampling", "SamplingResult", "check_overrides", "read_sampling"]
+__all__ = ["GREEDY", "Sampling", "SamplingResult", "check_overrides", "read_sampling"]
 
 _LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 """Names of the same thing; the first one present counts."""
 _ONLY_SAMPLING = {"top_p", "top_k", "min_p", "typical_p", "seed"}
 """Options that change nothing in greedy decoding."""
 _OPTION = "--evals-gen-kwargs"
-_DEFAULTS = {"temperature": 0.0, "do_sample": False, "max_gen_toks": 256}
+GREEDY = {"temperature": 0.0, "do_sample": False, "max_gen_toks": 256}
+"""The arguments of a task that names none (lm-eval 0.4.13, ``defaults.py``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +85,7 @@ def read_sampling(
     Raises:
         EvalsError: A value means nothing; the message names it.
     """
-    merged = {**(dict(_DEFAULTS) if given is None else given)}
+    merged = {**(dict(GREEDY) if given is None else given)}
     merged.setdefault("until", [fewshot_delimiter])
     merged.update(overrides)
     warnings: list[str] = []

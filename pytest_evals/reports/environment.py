@@ -4,15 +4,20 @@ of the working directory. It looks and never fails.
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 __all__ = ["environment"]
 
 _LIBRARIES = ("pytest", "torch", "transformers", "datasets", "numpy")
 _TIMEOUT_S = 5
+SCHEMA = "0.4.13"
+"""The version of lm-eval whose schema results files have."""
 
 
 def environment() -> dict[str, Any]:
@@ -21,14 +26,33 @@ def environment() -> dict[str, Any]:
     Nothing is imported for it: versions come from the installed distributions.
     """
     versions = {name: _version(name) for name in _LIBRARIES}
+    own = _version("pytest-evals-suites")
     return {
-        "git_hash": _commit(),
-        "transformers_version": versions["transformers"],
-        "pytest_evals_version": _version("pytest-evals-suites"),
+        "git_hash": _git("describe", "--always"),
+        "pretty_env_info": _pretty(versions, own),
+        "transformers_version": versions["transformers"] or "N/A",
+        # The local part says who wrote the file; readers that compare versions can.
+        "lm_eval_version": f"{SCHEMA}+pytest.evals.suites.{own}",
+        "upper_git_hash": _upper_commit(),
+        "pytest_evals_version": own,
         "python_version": platform.python_version(),
         "platform": platform.platform(),
         "library_versions": versions,
     }
+
+
+def _pretty(versions: Mapping[str, str | None], own: str | None) -> str:
+    """A text to read, in the form of lm-eval's; torch's own collector runs programs for
+    seconds, and says what the machine is called."""
+    facts = {
+        "pytest-evals-suites version": own,
+        "PyTorch version": versions["torch"],
+        "Python version": platform.python_version(),
+        "Python platform": platform.platform(),
+        "Number of CPUs": os.cpu_count(),
+        **{f"{name} version": version for name, version in versions.items()},
+    }
+    return "\n".join(f"{name}: {fact or 'N/A'}" for name, fact in facts.items())
 
 
 def _version(distribution: str) -> str | None:
@@ -38,11 +62,21 @@ def _version(distribution: str) -> str | None:
         return None
 
 
-def _commit() -> str | None:
-    """The commit of the working directory, as ``git describe --always`` names it."""
+def _upper_commit() -> str | None:
+    """The commit of the folder above, if the working directory is a submodule of it."""
+    above = Path.cwd().parent
+    return (
+        _git("-C", str(above), "rev-parse", "HEAD")
+        if (above / ".git").exists()
+        else None
+    )
+
+
+def _git(*arguments: str) -> str | None:
+    """What git says in the working directory, if there is git and a repository."""
     try:
         done = subprocess.run(
-            ["git", "describe", "--always"],
+            ["git", *arguments],
             capture_output=True,
             text=True,
             timeout=_TIMEOUT_S,

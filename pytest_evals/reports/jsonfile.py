@@ -7,21 +7,33 @@ What reads lm-eval's results (0.4.13) reads these. Ours are ``schema_version``,
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.result import RunResult, TaskResult
+from pytest_evals.errors import Place
+from pytest_evals.reports.model import (
+    config_of,
+    masked,
+    model_arguments,
+    speech_of,
+    tokenizer_of,
+)
 from pytest_evals.reports.strict import strict
 
 __all__ = ["SCHEMA_VERSION", "results_json"]
 
 SCHEMA_VERSION = 1
 """Raised when a field of ours changes its meaning."""
-_SECRET = re.compile(r"(?i)((?:key|token|secret|password)=)[^,]*")
-_UNSAFE = re.compile(r'["<>:/|\\?*\[\]]+')
+_NO_ENVIRONMENT: Mapping[str, str | None] = {
+    "git_hash": None,
+    "pretty_env_info": "",
+    "transformers_version": "N/A",
+    "lm_eval_version": "N/A",
+    "upper_git_hash": None,
+}
+"""What lm-eval says of the environment, where nothing is known."""
 _WORST_FIRST = (
     Outcome.FAILED,
     Outcome.INVALID,
@@ -36,6 +48,7 @@ def results_json(
     *,
     exit_code: int | None = None,
     environment: Mapping[str, Any] | None = None,
+    task_hashes: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The run as strict JSON.
 
@@ -44,13 +57,15 @@ def results_json(
         exit_code: What the process ends with, if it is known.
         environment: Versions and the like, for the top level: ``git_hash``,
             ``transformers_version``, ``pretty_env_info`` and whatever else is known.
+        task_hashes: One a task, over its documents and prompts.
     """
     notes: list[str] = []
     by_name = {task.task.name: task for task in result.tasks}
+    known = {**_NO_ENVIRONMENT, **(environment or {})}
     everything = {
         "results": {name: _numbers(task) for name, task in by_name.items()},
         "group_subtasks": {},
-        "configs": {name: task.task.config for name, task in by_name.items()},
+        "configs": _configs(result),
         "versions": {name: _version(task) for name, task in by_name.items()},
         "n-shot": {name: task.task.n_shots for name, task in by_name.items()},
         "higher_is_better": {
@@ -61,15 +76,16 @@ def results_json(
             name: {"original": task.n_total, "effective": _effective(task)}
             for name, task in by_name.items()
         },
-        "config": _config(result),
-        "git_hash": None,
+        "config": config_of(result),
+        "git_hash": known.pop("git_hash"),
         "date": result.started,
-        "transformers_version": None,
-        "task_hashes": {},
-        **_model(result),
+        **{name: known.pop(name) for name in _NO_ENVIRONMENT if name in known},
+        **tokenizer_of(result.model_info),
+        "task_hashes": dict(task_hashes or {}),
+        **speech_of(result),
         "total_evaluation_time_seconds": str(result.elapsed_s),
         **_ours(result, exit_code),
-        **(environment or {}),
+        **known,
         "notes": notes,
     }
     # The notes fill while the rest is made strict; they come last and are shared.
@@ -102,57 +118,32 @@ def _version(result: TaskResult) -> str | int | float:
     return "Yaml" if version is None else version
 
 
-def _config(result: RunResult) -> dict[str, Any]:
-    """lm-eval's ``config``, as far as there is something to say."""
-    kind, _, arguments = _spec(result).partition(":")
-    options, info = result.options, result.model_info
-    return {
-        "model": kind,
-        "model_args": arguments,
-        "model_num_parameters": info.get("num_parameters"),
-        "model_dtype": info.get("dtype"),
-        "model_revision": info.get("revision"),
-        "device": info.get("device") or options.get("device"),
-        "limit": options.get("limit"),
-        "gen_kwargs": options.get("gen_kwargs"),
-        "fewshot_seed": options.get("seed"),
-    }
-
-
-def _model(result: RunResult) -> dict[str, Any]:
-    """lm-eval's fields about the model and how it is spoken to."""
-    kind, colon, rest = _spec(result).partition(":")
-    name = (rest if colon else kind).partition(",")[0]
-    instruction = result.options.get("system_instruction") or None
-    return {
-        "model_source": kind if colon else None,
-        "model_name": name,
-        "model_name_sanitized": _UNSAFE.sub("__", name),
-        "system_instruction": instruction,
-        "system_instruction_sha": (
-            hashlib.sha256(str(instruction).encode()).hexdigest()
-            if instruction
-            else None
-        ),
-        "fewshot_as_multiturn": result.options.get("fewshot_as_multiturn"),
-    }
-
-
-def _spec(result: RunResult) -> str:
-    return _SECRET.sub(r"\1***", result.model)
+def _configs(result: RunResult) -> dict[str, dict[str, Any]]:
+    """The resolved configurations; as in lm-eval, ``metadata`` ends with the model's
+    arguments and the file. A task that no file configures has none."""
+    model = model_arguments(result.model)
+    configs = {}
+    for one in result.tasks:
+        config = {**one.task.config}
+        if config:
+            where = {"config_source": str(Place(one.task.source.path))}
+            config["metadata"] = {**config.get("metadata", {}), **model, **where}
+        configs[one.task.name] = config
+    return configs
 
 
 def _ours(result: RunResult, exit_code: int | None) -> dict[str, Any]:
     options = {**result.options}
     if isinstance(options.get("model"), str):
-        options["model"] = _SECRET.sub(r"\1***", options["model"])
+        options["model"] = masked(options["model"])
+    info = {k: v for k, v in result.model_info.items() if k != "chat_template"}
     return {
         "schema_version": SCHEMA_VERSION,
         "verdict": _verdict(result.verdicts),
         "exit_code": exit_code,
         "gates": [_gate(verdict) for verdict in result.verdicts],
         "counts": {task.task.name: _counts(task) for task in result.tasks},
-        "model_info": result.model_info,
+        "model_info": info,
         "options": options,
         "model_seconds": result.model_s,
         "n_requests": result.n_requests,

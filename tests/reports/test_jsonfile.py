@@ -1,5 +1,5 @@
-"""results.json. The keys that lm-eval's readers need are listed as in the files of
-lm-eval 0.4.13."""
+"""results.json. That it has lm-eval's keys and values is tested in
+``tests/parity/test_files.py``, against files that lm-eval wrote."""
 
 import json
 
@@ -7,13 +7,6 @@ import pytest
 
 from pytest_evals.reports.environment import environment
 from pytest_evals.reports.jsonfile import results_json
-
-LM_EVAL_KEYS = {
-    "results", "group_subtasks", "configs", "versions", "n-shot", "higher_is_better",
-    "n-samples", "config", "git_hash", "date", "transformers_version", "task_hashes",
-    "model_source", "model_name", "model_name_sanitized", "system_instruction",
-    "system_instruction_sha", "fewshot_as_multiturn", "total_evaluation_time_seconds",
-}  # fmt: skip
 
 
 @pytest.fixture
@@ -29,10 +22,6 @@ def run(make):
     return make.run(result, verdicts=(verdict,), started=1788516902.5, elapsed_s=9.5)
 
 
-def test_it_has_lm_evals_keys(run):
-    assert set(results_json(run)) >= LM_EVAL_KEYS
-
-
 def test_a_task_has_lm_evals_numbers(run):
     found = results_json(run)
     assert found["results"] == {
@@ -46,7 +35,15 @@ def test_a_task_has_lm_evals_numbers(run):
             "ppl_stderr,none": "N/A",
         }
     }
-    assert found["configs"] == {"gsm8k": {"task": "gsm8k"}}
+    assert found["configs"] == {
+        "gsm8k": {
+            "task": "gsm8k",
+            "metadata": {
+                "pretrained": "acme/llm-8b",
+                "config_source": "evals/gsm8k.yaml",
+            },
+        }
+    }
     assert found["versions"] == {"gsm8k": 3}
     assert found["n-shot"] == {"gsm8k": 5}
     assert found["higher_is_better"] == {"gsm8k": {"acc": True, "ppl": False}}
@@ -127,12 +124,50 @@ def test_the_model_is_taken_apart_and_keeps_its_secrets(make):
     found = results_json(run)
     assert "s3cret" not in json.dumps(found)
     assert found["config"]["model"] == found["model_source"] == "openai"
-    assert found["config"]["model_args"] == "acme/llm-8b,api_key=***,max_tokens=9"
+    assert found["config"]["model_args"] == {
+        "model": "acme/llm-8b",
+        "api_key": "***",
+        "max_tokens": 9,
+    }
     assert (found["model_name"], found["model_name_sanitized"]) == (
         "acme/llm-8b",
         "acme__llm-8b",
     )
     assert found["config"]["limit"] == 10
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [("true", True), ("7", 7), ("1e-3", 0.001), ("nan", "nan"), ("bf16", "bf16")],
+)
+def test_arguments_of_the_model_are_typed_as_lm_eval_types_them(make, typed, read):
+    from dataclasses import replace
+
+    found = results_json(replace(make.run(), model=f"openai:m,extra={typed}"))
+    assert found["config"]["model_args"] == {"model": "m", "extra": read}
+
+
+def test_a_model_without_a_spec_is_a_custom_one(make):
+    """lm-eval calls a model that was handed over as an object so."""
+    from dataclasses import replace
+
+    found = results_json(replace(make.run(), model="shouting"))
+    assert (found["model_source"], found["model_name"]) == ("CUSTOM", "shouting")
+    assert found["config"]["model_args"] == {}
+    assert "tokenizer_eos_token" not in found
+
+
+def test_the_chat_template_is_told_only_when_it_was_used(make):
+    from dataclasses import replace
+
+    info = {"chat_template": "{{ messages }}"}
+    for chat, told in ((True, "{{ messages }}"), (False, None)):
+        options = {"apply_chat_template": chat, "fewshot_as_multiturn": True}
+        run = replace(make.run(), model_info=info, options=options)
+        found = results_json(run)
+        assert found["chat_template"] == told
+        assert found["fewshot_as_multiturn"] is (True if chat else None)
+        assert "chat_template" not in found["model_info"]
 
 
 def test_the_environment_goes_to_the_top(run):

@@ -109,6 +109,7 @@ def describe(loaded: Loaded, name: str) -> Mapping[str, Any]:
         "bos_token": _token(tokenizer, "bos"),
         "eos_token": _token(tokenizer, "eos"),
         "pad_token": _token(tokenizer, "pad"),
+        "chat_template": str(template) if template else "",
         "chat_template_sha": _sha(str(template)) if template else "",
         "chat_template_args": dict(settings.chat_template_args),
         "think_end_token": settings.think_end_token,

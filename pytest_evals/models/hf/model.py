@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from pytest_evals.core.request import Generate, Request, Response
-from pytest_evals.errors import ModelError
+from pytest_evals.core.request import Generate, Prompt, Request, Response
+from pytest_evals.errors import DocumentError, ModelError
 from pytest_evals.models.hf.batches import Budget, default_tokens
 from pytest_evals.models.hf.decoding import steps_for
 from pytest_evals.models.hf.forward import Forward, bytes_per_token, sees_later_tokens
@@ -19,7 +19,7 @@ from pytest_evals.models.hf.generation import Writer
 from pytest_evals.models.hf.loading import describe, load
 from pytest_evals.models.hf.scoring import Scorer
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.hf.tokens import Encoder
+from pytest_evals.models.hf.tokens import Encoder, Unusable
 from pytest_evals.models.hf.writing import Author
 
 __all__ = ["HfModel"]
@@ -54,6 +54,7 @@ class HfModel:
             **describe(loaded, name),
             "prefix_token_id": encoder.prefix_id,
         }
+        self._encoder = encoder
         length = loaded.max_length
         budgets = [Budget(tokens, settings.batch_size) for _ in range(2)]
         self._scorer = Scorer(encoder, forward, budgets[0], length)
@@ -75,6 +76,17 @@ class HfModel:
             {i: r for i, r in enumerate(requests) if not isinstance(r, Generate)}
         )
         yield from self._author.answer(texts)
+
+    def render(self, prompt: Prompt) -> str:
+        """The text of a prompt; a chat goes through the tokenizer's template.
+
+        Raises:
+            DocumentError: There is no template, or it refuses the chat.
+        """
+        try:
+            return self._encoder.render(prompt)
+        except Unusable as why:
+            raise DocumentError(str(why)) from None
 
     def close(self) -> None:
         """Give the model's memory back; it cannot answer any more."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ __all__ = ["Encoder", "Ids", "Pair", "Unusable"]
 
 Ids = npt.NDArray[np.int32]
 """A sequence of token ids, (T,)."""
+KEPT = 16_384
+"""Rendered chats that are kept: those of a window, for its choices and its samples."""
 CHUNK = 2048
 """Texts that are encoded at a time, so that the lists which the tokenizer returns do
 not pile up beside the arrays."""
@@ -50,6 +53,7 @@ class Encoder:
         self._tokenizer = tokenizer
         self._settings = settings
         self._n_embeddings = n_embeddings
+        self._rendered = lru_cache(KEPT)(self._render)
         self.prefix_id: int | None = settings.prefix_token_id
         if self.prefix_id is None:
             self.prefix_id = tokenizer.bos_token_id
@@ -132,7 +136,16 @@ class Encoder:
         return texts
 
     def render(self, prompt: Prompt) -> str:
-        """The text of a prompt; a chat goes through the tokenizer's template.
+        """The text of a prompt; a chat goes through the tokenizer's template, once for
+        all who ask.
+
+        Raises:
+            Unusable: There is no template, or it refuses the chat.
+        """
+        return prompt if isinstance(prompt, str) else self._rendered(prompt)
+
+    def _render(self, prompt: tuple[Message, ...]) -> str:
+        """The text of a chat.
 
         A template that takes no system message is tried without it (lm-eval 0.4.13,
         ``HFLM.apply_chat_template``).
@@ -140,8 +153,6 @@ class Encoder:
         Raises:
             Unusable: There is no template, or it refuses the chat.
         """
-        if isinstance(prompt, str):
-            return prompt
         if not getattr(self._tokenizer, "chat_template", None):
             raise Unusable(
                 "the prompt is a chat and the tokenizer has no chat template"

@@ -1,0 +1,128 @@
+"""What ``results.json`` says of the model and of how it was spoken to, in lm-eval's
+words (0.4.13, ``evaluator.py`` and ``loggers/evaluation_tracker.py``). Secrets of the
+spec are masked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_evals.core.result import RunResult
+from pytest_evals.errors import OptionError
+from pytest_evals.models.spec import ModelSpec, parse_spec
+
+__all__ = ["config_of", "masked", "model_arguments", "speech_of", "tokenizer_of"]
+
+_SECRET = re.compile(r"(?i)((?:key|token|secret|password)=)[^,]*")
+_UNSAFE = re.compile(r'["<>:/|\\?*\[\]]+')
+BOOTSTRAPS = 100_000
+"""Resamples of a bootstrapped standard error; there is no option for them."""
+_SEEDS = {"random_seed": 0, "numpy_seed": 1234, "torch_seed": None}
+"""The generators while ``process_docs`` runs; torch's is left alone."""
+
+
+def config_of(result: RunResult) -> dict[str, Any]:
+    """lm-eval's ``config``: the model, and how the run was asked for."""
+    spec, options, info = _spec(result.model), result.options, result.model_info
+    given = model_arguments(result.model)
+    dtype = info.get("dtype")
+    return {
+        "model": spec.kind,
+        "model_args": given,
+        "model_num_parameters": info.get("num_parameters"),
+        "model_dtype": f"torch.{dtype}" if dtype and spec.kind == "hf" else dtype,
+        "model_revision": info.get("revision") or "main",
+        "model_sha": info.get("commit", ""),
+        "batch_size": str(given.get("batch_size", "auto")),
+        "batch_sizes": [],
+        "device": info.get("device") or options.get("device"),
+        "use_cache": None,
+        "limit": options.get("limit"),
+        "bootstrap_iters": BOOTSTRAPS,
+        "gen_kwargs": options.get("gen_kwargs") or {},
+        **_SEEDS,
+        "fewshot_seed": options.get("seed"),
+    }
+
+
+def model_arguments(model: str) -> dict[str, Any]:
+    """lm-eval's ``model_args``: what the spec names, with numbers as numbers."""
+    spec = _spec(model)
+    if not spec.target:
+        return {}
+    first = "pretrained" if spec.kind == "hf" else "model"
+    return {first: spec.target, **{k: _typed(v) for k, v in spec.arguments.items()}}
+
+
+def tokenizer_of(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Special tokens and the context window; nothing for a model without a tokenizer,
+    as in lm-eval."""
+    if "eos_token" not in info:
+        return {}
+    told: dict[str, Any] = {}
+    for name in ("pad", "eos", "bos"):
+        token, id_ = info.get(f"{name}_token") or (None, None)
+        told[f"tokenizer_{name}_token"] = [token, str(id_)]
+    told["eot_token_id"] = info["eos_token"][1]
+    told["max_length"] = info.get("max_length")
+    return told
+
+
+def speech_of(result: RunResult) -> dict[str, Any]:
+    """The model's name, the system instruction and the chat template."""
+    spec, options, info = _spec(result.model), result.options, result.model_info
+    name = spec.target or spec.kind
+    instruction = str(options.get("system_instruction") or "") or None
+    chat = bool(options.get("apply_chat_template"))
+    template = str(info.get("chat_template") or "") if chat else ""
+    return {
+        "model_source": spec.kind if spec.target else "CUSTOM",
+        "model_name": name,
+        "model_name_sanitized": _UNSAFE.sub("__", name),
+        "system_instruction": instruction,
+        "system_instruction_sha": _sha(instruction),
+        "fewshot_as_multiturn": options.get("fewshot_as_multiturn") if chat else None,
+        "chat_template": template or None,
+        "chat_template_sha": _sha(template),
+    }
+
+
+def _spec(model: str) -> ModelSpec:
+    """The spec, its secrets masked; a name without a kind has no target. Kinds that
+    came by a hook are taken apart in the same way, as far as their commas tell."""
+    shown = masked(model)
+    try:
+        return parse_spec(shown)
+    except OptionError:
+        kind, _, rest = shown.partition(":")
+        target, *others = rest.split(",")
+        pairs = (other.partition("=") for other in others)
+        arguments = {name.strip(): value for name, _, value in pairs}
+        return ModelSpec(kind=kind, target=target, arguments=arguments)
+
+
+def masked(spec: str) -> str:
+    """The spec with ``***`` for the values of arguments that are called like
+    secrets."""
+    return _SECRET.sub(r"\1***", spec)
+
+
+def _typed(text: str) -> bool | int | float | str:
+    """A value as lm-eval's command line reads it."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        return number if math.isfinite(number) else text
+    return text
+
+
+def _sha(text: str | None) -> str | None:
+    return hashlib.sha256(text.encode()).hexdigest() if text else None
