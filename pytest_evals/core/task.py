@@ -38,6 +38,7 @@ class TaskOptions:
         fewshot_as_multiturn: In a chat, each shot as a turn of its own.
         system_instruction: Text in front of every prompt.
         gen_kwargs: Generation arguments that override the task's.
+        allow_unsafe_code: Whether tasks may run that execute what the model writes.
         base: Folder that relative paths are tried from after the task file's own.
     """
 
@@ -50,6 +51,7 @@ class TaskOptions:
     fewshot_as_multiturn: bool = True
     system_instruction: str = ""
     gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    allow_unsafe_code: bool = False
     base: str = ""
 
 

@@ -65,6 +65,7 @@ def _task(file: YamlFile, options: TaskOptions) -> Task:
     top = Section(file, problems)
     name = _name(top)
     _refuse_unsupported(top)
+    _check_unsafe_code(top, options)
     metadata = _metadata(top)
     alias = top.text("task_alias")
     tags = _tags(top)
@@ -125,11 +126,15 @@ def _refuse_unsupported(top: Section) -> None:
     top.refuse("use_prompt", f"promptsource prompts are {_LATER}", "write doc_to_text")
     top.refuse("doc_to_image", f"tasks with images are {_LATER}")
     top.refuse("doc_to_audio", f"tasks with audio are {_LATER}")
-    if top.flag("unsafe_code"):
-        what = f"unsafe_code: running the model's own code is {_LATER}"
-        top.problem("unsafe_code", what)
     top.flag("should_decontaminate")
     top.raw("doc_to_decontamination_query")
+
+
+def _check_unsafe_code(top: Section, options: TaskOptions) -> None:
+    if top.flag("unsafe_code") and not options.allow_unsafe_code:
+        what = "unsafe_code: this task executes code that the model writes"
+        fix = "--evals-allow-unsafe-code runs it, on this machine and with your rights"
+        top.problem("unsafe_code", what, fix)
 
 
 def _metadata(top: Section) -> dict[str, Any]:

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 from pytest_evals.core.metric import Metric
 from pytest_evals.errors import EvalsError, Place, Problem, did_you_mean
 from pytest_evals.frontends.functions import missing
 from pytest_evals.frontends.section import Section
 from pytest_evals.scorers.documents import Scorer
-from pytest_evals.scorers.filters import TAKE_FIRST, FilterStep, Pipeline, pipeline
-from pytest_evals.scorers.metrics import METRICS, MetricSpec, default_metrics, metric
+from pytest_evals.scorers.filters import (
+    TAKE_FIRST,
+    FilterStep,
+    Pipeline,
+    ignored_arguments,
+    pipeline,
+)
+from pytest_evals.scorers.hf_evaluate import find_metric
+from pytest_evals.scorers.metrics import (
+    METRICS,
+    MetricSpec,
+    default_metrics,
+    is_measured,
+    known_metrics,
+    metric,
+)
 
 __all__ = ["Scoring", "read_scoring"]
 
@@ -43,21 +59,27 @@ class _Listed(NamedTuple):
 
 def read_scoring(top: Section, output_type: str, repeats: int) -> Scoring:
     """The scoring of a task file; its faults are among the section's problems."""
+    warnings: list[str] = []
     everything = Scorer(
         output_type=output_type,
         metrics=(),
-        pipelines=_pipelines(top),
+        pipelines=_pipelines(top, warnings),
         repeats=repeats,
         process_results=top.function("process_results"),
     )
     declared = everything.process_results is not None
-    warnings: list[str] = []
     specs: list[MetricSpec] = []
     metrics: list[Metric] = []
     for spec, place, aggregation_place, remarks in _listed(top, output_type, declared):
         warnings += remarks
         try:
             replace(everything, metrics=(spec,))
+            if not declared and _is_never_measured(spec, output_type):
+                warnings.append(
+                    f"{place}: metric {spec.name!r} gives no value with output_type "
+                    f"{output_type}, as in lm-eval"
+                )
+                continue
             for pipe in everything.pipelines:
                 metrics.append(metric(spec, pipe.name, output_type, declared))
         except EvalsError as error:
@@ -74,6 +96,12 @@ def read_scoring(top: Section, output_type: str, repeats: int) -> Scoring:
     ]
     scorer = replace(everything, metrics=tuple(specs))
     return Scoring(scorer, tuple(by_pipeline), tuple(warnings))
+
+
+def _is_never_measured(spec: MetricSpec, output_type: str) -> bool:
+    if output_type == "generate_until":
+        return False
+    return not is_measured(spec.name, output_type)
 
 
 def _listed(top: Section, output_type: str, declared: bool) -> list[_Listed]:
@@ -96,8 +124,10 @@ def _listed(top: Section, output_type: str, declared: bool) -> list[_Listed]:
 
 def _remarks(entry: Section, spec: MetricSpec, output_type: str) -> tuple[str, ...]:
     """Keys that do nothing; lm-eval hands every key to the metric, and metrics of
-    log-likelihoods take none."""
-    if output_type == "generate_until" or spec.function is not None:
+    log-likelihoods and of a corpus take none."""
+    known = METRICS.get(spec.name)
+    takes = known is None or output_type not in known.pairs_in
+    if spec.function is not None or (output_type == "generate_until" and takes):
         return ()
     return tuple(
         f"{entry.place(key)}: {key!r} does nothing for {spec.name!r}{hint}"
@@ -114,10 +144,13 @@ def _spec(entry: Section, output_type: str, declared: bool) -> MetricSpec | None
     if not isinstance(given, str) and not callable(given):
         entry.wrong("metric", given, (str,))
         return None
-    called = output_type == "generate_until" and not declared
-    if called and entry.values.get("hf_evaluate"):
-        what = "metrics of the evaluate library are not supported by this version"
-        entry.problem("hf_evaluate", f"hf_evaluate: {what}")
+    function: Callable[..., Any] | None = None
+    if not declared:
+        try:
+            function = _function(entry, given, output_type)
+        except EvalsError as error:
+            entry.problem("metric", str(error))
+            return None
     aggregation = entry.raw("aggregation")
     if not (
         aggregation is None or isinstance(aggregation, str) or callable(aggregation)
@@ -131,11 +164,41 @@ def _spec(entry: Section, output_type: str, declared: bool) -> MetricSpec | None
     rest = {key: v for key, v in entry.values.items() if key not in _OWN_KEYS}
     return MetricSpec(
         name=name,
-        function=given if callable(given) and not declared else None,
+        function=function,
         aggregation=aggregation,
         higher_is_better=up if isinstance(up, bool) else None,
         arguments={} if declared else rest,
     )
+
+
+def _function(
+    entry: Section, given: Any, output_type: str
+) -> Callable[..., Any] | None:
+    """The function behind a metric that is none of ours.
+
+    Raises:
+        EvalsError: It is of the evaluate library, and cannot be loaded.
+    """
+    if callable(given):
+        return cast("Callable[..., Any]", given)
+    if output_type != "generate_until":
+        return None
+    known = known_metrics(output_type)
+    wanted = entry.raw("hf_evaluate") is True
+    if given in known and not wanted:
+        return None
+    folders = (entry.place("metric").path.parent, Path.cwd())
+    try:
+        return find_metric(given, folders)
+    except EvalsError as error:
+        if wanted:
+            raise
+        hint = did_you_mean(given, list(known)) or ";"
+        join = "and" if hint == ";" else "And"
+        raise EvalsError(
+            f"no metric of output_type {output_type} called {given!r}{hint} "
+            f"{join} {error}"
+        ) from error
 
 
 def _name_of(function: Any) -> str:
@@ -147,7 +210,7 @@ def _blames(error: EvalsError, spec: MetricSpec) -> bool:
     return isinstance(spec.aggregation, str) and "aggregation" in str(error)
 
 
-def _pipelines(top: Section) -> tuple[Pipeline, ...]:
+def _pipelines(top: Section, warnings: list[str]) -> tuple[Pipeline, ...]:
     if top.values.get("filter_list") is None:
         top.raw("filter_list")
         return (TAKE_FIRST,)
@@ -159,14 +222,14 @@ def _pipelines(top: Section) -> tuple[Pipeline, ...]:
             entry.problem(None, "an entry of filter_list has a name", fix)
         if name in found:
             entry.problem("name", f"two entries of filter_list are called {name!r}")
-        made = _pipeline(entry, name)
+        made = _pipeline(entry, name, warnings)
         if made is not None:
             found[name] = made
         entry.close("an entry of filter_list")
     return tuple(found.values()) or (TAKE_FIRST,)
 
 
-def _pipeline(entry: Section, name: str) -> Pipeline | None:
+def _pipeline(entry: Section, name: str, warnings: list[str]) -> Pipeline | None:
     steps: list[FilterStep] = []
     n_problems = len(entry.problems)
     for step in entry.entries("filter"):
@@ -183,6 +246,10 @@ def _pipeline(entry: Section, name: str) -> Pipeline | None:
             pipeline(name, [made])
         except EvalsError as error:
             step.problem("function", str(error))
+        warnings += [
+            f"{step.place(key)}: {key!r} does nothing for the filter {function!r}"
+            for key in ignored_arguments(made)
+        ]
         steps.append(made)
     listed = entry.values.get("filter")
     if not listed and len(entry.problems) == n_problems:

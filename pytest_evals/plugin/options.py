@@ -121,6 +121,13 @@ TABLE = (
         kind="list",
     ),
     Option("strict", "", "A wrong answer fails its document.", kind="flag"),
+    Option(
+        "allow-unsafe-code",
+        "",
+        "Run tasks that say unsafe_code: true, which execute code that the model "
+        "writes, on this machine and with your rights.",
+        kind="flag",
+    ),
 )
 
 
@@ -144,6 +151,7 @@ class Options:
     json: Path | None
     gates: tuple[Gate, ...]
     strict: bool
+    allow_unsafe_code: bool
 
     @classmethod
     def from_config(cls, config: pytest.Config) -> Options:
@@ -175,6 +183,7 @@ class Options:
             json=base / raw["json"] if raw["json"] else None,
             gates=tuple(map(_gate, raw["gate"])),
             strict=raw["strict"],
+            allow_unsafe_code=raw["allow-unsafe-code"],
         )
 
 

@@ -384,6 +384,7 @@ def _task_options(
         fewshot_as_multiturn=options.fewshot_as_multiturn,
         system_instruction=options.system_instruction,
         gen_kwargs=options.gen_kwargs,
+        allow_unsafe_code=options.allow_unsafe_code,
         base=str(config.invocation_params.dir),
     )
 

@@ -8,17 +8,23 @@ the rest. Values come in document order, which decides the bootstrap's draws.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 from pytest_evals.core.metric import Estimate
 from pytest_evals.core.registry import Registry
 from pytest_evals.errors import EvalsError
+from pytest_evals.scorers.corpus import CORPUS_METRICS, Corpus, check_library
 from pytest_evals.scorers.user_code import UserCode, plain
-from pytest_evals.stats import agreement, averages, bootstrap
+from pytest_evals.stats import agreement, averages, bootstrap, resampling
 
-__all__ = ["AGGREGATIONS", "Aggregation", "estimate", "own"]
+__all__ = ["AGGREGATIONS", "Aggregation", "check_installed", "estimate", "own"]
+
+
+def _as_they_are(values: Sequence[Any]) -> Sequence[Any]:
+    return values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,15 +33,19 @@ class Aggregation:
 
     Args:
         name: Its name, for messages.
-        value: All values to the number.
-        stderr: All values to the standard error by a formula.
-        statistic: All values to what :func:`bootstrap.bootstrap_stderr` resamples.
+        takes: What the values are.
+        read: All values to what the functions below take; called once.
+        value: To the number.
+        stderr: To the standard error by a formula.
+        statistic: To what :func:`bootstrap.bootstrap_stderr` resamples.
     """
 
     name: str
-    value: Callable[[Sequence[Any]], float]
-    stderr: Callable[[Sequence[Any]], float | None] | None = None
-    statistic: Callable[[Sequence[Any]], Callable[[Any], Any]] | None = None
+    takes: Literal["numbers", "pairs", "anything"] = "anything"
+    read: Callable[[Sequence[Any]], Any] = _as_they_are
+    value: Callable[[Any], float]
+    stderr: Callable[[Any], float | None] | None = None
+    statistic: Callable[[Any], Callable[[Any], Any]] | None = None
 
 
 def estimate(
@@ -58,30 +68,40 @@ def estimate(
         EvalsError: The values are not what the aggregation takes.
     """
     with UserCode(f"aggregation {aggregation.name!r} of {metric!r}", EvalsError):
-        value = aggregation.value(values)
-        stderr, method = _stderr(aggregation, values, iterations)
+        read = aggregation.read(values)
+        value = aggregation.value(read)
+        stderr, method = _stderr(aggregation, read, len(values), iterations)
     if stderr is None or not math.isfinite(stderr):
         return Estimate(value)
     return Estimate(value, stderr, method)
 
 
 def _stderr(
-    aggregation: Aggregation, values: Sequence[Any], iterations: int
+    aggregation: Aggregation, read: Any, n: int, iterations: int
 ) -> tuple[float | None, str]:
-    if iterations <= 0 or len(values) < 2:
+    if iterations <= 0 or n < 2:
         return None, ""
     if aggregation.stderr is not None:
-        return aggregation.stderr(values), "analytic"
+        return aggregation.stderr(read), "analytic"
     if aggregation.statistic is not None:
-        statistic = aggregation.statistic(values)
-        n = len(values)
+        statistic = aggregation.statistic(read)
         return bootstrap.bootstrap_stderr(n, statistic, iterations), "bootstrap"
     return None, ""
 
 
 def own(function: Callable[[Any], Any]) -> Aggregation:
-    """A task's own aggregation: a list of values to a number."""
-    name = getattr(function, "__name__", type(function).__name__)
+    """A task's own aggregation: a list of values to a number.
+
+    One of lm-eval's own functions, which a task may import, is that aggregation: only
+    so does it have lm-eval's standard error.
+    """
+    name = str(getattr(function, "__name__", type(function).__name__))
+    if getattr(function, "__module__", "") == "lm_eval.api.metrics":
+        known = _OTHER_NAMES.get(name, name)
+        if known == "acc_all":
+            return _ACC_ALL
+        if known in AGGREGATIONS:
+            return AGGREGATIONS[known]
 
     def value(values: Sequence[Any]) -> float:
         number = plain(function(list(values)))
@@ -90,6 +110,20 @@ def own(function: Callable[[Any], Any]) -> Aggregation:
         return float(number)
 
     return Aggregation(name=name, value=value)
+
+
+_OTHER_NAMES = {"bypass_agg": "bypass", "chrfpp": "chrf++", "f1_score": "f1"}
+"""lm-eval's functions that are called otherwise than their aggregation."""
+
+
+def check_installed(aggregation: Aggregation) -> None:
+    """Make sure that the library behind an aggregation is there.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    if aggregation.name in CORPUS_METRICS:
+        check_library(aggregation.name)
 
 
 def _numbers(values: Sequence[Any]) -> Sequence[float]:
@@ -127,12 +161,12 @@ def _exp(exponent: float) -> float:
         return math.inf
 
 
-def _weighted(values: Sequence[Any]) -> float:
-    return averages.weighted_mean(*_pairs(values))
+def _weighted(pairs: tuple[list[Any], list[Any]]) -> float:
+    return averages.weighted_mean(*pairs)
 
 
-def _brier(values: Sequence[Any]) -> float:
-    golds, probabilities = _pairs(values)
+def _brier(pairs: tuple[list[Any], list[Any]]) -> float:
+    golds, probabilities = pairs
     for position, (gold, row) in enumerate(zip(golds, probabilities, strict=True)):
         if not isinstance(gold, int) or not -len(row) <= gold < len(row):
             raise EvalsError(
@@ -142,46 +176,108 @@ def _brier(values: Sequence[Any]) -> float:
     return agreement.brier_score(golds, probabilities)
 
 
+def _corpus(name: str) -> Aggregation:
+    return Aggregation(
+        name=name,
+        takes="pairs",
+        read=partial(Corpus, name),
+        value=Corpus.score,
+        statistic=Corpus.resampled,
+    )
+
+
+def _all_right(key: Callable[[Mapping[str, Any]], Any], values: Any) -> list[int]:
+    """For each group of answers, in the order of their coming, whether all are right.
+
+    Args:
+        key: What an answer's row has in common with those of its group.
+        values: Pairs of an answer (true or false) and its row.
+    """
+    groups: dict[Any, bool] = {}
+    for answer, row in values:
+        right = (row["label"] == 1) == answer
+        group = key(row["idx"])
+        groups[group] = groups.get(group, True) and right
+    return [int(right) for right in groups.values()]
+
+
+def _question(idx: Mapping[str, Any]) -> Any:
+    return idx["question"]
+
+
+def _paragraph_and_question(idx: Mapping[str, Any]) -> Any:
+    return idx["paragraph"], idx["question"]
+
+
+_ACC_ALL = Aggregation(
+    name="acc_all",
+    takes="pairs",
+    value=lambda values: averages.mean(_all_right(_paragraph_and_question, values)),
+    # Questions of different paragraphs share a number: as in lm-eval.
+    stderr=lambda values: averages.mean_stderr(_all_right(_question, values)),
+)
+"""SuperGLUE's MultiRC: a question counts when all its answers are right. It has no name
+in task files; Python tasks name the function."""
+
 _TABLE = (
     Aggregation(
         name="mean",
-        value=lambda values: averages.mean(_numbers(values)),
+        takes="numbers",
+        read=_numbers,
+        value=averages.mean,
         stderr=averages.mean_stderr,
     ),
     Aggregation(
         name="median",
-        value=lambda values: averages.median(_numbers(values)),
-        statistic=bootstrap.resampled_median,
+        takes="numbers",
+        read=_numbers,
+        value=averages.median,
+        statistic=resampling.resampled_median,
     ),
     Aggregation(
         name="nanmean",
-        value=lambda values: averages.nanmean(_numbers(values)),
-        statistic=bootstrap.resampled_nanmean,
+        takes="numbers",
+        read=_numbers,
+        value=averages.nanmean,
+        statistic=resampling.resampled_nanmean,
     ),
     Aggregation(
         name="perplexity",
-        value=lambda values: _exp(-averages.mean(_numbers(values))),
-        statistic=bootstrap.resampled_perplexity,
+        takes="numbers",
+        read=_numbers,
+        value=lambda numbers: _exp(-averages.mean(numbers)),
+        statistic=resampling.resampled_perplexity,
     ),
     Aggregation(
-        name="weighted_perplexity", value=lambda values: _exp(-_weighted(values))
+        name="weighted_perplexity",
+        takes="pairs",
+        read=_pairs,
+        value=lambda pairs: _exp(-_weighted(pairs)),
     ),
     Aggregation(
-        name="bits_per_byte", value=lambda values: -_weighted(values) / math.log(2)
+        name="bits_per_byte",
+        takes="pairs",
+        read=_pairs,
+        value=lambda pairs: -_weighted(pairs) / math.log(2),
     ),
     Aggregation(
         name="f1",
-        value=lambda values: agreement.f1_score(*_labels(values)),
-        statistic=lambda values: bootstrap.resampled_f1(*_labels(values)),
+        takes="pairs",
+        read=_labels,
+        value=lambda labels: agreement.f1_score(*labels),
+        statistic=lambda labels: resampling.resampled_f1(*labels),
     ),
     Aggregation(
         name="matthews_corrcoef",
-        value=lambda values: agreement.matthews_corrcoef(*_labels(values)),
-        statistic=lambda values: bootstrap.resampled_matthews(*_labels(values)),
+        takes="pairs",
+        read=_labels,
+        value=lambda labels: agreement.matthews_corrcoef(*labels),
+        statistic=lambda labels: resampling.resampled_matthews(*labels),
     ),
-    Aggregation(name="brier_score", value=_brier),
+    Aggregation(name="brier_score", takes="pairs", read=_pairs, value=_brier),
     # lm-eval's constant for "predict only": the number means nothing.
     Aggregation(name="bypass", value=lambda values: 999.0),
+    *map(_corpus, CORPUS_METRICS),
 )
 
 AGGREGATIONS: Registry[Aggregation] = Registry(

@@ -208,7 +208,6 @@ CHOICE_METRICS: Mapping[str, Callable[[Ballot], Measured]] = {
     "acc_mutual_info": _acc_mutual_info,
     "acc_norm": _acc_norm,
     "brier_score": _brier_score,
-    "bypass": lambda one: Measured("bypass", None, one.choices[one.best()]),
     "exact_match": _exact_match,
     "f1": _labels("f1"),
     "likelihood": _likelihood,

@@ -24,6 +24,7 @@ from pytest_evals.scorers.measured import Measured
 from pytest_evals.scorers.metrics import (
     MetricSpec,
     is_accuracy,
+    is_measured,
     known_metrics,
     metric,
 )
@@ -52,7 +53,7 @@ class Scorer:
         process_results: The task's own scoring, instead of the metrics'.
 
     Raises:
-        UnknownNameError: No such output type, or no metric of that name for it.
+        UnknownNameError: No such output type, or a metric's name is misspelt.
         EvalsError: A metric's arguments are not what it takes, or two metrics or two
             pipelines have one name.
     """
@@ -96,9 +97,14 @@ class Scorer:
         ``process_results`` returns beyond the list is averaged."""
         named = [spec for spec in self.metrics if spec.name == name]
         functions = [spec for spec in self.metrics if spec.function is not None]
+        alike = functions and all(
+            (f.aggregation, f.higher_is_better)
+            == (functions[0].aggregation, functions[0].higher_is_better)
+            for f in functions
+        )
         if named:
             spec = named[0]
-        elif len(functions) == 1 and self.process_results is None:
+        elif alike and self.process_results is None:
             lent = functions[0]
             spec = MetricSpec(
                 name=name,
@@ -179,11 +185,10 @@ def _measured_by(scorer: Scorer) -> Measure:
         return lambda doc, filtered: [
             m for one in metrics for m in one(doc, filtered[0])
         ]
-    known = known_metrics(scorer.output_type)
-    for spec in scorer.metrics:
-        known[spec.name]
-    names = tuple(spec.name for spec in scorer.metrics)
-    measure = _MEASURES[scorer.output_type]
+    output_type = scorer.output_type
+    listed = [spec.name for spec in scorer.metrics]
+    names = tuple(name for name in listed if is_measured(name, output_type))
+    measure = _MEASURES[output_type]
     return lambda doc, filtered: measure(doc, filtered, names)
 
 

@@ -23,7 +23,15 @@ from pytest_evals.scorers.extraction import (
 )
 from pytest_evals.scorers.user_code import UserCode
 
-__all__ = ["FILTERS", "TAKE_FIRST", "Filter", "FilterStep", "Pipeline", "pipeline"]
+__all__ = [
+    "FILTERS",
+    "TAKE_FIRST",
+    "Filter",
+    "FilterStep",
+    "Pipeline",
+    "ignored_arguments",
+    "pipeline",
+]
 
 
 class Filter(Protocol):
@@ -94,8 +102,8 @@ class TakeFirst:
 class TakeFirstK:
     """The first ``k`` responses of each request, as a list."""
 
-    def __init__(self, k: int) -> None:
-        """``k`` counts from 1."""
+    def __init__(self, k: int, **ignored: Any) -> None:
+        """``k`` counts from 1. Further arguments do nothing, as in lm-eval."""
         if not isinstance(k, int) or k < 1:
             raise EvalsError(f"k must be an integer from 1, not {k!r}")
         self._k = k
@@ -162,8 +170,11 @@ class Map:
 class Custom:
     """A task's own function of responses and rows."""
 
-    def __init__(self, filter_fn: Callable[[Any, Any], Iterable[Any]]) -> None:
-        """``filter_fn(responses, rows)`` does what :meth:`Filter.apply` does."""
+    def __init__(
+        self, filter_fn: Callable[[Any, Any], Iterable[Any]], **ignored: Any
+    ) -> None:
+        """``filter_fn(responses, rows)`` does what :meth:`Filter.apply` does. Further
+        arguments do nothing, as in lm-eval."""
         if not callable(filter_fn):
             raise EvalsError(f"filter_fn must be a function, not {filter_fn!r}")
         self._function = filter_fn
@@ -184,7 +195,7 @@ FILTERS: Registry[Callable[..., Any]] = Registry(
         "multi_choice_regex": MultiChoiceRegex,
         "regex": Regex,
         "regex_pos": RegexPos,
-        "remove_whitespace": lambda: OnText(str.strip),
+        "remove_whitespace": lambda **ignored: OnText(str.strip),
         "take_first": TakeFirst,
         "take_first_k": TakeFirstK,
         "uppercase": lambda: OnText(str.upper),
@@ -201,6 +212,16 @@ def pipeline(name: str, steps: Sequence[FilterStep]) -> Pipeline:
         EvalsError: A filter cannot be made of its arguments.
     """
     return Pipeline(name=name, steps=tuple(_built(step) for step in steps))
+
+
+def ignored_arguments(step: FilterStep) -> tuple[str, ...]:
+    """The arguments that a filter of ours takes and does not look at."""
+    if not isinstance(step.function, str) or step.function not in FILTERS:
+        return ()
+    parameters = inspect.signature(FILTERS[step.function]).parameters
+    if "ignored" not in parameters:
+        return ()
+    return tuple(key for key in step.arguments if key not in parameters)
 
 
 def _built(step: FilterStep) -> _Built:
@@ -225,7 +246,8 @@ def _check_arguments(make: Callable[..., Any], arguments: Mapping[str, Any]) -> 
     try:
         signature.bind(**arguments)
     except TypeError as error:
-        takes = ", ".join(signature.parameters) or "no arguments"
+        names = [name for name in signature.parameters if name != "ignored"]
+        takes = ", ".join(names) or "no arguments"
         raise EvalsError(f"{error}; it takes {takes}") from error
 
 

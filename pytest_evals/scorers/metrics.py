@@ -14,8 +14,14 @@ from typing import Any
 
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.registry import Registry
-from pytest_evals.errors import EvalsError
-from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation, estimate, own
+from pytest_evals.errors import EvalsError, did_you_mean
+from pytest_evals.scorers.aggregations import (
+    AGGREGATIONS,
+    Aggregation,
+    check_installed,
+    estimate,
+    own,
+)
 from pytest_evals.stats.bootstrap import ITERATIONS
 
 __all__ = [
@@ -24,6 +30,7 @@ __all__ = [
     "MetricSpec",
     "default_metrics",
     "is_accuracy",
+    "is_measured",
     "known_metrics",
     "metric",
 ]
@@ -56,44 +63,54 @@ class KnownMetric:
     Args:
         aggregation: Name of its aggregation.
         higher_is_better: Its direction.
-        output_types: Where it is measured.
+        numbers_in: Output types where a document's value is a number, or none at all.
+        pairs_in: Output types where it is a pair, which has no mean.
         accuracy: Whether its value says right (1) or wrong (0).
-        pairs_in: Output types where its values are pairs, which have no mean.
     """
 
     aggregation: str
     higher_is_better: bool
-    output_types: tuple[str, ...]
-    accuracy: bool = False
+    numbers_in: tuple[str, ...] = ()
     pairs_in: tuple[str, ...] = ()
+    accuracy: bool = False
+
+    @property
+    def output_types(self) -> tuple[str, ...]:
+        """Where it is measured."""
+        return self.numbers_in + self.pairs_in
 
 
 _CHOICE, _LIKELY = "multiple_choice", "loglikelihood"
 _ROLLING, _TEXT = "loglikelihood_rolling", "generate_until"
 
 METRICS: Mapping[str, KnownMetric] = {
-    "acc": KnownMetric("mean", True, (_CHOICE, _LIKELY, _TEXT), True, (_TEXT,)),
-    "acc_bytes": KnownMetric("mean", True, (_CHOICE,), True),
-    "acc_mutual_info": KnownMetric("mean", True, (_CHOICE,), True),
-    "acc_norm": KnownMetric("mean", True, (_CHOICE,), True),
-    "bits_per_byte": KnownMetric(
-        "bits_per_byte", False, (_ROLLING,), False, (_ROLLING,)
-    ),
-    "brier_score": KnownMetric("brier_score", False, (_CHOICE,), False, (_CHOICE,)),
-    "bypass": KnownMetric("bypass", True, (_CHOICE, _LIKELY, _TEXT)),
-    "byte_perplexity": KnownMetric(
-        "weighted_perplexity", False, (_ROLLING,), False, (_ROLLING,)
-    ),
-    "exact_match": KnownMetric("mean", True, (_CHOICE, _TEXT), True),
-    "f1": KnownMetric("f1", True, (_CHOICE, _TEXT), False, (_CHOICE, _TEXT)),
-    "likelihood": KnownMetric("mean", True, (_CHOICE,), False, (_CHOICE,)),
-    "mcc": KnownMetric("matthews_corrcoef", True, (_CHOICE,), False, (_CHOICE,)),
-    "perplexity": KnownMetric("perplexity", False, (_LIKELY,)),
-    "word_perplexity": KnownMetric(
-        "weighted_perplexity", False, (_ROLLING,), False, (_ROLLING,)
-    ),
+    "acc": KnownMetric("mean", True, (_CHOICE, _LIKELY), (_TEXT,), True),
+    # Its name is known to lm-eval, which measures it nowhere.
+    "acc_all": KnownMetric("mean", True),
+    "acc_bytes": KnownMetric("mean", True, (_CHOICE,), (_TEXT,), True),
+    "acc_mutual_info": KnownMetric("mean", True, (_CHOICE,), (_TEXT,), True),
+    "acc_norm": KnownMetric("mean", True, (_CHOICE,), (_TEXT,), True),
+    "bits_per_byte": KnownMetric("bits_per_byte", False, (), (_ROLLING, _TEXT)),
+    "bleu": KnownMetric("bleu", True, (), (_TEXT,)),
+    "brier_score": KnownMetric("brier_score", False, (), (_CHOICE, _TEXT)),
+    "bypass": KnownMetric("bypass", True, (_TEXT,)),
+    "byte_perplexity": KnownMetric("weighted_perplexity", False, (), (_ROLLING, _TEXT)),
+    "chrf": KnownMetric("chrf", True, (), (_TEXT,)),
+    "chrf++": KnownMetric("chrf++", True, (), (_TEXT,)),
+    "exact_match": KnownMetric("mean", True, (_CHOICE, _TEXT), (), True),
+    "f1": KnownMetric("f1", True, (), (_CHOICE, _TEXT)),
+    "likelihood": KnownMetric("mean", True, (), (_CHOICE, _TEXT)),
+    "mcc": KnownMetric("matthews_corrcoef", True, (), (_CHOICE, _TEXT)),
+    "perplexity": KnownMetric("perplexity", False, (_LIKELY,), (_TEXT,)),
+    "ter": KnownMetric("ter", False, (), (_TEXT,)),
+    "word_perplexity": KnownMetric("weighted_perplexity", False, (), (_ROLLING, _TEXT)),
 }
-"""Name → what is known of it."""
+"""Name → what is known of it. Generated texts are handed on as pairs of reference and
+text, whatever the metric's name, for an aggregation of the task's own."""
+
+_CAPPED = ("bleu", "chrf", "chrf++", "ter")
+"""Metrics with at most ``_CAP`` replicates; decided by name, whatever adds them up."""
+_CAP = 100
 
 _DEFAULTS: Registry[tuple[str, ...]] = Registry(
     "output_type",
@@ -122,8 +139,30 @@ def known_metrics(output_type: str) -> Registry[KnownMetric]:
         UnknownNameError: There is no such output type.
     """
     default_metrics(output_type)  # raises for an unknown output type
-    measured = {n: m for n, m in METRICS.items() if output_type in m.output_types}
+    measured = {
+        name: known
+        for name, known in METRICS.items()
+        if output_type in known.output_types
+    }
     return Registry(f"metric of output_type {output_type}", measured)
+
+
+def is_measured(name: str, output_type: str) -> bool:
+    """Whether documents of that output type get a value of that name.
+
+    lm-eval lets every name stand in a ``metric_list``, and never gives a value of those
+    that it does not measure.
+
+    Raises:
+        UnknownNameError: Nothing has that name, but something that is measured has
+            nearly that name; or there is no such output type.
+    """
+    known = known_metrics(output_type)
+    if name in known:
+        return True
+    if name not in METRICS and did_you_mean(name, list(known)):
+        known[name]
+    return False
 
 
 def metric(
@@ -145,17 +184,21 @@ def metric(
 
     Raises:
         UnknownNameError: No metric or no aggregation has that name.
-        EvalsError: The metric's values are pairs, which the aggregation cannot add up.
+        EvalsError: The metric's values are not what the aggregation takes.
+        MissingExtraError: The aggregation needs a library that is not installed.
     """
-    if not declared and spec.function is None:
-        _check_adds_up(spec, known_metrics(output_type)[spec.name], output_type)
     how = _aggregation(spec)
+    check_installed(how)
+    if not declared and spec.function is None:
+        _check_adds_up(spec, known_metrics(output_type)[spec.name], how, output_type)
+    if spec.name in _CAPPED:
+        iterations = min(iterations, _CAP)
     return Metric(
         name=spec.name,
         filter=filter,
         aggregate=partial(estimate, how, spec.name, iterations),
         higher_is_better=_higher_is_better(spec),
-        is_mean=_aggregation_name(spec) == "mean",
+        is_mean=how is AGGREGATIONS["mean"],
     )
 
 
@@ -165,33 +208,34 @@ def is_accuracy(spec: MetricSpec) -> bool:
     known = METRICS.get(spec.name)
     if known is not None and known.accuracy:
         return True
-    averaged = _aggregation_name(spec) == "mean"
+    averaged = _aggregation(spec) is AGGREGATIONS["mean"]
     return averaged and _higher_is_better(spec) is not False
 
 
-def _check_adds_up(spec: MetricSpec, known: KnownMetric, output_type: str) -> None:
-    if output_type in known.pairs_in and _aggregation_name(spec) == "mean":
+def _check_adds_up(
+    spec: MetricSpec, known: KnownMetric, how: Aggregation, output_type: str
+) -> None:
+    given = "pairs" if output_type in known.pairs_in else "numbers"
+    if how.takes not in (given, "anything"):
         raise EvalsError(
-            f"metric {spec.name!r} of output_type {output_type} gives pairs, which the "
-            "aggregation 'mean' cannot add up\n"
-            "  fix: aggregation: !function <a function of the list of pairs>"
+            f"metric {spec.name!r} of output_type {output_type} gives {given}, which "
+            f"the aggregation {how.name!r} cannot add up\n"
+            f"  fix: aggregation: !function <a function of the list of {given}>"
         )
 
 
-def _aggregation_name(spec: MetricSpec) -> str | None:
-    """The aggregation's name, ``None`` for a function of the task's own."""
-    if callable(spec.aggregation):
-        return None
-    if spec.aggregation is not None:
-        return spec.aggregation
-    known = METRICS.get(spec.name)
-    return known.aggregation if known else "mean"
-
-
 def _aggregation(spec: MetricSpec) -> Aggregation:
+    """How its values add up.
+
+    Raises:
+        UnknownNameError: No aggregation has that name.
+    """
     if callable(spec.aggregation):
         return own(spec.aggregation)
-    return AGGREGATIONS[_aggregation_name(spec) or "mean"]
+    if spec.aggregation is not None:
+        return AGGREGATIONS[spec.aggregation]
+    known = METRICS.get(spec.name)
+    return AGGREGATIONS[known.aggregation if known else "mean"]
 
 
 def _higher_is_better(spec: MetricSpec) -> bool | None:

@@ -22,9 +22,8 @@ __all__ = [
     "measure_rolling",
 ]
 
-CONTINUATION_METRICS: Mapping[str, Callable[[float, bool], float | int | None]] = {
+CONTINUATION_METRICS: Mapping[str, Callable[[float, bool], float | int]] = {
     "acc": lambda logprob, greedy: int(greedy),
-    "bypass": lambda logprob, greedy: None,
     # Of the whole target: perplexity per target, not per token.
     "perplexity": lambda logprob, greedy: logprob,
 }

@@ -19,7 +19,7 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
 from pytest_evals.scorers.extraction import compiled
 from pytest_evals.scorers.measured import Measured
-from pytest_evals.scorers.metrics import MetricSpec, known_metrics
+from pytest_evals.scorers.metrics import METRICS, MetricSpec, known_metrics
 from pytest_evals.scorers.user_code import UserCode
 
 __all__ = ["TEXT_METRICS", "ExactMatch", "TextMetric", "shown", "text_metric"]
@@ -278,9 +278,10 @@ def _bypass(spec: MetricSpec) -> TextMetric:
 
 
 TEXT_METRICS: Mapping[str, Callable[[MetricSpec], TextMetric]] = {
-    "acc": _pair,
+    **dict.fromkeys(
+        (n for n in METRICS if "generate_until" in METRICS[n].pairs_in), _pair
+    ),
     "bypass": _bypass,
     "exact_match": _exact_match,
-    "f1": _pair,
 }
 """Name → what makes the metric from its entry."""

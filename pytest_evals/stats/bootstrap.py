@@ -10,7 +10,7 @@ draws are made and counted at once.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,31 +21,22 @@ if TYPE_CHECKING:
     """(B, n) positions: each row is one resample of n values."""
     Replicates = NDArray[np.float64]
     """(B,) the statistic of each resample."""
+    Statistic = Callable[[Draws], Replicates]
 
-__all__ = [
-    "ITERATIONS",
-    "bootstrap_stderr",
-    "draws",
-    "resampled_f1",
-    "resampled_matthews",
-    "resampled_mean",
-    "resampled_median",
-    "resampled_nanmean",
-    "resampled_perplexity",
-]
+__all__ = ["ITERATIONS", "bootstrap_stderr", "draws"]
 
 ITERATIONS = 100_000
 """lm-eval's default number of replicates."""
 CHUNK = 1000
 """Replicates that share a seed."""
-BLOCK = 1 << 16
+BLOCK = 1 << 15
 """Draws that are made at once: their arrays stay in a core's cache."""
 SERIAL = 1 << 21
 """Draws in total below which threads cost more than they save."""
 
 
 def bootstrap_stderr(
-    n: int, statistic: Callable[[Draws], Replicates], iterations: int = ITERATIONS
+    n: int, statistic: Statistic, iterations: int = ITERATIONS
 ) -> float | None:
     """Sample standard deviation of a statistic over resamples of ``n`` values.
 
@@ -54,8 +45,8 @@ def bootstrap_stderr(
 
     Args:
         n: How many values there are.
-        statistic: (B, n) positions to (B,) replicates, as the ``resampled_…`` functions
-            give it. Called from several threads.
+        statistic: (B, n) positions to (B,) replicates, as the functions of
+            :mod:`pytest_evals.stats.resampling` give it. Called from several threads.
         iterations: Number of replicates.
 
     Returns:
@@ -106,110 +97,3 @@ def draws(seed: int, n: int, size: int) -> Iterator[Draws]:
         uniform = generator.random_sample((block, n))
         uniform *= n
         yield uniform.astype(np.intp)
-
-
-def _take(values: NDArray[np.float64], at: Draws) -> NDArray[np.float64]:
-    # "clip" spares NumPy the check of bounds, which draws never leave.
-    return values.take(at, mode="clip")
-
-
-def resampled_mean(values: Sequence[float]) -> Callable[[Draws], Replicates]:
-    """The mean of each resample."""
-    import numpy as np
-
-    array = np.asarray(values, dtype=np.float64)
-    return lambda at: _take(array, at).mean(axis=1)
-
-
-def resampled_perplexity(values: Sequence[float]) -> Callable[[Draws], Replicates]:
-    """``exp(-mean)`` of each resample of log-probabilities in nats."""
-    import numpy as np
-
-    average = resampled_mean(values)
-    return lambda at: np.exp(-average(at))
-
-
-def resampled_median(values: Sequence[float]) -> Callable[[Draws], Replicates]:
-    """The upper median of each resample."""
-    import numpy as np
-
-    array = np.asarray(values, dtype=np.float64)
-    middle = len(array) // 2
-    return lambda at: np.partition(_take(array, at), middle, axis=1)[:, middle]
-
-
-def resampled_nanmean(values: Sequence[float]) -> Callable[[Draws], Replicates]:
-    """The mean of what is not NaN in each resample; NaN when nothing is."""
-    import numpy as np
-
-    array = np.asarray(values, dtype=np.float64)
-    present = (~np.isnan(array)).astype(np.float64)
-    filled = np.nan_to_num(array, nan=0.0, posinf=np.inf, neginf=-np.inf)
-
-    def statistic(at: Draws) -> Replicates:
-        count = _take(present, at).sum(axis=1)
-        total = _take(filled, at).sum(axis=1)
-        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-    return statistic
-
-
-def resampled_f1(
-    golds: Sequence[Hashable], predictions: Sequence[Hashable]
-) -> Callable[[Draws], Replicates]:
-    """Binary F1 of label 1 of each resample."""
-    import numpy as np
-
-    right = np.array([gold == 1 for gold in golds], dtype=np.intp)
-    said = np.array([prediction == 1 for prediction in predictions], dtype=np.intp)
-    cells = 2 * right + said
-
-    def statistic(at: Draws) -> Replicates:
-        counts = _count(cells, 4, at)  # (B, 4): neither, said only, right only, both
-        both = 2 * counts[:, 3]
-        either = both + counts[:, 1] + counts[:, 2]
-        return np.where(either > 0, both / np.maximum(either, 1), 0.0)
-
-    return statistic
-
-
-def resampled_matthews(
-    golds: Sequence[Hashable], predictions: Sequence[Hashable]
-) -> Callable[[Draws], Replicates]:
-    """Matthews' correlation coefficient of each resample."""
-    import numpy as np
-
-    labels = {label: i for i, label in enumerate(dict.fromkeys((*golds, *predictions)))}
-    pairs = list(zip(golds, predictions, strict=True))
-    kinds = {pair: i for i, pair in enumerate(dict.fromkeys(pairs))}
-    cells = np.array([kinds[pair] for pair in pairs], dtype=np.intp)
-    right = np.zeros((len(kinds), len(labels)))  # (K, L): kind of pair to right label
-    said = np.zeros((len(kinds), len(labels)))
-    same = np.zeros(len(kinds))
-    for (gold, prediction), kind in kinds.items():
-        right[kind, labels[gold]] = said[kind, labels[prediction]] = 1
-        same[kind] = gold == prediction
-    n = len(pairs)
-
-    def statistic(at: Draws) -> Replicates:
-        counts = _count(cells, len(kinds), at).astype(np.float64)  # (B, K)
-        rights, saids = counts @ right, counts @ said  # (B, L)
-        both = (counts @ same) * n - (rights * saids).sum(axis=1)
-        spread = (n * n - (rights * rights).sum(axis=1)) * (
-            n * n - (saids * saids).sum(axis=1)
-        )
-        safe = np.where(spread > 0, spread, 1.0)
-        return np.where(spread > 0, both / np.sqrt(safe), 0.0)
-
-    return statistic
-
-
-def _count(cells: NDArray[np.intp], n_cells: int, at: Draws) -> NDArray[np.intp]:
-    """(B, n_cells): how often each resample has each cell."""
-    import numpy as np
-
-    n_rows = at.shape[0]
-    offset = np.arange(n_rows, dtype=np.intp)[:, None] * n_cells
-    flat = (cells.take(at, mode="clip") + offset).ravel()
-    counts = np.bincount(flat, minlength=n_rows * n_cells)
-    return counts.reshape(n_rows, n_cells)

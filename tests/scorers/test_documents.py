@@ -365,6 +365,39 @@ def test_responses_that_do_not_fit_are_an_error_never_a_wrong_answer(
         scorer(kind, metric)(record(doc(["a", "b"]), *responses))
 
 
+def test_a_metric_that_is_measured_nowhere_gives_no_score():
+    """lm-eval 0.4.13: process_results returns nothing of that name."""
+    choice = scorer("multiple_choice", "bleu", "acc", "bypass")
+    assert [s.metric for s in choice(record(doc("ab"), *lls(-1.0, -2.0)))] == ["acc"]
+
+
+def test_any_pass_through_metric_hands_on_reference_and_text():
+    score = scorer("generate_until", "mcc", "bleu", MetricSpec(name="ter"))
+    scores = score(record(doc(["a b"]), *texts("a c")))
+    assert [(s.metric, s.value, s.correct) for s in scores] == [
+        ("mcc", ["a b", "a c"], None),
+        ("bleu", ["a b", "a c"], None),
+        ("ter", ["a b", "a c"], None),
+    ]
+
+
+def test_functions_that_add_up_alike_lend_that_to_the_names_they_return():
+    def first(references, predictions):
+        return {"a@1": 1}
+
+    def second(references, predictions):
+        return {"b@1": 1}
+
+    score = scorer(
+        "generate_until",
+        own(first, aggregation="median"),
+        own(second, aggregation="median"),
+    )
+    assert not score.metric_for("b@1", "none").is_mean
+    mixed = scorer("generate_until", own(first, aggregation="median"), own(second))
+    assert mixed.metric_for("b@1", "none").is_mean
+
+
 def test_names_are_checked_when_the_scorer_is_made():
     with pytest.raises(UnknownNameError, match="no output_type called 'rolling'"):
         scorer("rolling", "acc")

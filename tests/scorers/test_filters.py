@@ -11,9 +11,17 @@ import pytest
 
 from pytest_evals.core.registry import UnknownNameError
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.scorers.filters import TAKE_FIRST, FilterStep, pipeline
+from pytest_evals.scorers.filters import (
+    FILTERS,
+    TAKE_FIRST,
+    FilterStep,
+    ignored_arguments,
+    pipeline,
+)
 
 RECORDED = json.loads((Path(__file__).parent / "lm_eval_filters.json").read_text())
+
+NUMBER = r"(-?[$0-9.,]{2,})|(-?[0-9]+)"
 
 
 def step(function, **arguments):
@@ -40,6 +48,78 @@ def test_what_lm_eval_cannot_filter_is_an_error_of_the_document():
     for case in kept:
         with pytest.raises(DocumentError, match="of pipeline 'x'"):
             built(case).apply(case["responses"], case["row"])
+
+
+@pytest.mark.parametrize(
+    ("steps", "responses", "row", "left"),
+    [
+        (
+            [step("regex", regex_pattern=NUMBER, group_select=-1)],
+            ["a 1,000 b 7", "none", "x 12. y"],
+            {},
+            ["7", "[invalid]", "12."],
+        ),
+        ([step("regex", regex_pattern=r"\d+")], ["a1 b22"], {}, ["1"]),
+        ([step("regex", regex_pattern=r"ans (\d+)")], ["ans 1 ans 22"], {}, ["1"]),
+        ([step("regex", regex_pattern="(x)?(y)?z")], ["z"], {}, ["[invalid]"]),
+        ([step("regex", regex_pattern="(x)?z")], ["z"], {}, [""]),
+        ([step("regex", regex_pattern=r"\d")], [None, 5], {}, ["[invalid]"] * 2),
+        (
+            [
+                step(
+                    "multi_choice_regex",
+                    regex_pattern=r"\(([A-Z])\)",
+                    ignore_case=True,
+                    ignore_punctuation=True,
+                )
+            ],
+            ["the answer is (B).", "I say maybe so", "answer: C", "zzz", "no (way)"],
+            {"choices": ["Yes", "No", "Maybe so"]},
+            ["B", "(C)", "(C)", "[invalid]", "(B)"],
+        ),
+        ([step("majority_vote")], ["a", "b", "b"], {}, ["b"]),
+        ([step("majority_vote")], ["x", "y"], {}, ["x"]),
+        (
+            [step("regex_pos")],
+            ["[('a', 'NOUN'), ('b', 'VERB')]", "foo"],
+            {},
+            [["NOUN", "VERB"], ["invalid"]],
+        ),
+        (
+            [step("format_span")],
+            ["Person: John, Mary $$ location: none\nDate: 5 May"],
+            {},
+            ["per: john $ per: mary $ date: 5 may"],
+        ),
+    ],
+)
+def test_golden_vectors_that_were_measured_on_lm_eval(steps, responses, row, left):
+    """Measured by hand on 0.4.13; each response is one of the same request."""
+    assert pipeline("x", steps).apply([responses], row) == (left,)
+
+
+def test_the_names_are_those_that_lm_eval_registers():
+    """Its ``filter_registry``, 0.4.13."""
+    assert list(FILTERS) == [
+        *("custom", "format_span", "lowercase", "majority_vote", "map"),
+        *("multi_choice_regex", "regex", "regex_pos", "remove_whitespace"),
+        *("take_first", "take_first_k", "uppercase"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        step("remove_whitespace", note=1),
+        step("take_first_k", k=1, note=1),
+        step("custom", filter_fn=lambda resps, docs: resps, note=1),
+    ],
+)
+def test_filters_that_take_any_argument_in_lm_eval_take_it_here(given):
+    pipeline("x", [given])
+    assert ignored_arguments(given) == ("note",)
+    assert ignored_arguments(step("take_first", note=1)) == ()
+    assert ignored_arguments(step(Suffix, note=1)) == ()
 
 
 def test_the_default_pipeline_takes_the_first_response():

@@ -9,11 +9,13 @@ import pytest
 from pytest_evals.core.metric import Estimate
 from pytest_evals.core.registry import UnknownNameError
 from pytest_evals.errors import EvalsError
+from pytest_evals.scorers.aggregations import AGGREGATIONS
 from pytest_evals.scorers.choices import CHOICE_METRICS
 from pytest_evals.scorers.metrics import (
     METRICS,
     MetricSpec,
     default_metrics,
+    is_measured,
     known_metrics,
     metric,
 )
@@ -23,14 +25,16 @@ from pytest_evals.scorers.text import TEXT_METRICS
 STATS = Path(__file__).parent.parent / "stats"
 RECORDED = json.loads((STATS / "lm_eval_aggregations.json").read_text())
 BOOTSTRAPPED = {"median", "nanmean", "perplexity", "f1", "matthews_corrcoef"}
+CORPUS = ("bleu", "chrf", "chrf++", "ter")
+NAMED = [case for case in RECORDED["cases"] if case["aggregation"] != "acc_all"]
 
 
-def named(name, output_type="multiple_choice", **fields):
+def named(name, output_type="multiple_choice", iterations=1000, **fields):
     spec = MetricSpec(name=name, **fields)
-    return metric(spec, "none", output_type, declared=False, iterations=1000)
+    return metric(spec, "none", output_type, declared=False, iterations=iterations)
 
 
-@pytest.mark.parametrize("case", RECORDED["cases"], ids=lambda c: c["aggregation"])
+@pytest.mark.parametrize("case", NAMED, ids=lambda c: c["aggregation"])
 def test_each_aggregation_gives_lm_evals_value_and_error(case):
     name = case["aggregation"]
     spec = MetricSpec(name="any", aggregation=name)
@@ -42,7 +46,55 @@ def test_each_aggregation_gives_lm_evals_value_and_error(case):
         assert (found.stderr, found.method) == (None, "")
     else:
         assert found.stderr == pytest.approx(case["stderr"], rel=1e-9)
-        assert found.method == ("bootstrap" if name in BOOTSTRAPPED else "analytic")
+        resampled = name in BOOTSTRAPPED or name in CORPUS
+        assert found.method == ("bootstrap" if resampled else "analytic")
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_a_metric_of_a_corpus_has_at_most_a_hundred_replicates(name):
+    """By the metric's name, not by the aggregation's: lm-eval 0.4.13,
+    ``evaluator_utils._compute_task_aggregations``."""
+    cases = [case for case in NAMED if case["aggregation"] == name]
+    few = next(c for c in cases if c["iterations"] == 100 and len(c["values"]) > 50)
+    many = next(c for c in cases if c["iterations"] == 2000)
+    capped = named(name, "generate_until", iterations=100_000)
+    assert capped.aggregate(few["values"]).stderr == pytest.approx(few["stderr"])
+    other = MetricSpec(name="other", aggregation=name)
+    free = metric(other, "none", "generate_until", True, iterations=2000)
+    assert free.aggregate(many["values"]).stderr == pytest.approx(many["stderr"])
+
+
+def lm_evals(name):
+    """A stand-in for a function of lm-eval's, as a task module imports it."""
+
+    def function(values):
+        raise AssertionError("ours is taken")
+
+    function.__module__, function.__name__ = "lm_eval.api.metrics", name
+    return function
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [("mean", "mean"), ("f1_score", "f1"), ("chrfpp", "chrf++"), ("ter", "ter")],
+)
+def test_a_function_of_lm_evals_own_is_the_aggregation_of_that_name(function, name):
+    case = next(case for case in NAMED if case["aggregation"] == name)
+    spec = MetricSpec(name="any", aggregation=lm_evals(function))
+    made = metric(spec, "none", "generate_until", True, case["iterations"])
+    found = made.aggregate(case["values"])
+    assert found.value == pytest.approx(case["value"])
+    assert found.stderr == pytest.approx(case["stderr"])
+    assert made.is_mean is (name == "mean")
+
+
+def test_acc_all_counts_questions_whose_answers_are_all_right():
+    (case,) = [case for case in RECORDED["cases"] if case["aggregation"] == "acc_all"]
+    spec = MetricSpec(name="any", aggregation=lm_evals("acc_all"))
+    found = metric(spec, "none", "loglikelihood", True).aggregate(case["values"])
+    assert found == Estimate(
+        pytest.approx(case["value"]), pytest.approx(case["stderr"]), "analytic"
+    )
 
 
 def test_defaults_are_those_of_the_output_types():
@@ -80,8 +132,51 @@ def test_defaults_are_those_of_the_output_types():
 def test_every_known_metric_can_be_measured_and_added_up(output_type, table):
     assert list(known_metrics(output_type)) == sorted(table)
     for name in table:
-        if output_type not in METRICS[name].pairs_in:
+        if output_type in METRICS[name].numbers_in:
             assert named(name, output_type).name == name
+
+
+# Printed by lm-eval 0.4.13: name, higher_is_better and the function that adds up, from
+# its metric_registry, higher_is_better_registry and metric_agg_registry.
+REGISTERED = """
+acc True mean
+acc_all True mean
+acc_bytes True mean
+acc_mutual_info True mean
+acc_norm True mean
+bits_per_byte False bits_per_byte
+bleu True bleu
+brier_score False brier_score
+bypass True bypass_agg
+byte_perplexity False weighted_perplexity
+chrf True chrf
+chrf++ True chrfpp
+exact_match True mean
+f1 True f1_score
+likelihood True mean
+mcc True matthews_corrcoef
+perplexity False perplexity
+ter False ter
+word_perplexity False weighted_perplexity
+"""
+
+
+def test_names_directions_and_aggregations_are_those_that_lm_eval_registers():
+    own = {"bypass": "bypass_agg", "chrf++": "chrfpp", "f1": "f1_score"}
+    lines = [
+        f"{name} {known.higher_is_better} {own.get(name, known.aggregation)}"
+        for name, known in METRICS.items()
+    ]
+    assert sorted(lines) == sorted(REGISTERED.split("\n")[1:-1])
+
+
+def test_aggregations_are_those_that_lm_eval_registers():
+    """Its ``aggregation_registry``, 0.4.13."""
+    assert list(AGGREGATIONS) == [
+        *("bits_per_byte", "bleu", "brier_score", "bypass", "chrf", "chrf++", "f1"),
+        *("matthews_corrcoef", "mean", "median", "nanmean", "perplexity", "ter"),
+        "weighted_perplexity",
+    ]
 
 
 def test_an_unknown_metric_is_told_with_a_near_one():
@@ -91,6 +186,29 @@ def test_an_unknown_metric_is_told_with_a_near_one():
         "no metric of output_type multiple_choice called 'acc_nrom'; "
         "did you mean 'acc_norm'?"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "output_type", "measured"),
+    [
+        ("acc", "multiple_choice", True),
+        ("bleu", "multiple_choice", False),
+        ("acc_all", "multiple_choice", False),
+        ("acc_norm", "loglikelihood", False),
+        ("bypass", "multiple_choice", False),
+        ("whatever", "loglikelihood_rolling", False),
+    ],
+)
+def test_names_that_are_not_measured_are_known_or_far_from_all(
+    name, output_type, measured
+):
+    """lm-eval 0.4.13 silently leaves the others out (``process_results``)."""
+    assert is_measured(name, output_type) is measured
+
+
+def test_a_name_near_one_that_is_measured_is_misspelt():
+    with pytest.raises(UnknownNameError, match="did you mean 'acc_norm'"):
+        is_measured("acc_nrom", "multiple_choice")
 
 
 def test_a_metric_of_another_output_type_is_unknown():
@@ -160,9 +278,16 @@ def test_values_that_the_aggregation_does_not_take_are_told():
 @pytest.mark.parametrize(
     ("name", "output_type"), [("acc", "generate_until"), ("f1", "multiple_choice")]
 )
-def test_pairs_cannot_be_averaged(name, output_type):
-    with pytest.raises(EvalsError, match="gives pairs, which the aggregation 'mean'"):
-        named(name, output_type, aggregation="mean")
+@pytest.mark.parametrize("aggregation", ["mean", "median", "perplexity"])
+def test_pairs_cannot_be_averaged(name, output_type, aggregation):
+    told = f"gives pairs, which the aggregation '{aggregation}'"
+    with pytest.raises(EvalsError, match=told):
+        named(name, output_type, aggregation=aggregation)
+
+
+def test_numbers_are_no_pairs():
+    with pytest.raises(EvalsError, match="gives numbers, which the aggregation 'bleu'"):
+        named("exact_match", "generate_until", aggregation="bleu")
 
 
 def test_directions_are_the_metrics_own_unless_the_file_says_otherwise():

@@ -1,0 +1,145 @@
+"""Statistics of many resamples equal the plain ones, and lm-eval's standard errors.
+
+``lm_eval_aggregations.json`` holds values and standard errors that lm-eval 0.4.13's own
+functions gave (``record.py`` wrote it); nothing in it comes from this package.
+"""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_evals.stats import agreement, averages, resampling
+from pytest_evals.stats.bootstrap import bootstrap_stderr, draws
+
+RECORDED = json.loads((Path(__file__).parent / "lm_eval_aggregations.json").read_text())
+
+
+def pairs(values):
+    golds, predictions = zip(*values, strict=True)
+    return list(golds), list(predictions)
+
+
+def numbers(values):
+    return [math.nan if value is None else value for value in values]
+
+
+STATISTICS = {
+    "perplexity": resampling.resampled_perplexity,
+    "median": resampling.resampled_median,
+    "nanmean": lambda v: resampling.resampled_nanmean(numbers(v)),
+    "f1": lambda v: resampling.resampled_f1(*pairs(v)),
+    "matthews_corrcoef": lambda v: resampling.resampled_matthews(*pairs(v)),
+}
+BOOTSTRAPPED = [c for c in RECORDED["cases"] if c["aggregation"] in STATISTICS]
+
+
+@pytest.mark.parametrize("case", BOOTSTRAPPED, ids=lambda c: c["aggregation"])
+def test_standard_errors_are_those_of_lm_eval(case):
+    values = case["values"]
+    statistic = STATISTICS[case["aggregation"]](values)
+    stderr = bootstrap_stderr(len(values), statistic, case["iterations"])
+    assert stderr == pytest.approx(case["stderr"], rel=1e-9)
+
+
+def resamples(n):
+    return next(draws(1, n, 50))
+
+
+def labelled(most):
+    return st.lists(
+        st.tuples(st.integers(0, most), st.integers(0, most)), min_size=2, max_size=30
+    )
+
+
+@given(values=labelled(3))
+@settings(max_examples=40, deadline=None)
+def test_counted_statistics_equal_the_plain_ones_on_every_resample(values):
+    golds, predictions = pairs(values)
+    ones = [g % 2 for g in golds], [p % 2 for p in predictions]
+    at = resamples(len(values))
+    f1 = resampling.resampled_f1(*ones)(at)
+    mcc = resampling.resampled_matthews(golds, predictions)(at)
+    for row, one, other in zip(at, f1, mcc, strict=True):
+        drawn = [[ones[0][i] for i in row], [ones[1][i] for i in row]]
+        assert one == pytest.approx(agreement.f1_score(*drawn))
+        whole = [golds[i] for i in row], [predictions[i] for i in row]
+        assert other == pytest.approx(agreement.matthews_corrcoef(*whole), abs=1e-12)
+
+
+@given(values=labelled(40))
+@settings(max_examples=20, deadline=None)
+def test_correlation_of_very_many_labels_equals_the_plain_one(values):
+    golds, predictions = pairs(values * 30)
+    at = resamples(len(golds))
+    mcc = resampling.resampled_matthews(golds, predictions)(at)
+    for row, value in zip(at, mcc, strict=True):
+        whole = [golds[i] for i in row], [predictions[i] for i in row]
+        assert value == pytest.approx(agreement.matthews_corrcoef(*whole), abs=1e-12)
+
+
+@given(
+    values=st.lists(
+        st.one_of(st.just(math.nan), st.floats(-50, 0)), min_size=2, max_size=30
+    )
+)
+@settings(max_examples=40, deadline=None)
+def test_resampled_averages_equal_the_plain_ones_on_every_resample(values):
+    at = resamples(len(values))
+    known = [0.0 if math.isnan(v) else v for v in values]
+    nan = resampling.resampled_nanmean(values)(at)
+    median = resampling.resampled_median(known)(at)
+    perplexity = resampling.resampled_perplexity(known)(at)
+    for k, row in enumerate(at):
+        expected = averages.nanmean([values[i] for i in row])
+        assert nan[k] == pytest.approx(expected, nan_ok=True)
+        drawn = [known[i] for i in row]
+        assert median[k] == averages.median(drawn)
+        assert perplexity[k] == pytest.approx(math.exp(-averages.mean(drawn)))
+
+
+COLUMN = st.one_of(
+    st.integers(0, 1),
+    st.integers(0, 5000),
+    st.integers(2**40, 2**52),
+    st.integers(-5, 5),
+    st.floats(-10, 10),
+    st.just(math.inf),
+)
+
+
+@given(data=st.data(), n=st.integers(1, 25), kinds=st.lists(COLUMN, min_size=1))
+@settings(max_examples=60, deadline=None)
+def test_sums_are_those_of_each_column_packed_or_not(data, n, kinds):
+    """``kinds`` are drawn for their variety: each makes a column of numbers near it."""
+    columns = [
+        [data.draw(st.sampled_from([kind, abs(kind) // 2, 0])) for _ in range(n)]
+        for kind in kinds
+    ]
+    at = next(draws(5, n, 20))
+    sums = resampling.resampled_sums(columns)(at)
+    for row, found in zip(at, sums, strict=True):
+        for column, total in zip(columns, found, strict=True):
+            expected = math.fsum(column[i] for i in row)
+            assert total == pytest.approx(expected, rel=1e-12, abs=1e-9, nan_ok=True)
+
+
+def test_whole_numbers_add_up_exactly_up_to_two_to_the_53():
+    largest = 2.0**52 - 1
+    at = np.array([[0, 0], [0, 1], [1, 1]])
+    sums = resampling.resampled_sums([[largest, 1.0], [1.0, 0.0]])(at)
+    assert sums.tolist() == [[2 * largest, 2.0], [largest + 1, 1.0], [2.0, 0.0]]
+
+
+def test_one_kind_of_pair_has_no_correlation():
+    statistic = resampling.resampled_matthews([1, 1], [1, 1])
+    assert statistic(np.array([[0, 1]])).tolist() == [0.0]
+
+
+def test_scores_are_a_function_of_the_sums():
+    statistic = resampling.resampled_scores([[1, 2], [10, 20]], lambda s: s[0] / s[1])
+    assert statistic(np.array([[0, 0], [0, 1], [1, 1]])).tolist() == [0.1, 0.1, 0.1]
