@@ -1,12 +1,13 @@
 """Records what lm-eval 0.4.13 makes of the task files here and of the example suites.
 
     python tests/parity/record.py            # all, takes minutes
-    python tests/parity/record.py gen_votes  # some
+    python tests/parity/record.py gen_votes mc_dict@bos-chat  # some
 
-Run it by hand, in an environment with ``lm_eval[hf]==0.4.13`` and on a CPU, when a task
-file or the bundled model has changed. It writes ``recorded/<task>.json``, or
-``recorded/<task>@<variant>.json`` for a task that is run in another way as well. The
-tests read these files and never import lm-eval.
+Each is run with both models of ``models.py``. Run it by hand, in an environment with
+``lm_eval[hf]==0.4.13`` and on a CPU, when a task file or a model has changed. It writes
+``recorded/<task>.json``, or ``recorded/<task>@<variant>.json`` for a task that is run in
+another way as well; ``@bos`` and ``@bos-<variant>`` are with the second model. The tests
+read these files and never import lm-eval.
 
 One file: the versions, the options of the run, lm-eval's results of the task, the
 number of documents and, for the first of them, the requests as lm-eval sent them, the
@@ -19,9 +20,13 @@ import json
 import math
 import os
 import sys
+import tempfile
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from models import model_folder
 
 os.environ |= {
     "HF_DATASETS_OFFLINE": "1",
@@ -31,7 +36,7 @@ os.environ |= {
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-MODEL = ROOT / "example_suites" / "tiny"
+MODELS = ("tiny", "bos")
 SUITES = (HERE / "tasks", ROOT / "example_suites" / "lm_eval")
 MOST_DOCUMENTS = 20
 """Documents of a task whose requests and answers are kept."""
@@ -73,23 +78,31 @@ def main() -> None:
         for path in sorted(folder.glob("*.yaml")):
             if path.name.startswith("_") or path.stem == "gates":
                 continue
-            if wanted and path.stem not in wanted:
-                continue
-            _record(path, "", {})
-            for variant in VARIANTS:
-                if variant.task == path.stem:
-                    _record(path, variant.name, variant.options)
+            ways = [Variant(path.stem, "", {})]
+            ways += [variant for variant in VARIANTS if variant.task == path.stem]
+            for way, model in product(ways, MODELS):
+                name = _name(way, model)
+                if not wanted or wanted & {path.stem, name}:
+                    _record(path, model, way)
 
 
-def _record(path: Path, variant: str, options: dict[str, Any]) -> None:
-    task = path.stem
-    found = _run(task, path.parent, options)
+def _name(way: Variant, model: str) -> str:
+    """What a recording is called."""
+    marks = [mark for mark in (model.replace("tiny", ""), way.name) if mark]
+    return "@".join([way.task, *(["-".join(marks)] if marks else [])])
+
+
+def _record(path: Path, model: str, way: Variant) -> None:
+    task, options = way.task, way.options
+    with tempfile.TemporaryDirectory() as place:
+        found = _run(task, path.parent, model_folder(model, Path(place)), options)
     samples = sorted(found["samples"][task], key=lambda sample: sample["doc_id"])
     recording = {
         "versions": {
             name: version(name) for name in ("lm_eval", "transformers", "torch")
         },
         "task": task,
+        "model": model,
         "file": path.relative_to(ROOT).as_posix(),
         "options": options,
         "results": found["results"][task],
@@ -98,22 +111,24 @@ def _record(path: Path, variant: str, options: dict[str, Any]) -> None:
         "n_documents": len({sample["doc_id"] for sample in samples}),
         "documents": _documents(samples),
     }
-    name = f"{task}@{variant}.json" if variant else f"{task}.json"
-    out = HERE / "recorded" / name
+    name = _name(way, model)
+    out = HERE / "recorded" / f"{name}.json"
     out.parent.mkdir(exist_ok=True)
     text = json.dumps(_plain(recording), indent=1, ensure_ascii=False)
     out.write_text(text + "\n", encoding="utf-8")
     print(name, found["results"][task])
 
 
-def _run(task: str, folder: Path, options: dict[str, Any]) -> dict[str, Any]:
+def _run(
+    task: str, folder: Path, model: Path, options: dict[str, Any]
+) -> dict[str, Any]:
     from lm_eval import simple_evaluate
     from lm_eval.tasks import TaskManager
 
     chat = options.get("chat", False)
     return simple_evaluate(
         model="hf",
-        model_args={"pretrained": str(MODEL), "dtype": "float32"},
+        model_args={"pretrained": str(model), "dtype": "float32"},
         tasks=[task],
         task_manager=TaskManager(include_path=str(folder), include_defaults=False),
         batch_size=16,

@@ -1,17 +1,19 @@
 """The same requests, answers and numbers as lm-eval 0.4.13.
 
 Every file of ``recorded/`` was made by ``record.py``, which ran lm-eval itself on a
-task file and the bundled model. Here the same file goes down our own line.
+task file and one of the models of ``models.py``. Here the same file goes down our own
+line.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -51,6 +53,7 @@ class Run:
     task: Task
     records: list[Record]
     result: TaskResult
+    tokenizer: Any
 
     def pairs(self) -> Iterator[tuple[dict[str, Any], Record]]:
         """Recorded documents with ours."""
@@ -58,28 +61,31 @@ class Run:
             yield document, self.records[document["doc_id"]]
 
 
-@pytest.fixture(scope="module")
-def model(tiny_model_path) -> Iterator[Model]:
-    pytest.importorskip("torch")
-    pytest.importorskip("transformers")
-    spec = parse_spec(f"hf:{tiny_model_path},dtype=float32,device=cpu")
-    opened = open_model(spec)
-    yield opened
-    close = getattr(opened, "close", None)
-    if close is not None:
-        close()
+class Opened(NamedTuple):
+    """A model and its tokenizer."""
+
+    model: Model
+    tokenizer: Any
 
 
-@pytest.fixture(scope="module")
-def tokenizer(tiny_model_path):
+@pytest.fixture(scope="session")
+def opened(tmp_path_factory, model_folder) -> Callable[[str], Opened]:
+    """A model of ``models.py`` by its name, opened once."""
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(tiny_model_path)
+    @cache
+    def open_named(name: str) -> Opened:
+        folder = model_folder(name, tmp_path_factory.mktemp(name))
+        spec = parse_spec(f"hf:{folder},dtype=float32,device=cpu")
+        return Opened(open_model(spec), AutoTokenizer.from_pretrained(folder))
+
+    return open_named
 
 
 @pytest.fixture(scope="module", params=RECORDINGS, ids=lambda path: path.stem)
-def run(request, model) -> Run:
+def run(request, opened) -> Run:
     recorded = json.loads(request.param.read_text(encoding="utf-8"))
+    model, tokenizer = opened(recorded["model"])
     options = TaskOptions(**recorded["options"])
     (task,) = load_tasks(ROOT / recorded["file"], options)
     task.rows.ids()
@@ -87,7 +93,7 @@ def run(request, model) -> Run:
     answered = sorted(answer(asked, model), key=lambda pair: pair[0])
     records = [score(record, task) for _, record in answered]
     result = summarise(task, records, len(records))
-    return Run(recorded, task, records, result)
+    return Run(recorded, task, records, result, tokenizer)
 
 
 def test_every_document_is_there_and_scored(run):
@@ -96,9 +102,9 @@ def test_every_document_is_there_and_scored(run):
     assert [record.error for record in run.records if record.error] == []
 
 
-def test_requests_are_lm_evals_character_for_character(run, tokenizer):
+def test_requests_are_lm_evals_character_for_character(run):
     for document, record in run.pairs():
-        ours = [_arguments(request, tokenizer) for request in record.requests]
+        ours = [_arguments(request, run.tokenizer) for request in record.requests]
         theirs = [_as_sent(arguments) for arguments in document["arguments"]]
         repeats = run.task.repeats
         assert ours == [each for each in theirs for _ in range(repeats)]
@@ -221,7 +227,7 @@ def _as_sent(arguments: list[Any]) -> list[Any]:
 
 
 def _text(prompt: Any, tokenizer: Any) -> str:
-    """A prompt as text; a chat as the bundled model's own template renders it."""
+    """A prompt as text; a chat as the model's own template renders it."""
     if isinstance(prompt, str):
         return prompt
     messages = [message._asdict() for message in prompt]

@@ -70,3 +70,81 @@ def judge_choice(row, results):
         s for i, s in enumerate(scores) if i != row["label"]
     )
     return {"picked": float(best == row["label"]), "gap": gap}
+
+
+def only_large(rows):
+    return rows.filter(lambda row: row["a"] > 10)
+
+
+def shots():
+    return [{"a": i, "b": i + 1, "answer": f"{2 * i + 1}"} for i in range(6)]
+
+
+def as_letters(answers, rows):
+    return [
+        [_as_letter(row) for _ in said] for said, row in zip(answers, rows, strict=True)
+    ]
+
+
+def _as_letter(row):
+    i = row["a"]
+    if i % 4:
+        return f"The answer is {'BC'[i % 2]} ({row['choices'][i % 3]}), or: A"
+    return f"I say {row['choices'][1].upper()}"
+
+
+def as_tags(answers, rows):
+    return [
+        [f"[('{text}', 'NOUN'), ('{row['answer']}', 'X')]" if row["a"] % 2 else text]
+        for [text], row in zip(answers, rows, strict=True)
+    ]
+
+
+def as_spans(answers, rows):
+    return [
+        [f"Person: {text.split()}, Ann $$ location: none\nDate: {row['a']}"]
+        for [text], row in zip(answers, rows, strict=True)
+    ]
+
+
+def judge_spans(row, results):
+    found = results[0]
+    return {"n": len(found), "pair": (len(found), row["a"])}
+
+
+def share(pairs):
+    return sum(a for a, _ in pairs) / sum(b for _, b in pairs)
+
+
+def made(n=4, offset=0, **_):
+    import datasets
+
+    def split(start):
+        return datasets.Dataset.from_list(
+            [
+                {
+                    "kind": "Small" if i < 10 else "Large",
+                    "number": i,
+                    "options": [" even", " odd", " prime"][: 2 + i % 2],
+                    "right": i % 2,
+                }
+                for i in range(start, start + n)
+            ]
+        )
+
+    return {"first": split(offset), "second": split(offset + 20)}
+
+
+def spaced(row):
+    return row["sentence"].replace(" ", "  ")
+
+
+def judge_text(row, results):
+    (logprob,) = results
+    words = len(row["sentence"].split())
+    n_bytes = len(row["sentence"].encode())
+    return {
+        "word_perplexity": (logprob, words),
+        "byte_perplexity": (logprob, n_bytes),
+        "bits_per_byte": (logprob, n_bytes),
+    }
