@@ -5,9 +5,9 @@
 
 Each is run with both models of ``models.py``. Run it by hand, in an environment with
 ``lm_eval[hf]==0.4.13`` and on a CPU, when a task file or a model has changed. It writes
-``recorded/<task>.json``, or ``recorded/<task>@<variant>.json`` for a task that is run in
-another way as well; ``@bos`` and ``@bos-<variant>`` are with the second model. The tests
-read these files and never import lm-eval.
+``recorded/<task>.json``, or ``recorded/<task>@<variant>.json`` for a task that is run
+in another way as well; ``@bos`` and ``@bos-<variant>`` are with the second model. The
+tests read these files and never import lm-eval.
 
 One file: the versions, the options of the run, lm-eval's results of the task, the
 number of documents and, for the first of them, the requests as lm-eval sent them, the
