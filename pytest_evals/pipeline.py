@@ -7,19 +7,21 @@ hands it on. Nothing here knows a dialect, a kind of model or a report.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from pytest_evals.core.doc import Doc
+from pytest_evals.core.group import Group
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Model, Request, Response
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.errors import DocumentError, ModelError
+from pytest_evals.errors import DocumentError, ModelError, Problem, TaskFileError
 from pytest_evals.gates.judge import judge
+from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.summary import summarise
 
 __all__ = ["Job", "Plan", "answer", "ask", "evaluate", "score", "slim"]
@@ -331,7 +333,8 @@ def evaluate(
 
     started, clock = time.time(), time.perf_counter()
     options = options or TaskOptions()
-    tasks = [task for path in paths for task in load_tasks(path, options)]
+    found = [one for path in paths for one in load_tasks(path, options)]
+    tasks = _tasks_of(found)
     jobs = [
         Job(task, i) for task in tasks if task.rows.ids() for i in task.rows.indices()
     ]
@@ -339,18 +342,44 @@ def evaluate(
     records: dict[str, list[Record]] = {task.name: [] for task in tasks}
     for job in jobs:
         records[job.task.name].append(score(plan.take(job, model), job.task))
-    results = tuple(
-        summarise(task, records[task.name], len(task.rows.ids())) for task in tasks
-    )
+    results = {
+        task.name: summarise(task, records[task.name], len(task.rows.ids()))
+        for task in tasks
+    }
+    groups = {
+        group.name: summarise_group(group, results)
+        for one in found
+        if isinstance(one, Group)
+        for group in one.groups()
+    }
+    verdicts = [
+        *(judge(gate, one) for one in results.values() for gate in one.task.gates),
+        *(judge(gate, one) for one in groups.values() for gate in one.group.gates),
+    ]
     return RunResult(
         model=model.name,
         model_info=dict(model_info or {}),
-        tasks=results,
-        verdicts=tuple(
-            judge(gate, result) for result in results for gate in result.task.gates
-        ),
+        tasks=tuple(results.values()),
+        groups=tuple(groups.values()),
+        verdicts=tuple(verdicts),
         started=started,
         elapsed_s=time.perf_counter() - clock,
         model_s=plan.model_s,
         n_requests=plan.n_requests,
     )
+
+
+def _tasks_of(found: Iterable[Task | Group]) -> list[Task]:
+    """All tasks, each once.
+
+    Raises:
+        TaskFileError: Two tasks have the same name and are not the same.
+    """
+    tasks: dict[str, Task] = {}
+    for one in found:
+        for task in one.tasks() if isinstance(one, Group) else (one,):
+            first = tasks.setdefault(task.name, task)
+            if first.config != task.config:
+                what = f"there is another task called {task.name!r}, at {first.source}"
+                raise TaskFileError([Problem(what, task.source, "run one of them")])
+    return list(tasks.values())

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_evals.core.gate import Verdict
+from pytest_evals.core.group import Group
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.record import Record
 from pytest_evals.core.task import Task
 
-__all__ = ["RunResult", "TaskResult"]
+__all__ = ["GroupResult", "RunResult", "TaskResult"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,77 @@ class TaskResult:
     n_tokens: int = 0
     n_truncated: int = 0
 
+    @property
+    def sample_len(self) -> int:
+        """Documents of the metric that has most of them: the size of a task, as lm-eval
+        counts."""
+        return max((metric.n_scored for metric in self.metrics), default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupResult:
+    """One group after the documents of its tasks were run.
+
+    Args:
+        group: What it holds.
+        tasks: Results of all tasks below it, in order; one that is reached on several
+            ways comes several times, and counts so.
+        metrics: Its numbers.
+        sample_counts: Key of a number → documents of the tasks that have it.
+        notes: What a reader should know of these numbers.
+    """
+
+    group: Group
+    tasks: tuple[TaskResult, ...]
+    metrics: tuple[MetricResult, ...] = ()
+    sample_counts: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sample_len(self) -> int:
+        """The sizes of its tasks, added up."""
+        return sum(task.sample_len for task in self.tasks)
+
+    @property
+    def members(self) -> tuple[TaskResult, ...]:
+        """Its tasks, each once."""
+        return tuple({task.task.name: task for task in self.tasks}.values())
+
+    @property
+    def n_selected(self) -> int:
+        """Documents that the session was asked to run."""
+        return sum(task.n_selected for task in self.members)
+
+    @property
+    def n_total(self) -> int:
+        """Documents of the whole datasets."""
+        return sum(task.n_total for task in self.members)
+
+    @property
+    def n_correct(self) -> int:
+        """Documents answered right."""
+        return sum(task.n_correct for task in self.members)
+
+    @property
+    def n_wrong(self) -> int:
+        """Documents answered wrong."""
+        return sum(task.n_wrong for task in self.members)
+
+    @property
+    def n_errored(self) -> int:
+        """Documents that could not be rendered, answered or scored."""
+        return sum(task.n_errored for task in self.members)
+
+    @property
+    def n_unscored(self) -> int:
+        """Documents with a score that has no value."""
+        return sum(task.n_unscored for task in self.members)
+
+    @property
+    def n_missing(self) -> int:
+        """Documents that were not run."""
+        return sum(task.n_missing for task in self.members)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
@@ -60,6 +132,7 @@ class RunResult:
         model_info: What the model says of itself (dtype, revision, number of parameters
             …), JSON values.
         tasks: One result a task, in collection order.
+        groups: One result a group, each before those that it holds.
         verdicts: One a gate, in the order they were judged.
         options: The options of the run, JSON values, no secrets.
         started: Unix time of the start.
@@ -73,6 +146,7 @@ class RunResult:
     model: str
     model_info: Mapping[str, Any] = field(default_factory=dict)
     tasks: tuple[TaskResult, ...] = ()
+    groups: tuple[GroupResult, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     started: float = 0.0

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate
+from pytest_evals.core.library import Library
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Request
@@ -40,6 +41,8 @@ class TaskOptions:
         gen_kwargs: Generation arguments that override the task's.
         allow_unsafe_code: Whether tasks may run that execute what the model writes.
         base: Folder that relative paths are tried from after the task file's own.
+        library: Where the names in groups are looked up; ``None`` for the folder of the
+            group's file.
     """
 
     takes: Callable[[Sequence[str]], bool] = _all
@@ -53,6 +56,7 @@ class TaskOptions:
     gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
     allow_unsafe_code: bool = False
     base: str = ""
+    library: Library | None = None
 
 
 class Rows(Protocol):

@@ -6,21 +6,22 @@ reported at once. Rows are read when they are first looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pytest_evals.core.gate import Gate
+from pytest_evals.core.group import Group
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import Problem, TaskFileError
 from pytest_evals.frontends.functions import FunctionRef, missing
+from pytest_evals.frontends.gate_entries import metadata_of, own_gates
 from pytest_evals.frontends.lm_eval_dump import dumped
+from pytest_evals.frontends.lm_eval_group import read_group
 from pytest_evals.frontends.lm_eval_recipe import read_recipe
 from pytest_evals.frontends.lm_eval_scoring import read_scoring
 from pytest_evals.frontends.section import Section
-from pytest_evals.frontends.yamlfile import Step, YamlFile, resolved
-from pytest_evals.gates.grammar import read_gate, with_unique_ids
+from pytest_evals.frontends.yamlfile import YamlFile, resolved
 from pytest_evals.prompts.build import Documents
 
 __all__ = ["load_tasks"]
@@ -28,24 +29,24 @@ __all__ = ["load_tasks"]
 _LATER = "not supported by this version"
 
 
-def load_tasks(path: Path, options: TaskOptions) -> tuple[Task, ...]:
-    """The tasks of a file that the options select.
+def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
+    """The task or the group of a file, if the options select it.
 
     Raises:
         TaskFileError: With all problems of the file.
         OptionError: A generation argument of the command line means nothing.
     """
     file = resolved(path)
-    if "group" in file.values:
-        what = f"group: groups of tasks are {_LATER}"
-        fix = "name the task files themselves on the command line"
-        raise TaskFileError([Problem(what, file.place("group"), fix)])
+    if "group" in file.values and "class" not in file.values:
+        if not options.takes([str(file.values["group"])]):
+            return ()
+        return (read_group(file, options, partial(_task, options=options)),)
     if "class" in file.values:
         what = f"class: tasks that are Python classes are {_LATER}"
         raise TaskFileError([Problem(what, file.place("class"))])
     if not _selected(file, options):
         return ()
-    return (_task(file, options),)
+    return (_task(file, options=options),)
 
 
 def _selected(file: YamlFile, options: TaskOptions) -> bool:
@@ -59,19 +60,27 @@ def tags_of(given: Any) -> tuple[str, ...]:
     return tuple(tag for tag in listed if isinstance(tag, str) and tag)
 
 
-def _task(file: YamlFile, options: TaskOptions) -> Task:
+def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
+    """A task.
+
+    Args:
+        file: Its keys.
+        group: The group that defines it; then its name is that of the group, ``::`` and
+            its own.
+        options: What the command line changes.
+    """
     problems: list[Problem] = []
     file = _with_functions(file, problems)
     top = Section(file, problems)
-    name = _name(top)
+    name = _name(top, group)
     _refuse_unsupported(top)
     _check_unsafe_code(top, options)
-    metadata = _metadata(top)
+    metadata = metadata_of(top)
     alias = top.text("task_alias")
     tags = _tags(top)
     recipe, warnings = read_recipe(top, name, metadata, options)
     scoring = read_scoring(top, recipe.output_type, recipe.repeats)
-    gates = _gates(top, name, metadata)
+    gates = own_gates(top, name, metadata)
     top.close("a task file")
     if problems:
         raise TaskFileError(dict.fromkeys(problems))
@@ -99,19 +108,19 @@ def _task(file: YamlFile, options: TaskOptions) -> Task:
         version=version if isinstance(version, str | int | float) else None,
         n_shots=recipe.shots.n,
         repeats=recipe.repeats,
-        config=dumped(top.values, recipe, metadata),
+        config=dumped({**top.values, "task": name}, recipe, metadata),
         warnings=lambda: (*at_once, *documents.warnings),
     )
 
 
-def _name(top: Section) -> str:
+def _name(top: Section, group: str) -> str:
     name = top.text("task")
     if "task" not in top or top.values["task"] is None or top.values["task"] == "":
         top.problem("task", "a task file names its task", "task: my_task")
     elif any(sign in name for sign in ("::", "[", "]")) or not name.isprintable():
         what = f"task: a name has no '::', '[', ']' and control characters: {name!r}"
         top.problem("task", what)
-    return name
+    return f"{group}::{name}" if group else name
 
 
 def _tags(top: Section) -> tuple[str, ...]:
@@ -135,41 +144,6 @@ def _check_unsafe_code(top: Section, options: TaskOptions) -> None:
         what = "unsafe_code: this task executes code that the model writes"
         fix = "--evals-allow-unsafe-code runs it, on this machine and with your rights"
         top.problem("unsafe_code", what, fix)
-
-
-def _metadata(top: Section) -> dict[str, Any]:
-    given = top.raw("metadata")
-    if given is None:
-        return {}
-    return given if isinstance(given, dict) else {"_metadata": given}
-
-
-def _gates(top: Section, name: str, metadata: dict[str, Any]) -> tuple[Gate, ...]:
-    found: list[Gate] = []
-    top.raw("gates")
-    given: Iterable[tuple[tuple[Step, ...], Any]] = (
-        (("gates",), top.values.get("gates")),
-        (("metadata", "gates"), metadata.get("gates")),
-    )
-    for steps, entries in given:
-        if entries is None:
-            continue
-        if not isinstance(entries, list):
-            place = top.file.place(*steps)
-            fix = "gates: [acc >= 0.75]"
-            top.problems.append(Problem("gates is a list", place, fix))
-            continue
-        for number, entry in enumerate(entries):
-            try:
-                place = top.file.place(*steps, number)
-                found.append(read_gate(entry, task=name or "task", source=place))
-            except TaskFileError as error:
-                top.problems.extend(error.problems)
-    try:
-        return with_unique_ids(found)
-    except TaskFileError as error:
-        top.problems.extend(error.problems)
-        return ()
 
 
 _CALLED = (

@@ -13,9 +13,9 @@ from typing import Any
 from pytest_evals.prompts.generation import GREEDY
 from pytest_evals.prompts.recipe import Recipe
 
-__all__ = ["dumped"]
+__all__ = ["TASK_KEYS", "dumped"]
 
-_KEYS = (
+TASK_KEYS = (
     "task", "task_alias", "tag", "custom_dataset", "dataset_path", "dataset_name",
     "dataset_kwargs", "training_split", "validation_split", "test_split",
     "fewshot_split", "process_docs", "doc_to_text", "doc_to_target", "unsafe_code",
@@ -24,6 +24,7 @@ _KEYS = (
     "generation_kwargs", "repeats", "filter_list", "should_decontaminate",
     "doc_to_decontamination_query", "gen_prefix", "metadata",
 )  # fmt: skip
+"""The keys of a task, in the order of results files."""
 
 
 def dumped(
@@ -51,7 +52,7 @@ def dumped(
     }
     if recipe.output_type == "generate_until":
         known["generation_kwargs"] = _generation(values, recipe)
-    return {key: _json(known[key]) for key in _KEYS if known.get(key) is not None}
+    return {key: _json(known[key]) for key in TASK_KEYS if known.get(key) is not None}
 
 
 def _shots(recipe: Recipe) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import yaml
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.functions import FunctionRef
 
-__all__ = ["Step", "YamlFile", "read_yaml", "resolved"]
+__all__ = ["Step", "YamlFile", "laid_over", "part_of", "read_yaml", "resolved"]
 
 Step = str | int
 """A key or a position on the way to a nested value."""
@@ -78,12 +78,38 @@ def resolved(path: Path) -> YamlFile:
         TaskFileError: As for :func:`read_yaml`, for any of the files; or files include
             each other in a circle.
     """
-    return _resolved(path.absolute(), ())
+    return _resolved(read_yaml(path), ())
 
 
-def _resolved(path: Path, chain: tuple[Path, ...]) -> YamlFile:
-    own = read_yaml(path)
-    here = (*chain, path.resolve())
+def part_of(file: YamlFile, *steps: Step) -> YamlFile:
+    """A mapping inside a file, with whatever it includes, as if it were a file.
+
+    Raises:
+        TaskFileError: As for :func:`resolved`.
+    """
+    values: Any = file.values
+    for step in steps:
+        values = values[step]
+    n = len(steps)
+    lines = {way[n:]: at for way, at in file.lines.items() if way[:n] == steps}
+    lines.pop((), None)
+    return _resolved(YamlFile(path=file.path, values=values, lines=lines), ())
+
+
+def laid_over(base: YamlFile, upper: YamlFile) -> YamlFile:
+    """A file with the keys of another put over its own; values are never merged."""
+    values, lines = dict(base.values), dict(base.lines)
+    _lay_over(values, lines, upper)
+    return YamlFile(
+        path=base.path,
+        values=values,
+        lines=lines,
+        warnings=tuple(dict.fromkeys([*base.warnings, *upper.warnings])),
+    )
+
+
+def _resolved(own: YamlFile, chain: tuple[Path, ...]) -> YamlFile:
+    here = (*chain, own.path.resolve())
     values: dict[Any, Any] = {}
     lines: dict[tuple[Step, ...], Place] = {}
     warnings: list[str] = []
@@ -96,13 +122,13 @@ def _resolved(path: Path, chain: tuple[Path, ...]) -> YamlFile:
             what = f"include: there is no file {str(Place(target))!r}"
             fix = "give a path relative to this file"
             raise TaskFileError([Problem(what, place, fix)])
-        part = _resolved(target, here)
+        part = _resolved(read_yaml(target), here)
         _lay_over(values, lines, part)
         warnings += part.warnings
     _lay_over(values, lines, own)
     values.pop("include", None)
     return YamlFile(
-        path=path,
+        path=own.path,
         values=values,
         lines=lines,
         warnings=tuple(dict.fromkeys([*warnings, *own.warnings])),
@@ -117,7 +143,8 @@ def _includes(file: YamlFile) -> Iterator[Path]:
         if not isinstance(entry, str) or not entry:
             what = f"include: a path is wanted, not {entry!r}"
             raise TaskFileError([Problem(what, file.place("include"))])
-        yield file.path.parent / Path(entry).expanduser()
+        folder = file.place("include").path.parent
+        yield folder / Path(entry).expanduser()
 
 
 def _lay_over(

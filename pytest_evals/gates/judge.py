@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from pytest_evals.core.gate import Bound, Gate, Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
-from pytest_evals.core.result import TaskResult
+from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import did_you_mean
 from pytest_evals.gates.compare import answers_short, broken, distance, holds
 from pytest_evals.gates.figures import figure, figure_beside
@@ -27,14 +27,15 @@ WITHIN_NOISE = "within noise"
 """Stands in the reason of a verdict that other documents might well have turned."""
 
 
-def judge(gate: Gate, result: TaskResult) -> Verdict:
-    """What becomes of a gate.
+def judge(gate: Gate, result: TaskResult | GroupResult) -> Verdict:
+    """What becomes of a gate of a task or a group.
 
     Documents that were not run make it skipped; documents without a score make it
     invalid when they could turn it; otherwise the value decides, exactly (see
     :mod:`pytest_evals.gates.compare`).
     """
     if gate.must_pass:
+        assert isinstance(result, TaskResult)  # front ends refuse it for groups
         return judge_documents(gate, result)
     metric = _find(gate, result.metrics)
     if isinstance(metric, str) and not result.n_missing:
@@ -167,9 +168,13 @@ def _shortfall(n_errored: int, n_unscored: int) -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def _skipped(gate: Gate, metric: MetricResult | str, result: TaskResult) -> Verdict:
+def _skipped(
+    gate: Gate, metric: MetricResult | str, result: TaskResult | GroupResult
+) -> Verdict:
     found = None if isinstance(metric, str) else metric
-    n_missing = found.n_missing if found else result.n_missing
+    # The number of a group may count a task twice.
+    counted = found is not None and isinstance(result, TaskResult)
+    n_missing = found.n_missing if found and counted else result.n_missing
     n_run = result.n_selected - n_missing
     reason = f"{n_run} of {result.n_selected} documents were run"
     if found is not None and found.estimate is not None and found.n_scored:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Generator, Sequence
 from pathlib import Path
@@ -95,7 +96,7 @@ class Controller:
         default = yield
         from pytest_evals.plugin.scheduling import EvalScheduling
 
-        self._scheduler = EvalScheduling(config, default)
+        self._scheduler = EvalScheduling(config, default, self._stop.parent)
         return self._scheduler
 
     @pytest.hookimpl(wrapper=True)
@@ -122,5 +123,4 @@ class Controller:
         stopped = session.shouldfail or session.shouldstop or self._interrupted
         if self._scheduler is not None and not stopped:
             self._scheduler.report_lost(session)
-        self._stop.unlink(missing_ok=True)
-        self._stop.parent.rmdir()
+        shutil.rmtree(self._stop.parent, ignore_errors=True)

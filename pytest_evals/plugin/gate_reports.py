@@ -50,7 +50,7 @@ def _gate(session: EvalSession, nodeid: str) -> Gate:
     """The gate that was collected under this id."""
     return next(
         gate
-        for run in session.runs.values()
+        for run in session.known.all()
         for gate in run.gates
-        if nodeid == f"{run.nodeid}::{run.task.name}::{gate.id}"
+        if nodeid == f"{run.nodeid}::{gate.id}"
     )

@@ -1,5 +1,5 @@
-"""Which gates a task has: its own, those of a gates.yaml beside or above its file, and
-those of the command line."""
+"""Which gates a task or a group has: its own, those of a gates.yaml beside or above its
+file, and those of the command line."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from pytest_evals.core.gate import Gate
+from pytest_evals.core.group import Group
+from pytest_evals.core.metric import Metric
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
 from pytest_evals.gates.grammar import with_unique_ids
 
-__all__ = ["FILE_NAMES", "SessionGates", "faults_of"]
+__all__ = ["FILE_NAMES", "SessionGates", "faults_of", "group_faults"]
 
 FILE_NAMES = ("gates.yaml", "gates.yml")
 _SHARES = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match")
@@ -31,22 +33,34 @@ class SessionGates:
         self._files: dict[Path, tuple[Gate, ...]] = {}
         self._used: set[int] = set()
 
-    def of(self, task: Task, folder: Path) -> tuple[Gate, ...]:
-        """All gates of a task, with unique ids.
+    def of(
+        self,
+        owner: Task | Group,
+        own: Iterable[Gate],
+        folder: Path,
+        metrics: Iterable[Metric] = (),
+    ) -> tuple[Gate, ...]:
+        """All gates of a task or a group, with unique ids.
+
+        Args:
+            owner: The task or group.
+            own: The gates of its own file.
+            folder: Where gates files are looked for, and in all folders above it.
+            metrics: What a gate that names no task may be about.
 
         Raises:
             TaskFileError: A gates.yaml cannot be used.
         """
-        from_files = [g for g in self._from_files(folder) if g.task == task.name]
-        metrics = {metric.name for metric in task.metrics}
+        from_files = [g for g in self._from_files(folder) if g.task == owner.name]
+        names = {metric.name for metric in metrics}
         given = [
             gate
             for gate in self._given
-            if gate.task == task.name or (not gate.task and gate.metric in metrics)
+            if gate.task == owner.name or (not gate.task and gate.metric in names)
         ]
         self._used.update(id(gate) for gate in (*from_files, *given))
-        mine = (replace(gate, task=task.name) for gate in given)
-        return with_unique_ids([*task.gates, *from_files, *mine])
+        mine = (replace(gate, task=owner.name) for gate in given)
+        return with_unique_ids([*own, *from_files, *mine])
 
     def _from_files(self, folder: Path) -> Iterator[Gate]:
         for place in (folder, *folder.parents):
@@ -58,11 +72,14 @@ class SessionGates:
             if place == self._root:
                 return
 
-    def check(self, tasks: Iterable[Task], whole: Sequence[Path]) -> None:
-        """Refuse gates that no task answers for.
+    def check(
+        self, tasks: Iterable[Task], groups: Iterable[Group], whole: Sequence[Path]
+    ) -> None:
+        """Refuse gates that no task and no group answers for.
 
         Args:
             tasks: All tasks of the session.
+            groups: All its groups.
             whole: Folders that were collected whole: there, a gates.yaml that names a
                 task that does not exist is a mistake.
 
@@ -70,17 +87,16 @@ class SessionGates:
             pytest.UsageError: A gate names a task or a metric that does not exist.
         """
         known = list(tasks)
-        names = [task.name for task in known]
+        names = [task.name for task in known] + [group.name for group in groups]
         problems = [
-            f"{gate.source}: {_nowhere(gate, known)}"
+            f"{gate.source}: {_nowhere(gate, known, names)}"
             for gate in self._given
             if id(gate) not in self._used
         ]
         for path, gates in self._files.items():
             if any(path.parent.is_relative_to(folder) for folder in whole):
                 problems += [
-                    f"{gate.source}: no task called {gate.task!r}"
-                    f"{did_you_mean(gate.task, names)}"
+                    f"{gate.source}: {_unknown(gate.task, names)}"
                     for gate in gates
                     if gate.task not in names
                 ]
@@ -106,15 +122,15 @@ def faults_of(
             lost = [] if limited else [i for i in gate.must_pass if i not in ids]
             whats = [f"no document called {i!r}{did_you_mean(i, [*ids])}" for i in lost]
         else:
-            whats = _metric_faults(gate, task)
+            whats = _metric_faults(gate, task.metrics)
         problems += [Problem(what, gate.source) for what in whats]
     return problems
 
 
-def _metric_faults(gate: Gate, task: Task) -> list[str]:
-    named = [metric for metric in task.metrics if metric.name == gate.metric]
+def _metric_faults(gate: Gate, metrics: Sequence[Metric]) -> list[str]:
+    named = [metric for metric in metrics if metric.name == gate.metric]
     if not named:
-        hint = did_you_mean(gate.metric, [metric.name for metric in task.metrics])
+        hint = did_you_mean(gate.metric, [metric.name for metric in metrics])
         return [f"no metric called {gate.metric!r}{hint}"] if hint else []
     filters = [metric.filter for metric in named]
     if gate.filter and gate.filter not in filters:
@@ -134,10 +150,46 @@ def _metric_faults(gate: Gate, task: Task) -> list[str]:
     ]
 
 
-def _nowhere(gate: Gate, tasks: Sequence[Task]) -> str:
+def group_faults(gates: Iterable[Gate], group: Group) -> list[Problem]:
+    """What is wrong with a group's gates as far as it is known before anything runs.
+
+    A group has the numbers that its ``aggregate_metric_list`` says, and no others.
+    """
+    listed = [
+        metric
+        for metric in {
+            m.key: m for task in group.tasks() for m in task.metrics
+        }.values()
+        if any(
+            rule.metric == metric.name
+            and (rule.filters is None or metric.filter in rule.filters)
+            for rule in group.aggregates
+        )
+    ]
+    names = [rule.metric for rule in group.aggregates]
+    problems = []
+    for gate in gates:
+        if gate.must_pass:
+            what = "must_pass is about documents of a task, and this is a group"
+            problems.append(Problem(what, gate.source))
+        elif gate.metric not in names:
+            what = f"group {group.name!r} has no number called {gate.metric!r}"
+            hint = did_you_mean(gate.metric, names)
+            fix = f"aggregate_metric_list: [{{metric: {gate.metric}}}]"
+            problems.append(Problem(what + hint, gate.source, fix))
+        elif any(metric.name == gate.metric for metric in listed):
+            whats = _metric_faults(gate, listed)
+            problems += [Problem(what, gate.source) for what in whats]
+    return problems
+
+
+def _unknown(name: str, names: Sequence[str]) -> str:
+    return f"no task called {name!r}{did_you_mean(name, names)}"
+
+
+def _nowhere(gate: Gate, tasks: Sequence[Task], names: Sequence[str]) -> str:
     if gate.task:
-        names = [task.name for task in tasks]
-        return f"no task called {gate.task!r}{did_you_mean(gate.task, names)}"
+        return _unknown(gate.task, names)
     metrics = sorted({metric.name for task in tasks for metric in task.metrics})
     hint = did_you_mean(gate.metric, metrics) or f"; known: {', '.join(metrics)}"
     return f"no task has a metric called {gate.metric!r}{hint}"

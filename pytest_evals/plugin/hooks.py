@@ -26,6 +26,7 @@ from pytest_evals.plugin.options import (
 from pytest_evals.plugin.workers import is_distributed, visible_devices
 
 if TYPE_CHECKING:
+    from pytest_evals.core.group import Group
     from pytest_evals.core.request import Model
     from pytest_evals.core.task import Task
 
@@ -79,10 +80,36 @@ def pytest_collect_file(
     if not is_eval_file(file_path, parent.ihook, parent.config):
         return None
     from pytest_evals.plugin.nodes import TaskFile
+    from pytest_evals.plugin.places import file_id
     from pytest_evals.plugin.running import start
 
     start(parent.config)
-    return TaskFile.from_parent(parent, path=file_path)
+    nodeid = file_id(file_path, parent.config.rootpath)
+    return TaskFile.from_parent(parent, path=file_path, nodeid=nodeid)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collect_directory(
+    path: Path, parent: pytest.Collector
+) -> pytest.Collector | None:
+    """Folders of an include path are no packages: nothing in them is imported."""
+    options = parent.config.stash[OPTIONS]
+    if not options.include_path or path.is_relative_to(parent.config.rootpath):
+        return None
+    for folder in options.include_path:
+        if path.is_relative_to(folder) or folder.is_relative_to(path):
+            return pytest.Dir.from_parent(parent, path=path)
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Add the files of what ``--evals-tasks`` names in the include paths."""
+    options = session.config.stash[OPTIONS]
+    if options.tasks and options.include_path:
+        from pytest_evals.plugin.library import add_included
+
+        add_included(session.config)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -94,7 +121,9 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_evals_load_tasks(path: Path, config: pytest.Config) -> Sequence[Task] | None:
+def pytest_evals_load_tasks(
+    path: Path, config: pytest.Config
+) -> Sequence[Task | Group] | None:
     """Read lm-eval's dialect."""
     from pytest_evals.plugin.session import session_of
     from pytest_evals.plugin.sniffing import looks_like_lm_eval

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pytest_evals.core.group import Group
     from pytest_evals.core.metric import Estimate
     from pytest_evals.core.record import Record
     from pytest_evals.core.request import Model
@@ -20,8 +21,11 @@ __all__: list[str] = []
 
 
 @pytest.hookspec(firstresult=True)
-def pytest_evals_load_tasks(path: Path, config: pytest.Config) -> Sequence[Task] | None:
-    """Read another dialect: the tasks of a file, or ``None`` if it is not yours.
+def pytest_evals_load_tasks(
+    path: Path, config: pytest.Config
+) -> Sequence[Task | Group] | None:
+    """Read another dialect: the tasks and groups of a file, or ``None`` if it is not
+    yours.
 
     Called for every file that is collected; look at the name first.
     """

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from pytest_evals.plugin.nodes import DocItem, GateItem
+from pytest_evals.plugin.session import session_of
 
 __all__ = ["documents_of_gates", "keep_failed"]
 
@@ -26,7 +27,9 @@ def documents_of_gates(
     option = config.option
     if not config.getoption("lf", False) or option.keyword or option.markexpr:
         return []
-    tasks = {item.task.name for item in after if isinstance(item, GateItem)}
+    known = session_of(config).known
+    judged = [item for item in after if isinstance(item, GateItem)]
+    tasks = {task for item in judged for task in known.tasks_of(item.gate.task)}
     kept = set(after)
     return [
         item

@@ -10,7 +10,7 @@ from _pytest._io import TerminalWriter
 
 from pytest_evals.core.gate import Verdict
 from pytest_evals.core.record import Record
-from pytest_evals.core.result import TaskResult
+from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import EvalsError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class DocumentFailed(Exception):
 class GateFailed(Exception):
     """A gate that failed or is invalid."""
 
-    def __init__(self, verdict: Verdict, result: TaskResult) -> None:
+    def __init__(self, verdict: Verdict, result: TaskResult | GroupResult) -> None:
         """Carry the verdict and what it was judged on."""
         super().__init__(verdict.reason)
         self.verdict = verdict
@@ -73,7 +73,7 @@ def message_of(error: BaseException, item: pytest.Item) -> Message | None:
     return Message(lines, str(Path(path)), line or 0)
 
 
-def gate_message(verdict: Verdict, result: TaskResult) -> Message:
+def gate_message(verdict: Verdict, result: TaskResult | GroupResult) -> Message:
     """What, the numbers, where, how far, and examples."""
     from pytest_evals.reports.gate import gate_lines
 

@@ -2,7 +2,7 @@
 
 A document is a direct child of its file, so that pytest's own ways to select work:
 ``arc.yaml::arc_easy`` is every document ``arc_easy[…]`` and the gates below
-``arc_easy``.
+``arc_easy``. A group ``mmlu.yaml::mmlu`` is a collector of all its members and gates.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ import pytest
 from _pytest._code.code import ExceptionInfo, TerminalRepr
 
 from pytest_evals.core.gate import Gate, Outcome
+from pytest_evals.core.group import Group
 from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError
 from pytest_evals.pipeline import Job
 from pytest_evals.plugin.messages import DocumentFailed, GateFailed, Message, message_of
-from pytest_evals.plugin.session import TaskRun, session_of
+from pytest_evals.plugin.places import file_id, folder_of
+from pytest_evals.plugin.runs import GroupRun, TaskRun
+from pytest_evals.plugin.session import session_of
 
-__all__ = ["DocItem", "GateItem", "TaskFile", "TaskGates"]
+__all__ = ["DocItem", "GateItem", "GroupNode", "TaskFile", "TaskGates"]
 
 
 class TaskFile(pytest.File):
@@ -31,20 +34,29 @@ class TaskFile(pytest.File):
     _model_definition: pytest.FixtureDef[Any] | None = None
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
-        """All documents of all its tasks, then the gates of each task."""
+        """All documents of all its tasks, then the gates of each; or its groups."""
         session = session_of(self.config)
         self.add_marker("evals")
         nodes: list[pytest.Item | pytest.Collector] = []
         gates: list[pytest.Collector] = []
         for run in session.load(self.path, self.ihook, self.nodeid):
-            nodes += self._documents(run)
-            if run.gates:
-                gates.append(TaskGates.from_parent(self, name=run.task.name, run=run))
+            if isinstance(run, GroupRun):
+                nodes.append(GroupNode.from_parent(self, name=run.name, run=run))
+            elif session.claims.take(run, self):
+                nodes += self.documents(run)
+                gates += self.gates(run)
         return [*nodes, *gates]
 
-    def _documents(self, run: TaskRun) -> list[DocItem]:
+    def gates(self, run: TaskRun) -> list[TaskGates]:
+        """The collector of a task's gates, if it has any."""
+        if not run.gates:
+            return []
+        name, nodeid = run.name, run.nodeid
+        return [TaskGates.from_parent(self, name=name, nodeid=nodeid, run=run)]
+
+    def documents(self, run: TaskRun) -> list[DocItem]:
         """One item a document; the garbage collector would take 40 % of the time."""
-        task, base = run.task, self.nodeid
+        task, base = run.task, run.nodeid
         marks = marks_of(task)
         for tag in task.tags:
             self.config.addinivalue_line("markers", f"{tag}: a tag of eval tasks")
@@ -54,8 +66,8 @@ class TaskFile(pytest.File):
             return [
                 DocItem.from_parent(
                     self,
-                    name=(name := f"{task.name}[{id_}]"),
-                    nodeid=f"{base}::{name}",
+                    name=f"{run.name}[{id_}]",
+                    nodeid=f"{base}[{id_}]",
                     job=Job(task, index),
                     marks=marks,
                 )
@@ -114,6 +126,66 @@ class TaskFile(pytest.File):
                 node=item, func=_wants_model, cls=None
             )
         return self._fixtureinfo
+
+
+class GroupNode(pytest.Collector):
+    """A group; its parent is the file that defines it, or the group around it.
+
+    A member that the group itself defines stands below it, any other below the file
+    that defines it.
+    """
+
+    def __init__(self, *, run: GroupRun, **kwargs: Any) -> None:
+        """Remember the group."""
+        super().__init__(**kwargs)
+        self.run = run
+
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        """Documents of all members, then their gates, then its own."""
+        session = session_of(self.config)
+        documents: list[pytest.Item | pytest.Collector] = []
+        gates: list[pytest.Collector] = []
+        for child in self.run.group.children:
+            if isinstance(child, Group):
+                documents.append(self._group(child))
+            else:
+                run = session.runs[child.name]
+                file = file_node(run.path, self)
+                if session.claims.take(run, self):
+                    documents += file.documents(run)
+                    gates += file.gates(run)
+        yield from documents
+        yield from gates
+        if session.claims.take(self.run, self):
+            yield from gate_items(self, self.run)
+
+    def _group(self, group: Group) -> GroupNode:
+        run = session_of(self.config).known.groups[group.name]
+        below = run.nodeid == f"{self.nodeid}::{run.name}"
+        parent = self if below else file_node(run.path, self)
+        return GroupNode.from_parent(parent, name=run.name, run=run)
+
+
+def file_node(path: Path, near: pytest.Collector) -> TaskFile:
+    """The node of a file with tasks: that of ``near`` if it is the same file, else one
+    that is made once a session.
+
+    Args:
+        path: The file.
+        near: A node below a file.
+    """
+    for node in near.iter_parents():
+        if isinstance(node, TaskFile) and node.path == path:
+            return node
+    config = near.config
+    files = session_of(config).files
+    if path not in files:
+        nodeid = file_id(path, config.rootpath)
+        folder = folder_of(path, near)
+        file = TaskFile.from_parent(folder, path=path, nodeid=nodeid)
+        file.add_marker("evals")
+        files[path] = file
+    return files[path]
 
 
 def marks_of(task: Task) -> list[pytest.Mark]:
@@ -203,33 +275,33 @@ class TaskGates(pytest.Collector):
 
     def collect(self) -> Iterator[GateItem]:
         """One item a gate."""
-        for gate in self.run.gates:
-            yield GateItem.from_parent(
-                self, name=gate.id, nodeid=f"{self.nodeid}::{gate.id}", gate=gate
-            )
+        return gate_items(self, self.run)
+
+
+def gate_items(parent: pytest.Collector, run: TaskRun | GroupRun) -> Iterator[GateItem]:
+    """One item a gate of a task or a group."""
+    for gate in run.gates:
+        nodeid = f"{run.nodeid}::{gate.id}"
+        yield GateItem.from_parent(
+            parent, name=gate.id, nodeid=nodeid, gate=gate, run=run
+        )
 
 
 class GateItem(pytest.Item):
     """One gate; runs after all documents."""
 
-    parent: TaskGates
-
-    def __init__(self, *, gate: Gate, **kwargs: Any) -> None:
-        """Remember the claim."""
+    def __init__(self, *, gate: Gate, run: TaskRun | GroupRun, **kwargs: Any) -> None:
+        """Remember the claim and what it is about."""
         super().__init__(**kwargs)
         self.gate = gate
+        self.run = run
         self.word = ""
         """Its verdict, for reports."""
 
-    @property
-    def task(self) -> Task:
-        """The task that the claim is about."""
-        return self.parent.run.task
-
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Heading of a failure: the task and the claim as written."""
+        """Heading of a failure: task or group, and the claim as written."""
         place = self.gate.source
-        heading = f"{self.task.name}: {self.gate.text}"
+        heading = f"{self.gate.task}: {self.gate.text}"
         return Path(place.path), place.line or None, heading
 
     def runtest(self) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -26,6 +27,7 @@ __all__ = [
     "Options",
     "add_options",
     "offer_model_alias",
+    "suite_root",
 ]
 
 
@@ -63,7 +65,15 @@ TABLE = (
     Option(
         "tasks",
         "NAMES",
-        "Run only these tasks: names, tags or globs, separated by commas.",
+        "Run only these tasks: names, groups, tags or globs, separated by commas.",
+    ),
+    Option(
+        "include-path",
+        "DIR",
+        "A further folder of task files, for names in groups and in --evals-tasks. May "
+        "be repeated, or list several with commas; a later one overrides an earlier "
+        "one.",
+        kind="list",
     ),
     Option(
         "limit",
@@ -137,6 +147,7 @@ class Options:
 
     model: str
     tasks: tuple[str, ...]
+    include_path: tuple[Path, ...]
     limit: float | None
     sample: float | None
     num_fewshot: int | None
@@ -166,9 +177,11 @@ class Options:
                 "--evals-limit and --evals-sample both choose documents; give one"
             )
         base = config.invocation_params.dir
+        include = _folders(config, raw["include-path"])
         return cls(
             model=raw["model"],
             tasks=tuple(raw["tasks"].replace(",", " ").split()),
+            include_path=include,
             limit=_checked("limit", raw, _share),
             sample=_checked("sample", raw, _share),
             num_fewshot=_checked("num-fewshot", raw, _count),
@@ -179,7 +192,7 @@ class Options:
             gen_kwargs=_generation(_checked("gen-kwargs", raw, _pairs)),
             device=raw["device"],
             batch_tokens=raw["batch-tokens"],
-            dir=config.rootpath / raw["dir"],
+            dir=suite_root(config, include) / raw["dir"],
             json=base / raw["json"] if raw["json"] else None,
             gates=tuple(map(_gate, raw["gate"])),
             strict=raw["strict"],
@@ -241,6 +254,39 @@ def _raw(config: pytest.Config, option: Option) -> Any:
     if value is None or value == "":
         return {"flag": False, "list": []}.get(option.kind, option.default)
     return value
+
+
+def suite_root(config: pytest.Config, include: Sequence[Path]) -> Path:
+    """The rootdir; or the folder where pytest was started, if pytest took an include
+    path for the rootdir, as it does with the value in ``--evals-include-path DIR``."""
+    root, here = config.rootpath, config.invocation_params.dir
+    mistaken = any(root.is_relative_to(path) for path in include)
+    if mistaken and not any(here.is_relative_to(path) for path in include):
+        return here
+    return root
+
+
+def _folders(config: pytest.Config, given: Sequence[str]) -> tuple[Path, ...]:
+    """Folders as absolute paths: of the command line relative to where it was given,
+    of the ini file relative to that file."""
+    typed = config.getoption("evals_include_path") is not None
+    ini = config.inipath.parent if config.inipath else config.rootpath
+    base = config.invocation_params.dir if typed else ini
+    names = [n for text in given for part in text.split(",") for n in _paths(part)]
+    folders = [
+        Path(os.path.normpath(base / Path(name.strip()).expanduser()))
+        for name in names
+        if name.strip()
+    ]
+    for folder in folders:
+        if not folder.is_dir():
+            raise pytest.UsageError(f"--evals-include-path: {folder} is no folder")
+    return tuple(dict.fromkeys(folders))
+
+
+def _paths(text: str) -> list[str]:
+    """A list as in ``PATH``; a single folder may have the separator in its name."""
+    return [text] if Path(text).is_dir() else text.split(os.pathsep)
 
 
 def _checked(name: str, raw: Mapping[str, Any], read: Callable[[str], Any]) -> Any:

@@ -25,8 +25,10 @@ from pytest_evals.plugin.messages import message_of
 from pytest_evals.plugin.nodes import DocItem, GateItem, TaskFile
 from pytest_evals.plugin.progress import Progress
 from pytest_evals.plugin.session import SESSION, EvalSession
+from pytest_evals.plugin.settling import settle
 from pytest_evals.plugin.shards import deal
 from pytest_evals.plugin.summary import collected_lines, write_summary
+from pytest_evals.plugin.telling import tell
 from pytest_evals.plugin.workers import Orders
 
 __all__ = ["Running", "begin", "start"]
@@ -77,10 +79,14 @@ class Running:
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, None, None]:
         """Gates run last, and never under ``--lf`` without their documents."""
+        settle(items, self._session.known)
         collected = list(items)
         yield
         items[:0] = documents_of_gates(config, collected, items)
         items.sort(key=lambda item: isinstance(item, GateItem))
+        orders = self._session.orders
+        if orders is not None:
+            tell(orders, self._session.known, self._session.selection)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Check what was asked for, and plan it; a worker plans its shard."""
@@ -92,7 +98,7 @@ class Running:
             items = [items[position] for position in orders.todo]
         else:
             ids = [item.nodeid for item in items]
-            dealt = deal(ids, self._session.runs.values(), orders.n)
+            dealt = deal(ids, self._session.known, orders.n)
             items = [items[position] for position in dealt.shards[orders.slot]]
         documents = (item for item in items if isinstance(item, DocItem))
         self._session.models.plan(documents, orders.window if orders else None)

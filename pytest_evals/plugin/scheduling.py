@@ -11,7 +11,9 @@ the first document that is left is the guilty one.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +24,7 @@ from pytest_evals.plugin.running import begin, start
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.shards import deal
 from pytest_evals.plugin.sniffing import is_eval_file
+from pytest_evals.plugin.telling import told
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
@@ -32,10 +35,17 @@ __all__ = ["EvalScheduling"]
 class EvalScheduling:
     """Decides, when all workers have collected: xdist's scheduler, or shards."""
 
-    def __init__(self, config: pytest.Config, default: Any) -> None:
-        """Know xdist's own scheduler, and nothing yet of what will be collected."""
+    def __init__(self, config: pytest.Config, default: Any, folder: Path) -> None:
+        """Know xdist's own scheduler, and nothing yet of what will be collected.
+
+        Args:
+            config: pytest's configuration.
+            default: xdist's own scheduler.
+            folder: Where workers write down what they have collected.
+        """
         self.config = config
         self._default = default
+        self._folder = folder
         self._session: EvalSession | None = None
         self._ids: Sequence[str] = ()
         self._collected: dict[WorkerController, list[str]] = {}
@@ -126,7 +136,7 @@ class EvalScheduling:
         session.check()
         begin(self.config)
         self._session = session
-        dealt = deal(self._ids, session.runs.values(), len(nodes))
+        dealt = deal(self._ids, session.known, len(nodes))
         self._gates = dealt.gates
         self._left = {
             slot: dict.fromkeys(shard) for slot, shard in enumerate(dealt.shards)
@@ -140,10 +150,15 @@ class EvalScheduling:
         """The tasks of all collected files, as the workers have read them."""
         root, hook = self.config.rootpath, self.config.hook
         session = None
-        for name in dict.fromkeys(nodeid.partition("::")[0] for nodeid in self._ids):
-            if is_eval_file(root / name, hook, self.config):
+        groups = told(self._folder)
+        names = dict.fromkeys(nodeid.partition("::")[0] for nodeid in self._ids)
+        for name in [*groups.files, *names]:
+            path = Path(os.path.normpath(root / name))
+            if name in groups.files or is_eval_file(path, hook, self.config):
                 session = start(self.config)
-                session.load(root / name, hook, name)
+                session.load(path, hook, name)
+        if session is not None:
+            session.selection.matched.update(groups.patterns)
         return session
 
     def mark_test_complete(
@@ -244,9 +259,8 @@ def refuse_empty_selection(config: pytest.Config) -> None:
     """
     wanted = config.stash[OPTIONS].tasks
     if wanted:
-        raise pytest.UsageError(
-            f"--evals-tasks: no task or tag called {', '.join(map(repr, wanted))}"
-        )
+        names = ", ".join(map(repr, wanted))
+        raise pytest.UsageError(f"--evals-tasks: no task, group or tag called {names}")
 
 
 def slot_of(node: WorkerController) -> int:

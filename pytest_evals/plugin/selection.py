@@ -1,8 +1,8 @@
-"""Which tasks ``--evals-tasks`` takes."""
+"""Which tasks and groups ``--evals-tasks`` takes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 import pytest
@@ -13,31 +13,55 @@ __all__ = ["Selection"]
 
 
 class Selection:
-    """Names, tags and globs over both; without any, every task is taken."""
+    """Names, tags and globs over both; without any, everything is taken."""
 
-    def __init__(self, patterns: Sequence[str]) -> None:
-        """Nothing has been matched yet."""
+    def __init__(self, patterns: Sequence[str], *, chosen: bool = False) -> None:
+        """Nothing has been matched yet.
+
+        Args:
+            patterns: Names and globs.
+            chosen: Whether somebody else has chosen already, so that whatever is asked
+                for is taken.
+        """
         self._patterns = patterns
-        self._matched: set[str] = set()
+        self._chosen = chosen
+        self.matched: set[str] = set()
+        """Patterns that something answers to."""
         self._known: set[str] = set()
 
+    @property
+    def literal(self) -> set[str]:
+        """The names among the patterns."""
+        return {p for p in self._patterns if not any(sign in p for sign in "*?[")}
+
     def takes(self, names: Sequence[str]) -> bool:
-        """Whether a task of these names, its own and its tags, is wanted."""
+        """Whether a task or group of these names, its own and its tags, is wanted."""
         self._known.update(names)
         hits = [p for p in self._patterns if any(fnmatchcase(n, p) for n in names)]
-        self._matched.update(hits)
-        return bool(hits) or not self._patterns
+        self.matched.update(hits)
+        return bool(hits) or not self._patterns or self._chosen
 
-    def check(self) -> None:
-        """Refuse a pattern that no task answers to.
+    def check(self, further: Iterable[str] = ()) -> None:
+        """Refuse a pattern that nothing answers to.
+
+        Args:
+            further: Names that were not collected, and that somebody may have meant.
 
         Raises:
             pytest.UsageError: With the nearest name, or all of them.
         """
-        for pattern in self._patterns:
-            if pattern not in self._matched:
-                known = sorted(self._known)
-                hint = did_you_mean(pattern, known) or f"; known: {', '.join(known)}"
-                raise pytest.UsageError(
-                    f"--evals-tasks: no task or tag called {pattern!r}{hint}"
-                )
+        lost = [pattern for pattern in self._patterns if pattern not in self.matched]
+        if not lost:
+            return
+        pattern, known = lost[0], sorted({*self._known, *further})
+        hint = did_you_mean(pattern, known)
+        if not hint and known:
+            more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+            hint = f"; known: {', '.join(known[:_SHOWN])}{more}"
+        raise pytest.UsageError(
+            f"--evals-tasks: no task, group or tag called {pattern!r}{hint}"
+        )
+
+
+_SHOWN = 20
+"""Names that a message lists."""

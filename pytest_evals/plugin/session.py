@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,16 +18,19 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.record import Record
-from pytest_evals.core.result import RunResult, TaskResult
+from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.core.score import Score, Status
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.errors import OptionError, Place, Problem, TaskFileError
+from pytest_evals.errors import OptionError
 from pytest_evals.gates.judge import judge
 from pytest_evals.models.spec import check_spec, parse_spec
 from pytest_evals.pipeline import score, slim
-from pytest_evals.plugin.gates import SessionGates, faults_of
+from pytest_evals.plugin.claims import Claims
+from pytest_evals.plugin.gates import SessionGates
+from pytest_evals.plugin.library import library_of
 from pytest_evals.plugin.models import Models
-from pytest_evals.plugin.options import OPTIONS, STARTED, Options
+from pytest_evals.plugin.options import OPTIONS, STARTED, Options, suite_root
+from pytest_evals.plugin.runs import GroupRun, Runs, TaskRun
 from pytest_evals.plugin.samples import Samples
 from pytest_evals.plugin.selection import Selection
 from pytest_evals.plugin.wire import pack, unpack
@@ -37,36 +39,17 @@ from pytest_evals.reports.environment import environment
 from pytest_evals.reports.jsonfile import results_json
 from pytest_evals.reports.rendered import Render, rendered
 from pytest_evals.reports.samples import sample_lines
+from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.summary import summarise
 from pytest_evals.scorers.user_code import UserCode
 
 if TYPE_CHECKING:
-    from pytest_evals.plugin.nodes import DocItem
+    from pytest_evals.plugin.nodes import DocItem, TaskFile
 
-__all__ = ["SESSION", "EvalSession", "TaskRun", "session_of"]
+__all__ = ["SESSION", "EvalSession", "session_of"]
 
 EXAMPLES = 3
 """Wrong documents of a task that are kept whole, for the message of a failing gate."""
-
-
-@dataclass(slots=True)
-class TaskRun:
-    """A task of this session and what has been done of it."""
-
-    task: Task
-    nodeid: str
-    ids: Sequence[str]
-    indices: Sequence[int]
-    gates: tuple[Gate, ...]
-    records: dict[int, Record] = field(default_factory=dict)
-    n_examples: int = 0
-    extra: tuple[MetricResult, ...] = ()
-    result: TaskResult | None = None
-
-    @property
-    def place(self) -> Place:
-        """Where the task is defined."""
-        return self.task.source
 
 
 SESSION: pytest.StashKey[EvalSession] = pytest.StashKey()
@@ -88,20 +71,31 @@ class EvalSession:
         self.started = config.stash[STARTED]
         self.orders = orders_of(config)
         """What the controller of pytest-xdist told this worker."""
-        self.selection = Selection(self.options.tasks)
-        self.task_options = _task_options(config, self.options, self.selection)
+        self.selection = Selection(self.options.tasks, chosen=is_distributed(config))
+        self.library = library_of(config)
+        self.task_options = _task_options(config, self.options, self)
         self.gates = SessionGates(config.rootpath, self.options.gates)
         self.models = Models()
         self.samples = Samples(self.options.dir, self.options.model, self.started)
-        self.runs: dict[str, TaskRun] = {}
         self.verdicts: dict[tuple[str, str], Verdict] = {}
         self._warned: set[str] = set()
         hooks = config.hook
-        self._hooks_add_metrics = bool(
+        hooks_add_metrics = bool(
             hooks.pytest_evals_metrics.get_hookimpls()
             or hooks.pytest_evals_score.get_hookimpls()
         )
         self._keeps_whole = bool(config.hook.pytest_evals_metrics.get_hookimpls())
+        self.known = Runs(
+            config.rootpath,
+            self.gates,
+            self.selection,
+            checks=not hooks_add_metrics,
+        )
+        self.runs = self.known.tasks
+        """Name → task."""
+        self.claims = Claims(config)
+        self.files: dict[Path, TaskFile] = {}
+        """Files that were reached through groups."""
         self.partial = ""
         self.found: RunResult | None = None
         """What the run has found, once it is over."""
@@ -118,31 +112,14 @@ class EvalSession:
             return spec + given
         return spec
 
-    def load(self, path: Path, ihook: Any, nodeid: str) -> list[TaskRun]:
-        """The tasks of a file that this session wants, their rows read.
+    def load(self, path: Path, ihook: Any, nodeid: str) -> list[TaskRun | GroupRun]:
+        """The tasks and groups of a file that this session wants, their rows read.
 
         Raises:
             TaskFileError: The file, a dataset or a gate cannot be used.
         """
-        tasks = ihook.pytest_evals_load_tasks(path=path, config=self.config) or ()
-        runs = []
-        for task in tasks:
-            if not self.selection.takes((task.name, *task.tags)):
-                continue
-            known = self.runs.get(task.name)
-            if known is not None and known.nodeid != nodeid:
-                raise TaskFileError([_twice(task, known)])
-            gates = self.gates.of(task, path.parent)
-            ids = task.rows.ids()
-            if not self._hooks_add_metrics:
-                limited = len(ids) < task.rows.total()
-                faults = faults_of(gates, task, set(ids), limited=limited)
-                if faults:
-                    raise TaskFileError(faults)
-            run = TaskRun(task, nodeid, ids, task.rows.indices(), gates)
-            self.runs[task.name] = run
-            runs.append(run)
-        return runs
+        given = ihook.pytest_evals_load_tasks(path=path, config=self.config) or ()
+        return self.known.add(given, path, nodeid)
 
     def run(self, item: DocItem) -> Record:
         """The record of a document, answered and scored."""
@@ -200,7 +177,7 @@ class EvalSession:
         """A document that no worker could finish is an error of its task; an item that
         is no document is none of ours."""
         for run in self.runs.values():
-            start = f"{run.nodeid}::{run.task.name}["
+            start = f"{run.nodeid}["
             if nodeid.startswith(start):
                 id_ = nodeid[len(start) : -1]
                 index = run.indices[list(run.ids).index(id_)]
@@ -225,6 +202,12 @@ class EvalSession:
             )
         return run.result
 
+    def group_result(self, name: str) -> GroupResult:
+        """A group's numbers over the documents that were run so far."""
+        group = self.known.groups[name].group
+        tasks = {task.name: self.result(task.name) for task in group.tasks()}
+        return summarise_group(group, tasks)
+
     def _added(self, run: TaskRun, result: TaskResult) -> list[MetricResult]:
         """The metrics of the user's hook."""
         hook = self.config.hook.pytest_evals_metrics
@@ -245,9 +228,13 @@ class EvalSession:
                 )
         return found
 
-    def judge(self, gate: Gate) -> tuple[Verdict, TaskResult]:
+    def judge(self, gate: Gate) -> tuple[Verdict, TaskResult | GroupResult]:
         """A gate's verdict over what was run, and what it rests on."""
-        result = self.result(gate.task)
+        result: TaskResult | GroupResult
+        if gate.task in self.known.groups:
+            result = self.group_result(gate.task)
+        else:
+            result = self.result(gate.task)
         verdict = judge(gate, result)
         self.verdicts[gate.task, gate.id] = verdict
         return verdict, result
@@ -259,6 +246,12 @@ class EvalSession:
             for run in self.runs.values()
             for text in run.task.warnings()
         ]
+        texts += self.known.warnings()
+        if suite_root(self.config, self.options.include_path) != self.config.rootpath:
+            texts.append(
+                f"pytest took {self.config.rootpath} for the rootdir, and reads no ini "
+                "file here; write --evals-include-path=DIR, with '='"
+            )
         fresh = [text for text in dict.fromkeys(texts) if text not in self._warned]
         self._warned.update(fresh)
         return fresh
@@ -269,11 +262,13 @@ class EvalSession:
         Raises:
             pytest.UsageError: A gate names nothing, or the model cannot exist.
         """
-        self.selection.check()
+        self.selection.check(self.library.included_names())
         check_places(self.options)
         base = self.config.invocation_params.dir
         folders = [p for arg in self.config.args if (p := base / arg).is_dir()]
-        self.gates.check([run.task for run in self.runs.values()], folders)
+        tasks = [run.task for run in self.runs.values()]
+        groups = [run.group for run in self.known.groups.values()]
+        self.gates.check(tasks, groups, folders)
         spec = self.model_spec()
         others = len(self.config.hook.pytest_evals_open_model.get_hookimpls()) > 1
         if not spec or others:
@@ -285,10 +280,14 @@ class EvalSession:
 
     def skipped_gates(self) -> list[str]:
         """Node ids of gates that could not be judged."""
+        skipped = {
+            key for key, v in self.verdicts.items() if v.outcome is Outcome.SKIPPED
+        }
         return [
-            f"{self.runs[task].nodeid}::{task}::{gate}"
-            for (task, gate), verdict in self.verdicts.items()
-            if verdict.outcome is Outcome.SKIPPED
+            f"{run.nodeid}::{gate.id}"
+            for run in self.known.all()
+            for gate in run.gates
+            if (gate.task, gate.id) in skipped
         ]
 
     def close(self, session: pytest.Session) -> None:
@@ -329,6 +328,7 @@ class EvalSession:
             model=self.models.name or self.options.model,
             model_info=self.models.info,
             tasks=tuple(self.result(name) for name in self.runs),
+            groups=tuple(map(self.group_result, self.known.group_names())),
             verdicts=tuple(self.verdicts.values()),
             options=_public(self.options),
             started=self.started,
@@ -363,19 +363,12 @@ def _word(record: Record) -> str:
 _WORDS = {True: "correct", False: "wrong", None: "scored"}
 
 
-def _twice(task: Task, known: TaskRun) -> Problem:
-    return Problem(
-        f"there is already a task called {task.name!r}, at {known.place}",
-        task.source,
-        "give one of them another name, or run one file",
-    )
-
-
 def _task_options(
-    config: pytest.Config, options: Options, selection: Selection
+    config: pytest.Config, options: Options, session: EvalSession
 ) -> TaskOptions:
     return TaskOptions(
-        takes=selection.takes,
+        takes=session.selection.takes,
+        library=session.library,
         limit=options.limit,
         sample=options.sample,
         num_fewshot=options.num_fewshot,
@@ -392,4 +385,5 @@ def _task_options(
 def _public(options: Options) -> dict[str, Any]:
     """The options as JSON values."""
     plain = {name: getattr(options, name) for name in options.__slots__}
+    plain["include_path"] = [str(path) for path in options.include_path]
     return {k: str(v) if isinstance(v, Path) else v for k, v in plain.items()}

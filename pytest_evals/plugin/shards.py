@@ -8,10 +8,10 @@ collected.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pytest_evals.plugin.session import TaskRun
+from pytest_evals.plugin.runs import Runs
 
 __all__ = ["Dealt", "deal"]
 
@@ -24,24 +24,19 @@ class Dealt(NamedTuple):
     gates: list[int]
 
 
-def deal(ids: Sequence[str], runs: Iterable[TaskRun], n: int) -> Dealt:
+def deal(ids: Sequence[str], known: Runs, n: int) -> Dealt:
     """Deal all items to ``n`` workers.
 
     Args:
         ids: Node ids of all items, in the order they run.
-        runs: The tasks of the session.
+        known: The tasks and groups of the session.
         n: Number of workers, at least 1.
 
     Returns:
         Each position once. The sizes of shards differ by at most one.
     """
-    known = list(runs)
-    gates = {
-        f"{run.nodeid}::{run.task.name}::{gate.id}"
-        for run in known
-        for gate in run.gates
-    }
-    tasks = {f"{run.nodeid}::{run.task.name}[" for run in known}
+    gates = {f"{run.nodeid}::{gate.id}" for run in known.all() for gate in run.gates}
+    tasks = {f"{run.nodeid}[" for run in known.tasks.values()}
     groups: dict[str, list[int]] = {}
     judged: list[int] = []
     for position, nodeid in enumerate(ids):

@@ -18,10 +18,11 @@ def collected_lines(session: EvalSession) -> list[str]:
     """After collection: how much there is to do, and what is odd about it."""
     if session.config.get_verbosity() < 0:
         return []
-    runs = session.runs.values()
-    n_gates = sum(len(run.gates) for run in runs)
-    n_documents = session.models.n_documents
-    counts = {"task": len(runs), "document": n_documents, "gate": n_gates}
+    groups = len(session.known.groups)
+    counts = {"group": groups} if groups else {}
+    counts["task"] = len(session.runs)
+    counts["document"] = session.models.n_documents
+    counts["gate"] = sum(len(run.gates) for run in session.known.all())
     told = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
     model = session.options.model or "(fixture eval_model)"
     lines = [f"evals: {told} · model {model}"]

@@ -5,17 +5,19 @@ off, which documents to look at, and what to run next. Never a traceback.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.record import Record
-from pytest_evals.core.result import TaskResult
+from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.score import Status
 from pytest_evals.errors import Place
 from pytest_evals.gates.figures import figure
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.examples import error_of, example_lines, ids_by_index
+from pytest_evals.reports.members import member_lines
 
 __all__ = ["gate_lines"]
 
@@ -29,7 +31,7 @@ _MARKS = {
 }
 
 
-def gate_lines(verdict: Verdict, result: TaskResult) -> list[str]:
+def gate_lines(verdict: Verdict, result: TaskResult | GroupResult) -> list[str]:
     """The text of a verdict; its first line stands alone in a summary."""
     gate = verdict.gate
     mark = _MARKS[verdict.outcome]
@@ -42,6 +44,10 @@ def gate_lines(verdict: Verdict, result: TaskResult) -> list[str]:
     ]
     facts = [mark + fact for fact in _facts(verdict, result)]
     lines += ["", *facts] if facts else []
+    if isinstance(result, GroupResult):
+        group = result.group
+        lines += member_lines(verdict, result)
+        return lines + _again(group.source.path, [group.name])
     ids = ids_by_index(result)
     chosen = _chosen(verdict, result, ids)
     for title, records in chosen.items():
@@ -59,7 +65,7 @@ def _headline(verdict: Verdict) -> str:
     return f"{metric} {reason}" if metric else reason
 
 
-def _facts(verdict: Verdict, result: TaskResult) -> Iterator[str]:
+def _facts(verdict: Verdict, result: TaskResult | GroupResult) -> Iterator[str]:
     if verdict.outcome is Outcome.FAILED and verdict.short > 0:
         yield f"It is {figure(verdict.short)} beyond the bound{_answers(verdict)}."
     elif verdict.outcome is Outcome.INVALID:
@@ -95,7 +101,7 @@ def _numbers(metric: MetricResult) -> Iterator[str]:
     )
 
 
-def _selected(result: TaskResult) -> str:
+def _selected(result: TaskResult | GroupResult) -> str:
     if result.n_selected < result.n_total:
         return f"{result.n_selected} of {result.n_total} were selected."
     return f"{result.n_total} in all."
@@ -138,13 +144,19 @@ def _commands(
     result: TaskResult, ids: Mapping[int, str], records: list[Record]
 ) -> list[str]:
     """What to run next."""
-    path = str(Place(result.task.source.path))
-    lines = ["", "  run again, with the same options"]
-    lines.append(f"    pytest {_quoted(f'{path}::{result.task.name}')}")
+    task = result.task
+    names = [task.name]
     if records:
-        name = _name(records[0], result, ids)
-        lines.append(f"    pytest {_quoted(f'{path}::{name}')} -v")
-    return lines
+        names.append(_name(records[0], result, ids))
+    return _again(task.source.path, names)
+
+
+def _again(path: Path, names: Sequence[str]) -> list[str]:
+    """Commands for a task or group, and for a document of it in more detail."""
+    nodes = [_quoted(f"{Place(path)}::{name}") for name in names]
+    more = [f"    pytest {node} -v" for node in nodes[1:]]
+    heading = "  run again, with the same options"
+    return ["", heading, f"    pytest {nodes[0]}", *more]
 
 
 def _name(record: Record, result: TaskResult, ids: Mapping[int, str]) -> str:

@@ -13,6 +13,13 @@ from typing import Any
 from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.result import RunResult, TaskResult
 from pytest_evals.errors import Place
+from pytest_evals.reports.jsongroups import (
+    group_members,
+    group_results,
+    metric_values,
+    with_groups_directions,
+    with_groups_shots,
+)
 from pytest_evals.reports.model import (
     config_of,
     masked,
@@ -62,18 +69,25 @@ def results_json(
     notes: list[str] = []
     by_name = {task.task.name: task for task in result.tasks}
     known = {**_NO_ENVIRONMENT, **(environment or {})}
+    versions = {name: _version(task) for name, task in by_name.items()}
+    shots = {name: task.task.n_shots for name, task in by_name.items()}
     everything = {
-        "results": {name: _numbers(task) for name, task in by_name.items()},
-        "group_subtasks": {},
+        **group_results(
+            {name: _numbers(task) for name, task in by_name.items()}, result.groups
+        ),
+        "group_subtasks": group_members(result.groups),
         "configs": _configs(result),
-        "versions": {name: _version(task) for name, task in by_name.items()},
-        "n-shot": {name: task.task.n_shots for name, task in by_name.items()},
-        "higher_is_better": {
-            name: {metric.name: metric.higher_is_better for metric in task.metrics}
-            for name, task in by_name.items()
-        },
+        "versions": versions | {g.group.name: g.group.version for g in result.groups},
+        "n-shot": with_groups_shots(shots, result.groups),
+        "higher_is_better": with_groups_directions(
+            {
+                name: {metric.name: metric.higher_is_better for metric in task.metrics}
+                for name, task in by_name.items()
+            },
+            result.groups,
+        ),
         "n-samples": {
-            name: {"original": task.n_total, "effective": _effective(task)}
+            name: {"original": task.n_total, "effective": task.sample_len}
             for name, task in by_name.items()
         },
         "config": config_of(result),
@@ -97,20 +111,9 @@ def _numbers(result: TaskResult) -> dict[str, Any]:
     numbers: dict[str, Any] = {
         "name": task.name,
         "alias": task.alias or task.name,
-        "sample_len": _effective(result),
+        "sample_len": result.sample_len,
     }
-    for metric in result.metrics:
-        estimate = metric.estimate
-        numbers[metric.key] = estimate.value if estimate else None
-        stderr = estimate.stderr if estimate else None
-        key = f"{metric.name}_stderr,{metric.filter}"
-        numbers[key] = "N/A" if stderr is None else stderr
-    return numbers
-
-
-def _effective(result: TaskResult) -> int:
-    """Documents of the metric that has most of them, as lm-eval counts."""
-    return max((metric.n_scored for metric in result.metrics), default=0)
+    return numbers | metric_values(result.metrics)
 
 
 def _version(result: TaskResult) -> str | int | float:

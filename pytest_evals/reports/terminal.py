@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
-from pytest_evals.core.result import RunResult, TaskResult
+from pytest_evals.core.result import GroupResult, RunResult, TaskResult
+from pytest_evals.core.task import Task
 from pytest_evals.gates.figures import figure, figure_beside
 from pytest_evals.gates.judge import WITHIN_NOISE
 from pytest_evals.reports.escape import cut, one_line
+from pytest_evals.reports.hierarchy import ordered
 from pytest_evals.reports.progress import duration
 from pytest_evals.reports.table import Column, Line, Row, table_lines, table_width
 
@@ -57,7 +59,11 @@ def summary_lines(result: RunResult, width: int, path: str = "") -> list[Line]:
     lines = []
     if result.partial:
         lines += _wrapped(f"partial run: {result.partial}", width, {"yellow": True})
-    rows = [row for task in result.tasks for row in _task_rows(task, result.verdicts)]
+    rows = [
+        row
+        for entry in ordered(result)
+        for row in _rows(entry.result, result.verdicts, entry.depth)
+    ]
     if rows:
         if table_width(_COLUMNS, rows) > width:
             rows = [_with_filter(row) for row in rows]
@@ -71,26 +77,29 @@ def summary_lines(result: RunResult, width: int, path: str = "") -> list[Line]:
     return lines
 
 
-def _task_rows(result: TaskResult, verdicts: Sequence[Verdict]) -> Iterator[Row]:
-    """A row for each metric and gate; the task is named in its first."""
-    task = result.task
-    mine = [verdict for verdict in verdicts if verdict.gate.task == task.name]
+def _rows(
+    result: TaskResult | GroupResult, verdicts: Sequence[Verdict], depth: int
+) -> Iterator[Row]:
+    """A row for each metric and gate; the task or group is named in its first."""
+    one = result.group if isinstance(result, GroupResult) else result.task
+    mine = [verdict for verdict in verdicts if verdict.gate.task == one.name]
     facts: list[tuple[MetricResult | None, Verdict | None]] = []
-    for one in result.metrics:
-        judged = [v for v in mine if v.metric is not None and v.metric.key == one.key]
-        facts += [(one, verdict) for verdict in judged] or [(one, None)]
+    for metric in result.metrics:
+        judged = [v for v in mine if v.metric and v.metric.key == metric.key]
+        facts += [(metric, verdict) for verdict in judged] or [(metric, None)]
     facts += [(None, verdict) for verdict in mine if verdict.metric is None]
-    name = one_line(task.alias or task.name)
-    for i, (metric, verdict) in enumerate(facts or [(None, None)]):
+    name = " " * depth + "- " * (depth > 0) + one_line(one.alias or one.name)
+    shots = str(one.n_shots) if isinstance(one, Task) else ""
+    for i, (found, verdict) in enumerate(facts or [(None, None)]):
         yield Row(
             (
                 "" if i else name,
-                _docs(result, metric),
-                "" if i else str(task.n_shots),
-                one_line(_filter(metric)),
-                one_line(metric.name if metric else _claimed(verdict)),
-                _value(metric, verdict),
-                _stderr(metric),
+                _docs(result, found),
+                "" if i else shots,
+                one_line(_filter(found)),
+                one_line(found.name if found else _claimed(verdict)),
+                _value(found, verdict),
+                _stderr(found),
                 _claim(verdict),
                 _word(verdict),
             ),
@@ -106,11 +115,13 @@ def _with_filter(row: Row) -> Row:
     return Row((*before, "", key, value, error, claim, word), row.markup)
 
 
-def _docs(result: TaskResult, metric: MetricResult | None) -> str:
+def _docs(result: TaskResult | GroupResult, metric: MetricResult | None) -> str:
     """``1172``, ``197/200`` when some lack a score, ``200 of 1172`` under a limit."""
     n = result.n_selected
-    some = metric is not None and metric.n_scored != n
-    text = f"{metric.n_scored}/{n}" if metric and some else str(n)
+    lacks = metric is not None and metric.n_scored != n
+    if isinstance(result, GroupResult):  # not every task has every metric
+        lacks = metric is not None and metric.n_lacking > 0
+    text = f"{metric.n_scored}/{n}" if metric and lacks else str(n)
     return f"{text} of {result.n_total}" if n < result.n_total else text
 
 
@@ -161,17 +172,25 @@ def _remarks(result: RunResult) -> Iterator[tuple[str, Mapping[str, bool]]]:
             what = f"{gate.task}::{gate.id} {_WORDS[outcome]}: {verdict.reason}"
             plain = outcome is Outcome.PASSED
             yield what, {} if plain else _COLOURS[outcome]
+    for group in result.groups:
+        for note in group.notes:
+            yield f"{group.group.alias or group.group.name}: {note}", {"yellow": True}
+        yield from _broken(group.group.alias or group.group.name, group.metrics)
     for task in result.tasks:
         name = task.task.alias or task.task.name
-        for metric in task.metrics:
-            if metric.error:
-                yield (
-                    f"{name}: {metric.key} has no value: {metric.error}",
-                    {"red": True},
-                )
+        yield from _broken(name, task.metrics)
         if task.n_truncated:
             what = f"{name}: {task.n_truncated} of {task.n_selected} documents did not "
             yield what + "fit into the model; their prompts were cut", {"yellow": True}
+
+
+def _broken(
+    name: str, metrics: Sequence[MetricResult]
+) -> Iterator[tuple[str, Mapping[str, bool]]]:
+    for metric in metrics:
+        if metric.error:
+            what = f"{name}: {metric.key} has no value: {metric.error}"
+            yield what, {"red": True}
 
 
 def _documents(result: RunResult) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.errors import StoreError
+from pytest_evals.store.base import make_base
 from pytest_evals.store.files import (
     append_lines,
     make_folder,
@@ -31,12 +32,6 @@ _LONGEST = 120
 """Bytes of a model or a task in a name; file systems take 255, some take less."""
 _MOST_AT_ONCE = 1000
 """Folders of one model and one second before something must be wrong."""
-_IGNORE = """\
-# Results of pytest-evals-suites. Baselines are meant to be committed, the rest is not.
-*
-!/baselines/
-!/baselines/**
-"""
 
 
 class RunFolder:
@@ -108,12 +103,8 @@ class RunFolder:
 
     def _made(self) -> Path:
         if self._path is None:
-            # A folder with other things in it is the user's: what git sees of them is
-            # not ours to say.
-            new = make_folder(self._base, _OPTION)
+            make_base(self._base)
             make_folder(self._base / "runs", _OPTION)
-            if new:
-                replace_text(self._base / ".gitignore", _IGNORE, _OPTION)
             self._path = self._make_unique(self._base / "runs")
         return self._path
 

@@ -103,7 +103,7 @@ def test_unknown_task_is_a_usage_error_with_the_nearest_name(suite):
     result = suite.run("--evals-tasks=quis", "evals")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: --evals-tasks: no task or tag called 'quis'; did you mean 'quiz'?"]
+        ["ERROR: --evals-tasks: no task, group or tag called 'quis'; did you mean *z'?"]
     )
 
 

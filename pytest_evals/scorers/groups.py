@@ -1,0 +1,153 @@
+"""From the results of tasks to those of a group.
+
+The rules are lm-eval's (0.4.13, ``lm_eval.api.group.Group.aggregate``): an average over
+all tasks below the group that have the metric, and a standard error only where each of
+them has one. Errors are never averaged: what documents lack is counted, as for a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from pytest_evals.core.group import Aggregate, Group
+from pytest_evals.core.metric import Estimate, MetricResult
+from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.stats.pooling import mean_of_means, plain_stderr, pooled_stderr
+
+__all__ = ["summarise_group"]
+
+_SHOWN = 5
+"""Tasks that a note names."""
+
+
+class _Part(NamedTuple):
+    """A task's share of a group's number."""
+
+    task: TaskResult
+    metric: MetricResult
+
+
+def summarise_group(group: Group, results: Mapping[str, TaskResult]) -> GroupResult:
+    """A group's numbers.
+
+    Args:
+        group: The group.
+        results: Name → result of tasks; tasks that are not there count for nothing.
+    """
+    tasks = tuple(results[t.name] for t in group.tasks() if t.name in results)
+    metrics: dict[str, MetricResult] = {}
+    counts: dict[str, int] = {}
+    notes: list[str] = []
+    for rule in group.aggregates:
+        for name in _filters(rule, tasks):
+            parts = [p for task in tasks for p in _parts(task, rule.metric, name)]
+            if not parts:
+                continue
+            key = parts[0].metric.key
+            metrics[key] = _combined(rule, name, parts, tasks)
+            counts[key] = sum(part.task.sample_len for part in parts)
+            notes += _gaps(key, parts, tasks)
+        if rule.metric not in {metric.name for metric in metrics.values()}:
+            notes.append(f"no task of the group has the metric {rule.metric!r}")
+    return GroupResult(
+        group=group,
+        tasks=tasks,
+        metrics=tuple(metrics.values()),
+        sample_counts=counts,
+        notes=tuple(notes),
+    )
+
+
+def _filters(rule: Aggregate, tasks: Iterable[TaskResult]) -> Sequence[str]:
+    if rule.filters is not None:
+        return rule.filters
+    found = (m.filter for t in tasks for m in t.metrics if m.name == rule.metric)
+    return sorted(set(found))
+
+
+def _parts(task: TaskResult, name: str, filter_: str) -> list[_Part]:
+    return [
+        _Part(task, metric)
+        for metric in task.metrics
+        if metric.name == name and metric.filter == filter_
+    ]
+
+
+def _combined(
+    rule: Aggregate, name: str, parts: Sequence[_Part], tasks: Sequence[TaskResult]
+) -> MetricResult:
+    silent = _silent(parts, tasks)
+    metrics = [part.metric for part in parts]
+    broken = [p for p in parts if p.metric.n_scored and p.metric.estimate is None]
+    error = ""
+    if broken:
+        error = f"{broken[0].task.task.name}: {broken[0].metric.error}"
+    directions = {metric.higher_is_better for metric in metrics}
+    return MetricResult(
+        name=rule.metric,
+        filter=name,
+        estimate=None if broken else _estimate(rule, parts),
+        higher_is_better=directions.pop() if len(directions) == 1 else None,
+        n_scored=sum(metric.n_scored for metric in metrics),
+        n_errored=sum(m.n_errored for m in metrics) + sum(t.n_errored for t in silent),
+        n_unscored=sum(metric.n_unscored for metric in metrics),
+        n_missing=sum(m.n_missing for m in metrics) + sum(t.n_missing for t in silent),
+        total=_total(rule, parts),
+        error=error,
+    )
+
+
+def _silent(parts: Sequence[_Part], tasks: Sequence[TaskResult]) -> list[TaskResult]:
+    """Tasks without a single score: nobody knows whether they have the metric."""
+    having = {part.task.task.name for part in parts}
+    return [
+        task
+        for task in tasks
+        if task.task.name not in having and not task.sample_len and task.n_selected
+    ]
+
+
+def _estimate(rule: Aggregate, parts: Sequence[_Part]) -> Estimate | None:
+    solid = [(p.task.sample_len, p.metric.estimate) for p in parts if p.metric.estimate]
+    if not solid:
+        return None
+    sizes = [size for size, _ in solid]
+    value = mean_of_means(
+        [estimate.value for _, estimate in solid],
+        sizes if rule.weighted else [1] * len(sizes),
+    )
+    stderrs = [e.stderr for _, e in solid if e.stderr is not None]
+    if len(stderrs) < len(solid):
+        return Estimate(value)
+    stderr = pooled_stderr(stderrs, sizes) if rule.weighted else plain_stderr(stderrs)
+    return Estimate(value, stderr, "" if stderr is None else "analytic")
+
+
+def _total(rule: Aggregate, parts: Sequence[_Part]) -> int | None:
+    """Right answers of all tasks, where the average is their share of all documents."""
+    if len({part.task.task.name for part in parts}) < len(parts):
+        return None
+    total = 0
+    for part in parts:
+        scored = part.metric.n_scored
+        if not scored:
+            continue
+        if not rule.weighted or part.metric.total is None:
+            return None
+        if scored != part.task.sample_len:
+            return None
+        total += part.metric.total
+    return total
+
+
+def _gaps(
+    key: str, parts: Sequence[_Part], tasks: Sequence[TaskResult]
+) -> Iterable[str]:
+    having = {part.task.task.name for part in parts}
+    names = list(dict.fromkeys(task.task.name for task in tasks))
+    lost = [name for name in names if name not in having]
+    if lost:
+        more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+        shown = ", ".join(lost[:_SHOWN])
+        yield f"{len(lost)} of {len(names)} tasks have no {key}: {shown}{more}"

@@ -1,0 +1,48 @@
+"""Averages of averages, and their standard errors.
+
+Numbers in, numbers out; knows no task and no group. The formulas are lm-eval's (0.4.13,
+``lm_eval.api.metrics``: ``aggregate_subtask_metrics``, ``pooled_sample_stderr``,
+``unweighted_mean_stderr``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+__all__ = ["mean_of_means", "plain_stderr", "pooled_stderr"]
+
+
+def mean_of_means(values: Sequence[float], weights: Sequence[int]) -> float:
+    """The mean of ``values``, each counted ``weights`` times.
+
+    Raises:
+        ZeroDivisionError: The weights add up to 0.
+    """
+    total = sum(v * w for v, w in zip(values, weights, strict=True))
+    return total / sum(weights)
+
+
+def pooled_stderr(stderrs: Sequence[float], sizes: Sequence[int]) -> float | None:
+    """Standard error of the mean of all documents of several tasks, out of each task's
+    own: the pooled variance over the root of all sizes.
+
+    Args:
+        stderrs: Standard error of each task's mean.
+        sizes: Documents of each task.
+
+    Returns:
+        ``None`` when no task has more than one document.
+    """
+    freedom = sum(sizes) - len(sizes)
+    if freedom <= 0:
+        return None
+    variance = sum(
+        (n - 1) * stderr**2 * n for n, stderr in zip(sizes, stderrs, strict=True)
+    )
+    return math.sqrt(variance / freedom / sum(sizes))
+
+
+def plain_stderr(stderrs: Sequence[float]) -> float:
+    """Standard error of the plain mean of independent means; must not be empty."""
+    return math.sqrt(sum(stderr**2 for stderr in stderrs)) / len(stderrs)

@@ -1,0 +1,30 @@
+"""The results folder itself, ``.evals`` by default."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pytest_evals.store.files import make_folder, replace_text
+
+__all__ = ["make_base"]
+
+_OPTION = "--evals-dir"
+_IGNORE = """\
+# Results of pytest-evals-suites. Baselines are meant to be committed, the rest is not.
+*
+!/baselines/
+!/baselines/**
+"""
+
+
+def make_base(base: Path) -> None:
+    """Make the folder if it is not there, with a ``.gitignore`` of its own.
+
+    A folder with other things in it is the user's: what git sees of them is not ours to
+    say.
+
+    Raises:
+        StoreError: It cannot be made.
+    """
+    if make_folder(base, _OPTION):
+        replace_text(base / ".gitignore", _IGNORE, _OPTION)
