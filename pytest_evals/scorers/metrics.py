@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.registry import Registry
-from pytest_evals.errors import EvalsError, did_you_mean
+from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.aggregations import (
     AGGREGATIONS,
     Aggregation,
@@ -150,19 +150,14 @@ def known_metrics(output_type: str) -> Registry[KnownMetric]:
 def is_measured(name: str, output_type: str) -> bool:
     """Whether documents of that output type get a value of that name.
 
-    lm-eval lets every name stand in a ``metric_list``, and never gives a value of those
-    that it does not measure.
-
     Raises:
-        UnknownNameError: Nothing has that name, but something that is measured has
-            nearly that name; or there is no such output type.
+        UnknownNameError: Nothing has that name, wherever it is measured; or there is no
+            such output type. lm-eval leaves out such a metric.
     """
     known = known_metrics(output_type)
-    if name in known:
-        return True
-    if name not in METRICS and did_you_mean(name, list(known)):
+    if name not in METRICS:
         known[name]
-    return False
+    return name in known
 
 
 def metric(

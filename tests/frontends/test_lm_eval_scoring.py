@@ -91,14 +91,20 @@ def test_a_missing_library_is_one_problem_of_the_file(load, monkeypatch):
     )
 
 
-def test_a_metric_that_is_never_measured_is_a_warning(load):
-    task = load(CHOICE + metrics("metric: acc", "metric: bleu", "metric: my_own"))
+def test_a_metric_of_other_output_types_is_a_warning(load):
+    task = load(CHOICE + metrics("metric: acc", "metric: bleu"))
     assert [metric.key for metric in task.metrics] == ["acc,none"]
     assert task.warnings() == (
         "toy.yaml:7: metric 'bleu' gives no value with output_type multiple_choice, "
         "as in lm-eval",
-        "toy.yaml:8: metric 'my_own' gives no value with output_type multiple_choice, "
-        "as in lm-eval",
+    )
+
+
+def test_a_metric_that_nobody_knows_is_a_problem(load):
+    assert told(load, CHOICE + metrics("metric: acc", "metric: my_own")) == (
+        "toy.yaml:7: no metric of output_type multiple_choice called 'my_own'; known: "
+        "acc, acc_bytes, acc_mutual_info, acc_norm, brier_score, exact_match, f1, "
+        "likelihood, mcc"
     )
 
 
