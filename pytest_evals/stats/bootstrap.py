@@ -4,7 +4,8 @@ Numbers in, numbers out; knows no document and no metric. The draws are those of
 0.4.13 (``lm_eval.api.metrics.bootstrap_stderr``): replicates come in chunks of 1,000,
 and chunk *i* resamples with ``random.Random(i).choices``. NumPy's ``RandomState``,
 seeded with the array ``[i]``, is that same Mersenne Twister, so that whole blocks of
-draws are made and counted at once.
+draws are made and counted at once. Most of the time goes into the draws themselves: a
+thousand million of them (10,000 values, 100,000 replicates) at 10 to 14 ns each.
 """
 
 from __future__ import annotations

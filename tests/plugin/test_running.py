@@ -353,3 +353,15 @@ def test_object_that_is_no_model_is_one_clear_error(suite, body, message):
     assert result.ret == 1
     result.stdout.fnmatch_lines([message])
     result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_a_task_that_runs_the_models_code_waits_for_the_option(suite):
+    suite.task("quiz", unsafe_code=True)
+    refused = suite.run("evals")
+    refused.stdout.fnmatch_lines(
+        ["evals/quiz.yaml:*: unsafe_code: this task executes code that the model*"]
+    )
+    refused.assert_outcomes(errors=1)
+    suite.run("--evals-allow-unsafe-code", "evals").assert_outcomes(passed=10)
+    allowed = suite.run("-o", "evals_allow_unsafe_code=true", "evals")
+    allowed.assert_outcomes(passed=10)
