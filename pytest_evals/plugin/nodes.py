@@ -21,7 +21,7 @@ from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError
 from pytest_evals.pipeline import Job
 from pytest_evals.plugin.messages import DocumentFailed, GateFailed, Message, message_of
-from pytest_evals.plugin.places import file_id, folder_of
+from pytest_evals.plugin.places import file_id, node_of
 from pytest_evals.plugin.runs import GroupRun, TaskRun
 from pytest_evals.plugin.session import session_of
 
@@ -181,8 +181,10 @@ def file_node(path: Path, near: pytest.Collector) -> TaskFile:
     files = session_of(config).files
     if path not in files:
         nodeid = file_id(path, config.rootpath)
-        folder = folder_of(path, near)
-        file = TaskFile.from_parent(folder, path=path, nodeid=nodeid)
+        place = node_of(path, near)
+        file = place.file
+        if not isinstance(file, TaskFile):
+            file = TaskFile.from_parent(place.folder, path=path, nodeid=nodeid)
         file.add_marker("evals")
         files[path] = file
     return files[path]

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-__all__ = ["file_id", "folder_of"]
+__all__ = ["Place", "file_id", "node_of"]
 
 
 def file_id(path: Path, root: Path) -> str:
@@ -23,21 +24,52 @@ def file_id(path: Path, root: Path) -> str:
         return path.as_posix()
 
 
-def folder_of(path: Path, near: pytest.Collector) -> pytest.Collector:
-    """The node of the folder of a file.
+def node_of(path: Path, near: pytest.Collector) -> Place:
+    """The nodes of a file and of its folder, as pytest has collected them.
+
+    A folder's conftest.py is loaded when the folder is collected, and its fixtures are
+    bound to that very node. Public functions cannot collect a folder out of turn, so
+    the one that pytest itself uses is called; it remembers what it has collected.
 
     Args:
         path: The file.
-        near: A node; folders that it stands in are used again.
+        near: A node; the folders that it stands in are used again.
+
+    Raises:
+        pytest.Collector.CollectError: The folder cannot be collected.
     """
     session = near.session
-    around = [n for n in near.iter_parents() if isinstance(n, pytest.Directory)]
-    known = next((n for n in around if path.is_relative_to(n.path)), None)
-    parent: pytest.Collector = known or session
-    above = parent.path if known else session.config.rootpath
-    for folder in reversed(path.parents):
-        if folder.is_relative_to(above) and not (known and folder == above):
-            hook = session.gethookproxy(folder.parent)
-            made = hook.pytest_collect_directory(path=folder, parent=parent)
-            parent = made or parent
-    return parent
+    folders = [n for n in near.iter_parents() if isinstance(n, pytest.Directory)]
+    folder = next((n for n in folders if path.is_relative_to(n.path)), None)
+    if folder is None:
+        folder = _made(path.parent, session)
+    while folder.path != path.parent:
+        step = folder.path / path.relative_to(folder.path).parts[0]
+        found = _child(folder, step)
+        inner = found if isinstance(found, pytest.Directory) else None
+        folder = inner or _made(step, folder)
+    return Place(folder, _child(folder, path))
+
+
+class Place(NamedTuple):
+    """A folder, and a file in it if pytest collects the file."""
+
+    folder: pytest.Collector
+    file: pytest.Item | pytest.Collector | None
+
+
+def _child(
+    folder: pytest.Directory, path: Path
+) -> pytest.Item | pytest.Collector | None:
+    report, _ = folder.session._collect_one_node(folder)
+    if not report.passed:
+        raise pytest.Collector.CollectError(str(report.longrepr))
+    return next((node for node in report.result if node.path == path), None)
+
+
+def _made(path: Path, parent: pytest.Collector) -> pytest.Directory:
+    hook = parent.session.gethookproxy(path.parent)
+    made = hook.pytest_collect_directory(path=path, parent=parent)
+    if isinstance(made, pytest.Directory):
+        return made
+    return pytest.Dir.from_parent(parent, path=path)

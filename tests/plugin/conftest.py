@@ -61,6 +61,13 @@ class Suite:
         path.write_text(yaml.safe_dump(config, sort_keys=False))
         return path
 
+    def group(self, name: str, **keys: object) -> Path:
+        """Write a group file, ``evals/<name>.yaml``, which averages exact_match."""
+        config = {"group": name, "aggregate_metric_list": [{"metric": "exact_match"}]}
+        path = self.evals / f"{name}.yaml"
+        path.write_text(yaml.safe_dump({**config, **keys}, sort_keys=False))
+        return path
+
     def knows(
         self,
         wrong: Iterable[int] = (),
