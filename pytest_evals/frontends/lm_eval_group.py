@@ -6,7 +6,7 @@ Here are the keys of a group itself; its members are :mod:`.lm_eval_members`' bu
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,8 +106,9 @@ class _Reader:
                 what = "must_pass is about documents of a task, and this is a group"
                 fix = "write it into the file of the task"
                 self.problems.append(Problem(what, gate.source, fix))
-        keys = [key for key in file.values if key not in GROUP_KEYS]
-        self.problems += _misspelt(file, keys)
+        misspelt = _misspelt(file)
+        self.problems += misspelt.values()
+        keys = file.values.keys() - misspelt.keys() - {*GROUP_KEYS}
         down = over._replace(keys=laid_over(only(file, keys), over.keys))
         members = Members(self, file, name, down, self.problems, warnings)
         if name in self._open:
@@ -129,12 +130,15 @@ class _Reader:
         )
 
 
-def _misspelt(file: YamlFile, keys: Iterable[object]) -> Iterator[Problem]:
+def _misspelt(file: YamlFile) -> dict[object, Problem]:
     """Keys that are no task's, and look like those of a group."""
-    for key in keys:
+    found: dict[object, Problem] = {}
+    for key in file.values:
         hint = did_you_mean(str(key), GROUP_KEYS)
-        if hint and key not in TASK_KEYS:
-            yield Problem(f"a group has no key {key!r}{hint}", file.place(str(key)))
+        if hint and key not in (*TASK_KEYS, *GROUP_KEYS):
+            what = f"a group has no key {key!r}{hint}"
+            found[key] = Problem(what, file.place(key))
+    return found
 
 
 def _aggregates(top: Section, warnings: list[str]) -> tuple[Aggregate, ...]:

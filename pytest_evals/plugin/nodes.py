@@ -181,7 +181,7 @@ def file_node(path: Path, near: pytest.Collector) -> TaskFile:
     files = session_of(config).files
     if path not in files:
         nodeid = file_id(path, config.rootpath)
-        place = node_of(path, near)
+        place = node_of(path, near, session_of(config).folders)
         file = place.file
         if not isinstance(file, TaskFile):
             file = TaskFile.from_parent(place.folder, path=path, nodeid=nodeid)

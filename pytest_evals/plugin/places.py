@@ -24,7 +24,9 @@ def file_id(path: Path, root: Path) -> str:
         return path.as_posix()
 
 
-def node_of(path: Path, near: pytest.Collector) -> Place:
+def node_of(
+    path: Path, near: pytest.Collector, made: dict[Path, pytest.Directory]
+) -> Place:
     """The nodes of a file and of its folder, as pytest has collected them.
 
     A folder's conftest.py is loaded when the folder is collected, and its fixtures are
@@ -34,6 +36,7 @@ def node_of(path: Path, near: pytest.Collector) -> Place:
     Args:
         path: The file.
         near: A node; the folders that it stands in are used again.
+        made: Folders outside of these, by path; those that are made here are added.
 
     Raises:
         pytest.Collector.CollectError: The folder cannot be collected.
@@ -42,7 +45,8 @@ def node_of(path: Path, near: pytest.Collector) -> Place:
     folders = [n for n in near.iter_parents() if isinstance(n, pytest.Directory)]
     folder = next((n for n in folders if path.is_relative_to(n.path)), None)
     if folder is None:
-        folder = _made(path.parent, session)
+        folder = made.get(path.parent) or _made(path.parent, session)
+        made[path.parent] = folder
     while folder.path != path.parent:
         step = folder.path / path.relative_to(folder.path).parts[0]
         found = _child(folder, step)

@@ -96,6 +96,8 @@ class EvalSession:
         self.claims = Claims(config)
         self.files: dict[Path, TaskFile] = {}
         """Files that were reached through groups."""
+        self.folders: dict[Path, pytest.Directory] = {}
+        """Folders of such files, where pytest has not collected them itself."""
         self.partial = ""
         self.found: RunResult | None = None
         """What the run has found, once it is over."""
