@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from functools import lru_cache
+from types import FunctionType
 from typing import Any
 
 from pytest_evals.prompts.generation import GREEDY
@@ -90,9 +92,17 @@ def _json(value: Any) -> Any:
         return {str(key): _json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_json(item) for item in value]
+    if isinstance(value, FunctionType):
+        return _known_source(value)
     if callable(value):
         return _source(value)
     return str(value)
+
+
+@lru_cache(maxsize=1024)
+def _known_source(function: FunctionType) -> str:
+    """Finding a source takes longer than all else, and tasks share their functions."""
+    return _source(function)
 
 
 def _source(function: Any) -> str:
