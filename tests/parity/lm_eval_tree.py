@@ -121,7 +121,7 @@ class Report:
         name = str(file.relative_to(TREE))
         try:
             theirs = their_task(file)
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit) as error:  # noqa: BLE001  whatever it raises is told
             self.not_loadable[name] = f"{type(error).__name__}: {error}"
             self.load(name, file, self.not_loadable_here)
             theirs = None
