@@ -181,7 +181,7 @@ def test_documented_shot_key_is_known_to_the_front_end(key, tmp_path):
 
 @pytest.mark.parametrize(
     "key",
-    ["use_prompt", "doc_to_image", "doc_to_audio", "class"],
+    ["use_prompt", "class"],
 )
 def test_what_the_page_says_is_refused_is_refused(key, tmp_path):
     assert any(key in row[1] for row in cells(section("lm_eval", "What is refused")))

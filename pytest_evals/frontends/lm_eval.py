@@ -133,8 +133,6 @@ def _tags(top: Section) -> tuple[str, ...]:
 def _refuse_unsupported(top: Section) -> None:
     """Keys of lm-eval that would change what is run, and are not run here."""
     top.refuse("use_prompt", f"promptsource prompts are {_LATER}", "write doc_to_text")
-    top.refuse("doc_to_image", f"tasks with images are {_LATER}")
-    top.refuse("doc_to_audio", f"tasks with audio are {_LATER}")
     top.flag("should_decontaminate")
     top.raw("doc_to_decontamination_query")
 

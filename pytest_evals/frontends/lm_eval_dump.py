@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from functools import lru_cache
+from types import FunctionType
 from typing import Any
 
 from pytest_evals.prompts.generation import GREEDY
@@ -18,8 +20,9 @@ __all__ = ["TASK_KEYS", "dumped"]
 TASK_KEYS = (
     "task", "task_alias", "tag", "custom_dataset", "dataset_path", "dataset_name",
     "dataset_kwargs", "training_split", "validation_split", "test_split",
-    "fewshot_split", "process_docs", "doc_to_text", "doc_to_target", "unsafe_code",
-    "doc_to_choice", "process_results", "description", "target_delimiter",
+    "fewshot_split", "process_docs", "doc_to_text", "doc_to_target", "doc_to_image",
+    "doc_to_audio", "unsafe_code", "doc_to_choice", "process_results",
+    "use_prompt", "description", "target_delimiter",
     "fewshot_delimiter", "fewshot_config", "num_fewshot", "metric_list", "output_type",
     "generation_kwargs", "repeats", "filter_list", "should_decontaminate",
     "doc_to_decontamination_query", "gen_prefix", "metadata",
@@ -39,7 +42,7 @@ def dumped(
     """
     known = {
         **values,
-        "unsafe_code": False,
+        "unsafe_code": bool(values.get("unsafe_code")),
         "description": values.get("description") or "",
         "target_delimiter": recipe.fields.target_delimiter,
         "fewshot_delimiter": recipe.fields.fewshot_delimiter,
@@ -90,9 +93,17 @@ def _json(value: Any) -> Any:
         return {str(key): _json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_json(item) for item in value]
+    if isinstance(value, FunctionType):
+        return _known_source(value)
     if callable(value):
         return _source(value)
     return str(value)
+
+
+@lru_cache(maxsize=1024)
+def _known_source(function: FunctionType) -> str:
+    """Finding a source takes longer than all else, and tasks share their functions."""
+    return _source(function)
 
 
 def _source(function: Any) -> str:

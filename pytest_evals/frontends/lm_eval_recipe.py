@@ -27,6 +27,7 @@ __all__ = ["RecipeResult", "read_recipe"]
 _TEXT_KINDS = (str, int, Callable)
 _TARGET_KINDS = (str, int, list, Callable)
 _CHOICE_KINDS = (str, list, dict, Callable)
+_MEDIA_KINDS = (str, list, Callable)
 
 
 class RecipeResult(NamedTuple):
@@ -60,6 +61,7 @@ def read_recipe(
         process_docs=process_docs,
         fields=fields,
         description=_description(top),
+        media=_media(top),
         shots=shots,
         sampling=_sampling(top, output_type, options, warnings),
         repeats=top.whole("repeats", 1, 1),
@@ -167,6 +169,11 @@ def _function_field(section: Section, key: str, owner: str = "") -> Field | None
 def _description(top: Section) -> Field | None:
     field = _field(top, "description", (str,))
     return field if field is not None and field.spec else None
+
+
+def _media(top: Section) -> tuple[Field, ...]:
+    found = [_field(top, key, _MEDIA_KINDS) for key in ("doc_to_image", "doc_to_audio")]
+    return tuple(field for field in found if field is not None)
 
 
 def _shots(

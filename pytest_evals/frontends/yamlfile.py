@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,12 @@ def read_yaml(path: Path) -> YamlFile:
         raise TaskFileError(
             [Problem(f"cannot be read: {reason}", Place(path))]
         ) from None
+    return _read(path, raw)
+
+
+@lru_cache(maxsize=256)
+def _read(path: Path, raw: bytes) -> YamlFile:
+    """Hundreds of tasks include the same file, which is then read once."""
     return _Reader(path).read(raw)
 
 

@@ -67,9 +67,12 @@ class Documents:
         """The document at a position of the whole dataset, and its requests.
 
         Raises:
-            DocumentError: It cannot be built.
+            DocumentError: It cannot be built, or no model can take what belongs to it.
             TaskFileError: As for :meth:`ids`.
         """
+        for field in self._recipe.media:
+            what = f"{field.key}: models are asked with texts only in this version"
+            raise FieldError(what, field.place)
         return self._loaded.ask(index)
 
     @cached_property

@@ -90,6 +90,7 @@ class Recipe:
         process_docs: A function that a split goes through before anything else.
         fields: How a row becomes a question and an answer.
         description: Text in front of everything.
+        media: What gives the images or the sound of a document.
         shots: The examples in front of a question.
         sampling: How answers are generated.
         repeats: How often each request is made.
@@ -106,6 +107,7 @@ class Recipe:
     process_docs: Field | None = None
     fields: Fields
     description: Field | None = None
+    media: tuple[Field, ...] = ()
     shots: Shots
     sampling: Sampling
     repeats: int = 1

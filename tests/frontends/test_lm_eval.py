@@ -392,3 +392,16 @@ def test_choices_may_be_a_list_in_python(toy):
     loaded = toy("doc_to_choice: !function own.LETTERS\ndoc_to_target: 0\n")
 
     assert loaded.ask(0).doc.choices == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("key", ["doc_to_image", "doc_to_audio"])
+def test_documents_with_images_or_sound_are_collected_and_refused_one_by_one(key, toy):
+    """So that other tasks of the run go on."""
+    loaded = toy(f"{key}: [q]\n")
+
+    assert len(loaded.rows.ids()) == 8
+    assert loaded.config[key] == ["q"]
+    with pytest.raises(DocumentError) as error:
+        loaded.ask(0)
+    what = f"toy.yaml:3: {key}: models are asked with texts only in this version"
+    assert str(error.value) == what

@@ -1,0 +1,173 @@
+"""Loads every YAML file of the installed lm-eval's task tree with lm-eval's own loader
+and with ours, and prints what differs as JSON.
+
+    python tests/parity/lm_eval_tree.py        # all files
+    python tests/parity/lm_eval_tree.py 0 2    # the first of two halves
+
+A program of its own, since the helper modules of the tasks do as they like when they
+are imported: they warn, look for servers and end the process. It opens no connection.
+
+For a task it compares the configuration as results files have it, with all defaults and
+functions as their source. Group files, tasks that are Python classes, and tasks whose
+functions lm-eval cannot import (mostly for want of a library) are compared as mappings
+with all includes, where a function is the path that lm-eval makes of its tag.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+import os
+import re
+import socket
+import sys
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any, NoReturn
+
+os.environ |= {
+    "HF_DATASETS_OFFLINE": "1",
+    "HF_EVALUATE_OFFLINE": "1",
+    "HF_HUB_OFFLINE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+warnings.simplefilter("ignore")
+
+
+def refuse(*_arguments: object, **_options: object) -> NoReturn:
+    raise OSError("no network here")
+
+
+socket.getaddrinfo = refuse
+
+import lm_eval.tasks  # noqa: E402
+from lm_eval.config.task import TaskConfig  # noqa: E402
+from lm_eval.tasks._yaml_loader import load_yaml  # noqa: E402
+
+from pytest_evals.core.task import TaskOptions  # noqa: E402
+from pytest_evals.errors import TaskFileError  # noqa: E402
+from pytest_evals.frontends.functions import FunctionRef  # noqa: E402
+from pytest_evals.frontends.lm_eval import load_tasks  # noqa: E402
+from pytest_evals.frontends.yamlfile import resolved  # noqa: E402
+
+TREE = Path(lm_eval.tasks.__file__).parent
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON; a function is its source, without addresses."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, str):
+        return ADDRESS.sub("", value) if " at 0x" in value else value
+    if value is None or isinstance(value, int | float | bool):
+        return value
+    return source(value)
+
+
+@cache
+def source(function: Any) -> str:
+    try:
+        return inspect.getsource(function)
+    except (TypeError, OSError):
+        return ADDRESS.sub("", str(function))
+
+
+def paths(value: Any) -> Any:
+    """A value in which a function tag is the path that lm-eval makes of it."""
+    if isinstance(value, FunctionRef):
+        folder = value.place.path.parent.resolve()
+        return f"{folder}/{value.dotted}"
+    if isinstance(value, dict):
+        return {key: paths(item) for key, item in value.items()}
+    return [paths(item) for item in value] if isinstance(value, list) else value
+
+
+def their_task(file: Path) -> dict[str, Any] | None:
+    """lm-eval's configuration of a task; ``None`` for a file of another kind.
+
+    Raises:
+        BaseException: Whatever the task's own modules raise, ``SystemExit`` too.
+    """
+    values = load_yaml(file)
+    if "class" in values or "group" in values or "task" not in values:
+        return None
+    values.pop("task_list", None)
+    config = plain(TaskConfig(**values).to_dict())
+    config.setdefault("num_fewshot", 0)  # by evaluator.py, before anything is asked
+    return config
+
+
+def differing(theirs: dict[Any, Any], ours: dict[Any, Any]) -> list[str]:
+    keys = dict.fromkeys([*theirs, *ours])
+    return [str(k) for k in keys if theirs.get(k, ...) != ours.get(k, ...)]
+
+
+class Report:
+    def __init__(self) -> None:
+        self.n_files = self.n_tasks = self.n_same = self.n_same_mappings = 0
+        self.differing: dict[str, list[str]] = {}
+        self.refused: dict[str, str] = {}
+        self.not_loadable: dict[str, str] = {}
+        self.not_loadable_here: dict[str, str] = {}
+
+    def look_at(self, file: Path) -> None:
+        """Compare one file."""
+        self.n_files += 1
+        name = str(file.relative_to(TREE))
+        try:
+            theirs = their_task(file)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  whatever it raises is told
+            self.not_loadable[name] = f"{type(error).__name__}: {error}"
+            self.load(name, file, self.not_loadable_here)
+            theirs = None
+        if theirs is None:
+            self.compare_mappings(name, file)
+            return
+        self.n_tasks += 1
+        task = self.load(name, file, self.refused)
+        if task is None:
+            return
+        different = differing(theirs, plain(task.config))
+        if different:
+            self.differing[name] = different
+        else:
+            self.n_same += 1
+
+    def load(self, name: str, file: Path, faults: dict[str, str]) -> Any:
+        """Our task of a file, or the text of our error among the faults."""
+        try:
+            (task,) = load_tasks(file, TaskOptions(allow_unsafe_code=True))
+        except TaskFileError as error:
+            faults[name] = str(error)
+            return None
+        return task
+
+    def compare_mappings(self, name: str, file: Path) -> None:
+        theirs = load_yaml(file, resolve_func=False)
+        different = differing(theirs, paths(resolved(file).values))
+        if different:
+            self.differing[name] = different
+        else:
+            self.n_same_mappings += 1
+
+
+def main(part: int = 0, parts: int = 1) -> None:
+    """Look at one of so many parts; a folder is never divided, since its files share
+    their includes and modules."""
+    logging.disable(logging.CRITICAL)
+    report = Report()
+    stdout, sys.stdout = sys.stdout, sys.stderr
+    folders = sorted(folder for folder in TREE.iterdir() if folder.is_dir())
+    for folder in folders[part::parts]:
+        for file in sorted(folder.rglob("*.yaml")):
+            report.look_at(file)
+    json.dump(vars(report), stdout)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
