@@ -3,7 +3,8 @@
 EvalsError
 ├── OptionError         an option or a model spec with a bad value; pytest ends with
 exit code 4 ├── TaskFileError       a file that cannot be used, with all its problems at
-once; a collection error ├── DocumentError       one document that cannot be asked or
+once; a collection error │   └── UnreachableError    a dataset that could not be looked
+for: no network, no access ├── DocumentError       one document that cannot be asked or
 scored; all others go on ├── ModelError          a model that cannot be opened, or that
 broke while it answered ├── MissingExtraError   a library that comes with an extra which
 is not installed └── StoreError          a results folder or file that cannot be read or
@@ -28,6 +29,7 @@ __all__ = [
     "Problem",
     "StoreError",
     "TaskFileError",
+    "UnreachableError",
     "did_you_mean",
 ]
 
@@ -83,6 +85,10 @@ class TaskFileError(EvalsError):
             sorted(problems, key=lambda p: (str(p.where.path), p.where.line))
         )
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class UnreachableError(TaskFileError):
+    """A dataset that could not be looked for; whether it exists is not known."""
 
 
 class DocumentError(EvalsError):

@@ -11,11 +11,21 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from pytest_evals.core.cut import Cutter
 from pytest_evals.core.registry import Registry
 from pytest_evals.core.request import Model
 from pytest_evals.errors import OptionError, did_you_mean
 
-__all__ = ["CHECKS", "KINDS", "ModelSpec", "check_spec", "open_model", "parse_spec"]
+__all__ = [
+    "CHECKS",
+    "CUTTERS",
+    "KINDS",
+    "ModelSpec",
+    "check_spec",
+    "open_cutter",
+    "open_model",
+    "parse_spec",
+]
 
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _SECRET = re.compile(r"^(.*_)?(key|password|secret|auth_token|access_token|token)$")
@@ -67,6 +77,12 @@ CHECKS: Registry[Callable[[ModelSpec], None]] = Registry(
 )
 """Kind → what finds mistakes in a spec without loading anything heavy."""
 
+CUTTERS: Registry[Callable[[ModelSpec], Cutter]] = Registry(
+    "kind of model with a tokenizer",
+    {"hf": "pytest_evals.models.hf.opening:open_hf_cutter"},
+)
+"""Kind → what loads its tokenizer alone."""
+
 
 def parse_spec(text: str) -> ModelSpec:
     """The kind, target and arguments that a text names.
@@ -115,6 +131,20 @@ def open_model(spec: ModelSpec) -> Model:
     """
     check_spec(spec)
     return KINDS[spec.kind](spec)
+
+
+def open_cutter(spec: ModelSpec) -> Cutter | None:
+    """The model's tokenizer without the model; ``None`` for kinds that have none.
+
+    Raises:
+        OptionError: As ``check_spec``.
+        MissingExtraError: A library that this kind needs is not installed.
+        ModelError: The tokenizer cannot be loaded.
+    """
+    if spec.kind not in CUTTERS:
+        return None
+    check_spec(spec)
+    return CUTTERS[spec.kind](spec)
 
 
 def _arguments(parts: list[str]) -> dict[str, str]:

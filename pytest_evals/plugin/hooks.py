@@ -57,7 +57,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "evals: documents and gates of a benchmark")
     config.stash[OPTIONS] = Options.from_config(config)
     config.stash[STARTED] = time.time()
-    if is_distributed(config):
+    if config.stash[OPTIONS].write_out and is_distributed(config):
+        raise pytest.UsageError("--evals-write-out shows prompts without workers: -n0")
+    if config.stash[OPTIONS].validate:
+        from pytest_evals.plugin.validating import Validating
+
+        config.pluginmanager.register(Validating(config), "evals-validating")
+    elif is_distributed(config):
         from pytest_evals.plugin.controller import Controller
 
         config.pluginmanager.register(Controller(config), "evals-controller")

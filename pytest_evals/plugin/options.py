@@ -6,8 +6,6 @@ Standard library and pytest only: this is imported in every pytest run.
 
 from __future__ import annotations
 
-import ast
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pytest
+
+from pytest_evals.plugin.values import documents, pairs, share, shots
 
 if TYPE_CHECKING:
     from pytest_evals.core.gate import Gate
@@ -130,6 +130,20 @@ TABLE = (
         "One more gate: '[TASK/]METRIC[,FILTER] >= NUMBER'. May be repeated.",
         kind="list",
     ),
+    Option(
+        "validate",
+        "",
+        "Check task files, their data, prompts, scoring and gates; ask no model.",
+        kind="flag",
+        ini=False,
+    ),
+    Option(
+        "write-out",
+        "N",
+        "Show the prompts of the first N documents of each task, cut into tokens if "
+        "there is a model, and go on.",
+        ini=False,
+    ),
     Option("strict", "", "A wrong answer fails its document.", kind="flag"),
     Option(
         "allow-unsafe-code",
@@ -163,6 +177,8 @@ class Options:
     gates: tuple[Gate, ...]
     strict: bool
     allow_unsafe_code: bool
+    validate: bool
+    write_out: int
 
     @classmethod
     def from_config(cls, config: pytest.Config) -> Options:
@@ -182,14 +198,14 @@ class Options:
             model=raw["model"],
             tasks=tuple(raw["tasks"].replace(",", " ").split()),
             include_path=include,
-            limit=_checked("limit", raw, _share),
-            sample=_checked("sample", raw, _share),
-            num_fewshot=_checked("num-fewshot", raw, _count),
+            limit=_checked("limit", raw, share),
+            sample=_checked("sample", raw, share),
+            num_fewshot=_checked("num-fewshot", raw, shots),
             seed=_checked("seed", raw, int),
             apply_chat_template=raw["apply-chat-template"],
             fewshot_as_multiturn=not raw["fewshot-as-one-turn"],
             system_instruction=raw["system-instruction"],
-            gen_kwargs=_generation(_checked("gen-kwargs", raw, _pairs)),
+            gen_kwargs=_generation(_checked("gen-kwargs", raw, pairs)),
             device=raw["device"],
             batch_tokens=raw["batch-tokens"],
             dir=suite_root(config, include) / raw["dir"],
@@ -197,6 +213,9 @@ class Options:
             gates=tuple(map(_gate, raw["gate"])),
             strict=raw["strict"],
             allow_unsafe_code=raw["allow-unsafe-code"],
+            # Without a model nothing can be asked, and the prompts are what is wanted.
+            validate=raw["validate"] or bool(raw["write-out"] and not raw["model"]),
+            write_out=_checked("write-out", raw, documents) or 0,
         )
 
 
@@ -322,69 +341,3 @@ def _gate(text: str) -> Gate:
         return read_expression(text)
     except OptionError as error:
         raise pytest.UsageError(str(error)) from None
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError("a number of shots is 0 or more")
-    return number
-
-
-def _share(text: str) -> float:
-    """A number of documents, or a share below 1 (lm-eval's ``--limit``)."""
-    wanted = "a number of documents such as 200, or a share such as 10%, is wanted"
-    try:
-        number = float(text.removesuffix("%"))
-    except ValueError:
-        raise ValueError(wanted) from None
-    if text.endswith("%"):
-        number /= 100
-        if number == 1:
-            raise ValueError("100% is everything; leave the option out")
-    if not math.isfinite(number) or number <= 0 or (text.endswith("%") and number > 1):
-        raise ValueError(wanted)
-    if number > 1 and number != int(number):
-        raise ValueError(wanted)
-    return number
-
-
-def _pairs(text: str) -> dict[str, Any]:
-    """``a=1,b=[x,y]`` → a mapping; commas inside brackets and quotes do not split.
-
-    Values as lm-eval's command line reads them: true/false, numbers, else a Python
-    literal, else text.
-    """
-    pairs: dict[str, Any] = {}
-    for part in _split(text):
-        name, equals, value = part.partition("=")
-        if not equals or not name.strip():
-            raise ValueError(f"{part!r} is no NAME=VALUE")
-        pairs[name.strip()] = _value(value.strip())
-    return pairs
-
-
-def _split(text: str) -> list[str]:
-    parts, depth, quote, start = [], 0, "", 0
-    for i, char in enumerate(text):
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "\"'":
-            quote = char
-        elif char in "([{":
-            depth += 1
-        elif char in ")]}":
-            depth -= 1
-        elif char == "," and depth == 0:
-            parts.append(text[start:i])
-            start = i + 1
-    return [*parts, text[start:]]
-
-
-def _value(text: str) -> Any:
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -38,9 +38,10 @@ def start(config: pytest.Config) -> EvalSession:
     """The session's state; made, with its hooks, when it is first asked for."""
     if SESSION not in config.stash:
         session = config.stash[SESSION] = EvalSession(config)
-        running = Running(session)
-        config.pluginmanager.register(running, NAME)
-        config.pluginmanager.register(Loop(running), f"{NAME}-loop")
+        if not session.options.validate:
+            running = Running(session)
+            config.pluginmanager.register(running, NAME)
+            config.pluginmanager.register(Loop(running), f"{NAME}-loop")
     return config.stash[SESSION]
 
 
@@ -103,9 +104,16 @@ class Running:
         documents = (item for item in items if isinstance(item, DocItem))
         self._session.models.plan(documents, orders.window if orders else None)
 
-    def pytest_report_collectionfinish(self) -> list[str]:
-        """Tasks, documents, gates, model."""
-        return collected_lines(self._session)
+    def pytest_report_collectionfinish(
+        self, config: pytest.Config, items: Sequence[pytest.Item]
+    ) -> list[str]:
+        """Tasks, documents, gates, model; and prompts, if they are wanted."""
+        lines = collected_lines(self._session)
+        if not self._session.options.write_out:
+            return lines
+        from pytest_evals.plugin.writing_out import documents_of, write_out_lines
+
+        return [*lines, *write_out_lines(config, documents_of(items))]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:

@@ -267,7 +267,10 @@ class EvalSession:
         self.selection.check(self.library.included_names())
         check_places(self.options)
         base = self.config.invocation_params.dir
-        folders = [p for arg in self.config.args if (p := base / arg).is_dir()]
+        # With --evals-tasks a folder is not collected whole, and a gates.yaml may well be
+        # about its other tasks.
+        given = [] if self.options.tasks else self.config.args
+        folders = [p for arg in given if (p := base / arg).is_dir()]
         tasks = [run.task for run in self.runs.values()]
         groups = [run.group for run in self.known.groups.values()]
         self.gates.check(tasks, groups, folders)

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
 from pytest_evals.prompts.calls import FieldError, call
 from pytest_evals.prompts.data_files import encoding_fault, named, row_fault
 
@@ -24,6 +24,17 @@ __all__ = ["Source", "load", "not_utf8", "quiet"]
 
 _FILE_BUILDERS = ("arrow", "csv", "json", "parquet", "text")
 """Builders of ``datasets`` that read files which the task file names."""
+_NETWORK = frozenset(
+    {
+        "ConnectionError",
+        "GatedRepoError",
+        "LocalEntryNotFoundError",
+        "OfflineModeIsEnabled",
+        "TimeoutError",
+        "TransportError",
+    }
+)
+"""Errors of Python, requests, httpx and huggingface_hub."""
 _DATA_SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".parquet", ".arrow", ".txt")
 
 
@@ -269,4 +280,18 @@ def _unreadable(source: Source, located: Source, error: Exception) -> TaskFileEr
             "check the name, the network and the access rights; offline, a dataset "
             "must be in the cache already or come from local files"
         )
-    return TaskFileError([Problem(what, source.place, fix)])
+    kind = UnreachableError if _is_out_of_reach(error) else TaskFileError
+    return kind([Problem(what, source.place, fix)])
+
+
+def _is_out_of_reach(error: BaseException) -> bool:
+    """Whether somewhere in its history there is a fault of the network or of access
+    rights; by name, since the libraries below have classes of their own."""
+    seen: list[BaseException] = []
+    at: BaseException | None = error
+    while at is not None and at not in seen:
+        seen.append(at)
+        if _NETWORK & {kind.__name__ for kind in type(at).__mro__}:
+            return True
+        at = at.__cause__ or at.__context__
+    return "gated dataset" in str(error)

@@ -186,3 +186,11 @@ def test_gate_on_a_number_of_a_hook_is_skipped_when_no_document_ran(suite):
     assert suite.run("evals").ret == 0
     result = suite.run("evals/quiz.yaml::quiz::n")
     assert result.parseoutcomes() == {"skipped": 1}
+
+
+def test_gates_of_tasks_that_are_not_selected_are_no_mistake(suite):
+    suite.task("second")
+    (suite.evals / "gates.yaml").write_text("gates: [second/exact_match >= 0.5]\n")
+    done = suite.run("evals", "--evals-tasks=quiz")
+    assert done.ret == 0
+    done.assert_outcomes(passed=10)

@@ -25,7 +25,7 @@ from pytest_evals.errors import ModelError
 from pytest_evals.models.folders import is_local
 from pytest_evals.models.hf.settings import HfSettings
 
-__all__ = ["Loaded", "describe", "load"]
+__all__ = ["Loaded", "describe", "load", "load_tokenizer"]
 
 # Its functions have no annotations.
 _logging: Any = logging
@@ -84,6 +84,16 @@ def load(settings: HfSettings) -> Loaded:
         max_length=settings.max_length or _max_length(config, tokenizer),
         n_embeddings=model.get_input_embeddings().weight.shape[0],
     )
+
+
+def load_tokenizer(settings: HfSettings) -> Any:
+    """Open the tokenizer alone.
+
+    Raises:
+        ModelError: It cannot be loaded.
+    """
+    with _quiet(), _one_error(settings.target):
+        return _load_tokenizer(settings)
 
 
 def describe(loaded: Loaded, name: str) -> Mapping[str, Any]:

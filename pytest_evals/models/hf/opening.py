@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from pytest_evals.core.cut import Cutter
 from pytest_evals.core.request import Model
 from pytest_evals.errors import MissingExtraError
-from pytest_evals.models.hf.settings import read_settings
+from pytest_evals.models.hf.settings import HfSettings, read_settings
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = ["open_hf"]
+__all__ = ["open_hf", "open_hf_cutter"]
 
 
 def open_hf(spec: ModelSpec) -> Model:
@@ -20,10 +21,29 @@ def open_hf(spec: ModelSpec) -> Model:
         MissingExtraError: torch or transformers is not installed.
         ModelError: The model cannot be loaded.
     """
+    settings = _settings(spec)
+    from pytest_evals.models.hf.model import HfModel
+
+    return HfModel(str(spec), settings)
+
+
+def open_hf_cutter(spec: ModelSpec) -> Cutter:
+    """Load the tokenizer that a spec names, and no weights.
+
+    Raises:
+        OptionError: The spec has a mistake.
+        MissingExtraError: torch or transformers is not installed.
+        ModelError: The tokenizer cannot be loaded.
+    """
+    settings = _settings(spec)
+    from pytest_evals.models.hf.cutting import HfCutter
+
+    return HfCutter(settings)
+
+
+def _settings(spec: ModelSpec) -> HfSettings:
     settings = read_settings(spec)
     for library in ("torch", "transformers"):
         if find_spec(library) is None:
             raise MissingExtraError("the hf model", library, "hf")
-    from pytest_evals.models.hf.model import HfModel
-
-    return HfModel(str(spec), settings)
+    return settings

@@ -1,0 +1,73 @@
+"""The tokenizer of a Hugging Face model without its weights: how it cuts requests."""
+
+from __future__ import annotations
+
+from pytest_evals.core.cut import Cut
+from pytest_evals.core.request import Generate, Loglikelihood, Request
+from pytest_evals.errors import DocumentError
+from pytest_evals.models.hf.loading import load_tokenizer
+from pytest_evals.models.hf.settings import HfSettings
+from pytest_evals.models.hf.tokens import Encoder, Ids, Unusable
+
+__all__ = ["HfCutter"]
+
+_UNBOUNDED = 2**31
+"""More ids than any model knows: how many this one does is in its weights."""
+_BROKEN = "\ufffd"
+"""What a decoder gives for the bytes of half a character."""
+
+
+class HfCutter:
+    """A :class:`~pytest_evals.core.cut.Cutter`."""
+
+    def __init__(self, settings: HfSettings) -> None:
+        """Load the tokenizer.
+
+        Raises:
+            ModelError: It cannot be loaded.
+        """
+        self._encoder = Encoder(load_tokenizer(settings), settings, _UNBOUNDED)
+
+    def cut(self, request: Request) -> Cut:
+        """The tokens of a request; the same that the model would get.
+
+        Raises:
+            DocumentError: It cannot be asked.
+        """
+        if isinstance(request, Loglikelihood):
+            (pair,) = self._encoder.pairs([request])
+            if isinstance(pair, Unusable):
+                raise DocumentError(str(pair))
+            return self._cut(pair.context, pair.continuation)
+        if isinstance(request, Generate):
+            (ids,) = self._encoder.prompts([request.prompt])
+            return self._cut(_usable(ids), None)
+        (ids,) = self._encoder.texts([request.text])
+        first = _usable(self._encoder.prefix())
+        return self._cut(first, _usable(ids))
+
+    def _cut(self, context: Ids, continuation: Ids | None) -> Cut:
+        scored = () if continuation is None else self._texts(continuation)
+        n_scored = 0 if continuation is None else len(continuation)
+        return Cut(self._texts(context), scored, len(context), n_scored)
+
+    def _texts(self, ids: Ids) -> tuple[str, ...]:
+        """The texts of ids. A token that is a part of a character has no text of its
+        own and waits for the rest."""
+        texts: list[str] = []
+        waiting: list[int] = []
+        for id_ in ids.tolist():
+            waiting.append(id_)
+            text = self._encoder.decode(waiting, specials=True)
+            if _BROKEN not in text:
+                texts.append(text)
+                waiting = []
+        if waiting:
+            texts.append(self._encoder.decode(waiting, specials=True))
+        return tuple(texts)
+
+
+def _usable(ids: Ids | Unusable) -> Ids:
+    if isinstance(ids, Unusable):
+        raise DocumentError(str(ids))
+    return ids

@@ -1,0 +1,88 @@
+"""Values of options, from the text that was typed. Each reader raises ``ValueError``,
+which says what is wanted, for a text that means nothing.
+
+Standard library only: this is imported in every pytest run.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import Any
+
+__all__ = ["documents", "pairs", "share", "shots"]
+
+
+def shots(text: str) -> int:
+    """A number of shots."""
+    number = int(text)
+    if number < 0:
+        raise ValueError("a number of shots is 0 or more")
+    return number
+
+
+def documents(text: str) -> int:
+    """A number of documents."""
+    number = int(text)
+    if number < 1:
+        raise ValueError("a number of documents is 1 or more")
+    return number
+
+
+def share(text: str) -> float:
+    """A number of documents, or a share below 1 (lm-eval's ``--limit``)."""
+    wanted = "a number of documents such as 200, or a share such as 10%, is wanted"
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        raise ValueError(wanted) from None
+    if text.endswith("%"):
+        number /= 100
+        if number == 1:
+            raise ValueError("100% is everything; leave the option out")
+    if not math.isfinite(number) or number <= 0 or (text.endswith("%") and number > 1):
+        raise ValueError(wanted)
+    if number > 1 and number != int(number):
+        raise ValueError(wanted)
+    return number
+
+
+def pairs(text: str) -> dict[str, Any]:
+    """``a=1,b=[x,y]`` → a mapping; commas inside brackets and quotes do not split.
+
+    Values as lm-eval's command line reads them: true/false, numbers, else a Python
+    literal, else text.
+    """
+    found: dict[str, Any] = {}
+    for part in _split(text):
+        name, equals, value = part.partition("=")
+        if not equals or not name.strip():
+            raise ValueError(f"{part!r} is no NAME=VALUE")
+        found[name.strip()] = _value(value.strip())
+    return found
+
+
+def _split(text: str) -> list[str]:
+    parts, depth, quote, start = [], 0, "", 0
+    for i, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        elif char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+        elif char == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    return [*parts, text[start:]]
+
+
+def _value(text: str) -> Any:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text

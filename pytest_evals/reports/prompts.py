@@ -1,0 +1,102 @@
+"""The requests of a document as lines of text: what is read, what is scored, and where
+one token ends and the next begins.
+
+``│`` stands at every boundary. Line breaks are shown as ``⏎`` and are taken, other
+control characters come out as escapes: a dataset never moves the cursor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_evals.core.cut import Cut, Cutter
+from pytest_evals.core.record import Record
+from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request, Rolling
+from pytest_evals.errors import DocumentError
+from pytest_evals.reports.escape import one_line
+
+__all__ = ["prompt_lines"]
+
+_EDGE, _BREAK = "│", "⏎"
+
+
+def prompt_lines(record: Record, name: str, cutter: Cutter | None) -> Iterator[str]:
+    """The document's requests; a context that is the same as before is not repeated.
+
+    Args:
+        record: The document with its requests.
+        name: What it is called.
+        cutter: Cuts requests into tokens; ``None`` to show texts only.
+    """
+    n = len(record.requests)
+    yield f"{one_line(name)}: {n} request{'s' * (n != 1)}"
+    if record.error:
+        yield f"  error: {one_line(record.error)}"
+    before: list[str] = []
+    for number, request in enumerate(record.requests, 1):
+        try:
+            cut = cutter.cut(request) if cutter is not None else None
+        except DocumentError as error:
+            yield f"  request {number} cannot be asked: {one_line(error)}"
+            cut = None
+        context = _context(request, cut)
+        if context != before:
+            yield from context
+        before = context
+        yield from _rest(request, cut, number)
+
+
+def _context(request: Request, cut: Cut | None) -> list[str]:
+    """What is read only, under a heading."""
+    if isinstance(request, Rolling):
+        pieces = cut.context if cut else ()
+        return [f"  before the text{_count(cut, 0)}:", *_block(pieces)] if cut else []
+    prompt = request.prompt if isinstance(request, Generate) else request.context
+    word = "prompt" if isinstance(request, Generate) else "context"
+    if cut is not None:
+        return [f"  {word}{_count(cut, 0)}:", *_block(cut.context)]
+    return [f"  {word}:", *_messages(prompt)]
+
+
+def _messages(prompt: Prompt) -> list[str]:
+    """A prompt without its tokens; of a chat one block a message."""
+    if isinstance(prompt, str):
+        return _block((prompt,))
+    lines = []
+    for message in prompt:
+        lines += [f"   {message.role}:", *_block((message.content,))]
+    return lines
+
+
+def _rest(request: Request, cut: Cut | None, number: int) -> Iterator[str]:
+    """What is scored, or how the answer is generated."""
+    if isinstance(request, Generate):
+        stops = ", ".join(repr(text) for text in request.stop) or "the end of text"
+        yield f"  answer: until {stops}; at most {request.max_tokens} tokens"
+        return
+    if isinstance(request, Loglikelihood):
+        word, text = f"continuation {number}", request.continuation
+    else:
+        word, text = "text", request.text
+    block = _block(cut.continuation if cut else (text,))
+    if len(block) == 1:
+        yield f"  {word}{_count(cut, 1)}: {block[0].strip()}"
+    else:
+        yield f"  {word}{_count(cut, 1)}:"
+        yield from block
+
+
+def _count(cut: Cut | None, part: int) -> str:
+    if cut is None:
+        return ""
+    n = cut.n_continuation if part else cut.n_context
+    return f" ({n} token{'s' * (n != 1)})"
+
+
+def _block(pieces: tuple[str, ...]) -> list[str]:
+    """Pieces between edges, indented, a line for each line."""
+    text = _EDGE + "".join(f"{one_line(piece)}{_EDGE}" for piece in pieces)
+    lines = text.replace(_BREAK, f"{_BREAK}\n").split("\n")
+    if lines[-1] == _EDGE and len(lines) > 1:
+        lines[-2:] = [lines[-2] + _EDGE]
+    return [f"    {line}" for line in lines]

@@ -1,0 +1,186 @@
+"""``--evals-validate``: files are checked, no model is asked."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+VALIDATE = ("--evals-validate", "evals")
+
+
+def check(suite, *arguments):
+    return suite.run(*VALIDATE, *arguments, model=None)
+
+
+def test_good_files_pass_without_a_model_and_leave_nothing_behind(suite):
+    suite.task("second")
+    done = check(suite, "-v")
+    assert done.ret == 0
+    done.stdout.fnmatch_lines(
+        [
+            "evals/quiz.yaml::quiz OK *",
+            "evals/second.yaml::second OK *",
+            "2 checked: 2 ok, 0 with problems, 0 out of reach; no model was asked",
+        ]
+    )
+    assert not (suite.pytester.path / ".evals").exists()
+
+
+def test_all_problems_of_all_files_are_told_at_once(suite):
+    suite.task("a_first", metric_list=[{"metric": "exact_mach"}], taks=1)
+    suite.task("z_last", test_split="tset")
+    done = check(suite)
+    assert done.ret == 1
+    done.assert_outcomes(passed=1, failed=2)
+    done.stdout.fnmatch_lines(
+        [
+            "evals/a_first.yaml:*no metric*'exact_mach'*",
+            "evals/a_first.yaml:*no key 'taks'; did you mean 'task'?",
+            "evals/z_last.yaml:*'tset'*",
+            "3 checked: 1 ok, 2 with problems, 0 out of reach; no model was asked",
+        ]
+    )
+
+
+def test_a_problem_of_a_later_document_is_found(suite):
+    text = "{{ question if question != 'quiz 3?' else question.no.such }}"
+    suite.task("quiz", doc_to_text=text)
+    done = check(suite)
+    assert done.ret == 1
+    done.stdout.fnmatch_lines(["evals/quiz.yaml:1: document q3 cannot be asked: *"])
+
+
+def test_scoring_is_tried_with_the_right_answer(suite):
+    (suite.evals / "own.py").write_text(
+        "def judge(row, results):\n    return {'right': row['no_such_column']}\n"
+    )
+    path = suite.task("quiz", process_results="FUNCTION")
+    path.write_text(path.read_text().replace("FUNCTION", "!function own.judge"))
+    done = check(suite)
+    assert done.ret == 1
+    done.stdout.fnmatch_lines(
+        [
+            "evals/quiz.yaml:1: document q0 cannot be scored, though answered with its "
+            "target: process_results: KeyError: 'no_such_column' (evals/own.py:2)"
+        ]
+    )
+    done.stdout.no_fnmatch_line("*document q1*")
+
+
+def test_a_score_hook_of_the_user_is_not_tried(suite):
+    """It may need the answers of a real model."""
+    suite.pytester.makeconftest("def pytest_evals_score(record, task):\n    1 / 0\n")
+    assert check(suite).ret == 0
+
+
+def test_a_dataset_out_of_reach_is_not_a_failure(suite, monkeypatch):
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    suite.task("far", dataset_path="acme/private-set", dataset_kwargs=None)
+    done = check(suite, "-v")
+    assert done.ret == 0
+    done.stdout.fnmatch_lines(
+        [
+            "evals/far.yaml::far NOT CHECKED *",
+            "not checked: evals/far.yaml:2: the dataset 'acme/private-set' cannot be *",
+            "2 checked: 1 ok, 0 with problems, 1 out of reach; no model was asked",
+        ]
+    )
+
+
+def test_a_data_file_that_is_not_there_is_a_failure(suite):
+    suite.task("quiz", dataset_kwargs={"data_files": {"test": "nowhere.jsonl"}})
+    done = check(suite)
+    assert done.ret == 1
+    done.stdout.fnmatch_lines(["*no such data file: evals/nowhere.jsonl*"])
+
+
+@pytest.mark.parametrize(
+    ("gate", "said"),
+    [
+        ("quiz/exact_mach >= 0.5", "*no metric called 'exact_mach'; did you mean *"),
+        ("quizz/exact_match >= 0.5", "*no task called 'quizz'; did you mean 'quiz'?"),
+        ("exact_match >= 0.5", "*does not say which task it is about"),
+    ],
+)
+def test_gates_files_are_checked(suite, gate, said):
+    (suite.evals / "gates.yaml").write_text(yaml.safe_dump({"gates": [gate]}))
+    done = check(suite)
+    assert done.ret == 1
+    done.stdout.fnmatch_lines([f"evals/gates.yaml:2: {said}"])
+
+
+def test_a_gates_file_that_many_share_is_told_once(suite):
+    suite.task("second")
+    (suite.evals / "gates.yaml").write_text("gates: [quiz/exact_match > much]\n")
+    done = check(suite)
+    done.assert_outcomes(failed=2)
+    assert done.stdout.str().count("a finite number is wanted") == 1
+    done.stdout.fnmatch_lines(["*the same problem as told before"])
+
+
+def test_warnings_are_listed_and_do_not_fail(suite):
+    suite.task("quiz", num_fewshot=1)
+    done = check(suite)
+    assert done.ret == 0
+    done.stdout.fnmatch_lines(["warning: quiz: shots are taken from the documents *"])
+
+
+def test_other_tests_do_not_run(suite):
+    suite.pytester.makepyfile(**{"evals/test_other": "def test_it():\n    assert 0\n"})
+    done = check(suite)
+    assert done.ret == 0
+    done.assert_outcomes(passed=1, deselected=1)
+
+
+def test_tasks_are_selected_as_for_a_run(suite):
+    suite.task("broken", metric_list=[{"metric": "nope"}])
+    assert check(suite, "--evals-tasks=quiz").ret == 0
+    done = suite.run("--evals-validate", "evals/quiz.yaml::quiz", model=None)
+    assert done.ret == 0
+    done.assert_outcomes(passed=1)
+    typo = check(suite, "--evals-tasks=quizz")
+    assert typo.ret == 1
+    typo.stdout.fnmatch_lines(["*called 'quizz'; did you mean 'quiz'?"])
+
+
+def test_a_model_that_is_given_is_checked_by_its_name_only(suite):
+    assert suite.run(*VALIDATE, model="scripted:break").ret == 0
+    done = suite.run(*VALIDATE, model="hf:no/such/folder")
+    assert done.ret == 1
+    done.stdout.fnmatch_lines(["*no folder 'no/such/folder'*"])
+
+
+def test_nothing_to_check_is_said_by_pytests_exit_code(suite):
+    empty = suite.pytester.mkdir("empty")
+    assert suite.run("--evals-validate", str(empty), model=None).ret == 5
+
+
+def test_workers_check_the_same(suite):
+    suite.task("second", metric_list=[{"metric": "nope"}])
+    suite.task("third", num_fewshot=1)
+    done = check(suite, "-n2")
+    assert done.ret == 1
+    done.assert_outcomes(passed=2, failed=1)
+    done.stdout.fnmatch_lines(
+        [
+            "warning: third: shots are taken from the documents *",
+            "3 checked: 2 ok, 1 with problems, 0 out of reach; no model was asked",
+        ]
+    )
+
+
+def test_groups_are_checked_by_their_members(suite):
+    suite.task("second")
+    group = {"group": "both", "task": ["quiz", "second"]}
+    (suite.evals / "both.yaml").write_text(yaml.safe_dump(group))
+    done = check(suite)
+    assert done.ret == 0
+    done.assert_outcomes(passed=2)
+    group["task"] = ["quiz", "secnd"]
+    (suite.evals / "both.yaml").write_text(yaml.safe_dump(group))
+    done = check(suite)
+    assert done.ret == 1
+    done.stdout.fnmatch_lines(["evals/both.yaml:*'secnd'*"])
