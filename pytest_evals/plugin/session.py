@@ -267,7 +267,7 @@ class EvalSession:
         self.selection.check(self.library.included_names())
         check_places(self.options)
         base = self.config.invocation_params.dir
-        # With --evals-tasks a folder is not collected whole, and a gates.yaml may well be
+        # With --evals-tasks a folder is not collected whole: a gates.yaml may well be
         # about its other tasks.
         given = [] if self.options.tasks else self.config.args
         folders = [p for arg in given if (p := base / arg).is_dir()]

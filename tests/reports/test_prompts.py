@@ -1,5 +1,6 @@
 """Requests as lines: boundaries, repeated contexts, escapes."""
 
+import re
 from dataclasses import replace
 
 from pytest_evals.core.cut import Cut
@@ -20,7 +21,7 @@ class Words:
             texts = ("<s>", request.text)
         else:
             texts = (request.prompt, "")
-        a, b = (tuple(t.replace(" ", "\0 ").split("\0")) if t else () for t in texts)
+        a, b = (tuple(re.findall(" ?[^ ]+", text)) for text in texts)
         return Cut(a, b, len(a), len(b))
 
 
