@@ -18,6 +18,7 @@ from pytest_evals.frontends.functions import FunctionRef, missing
 from pytest_evals.frontends.gate_entries import metadata_of, own_gates
 from pytest_evals.frontends.lm_eval_dump import dumped
 from pytest_evals.frontends.lm_eval_group import read_group
+from pytest_evals.frontends.lm_eval_python import Names, check_lm_eval, python_task
 from pytest_evals.frontends.lm_eval_recipe import read_recipe
 from pytest_evals.frontends.lm_eval_scoring import read_scoring
 from pytest_evals.frontends.section import Section
@@ -41,9 +42,6 @@ def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
         if not options.takes([str(file.values["group"])]):
             return ()
         return (read_group(file, options, partial(_task, options=options)),)
-    if "class" in file.values:
-        what = f"class: tasks that are Python classes are {_LATER}"
-        raise TaskFileError([Problem(what, file.place("class"))])
     if not _selected(file, options):
         return ()
     return (_task(file, options=options),)
@@ -70,14 +68,19 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
         options: What the command line changes.
     """
     problems: list[Problem] = []
+    is_class = "class" in file.values
+    if is_class:
+        check_lm_eval(file.place("class"))
     file = _with_functions(file, problems)
     top = Section(file, problems)
     name = _name(top, group)
+    alias = top.text("task_alias")
+    tags = _tags(top)
+    if is_class:
+        return python_task(top, Names(name, alias, tags), options)
     _refuse_unsupported(top)
     _check_unsafe_code(top, options)
     metadata = metadata_of(top)
-    alias = top.text("task_alias")
-    tags = _tags(top)
     recipe, warnings = read_recipe(top, name, metadata, options)
     scoring = read_scoring(top, recipe.output_type, recipe.repeats)
     gates = own_gates(top, name, metadata)

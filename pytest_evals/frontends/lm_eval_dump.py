@@ -15,7 +15,7 @@ from typing import Any
 from pytest_evals.prompts.generation import GREEDY
 from pytest_evals.prompts.recipe import Recipe
 
-__all__ = ["TASK_KEYS", "dumped"]
+__all__ = ["TASK_KEYS", "as_json", "dumped"]
 
 TASK_KEYS = (
     "task", "task_alias", "tag", "custom_dataset", "dataset_path", "dataset_name",
@@ -55,7 +55,7 @@ def dumped(
     }
     if recipe.output_type == "generate_until":
         known["generation_kwargs"] = _generation(values, recipe)
-    return {key: _json(known[key]) for key in TASK_KEYS if known.get(key) is not None}
+    return {key: as_json(known[key]) for key in TASK_KEYS if known.get(key) is not None}
 
 
 def _shots(recipe: Recipe) -> dict[str, Any]:
@@ -86,13 +86,14 @@ def _generation(values: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
     return {**typed, **recipe.options.gen_kwargs}
 
 
-def _json(value: Any) -> Any:
+def as_json(value: Any) -> Any:
+    """The value as JSON has it; a function as its source text."""
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, Mapping):
-        return {str(key): _json(item) for key, item in value.items()}
+        return {str(key): as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_json(item) for item in value]
+        return [as_json(item) for item in value]
     if isinstance(value, FunctionType):
         return _known_source(value)
     if callable(value):

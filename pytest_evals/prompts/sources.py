@@ -20,7 +20,7 @@ from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
 from pytest_evals.prompts.calls import FieldError, call
 from pytest_evals.prompts.data_files import encoding_fault, named, row_fault
 
-__all__ = ["Source", "load", "not_utf8", "quiet"]
+__all__ = ["Source", "load", "located", "not_utf8", "quiet"]
 
 _FILE_BUILDERS = ("arrow", "csv", "json", "parquet", "text")
 """Builders of ``datasets`` that read files which the task file names."""
@@ -70,13 +70,13 @@ def load(source: Source) -> Mapping[str, Any]:
     if source.maker is not None:
         return _made(source, source.maker)
     _check_builder(source)
-    located = _located(source)
-    arguments = json.dumps(dict(located.arguments), sort_keys=True, default=repr)
+    there = located(source)
+    arguments = json.dumps(dict(there.arguments), sort_keys=True, default=repr)
     try:
         with quiet():
-            splits = _read(_Key(located, arguments, _stamps(located)))
+            splits = _read(_Key(there, arguments, _stamps(there)))
     except Exception as error:
-        raise _unreadable(source, located, error) from error
+        raise _unreadable(source, there, error) from error
     if not isinstance(splits, Mapping):
         what = "dataset_kwargs: 'split' gives one split, and a task names its splits"
         fix = "leave 'split' out and name it in test_split"
@@ -87,7 +87,7 @@ def load(source: Source) -> Mapping[str, Any]:
 def not_utf8(source: Source) -> TaskFileError:
     """The error for a dataset with text that is not UTF-8; it names the file and line
     where that is known."""
-    fault = encoding_fault(_located(source).arguments.get("data_files"))
+    fault = encoding_fault(located(source).arguments.get("data_files"))
     what = fault or f"the dataset {source.path!r} holds text that is not UTF-8"
     fix = "convert it, for example: iconv -f latin1 -t utf-8 old > new"
     return TaskFileError([Problem(what, source.data_place, fix)])
@@ -175,7 +175,7 @@ def quiet() -> Iterator[None]:
             datasets.enable_progress_bars()
 
 
-def _located(source: Source) -> Source:
+def located(source: Source) -> Source:
     """The source with all its local paths made absolute."""
     arguments = {k: v for k, v in source.arguments.items() if k != "trust_remote_code"}
     folders = (source.data_place.path.parent, source.base)

@@ -21,7 +21,7 @@ from pytest_evals.prompts.recipe import Recipe
 from pytest_evals.prompts.rows import Table
 from pytest_evals.prompts.sources import load, quiet
 
-__all__ = ["Tables", "load_tables"]
+__all__ = ["Tables", "load_tables", "seeded"]
 
 _PYTHON_SEED = 0
 _NUMPY_SEED = 1234
@@ -64,12 +64,12 @@ def load_tables(recipe: Recipe) -> Tables:
     asked, pool = _asked_part(recipe), _pool_part(recipe)
     cut = _Cutter(recipe, splits)
     if recipe.shots.n == 0:
-        with _seeded() as moved:
+        with seeded() as moved:
             table = cut(asked)
             if not moved():
                 return Tables(table, Table([]), "", False)
     cut = _Cutter(recipe, splits)
-    with _seeded() as moved:
+    with seeded() as moved:
         shots = cut(pool) if pool is not None else _samples(recipe)
         table = cut(asked)
         shuffled = moved()
@@ -175,7 +175,7 @@ def _pool_part(recipe: Recipe) -> _Part | None:
 
 
 @contextmanager
-def _seeded() -> Iterator[Callable[[], bool]]:
+def seeded() -> Iterator[Callable[[], bool]]:
     """The global random generators, seeded inside and as before behind; gives a
     function that says whether anybody has drawn from them."""
     import numpy as np

@@ -67,6 +67,11 @@ VARIANTS = (
     Variant("gen_targets", "more", {"num_fewshot": 5}),
     Variant("gen_callable", "kwargs", {"gen_kwargs": {"max_gen_toks": 2, "until": []}}),
     Variant("ll_endings", "chat", {"chat": True}),
+    Variant("py_mixed", "chat", {**CHAT, "num_fewshot": 2}),
+    Variant("py_mixed", "shots", {"num_fewshot": 3, "limit": 9, "seed": 5}),
+    Variant("py_letters", "chat", CHAT),
+    Variant("py_letters", "system", {"system_instruction": "Be brief."}),
+    Variant("py_keys", "kwargs", {"gen_kwargs": {"max_gen_toks": 2}, "num_fewshot": 1}),
 )
 
 

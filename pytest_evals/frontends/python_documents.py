@@ -1,0 +1,224 @@
+"""The documents of an lm-eval task class: asked and scored by its own methods.
+
+Shots are drawn by the class from one stream in the order of the documents, so prompts
+are made in that order from the first document on, whichever is asked first, and kept.
+What is called, and with what, equals lm-eval 0.4.13, ``api/task.py``
+(``build_all_requests``) and ``evaluator.py``; but a fault is that of one document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.record import Record
+from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
+from pytest_evals.core.score import Score
+from pytest_evals.core.task import Asked, TaskOptions
+from pytest_evals.errors import DocumentError
+from pytest_evals.frontends.python_prompts import chat_text, repeats_of, requests_of
+from pytest_evals.prompts.rows import Table, document_ids, selection
+from pytest_evals.scorers.text import shown
+from pytest_evals.scorers.user_code import UserCode, plain
+
+__all__ = ["PythonDocuments"]
+
+
+class _Built(NamedTuple):
+    """The instances of a document in the order of their answers, and our requests."""
+
+    instances: tuple[Any, ...]
+    requests: tuple[Request, ...]
+
+
+class PythonDocuments:
+    """Rows, questions and scores of a task object of lm-eval
+    (:class:`~pytest_evals.core.task.Rows`, ``Task.ask`` and ``Task.score``)."""
+
+    def __init__(
+        self, task: Any, name: str, accuracies: frozenset[str], options: TaskOptions
+    ) -> None:
+        """Read the documents.
+
+        Args:
+            task: The object.
+            name: Name of the task.
+            accuracies: Metrics whose 1 and 0 mean right and wrong.
+            options: What the command line changes.
+        """
+        self._task, self._name, self._options = task, name, options
+        self._accuracies = accuracies
+        docs = task.task_docs if hasattr(task, "task_docs") else task.eval_docs
+        whole = hasattr(docs, "__len__") and hasattr(docs, "__getitem__")
+        self._docs: Any = docs if whole else list(docs)
+        self._built: list[_Built | DocumentError] = []
+
+    @cached_property
+    def _ids(self) -> list[str]:
+        return document_ids(self._table).ids
+
+    @cached_property
+    def _table(self) -> Table:
+        rows = hasattr(self._docs, "select_columns") or all(
+            isinstance(doc, Mapping) for doc in self._docs
+        )
+        return Table(self._docs if rows else [{} for _ in self._docs])
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the rows."""
+        return document_ids(self._table).warnings
+
+    def ids(self) -> Sequence[str]:
+        """Unique ids of the documents to run, in order."""
+        return [self._ids[i] for i in self.indices()]
+
+    def indices(self) -> Sequence[int]:
+        """Positions of these documents in the whole dataset."""
+        options = self._options
+        return selection(self.total(), options.limit, options.sample, options.seed)
+
+    def total(self) -> int:
+        """Number of documents before limit or sample."""
+        return len(self._docs)
+
+    def ask(self, index: int) -> Asked:
+        """The document at a position of the whole dataset, and its requests.
+
+        Raises:
+            DocumentError: The class fails on it, or asks what no model answers.
+        """
+        built = self._build(index)
+        row = self._docs[index]
+        with UserCode("doc_to_target"):
+            target = self._task.doc_to_target(row)
+        listed = target if isinstance(target, list) else [target]
+        texts = [str(item) for item in listed]
+        doc = Doc(
+            _question(built.requests),
+            texts,
+            list(range(len(texts))) if isinstance(target, list) else 0,
+            id=self._ids[index],
+            task_name=self._name,
+            row=dict(row) if isinstance(row, Mapping) else {},
+            target=target,
+        )
+        return Asked(doc, built.requests)
+
+    def score(self, record: Record) -> tuple[Score, ...]:
+        """The scores of an answered document: for each filter, for each metric.
+
+        Raises:
+            DocumentError: It cannot be scored, and why.
+        """
+        instances = self._answered(record)
+        scores: list[Score] = []
+        for name in instances[0].filtered_resps:
+            filtered = [instance.filtered_resps[name] for instance in instances]
+            with UserCode("process_results"):
+                values = self._task.process_results(
+                    self._docs[record.index], list(filtered)
+                )
+                if not isinstance(values, Mapping):
+                    raise DocumentError(f"it must return a mapping, not {values!r:.80}")
+            kept = plain(tuple(filtered))
+            scores += [
+                self._score(str(metric), name, plain(value), kept)
+                for metric, value in values.items()
+            ]
+        return tuple(scores)
+
+    def _score(
+        self, metric: str, name: str, value: Any, filtered: tuple[Any, ...]
+    ) -> Score:
+        binary = isinstance(value, bool | int | float) and value in (0, 1)
+        texts = [each for each in filtered if isinstance(each, str)]
+        return Score(
+            metric=metric,
+            filter=name,
+            value=value,
+            correct=value == 1 if binary and metric in self._accuracies else None,
+            answer=shown(texts[0]) if texts else "",
+            filtered=filtered,
+        )
+
+    def _answered(self, record: Record) -> list[Any]:
+        """The document's instances with their responses, after all filters."""
+        instances = [copy(each) for each in self._build(record.index).instances]
+        responses = iter(zip(record.requests, record.responses, strict=True))
+        for instance in instances:
+            n = repeats_of(instance)
+            instance.resps = [_seen(*next(responses)) for _ in range(n)]
+            instance.filtered_resps = {}
+        with UserCode("apply_filters"):
+            self._task._instances = instances
+            self._task.apply_filters()
+        if not instances[0].filtered_resps:
+            raise DocumentError("apply_filters: the class has no filter")
+        return instances
+
+    def _build(self, index: int) -> _Built:
+        while len(self._built) <= index:
+            try:
+                built: _Built | DocumentError = self._next(len(self._built))
+            except DocumentError as error:
+                built = error
+            self._built.append(built)
+        found = self._built[index]
+        if isinstance(found, DocumentError):
+            raise found
+        return found
+
+    def _next(self, index: int) -> _Built:
+        task, options, doc = self._task, self._options, self._docs[index]
+        template = chat_text if options.chat else None
+        with UserCode("fewshot_context"):
+            context = task.fewshot_context(
+                doc,
+                num_fewshot=task.config.num_fewshot or 0,
+                system_instruction=options.system_instruction or None,
+                apply_chat_template=options.chat,
+                fewshot_as_multiturn=options.chat and options.fewshot_as_multiturn,
+                chat_template=template,
+                gen_prefix=task.doc_to_prefix(doc),
+            )
+        with UserCode("construct_requests"):
+            made = task.construct_requests(
+                doc=doc,
+                ctx=context,
+                metadata=(self._name, index, task.config.repeats),
+                apply_chat_template=options.chat,
+                chat_template=template,
+            )
+        instances = made if isinstance(made, list) else [made]
+        if not instances:
+            raise DocumentError("construct_requests made no requests")
+        instances = sorted(instances, key=lambda instance: instance.idx)
+        return _Built(tuple(instances), requests_of(instances, context))
+
+
+def _question(requests: Sequence[Request]) -> str:
+    """The first prompt as a person would read it; of a chat, its last message."""
+    first = requests[0]
+    if isinstance(first, Generate):
+        prompt = first.prompt
+    else:
+        prompt = first.context if isinstance(first, Loglikelihood) else first.text
+    return prompt if isinstance(prompt, str) else prompt[-1].content
+
+
+def _seen(request: Request, response: Response) -> Any:
+    """What lm-eval hands on of a response: text, log-probability, or log-probability
+    with greedy flag."""
+    if response.error:
+        raise DocumentError(response.error)
+    if isinstance(request, Generate):
+        return response.text
+    if response.logprob is None:
+        raise DocumentError("the model gave no log-probability")
+    if isinstance(request, Loglikelihood):
+        return (response.logprob, bool(response.greedy))
+    return response.logprob
