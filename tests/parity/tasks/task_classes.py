@@ -52,10 +52,10 @@ class Sums(ConfigurableTask):
     def validation_docs(self):
         return self.dataset["validation"]
 
-    def doc_to_text(self, doc):
+    def doc_to_text(self, doc, doc_to_text=None):
         return doc["question"]
 
-    def doc_to_target(self, doc):
+    def doc_to_target(self, doc, doc_to_target=None):
         return " " + doc["answer"]
 
     def construct_requests(
