@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
+from pytest_evals.frontends.functions import missing
 from pytest_evals.frontends.gate_entries import metadata_of, own_gates
 from pytest_evals.frontends.lm_eval_dump import as_json
 from pytest_evals.frontends.python_documents import PythonDocuments
@@ -73,8 +74,9 @@ def python_task(top: Section, names: Names, options: TaskOptions) -> Task:
     metadata = metadata_of(top)
     gates = own_gates(top, names.name, metadata)
     found = top.raw("class")
-    if not isinstance(found, type):
-        top.problem("class", "class is a Python class", "class: !function task.MyTask")
+    if not isinstance(found, type) and found is not missing:
+        what = f"class is a Python class, not {found!r:.80}"
+        top.problem("class", what, "class: !function task.MyTask")
     if top.problems:
         raise TaskFileError(dict.fromkeys(top.problems))
     source = top.place("class")
@@ -129,13 +131,8 @@ class _Made:
         installed = distributions.version("lm_eval")
         if installed != LM_EVAL:
             self.warnings.append(f"runs on lm-eval {installed}, and not on {LM_EVAL}")
-        with quiet(), seeded() as moved:
+        with quiet(), seeded():
             self.task = self.call(lambda _: found(**_arguments(found, config)))
-        if moved():
-            self.warnings.append(
-                "the class draws from the global random generator; here it is seeded, "
-                "while lm-eval's number depends on what ran before"
-            )
 
     def _fault(self, what: str, fix: str = "") -> TaskFileError:
         return TaskFileError([Problem(what, self._place, fix)])
@@ -160,8 +157,6 @@ class _Made:
         Raises:
             TaskFileError: It cannot be run here, or not with these options.
         """
-        if getattr(self.task, "MULTIMODAL", False):
-            raise self._fault("tasks with images or audio are not supported")
         if getattr(self.task, "UNSAFE_CODE", False) and not options.allow_unsafe_code:
             what = "UNSAFE_CODE: this task executes code that the model writes"
             fix = "--evals-allow-unsafe-code runs it, on this machine with your rights"
