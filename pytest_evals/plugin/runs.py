@@ -17,7 +17,7 @@ from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.task import Task
-from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
 from pytest_evals.plugin.gates import SessionGates, faults_of, group_faults
 from pytest_evals.plugin.places import file_id
 from pytest_evals.plugin.selection import Selection
@@ -125,16 +125,29 @@ class Runs:
         if task.name in self.groups:
             raise TaskFileError([_twice(task, self.groups[task.name])])
         gates = self._gates.of(task, task.gates, path.parent, task.metrics)
-        ids = task.rows.ids()
-        if self._checks:
-            limited = len(ids) < task.rows.total()
-            faults = faults_of(gates, task, set(ids), limited=limited)
-            if faults:
-                raise TaskFileError(faults)
+        ids = self._ids(task, gates)
         indices = task.rows.indices()
         run = TaskRun(task, path, nodeid, changed, ids, indices, gates)
         self.tasks[task.name] = run
         return run
+
+    def _ids(self, task: Task, gates: Sequence[Gate]) -> Sequence[str]:
+        """Ids of a task's documents, its gates checked; without data as far as they
+        can be."""
+        known: Sequence[str] = ()
+        limited, unreached = True, None
+        try:
+            known = task.rows.ids()
+            limited = len(known) < task.rows.total()
+        except UnreachableError as error:
+            unreached = error
+        faults = faults_of(gates, task, set(known), limited=limited)
+        if faults and self._checks:
+            also = unreached.problems if unreached is not None else ()
+            raise TaskFileError([*faults, *also])
+        if unreached is not None:
+            raise unreached
+        return known
 
     def _gives_way(self, known: TaskRun, task: Task, nodeid: str, new: bool) -> bool:
         """Whether a task of that name that is there is replaced."""

@@ -48,7 +48,7 @@ class Check(pytest.Item):
             Exception: What was found.
         """
         if isinstance(self.error, UnreachableError):
-            pytest.skip(f"not checked: {self.error.problems[0]}")
+            pytest.skip(f"not checked: {self.name}: {self.error.problems[0]}")
         raise self.error
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
@@ -115,7 +115,7 @@ class Validating:
         if not isinstance(error, EvalsError):
             return report
         name = getattr(collector, "path", Path(collector.name)).stem
-        if isinstance(error, TaskFileError):
+        if isinstance(error, TaskFileError) and not isinstance(error, UnreachableError):
             error = self._not_told_yet(error)
         check = Check.from_parent(collector, name=name, error=error)
         check.add_marker("evals")
@@ -129,7 +129,7 @@ class Validating:
             where = error.problems[0].where
             fresh = [Problem("the same problem as told before", where)]
         self._told.update(map(str, error.problems))
-        return type(error)(fresh)
+        return TaskFileError(fresh)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(

@@ -84,10 +84,20 @@ def test_a_dataset_out_of_reach_is_not_a_failure(suite, monkeypatch):
     done.stdout.fnmatch_lines(
         [
             "evals/far.yaml::far NOT CHECKED *",
-            "not checked: evals/far.yaml:2: the dataset 'acme/private-set' cannot be *",
+            "not checked: far: evals/far.yaml:2: the dataset 'acme/private-set' *",
             "2 checked: 1 ok, 0 with problems, 1 out of reach; no model was asked",
         ]
     )
+
+
+def test_gates_are_checked_also_where_data_is_out_of_reach(suite, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    gates = ["exact_mach >= 0.5", {"must_pass": ["who-knows"]}]
+    suite.task("far", dataset_path="acme/set", dataset_kwargs=None, gates=gates)
+    done = check(suite)
+    assert done.ret == 1
+    done.stdout.fnmatch_lines(["evals/far.yaml:*: no metric called 'exact_mach'; *"])
+    done.stdout.no_fnmatch_line("*who-knows*")
 
 
 def test_a_data_file_that_is_not_there_is_a_failure(suite):
