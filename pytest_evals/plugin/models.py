@@ -106,6 +106,7 @@ class Models:
         return {
             "name": self.name,
             "info": dict(self.info),
+            "notes": self.notes,
             "n_requests": self.n_requests,
             "model_s": self.model_s,
         }
@@ -115,6 +116,7 @@ class Models:
         remote = self._remote
         remote.name = remote.name or told["name"]
         remote.info = remote.info or told["info"]
+        remote.notes += told["notes"]
         remote.n_requests += told["n_requests"]
         remote.model_s += told["model_s"]
 
@@ -141,6 +143,12 @@ class Models:
         for model in self._open.values():
             return cast("Mapping[str, Any]", getattr(model, "info", {}))
         return self._remote.info
+
+    @property
+    def notes(self) -> list[str]:
+        """What the models say of the numbers that they gave."""
+        own = [note for m in self._open.values() for note in getattr(m, "notes", ())]
+        return list(dict.fromkeys([*own, *self._remote.notes]))
 
     @property
     def n_documents(self) -> int:
@@ -179,6 +187,7 @@ class _Remote:
 
     name: str = ""
     info: Mapping[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
     n_documents: int = 0
     n_answered: int = 0
     n_requests: int = 0

@@ -249,6 +249,7 @@ class EvalSession:
             for text in run.task.warnings()
         ]
         texts += self.known.warnings()
+        texts += self.models.notes
         if suite_root(self.config, self.options.include_path) != self.config.rootpath:
             texts.append(
                 f"pytest took {self.config.rootpath} for the rootdir, and reads no ini "

@@ -255,14 +255,18 @@ def test_windows_score_each_token_once(n, width):
 
 def test_rolling_scores_bos_after_bos_unless_told_not_to(opened, oracle, ask):
     """lm-eval 0.4.13 scores P(BOS | BOS) where the tokenizer adds BOS."""
-    (both,) = ask(opened("llama"), Rolling("hello world"))
-    (once,) = ask(opened("llama", add_bos_token="false"), Rolling("hello world"))
+    doubled, single = opened("llama"), opened("llama", add_bos_token="false")
+    (both,) = ask(doubled, Rolling("hello world"))
+    (once,) = ask(single, Rolling("hello world"))
     ids = oracle("llama").tokenizer.encode("hello world")
     assert ids[0] == 0
     assert both.logprob == pytest.approx(oracle("llama").tokens([0], ids)[0], abs=1e-4)
     assert once.logprob == pytest.approx(
         oracle("llama").tokens([0], ids[1:])[0], abs=1e-4
     )
+    (note,) = doubled.notes
+    assert "add_bos_token=false leaves it out" in note
+    assert single.notes == ()
 
 
 def test_an_empty_text_is_certain(opened, ask):

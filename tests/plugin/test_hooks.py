@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 
 def test_eval_model_may_be_overridden_for_the_session_and_for_one_folder(suite):
     suite.pytester.makeconftest(MODEL.format(name="outer", text="a1"))
@@ -87,6 +89,31 @@ def test_load_tasks_reads_another_dialect(suite):
     (suite.pytester.path / "sums.json").write_text('{"1+1": "2", "2+2": "4"}')
     result = suite.run("evals/sums.quiz", model="scripted:sums.json")
     assert result.parseoutcomes() == {"passed": 1, "wrong": 1}
+
+
+@pytest.mark.parametrize("arguments", [[], ["-n2"]])
+def test_notes_of_a_model_are_shown_once_below_the_table(suite, arguments):
+    suite.pytester.makeconftest(
+        """
+        import pytest
+        from pytest_evals import Response
+
+        class Noting:
+            name = "noting"
+            notes = ()
+
+            def answer(self, requests):
+                self.notes = ("these numbers are odd",)
+                for position, _ in enumerate(requests):
+                    yield position, Response(text="a1")
+
+        @pytest.fixture(scope="session")
+        def eval_model():
+            return Noting()
+        """
+    )
+    result = suite.run("evals", *arguments, model=None)
+    assert result.stdout.str().count("warning: these numbers are odd") == 1
 
 
 def test_open_model_adds_a_kind(suite):

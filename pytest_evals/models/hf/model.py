@@ -77,6 +77,11 @@ class HfModel:
         )
         yield from self._author.answer(texts)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What whoever reads the numbers given so far should know of them."""
+        return tuple(self._scorer.notes)
+
     def render(self, prompt: Prompt) -> str:
         """The text of a prompt; a chat goes through the tokenizer's template.
 

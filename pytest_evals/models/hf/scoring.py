@@ -86,6 +86,8 @@ class Scorer:
         self._forward = forward
         self._budget = budget
         self._max_length = max_length
+        self.notes: dict[str, None] = {}
+        """What is odd about the numbers given so far, each said once."""
 
     def answer(
         self, requests: Mapping[int, Loglikelihood | Rolling]
@@ -150,9 +152,18 @@ class Scorer:
                 # Nothing is certain to be said when nothing is said.
                 work.refused[position] = Response(logprob=0.0)
                 continue
+            if ids[0] == first[0]:
+                self.notes[_BEGUN_TWICE] = None
             lines = windows_of(ids, int(first[0]), self._max_length)
             request = _Open(n_left=len(lines), n_tokens=len(ids), rolling=True)
             work.add(position, lines, request)
+
+
+_BEGUN_TWICE = (
+    "whole texts begin with the tokenizer's own first token, whose log-probability "
+    "after itself is part of their numbers, as in lm-eval; add_bos_token=false leaves "
+    "it out"
+)
 
 
 def _close(request: _Open, scored: Scored | Unusable, share: float) -> None:
