@@ -179,12 +179,6 @@ def test_documented_shot_key_is_known_to_the_front_end(key, tmp_path):
     assert "no key" not in problems(tmp_path, {"fewshot_config": {key: None}})
 
 
-@pytest.mark.parametrize("key", ["use_prompt"])
-def test_what_the_page_says_is_refused_is_refused(key, tmp_path):
-    assert any(key in row[1] for row in cells(section("lm_eval", "What is refused")))
-    assert "not supported by this version" in problems(tmp_path, {key: "x"})
-
-
 def test_unsafe_code_is_refused_as_the_page_says(tmp_path):
     (row,) = [
         row

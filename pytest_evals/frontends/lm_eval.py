@@ -27,8 +27,6 @@ from pytest_evals.prompts.build import Documents
 
 __all__ = ["load_tasks"]
 
-_LATER = "not supported by this version"
-
 
 def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
     """The task or the group of a file, if the options select it.
@@ -78,7 +76,7 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
     tags = _tags(top)
     if is_class:
         return python_task(top, Names(name, alias, tags), options)
-    _refuse_unsupported(top)
+    _accept_without_effect(top)
     _check_unsafe_code(top, options)
     metadata = metadata_of(top)
     recipe, warnings = read_recipe(top, name, metadata, options)
@@ -133,9 +131,9 @@ def _tags(top: Section) -> tuple[str, ...]:
     return tags_of(given)
 
 
-def _refuse_unsupported(top: Section) -> None:
-    """Keys of lm-eval that would change what is run, and are not run here."""
-    top.refuse("use_prompt", f"promptsource prompts are {_LATER}", "write doc_to_text")
+def _accept_without_effect(top: Section) -> None:
+    """Keys that lm-eval knows and that change nothing there either."""
+    top.raw("task_list")
     top.flag("should_decontaminate")
     top.raw("doc_to_decontamination_query")
 

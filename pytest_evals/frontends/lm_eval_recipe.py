@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import EvalsError, Problem
+from pytest_evals.frontends.lm_eval_prompt import Prompt, read_prompt
 from pytest_evals.frontends.section import Section
 from pytest_evals.prompts.arguments import argument_faults
 from pytest_evals.prompts.fewshot import SAMPLERS
@@ -49,9 +50,14 @@ def read_recipe(
     output_type = top.one_of(
         "output_type", "output_type", sorted(BUILDERS), "generate_until"
     )
-    fields = _fields(top, output_type)
+    prompt = read_prompt(
+        top, _text_or(top, "fewshot_delimiter", "\n\n"), _base(options)
+    )
+    fields = _fields(top, output_type, prompt)
     process_docs = _function_field(top, "process_docs")
     shots, split = _shots(top, fields, process_docs, options, warnings)
+    if prompt is not None:
+        shots = replace(shots, fields=prompt.over(shots.fields))
     recipe = Recipe(
         name=name,
         output_type=output_type,
@@ -91,8 +97,12 @@ def _source(top: Section, metadata: dict[str, Any], options: TaskOptions) -> Sou
         maker=maker,
         place=top.place(key),
         data_place=top.place("dataset_kwargs" if "dataset_kwargs" in top else key),
-        base=Path(options.base) if options.base else Path.cwd(),
+        base=_base(options),
     )
+
+
+def _base(options: TaskOptions) -> Path:
+    return Path(options.base) if options.base else Path.cwd()
 
 
 def _splits(top: Section, fewshot: str | None) -> Splits:
@@ -114,10 +124,14 @@ def _splits(top: Section, fewshot: str | None) -> Splits:
     )
 
 
-def _fields(top: Section, output_type: str) -> Fields:
+def _fields(top: Section, output_type: str, prompt: Prompt | None) -> Fields:
     text = _field(top, "doc_to_text", _TEXT_KINDS)
     target = _field(top, "doc_to_target", _TARGET_KINDS)
     choices = _field(top, "doc_to_choice", _CHOICE_KINDS)
+    if prompt is not None:
+        known = choices is not None or output_type == "multiple_choice"
+        text, target = prompt.text, prompt.target
+        choices = prompt.choices if known else None
     if text is None and output_type != "loglikelihood_rolling":
         fix = 'doc_to_text: "{{question}}"'
         top.problem("task", "doc_to_text: a task says what it asks", fix)
@@ -228,14 +242,11 @@ def _shots_place(top: Section) -> Any:
     return top.place("task")
 
 
-def _sampler(config: Section) -> str:
-    if callable(config.values.get("sampler")):
+def _sampler(config: Section) -> str | Callable[..., Any]:
+    given = config.values.get("sampler")
+    if callable(given):
         config.raw("sampler")
-        what = (
-            "fewshot_config.sampler: sampler classes are not supported by this version"
-        )
-        config.problem("sampler", what, f"sampler: {' or '.join(SAMPLERS)}")
-        return "default"
+        return cast("Callable[..., Any]", given)
     return config.one_of("sampler", "sampler", list(SAMPLERS), "default")
 
 

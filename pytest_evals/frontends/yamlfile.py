@@ -80,6 +80,7 @@ def resolved(path: Path) -> YamlFile:
 
     A key of the file itself beats an included one, a later include beats an earlier
     one, and values are never merged: the last one counts as a whole, ``null`` too.
+    ``task_list`` of an included file stays there.
 
     Raises:
         TaskFileError: As for :func:`read_yaml`, for any of the files; or files include
@@ -130,6 +131,7 @@ def _resolved(own: YamlFile, chain: tuple[Path, ...]) -> YamlFile:
             fix = "give a path relative to this file"
             raise TaskFileError([Problem(what, place, fix)])
         part = _resolved(read_yaml(target), here)
+        part.values.pop("task_list", None)
         _lay_over(values, lines, part)
         warnings += part.warnings
     _lay_over(values, lines, own)

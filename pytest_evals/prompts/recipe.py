@@ -62,7 +62,8 @@ class Shots:
 
     Args:
         n: How many.
-        sampler: ``default`` or ``first_n``.
+        sampler: ``default``, ``first_n``, or what makes a sampler
+            (:class:`~pytest_evals.prompts.own_sampler.OwnSampler`).
         samples: The pool, or a function that gives it, if it is no split.
         process_docs: What the rows of the split ``Splits.fewshot`` go through.
         fields: How they become questions and answers.
@@ -70,7 +71,7 @@ class Shots:
     """
 
     n: int = 0
-    sampler: str = "default"
+    sampler: str | Callable[..., Any] = "default"
     samples: Sequence[Mapping[str, Any]] | Callable[[], Any] | None = None
     process_docs: Field | None = None
     fields: Fields

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pytest_evals.errors import EvalsError, Problem, TaskFileError
 from pytest_evals.prompts.calls import FieldError
 from pytest_evals.prompts.chat import Turn, shot_turns
-from pytest_evals.prompts.fewshot import SAMPLERS
+from pytest_evals.prompts.fewshot import SAMPLERS, Sampler
+from pytest_evals.prompts.own_sampler import OwnSampler
 from pytest_evals.prompts.question import Readers, answer_text, choice_at, text_of
 from pytest_evals.prompts.recipe import Recipe
 from pytest_evals.prompts.tables import Tables
@@ -33,15 +34,11 @@ class ShotTurns:
         self._multiple_inputs = multiple_inputs
         self._turns: dict[int, tuple[Turn, ...]] = {}
         try:
-            self._sampler = SAMPLERS[shots.sampler](
-                tables.pool,
-                shots.n,
-                recipe.options.seed,
-                tables.asked if excluded else None,
-            )
+            self._sampler = _sampler_of(recipe, tables, excluded)
         except EvalsError as error:
             what = f"{error} in {tables.pool_name}"
             fix = "ask for fewer shots or name a larger fewshot_split"
+            fix = fix if isinstance(shots.sampler, str) else ""
             raise TaskFileError([Problem(what, shots.place, fix)]) from None
         self.leak = tables.pool is tables.asked and not excluded
 
@@ -77,3 +74,12 @@ class ShotTurns:
             fields.target_delimiter,
             fields.fewshot_delimiter,
         )
+
+
+def _sampler_of(recipe: Recipe, tables: Tables, excluded: bool) -> Sampler:
+    shots, seed = recipe.shots, recipe.options.seed
+    if isinstance(shots.sampler, str):
+        asked = tables.asked if excluded else None
+        return SAMPLERS[shots.sampler](tables.pool, shots.n, seed, asked)
+    others = tables.asked if excluded else ()
+    return OwnSampler(shots.sampler, tables.pool, shots.n, seed, others)

@@ -19,6 +19,7 @@ from typing import Any
 from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
 from pytest_evals.prompts.calls import FieldError, call
 from pytest_evals.prompts.data_files import encoding_fault, named, row_fault
+from pytest_evals.prompts.features import features_of
 
 __all__ = ["Source", "load", "located", "not_utf8", "quiet"]
 
@@ -154,7 +155,10 @@ def _read(key: _Key) -> Any:
     folder = Path(source.path)
     if (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file():
         return datasets.load_from_disk(source.path)
-    return datasets.load_dataset(source.path, name=source.name, **source.arguments)
+    arguments = dict(source.arguments)
+    if isinstance(arguments.get("features"), Mapping):
+        arguments["features"] = features_of(arguments["features"])
+    return datasets.load_dataset(source.path, name=source.name, **arguments)
 
 
 @contextmanager

@@ -292,3 +292,13 @@ def test_the_encodings_of_yaml_are_read(encoding, tmp_path):
     path.write_text("task: café\n", encoding=encoding)
 
     assert read_yaml(path).values == {"task": "café"}
+
+
+def test_task_list_of_an_included_file_stays_there(tmp_path):
+    """As in lm-eval 0.4.13, ``tasks/_yaml_loader.py``; nothing reads it."""
+    path = write(tmp_path, a="include: b.yaml\nx: 1\n", b="task_list: [t]\ny: 2\n")
+    assert resolved(path).values == {"x": 1, "y": 2}
+
+    write(tmp_path, a="include: b.yaml\ntask_list: [u]\n")
+    assert resolved(path).values == {"task_list": ["u"], "y": 2}
+    assert read_yaml(tmp_path / "b.yaml").values == {"task_list": ["t"], "y": 2}
