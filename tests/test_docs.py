@@ -7,9 +7,6 @@ import json
 import re
 from pathlib import Path
 
-# pytester forgets the modules that a run has imported; numpy cannot be imported twice.
-import datasets  # noqa: F401
-import numpy  # noqa: F401
 import pytest
 import yaml
 

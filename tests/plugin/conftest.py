@@ -4,25 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from importlib import import_module
 from pathlib import Path
-from pkgutil import walk_packages
 
-# pytester forgets the modules that a run in this process has imported. Libraries with
-# compiled parts cannot be imported twice, and of our own classes there must be one
-# each, whichever test is the first: all are imported before.
-import datasets  # noqa: F401
-import jinja2  # noqa: F401
-import numpy  # noqa: F401
 import pytest
-import scipy.optimize  # noqa: F401
-import transformers.modeling_utils  # noqa: F401
 import yaml
-
-import pytest_evals
-
-for module in walk_packages(pytest_evals.__path__, "pytest_evals."):
-    import_module(module.name)
 
 N = 10
 

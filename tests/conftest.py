@@ -1,0 +1,21 @@
+"""What all tests share: modules that are imported before any run inside this process.
+
+pytester forgets the modules that such a run has imported. Libraries with compiled parts
+cannot be imported twice, and of our own classes there must be one each, whichever test
+is the first.
+"""
+
+from importlib import import_module
+from pkgutil import walk_packages
+
+import datasets  # noqa: F401
+import jinja2  # noqa: F401
+import numpy  # noqa: F401
+import pandas  # noqa: F401
+import scipy.optimize  # noqa: F401
+import transformers.modeling_utils  # noqa: F401
+
+import pytest_evals
+
+for module in walk_packages(pytest_evals.__path__, "pytest_evals."):
+    import_module(module.name)
