@@ -7,16 +7,14 @@ where.
 
 from __future__ import annotations
 
-import hashlib
-import importlib
-import importlib.util
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.frontends.lm_eval_names import INSTALL
+from pytest_evals.frontends.task_modules import import_for, load_module
 from pytest_evals.prompts.calls import fault_of
 
 __all__ = ["FunctionRef", "missing"]
@@ -59,15 +57,15 @@ class FunctionRef:
         file = self.place.path.parent.joinpath(*name.split(".")).with_suffix(".py")
         try:
             if file.is_file():
-                return _loaded(file)
-            return importlib.import_module(name)
+                return load_module(file)
+            return import_for(file, name)
         except (Exception, SystemExit) as error:
             if isinstance(error, ModuleNotFoundError) and _is_part(error.name, name):
                 what = f"!function {self.dotted}: no module {name!r}"
                 fix = f"write {Place(file)} or install the module"
                 raise self._fault(what, fix) from None
             what = f"importing {name!r} failed: {fault_of(error)}"
-            raise self._fault(what) from error
+            raise self._fault(what, _fix(error)) from error
 
     def _fault(self, what: str, fix: str = "") -> TaskFileError:
         return TaskFileError([Problem(what, self.place, fix)])
@@ -79,26 +77,11 @@ def missing(*_arguments: object) -> None:
     raise AssertionError("a file with problems is never run")
 
 
+def _fix(error: BaseException) -> str:
+    missing = error.name if isinstance(error, ImportError) else None
+    return INSTALL if _is_part("lm_eval", missing or "") else ""
+
+
 def _is_part(missing: str | None, name: str) -> bool:
     """Whether the module that is missing is the one that was asked for."""
     return missing is not None and f"{name}.".startswith(f"{missing}.")
-
-
-def _loaded(file: Path) -> ModuleType:
-    """The module of a file, under a name of its own, so that ``utils.py`` of one folder
-    is not taken for that of another. A file that has changed is loaded again."""
-    stamp = file.stat().st_mtime_ns
-    key = f"{file.resolve()}:{stamp}".encode()
-    name = f"{file.stem}_{hashlib.sha256(key).hexdigest()[:12]}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, file)
-    assert spec is not None and spec.loader is not None, "a .py file has a loader"
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module

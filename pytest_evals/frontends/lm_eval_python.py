@@ -11,7 +11,6 @@ import inspect
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from importlib import metadata as distributions
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,17 +20,19 @@ from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
 from pytest_evals.frontends.functions import missing
 from pytest_evals.frontends.gate_entries import metadata_of, own_gates
 from pytest_evals.frontends.lm_eval_dump import as_json
+from pytest_evals.frontends.lm_eval_names import INSTALL
 from pytest_evals.frontends.python_documents import PythonDocuments
 from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.task_modules import has_lm_eval
 from pytest_evals.prompts.calls import fault_of
 from pytest_evals.prompts.generation import check_overrides
 from pytest_evals.prompts.sources import Source, located, quiet
 from pytest_evals.prompts.tables import seeded
 from pytest_evals.scorers.metrics import MetricSpec, is_accuracy, metric
 
-__all__ = ["LM_EVAL", "check_lm_eval", "python_task"]
+__all__ = ["Names", "check_lm_eval", "python_task"]
 
-LM_EVAL = "0.4.13"
+_LM_EVAL = "0.4.13"
 """The release that runs these classes, and whose behaviour is that of all this."""
 _STRUCTURE = ("tag", "group", "task_list", "gates")
 """Keys that are not the class's business."""
@@ -51,10 +52,11 @@ def check_lm_eval(place: Place) -> None:
     Raises:
         TaskFileError: lm-eval is not installed.
     """
-    if find_spec("lm_eval") is None:
+    if not has_lm_eval():
         what = "class: a task that is a Python class runs on lm-eval"
-        fix = f"pip install lm-eval=={LM_EVAL}"
-        raise TaskFileError([Problem(f"{what}, which is not installed", place, fix)])
+        raise TaskFileError(
+            [Problem(f"{what}, which is not installed", place, INSTALL)]
+        )
 
 
 def python_task(top: Section, names: Names, options: TaskOptions) -> Task:
@@ -129,8 +131,8 @@ class _Made:
         if not issubclass(found, LmEvalTask):
             raise self._fault(f"class: {found.__name__} is no task of lm-eval", _DERIVE)
         installed = distributions.version("lm_eval")
-        if installed != LM_EVAL:
-            self.warnings.append(f"runs on lm-eval {installed}, and not on {LM_EVAL}")
+        if installed != _LM_EVAL:
+            self.warnings.append(f"runs on lm-eval {installed}, and not on {_LM_EVAL}")
         with quiet(), seeded():
             self.task = self.call(lambda _: found(**_arguments(found, config)))
 

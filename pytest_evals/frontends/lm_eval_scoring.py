@@ -11,8 +11,10 @@ from pytest_evals.core.metric import Metric
 from pytest_evals.errors import EvalsError, Place, Problem, did_you_mean
 from pytest_evals.frontends.functions import missing
 from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.task_modules import registered_filter
 from pytest_evals.scorers.documents import Scorer
 from pytest_evals.scorers.filters import (
+    FILTERS,
     TAKE_FIRST,
     FilterStep,
     Pipeline,
@@ -240,6 +242,8 @@ def _pipeline(entry: Section, name: str, warnings: list[str]) -> Pipeline | None
             continue
         if missing in step.values.values():
             continue
+        if isinstance(function, str) and function not in FILTERS:
+            function = registered_filter(function) or function
         arguments = {k: v for k, v in step.values.items() if k != "function"}
         made = FilterStep(function=function, arguments=arguments)
         try:

@@ -13,6 +13,9 @@ from pytest_evals.errors import DocumentError, Place, Problem
 __all__ = ["ColumnError", "FieldError", "call", "fault_of"]
 
 
+_OURS = str(Path(__file__).parents[1])
+
+
 class FieldError(DocumentError):
     """A value of a document that its task file does not get right."""
 
@@ -53,7 +56,7 @@ def fault_of(error: BaseException, function: object = None) -> str:
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename != __file__
+        if not frame.filename.startswith(_OURS)
     ]
     code = getattr(function, "__code__", None)
     own = [frame for frame in frames if code and frame.filename == code.co_filename]

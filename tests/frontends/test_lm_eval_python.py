@@ -1,0 +1,154 @@
+"""Task classes of lm-eval: what goes wrong, and what must not depend on the order.
+
+That they give lm-eval's numbers is shown by ``tests/parity``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_evals.core.record import Record
+from pytest_evals.core.request import Generate, Response
+from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.errors import DocumentError, TaskFileError
+from pytest_evals.frontends.lm_eval import load_tasks
+
+MODULE = """
+import datasets
+from lm_eval.api.instance import Instance
+from lm_eval.api.task import ConfigurableTask
+
+class Mine(ConfigurableTask):
+    def __init__(self, config=None):
+        super().__init__(config={"metadata": {"version": 1}, **KEYS})
+    def download(self, *args, **kwargs):
+        rows = [{"id": f"d{i}", "q": f"Q{i}"} for i in range(9)]
+        self.dataset = {"test": datasets.Dataset.from_list(rows)}
+    def has_test_docs(self):
+        return True
+    def test_docs(self):
+        return self.dataset["test"]
+    def doc_to_text(self, doc, doc_to_text=None):
+        return doc["q"]
+    def doc_to_target(self, doc, doc_to_target=None):
+        return " T" + doc["q"]
+    def construct_requests(self, doc, ctx, **kwargs):
+        return [ask(doc, ctx, kwargs["metadata"])]
+    def process_results(self, doc, results):
+        return {"seen": len(results[0])}
+    def aggregation(self):
+        return {"seen": sum}
+    def higher_is_better(self):
+        return {"seen": True}
+
+KEYS = {}
+def ask(doc, ctx, metadata):
+    return Instance("generate_until", doc, (ctx, {"until": ["x"]}), 0, metadata)
+"""
+
+
+def load(folder: Path, more: str = "", **options: object) -> Task:
+    (folder / "task.py").write_text(MODULE + more)
+    (folder / "t.yaml").write_text("task: t\nclass: !function task.Mine\n")
+    (task,) = load_tasks(folder / "t.yaml", TaskOptions(**options))
+    return task
+
+
+def answered(task: Task, index: int, text: str) -> Record:
+    doc, requests = task.ask(index)
+    return Record(
+        task="t",
+        index=index,
+        doc=doc,
+        requests=requests,
+        responses=tuple(Response(text=text) for _ in requests),
+    )
+
+
+def test_documents_have_their_ids_requests_and_scores(tmp_path):
+    task = load(tmp_path, limit=2)
+    assert list(task.rows.ids()) == ["d0", "d1"]
+    assert task.rows.total() == 9
+    assert task.ask(1).requests == (Generate("Q1", stop=("x",)),)
+    (score,) = task.score(answered(task, 1, "four"))
+    assert (score.metric, score.value, score.answer) == ("seen", 4, "four")
+    assert task.metrics[0].aggregate([4, 3]).value == 7
+
+
+def test_shots_do_not_depend_on_which_document_is_asked_first(tmp_path):
+    forward = load(tmp_path, num_fewshot=3)
+    backward = load(tmp_path, num_fewshot=3)
+    last = [backward.ask(i).requests for i in reversed(range(9))]
+    first = [forward.ask(i).requests for i in range(9)]
+    assert first == last[::-1]
+    assert first[0][0].prompt.count("\n\n") == 3
+
+
+def test_a_document_that_the_class_fails_on_is_an_error_of_that_document(tmp_path):
+    broken = "\ndef ask(doc, ctx, metadata):\n    if doc['q'] == 'Q1':\n"
+    broken += "        raise KeyError('text')\n"
+    broken += "    return Instance('generate_until', doc, (ctx, {}), 0, metadata)\n"
+    task = load(tmp_path, broken)
+    with pytest.raises(DocumentError, match=r"construct_requests: KeyError: 'text' \("):
+        task.ask(1)
+    assert task.ask(2).requests == (Generate("Q2"),)
+
+
+@pytest.mark.parametrize(
+    ("asked", "fault"),
+    [
+        ("Instance('guess', doc, (ctx,), 0, metadata)", "of type 'guess'"),
+        ("Instance('loglikelihood', doc, (ctx, 'a', {}), 0, metadata)", "3 arguments"),
+        ("Instance('loglikelihood', doc, (ctx, 5), 0, metadata)", "not 5"),
+        ("Instance('generate_until', doc, (ctx, 5), 0, metadata)", "mapping"),
+    ],
+)
+def test_what_no_model_answers_is_an_error_of_its_document(asked, fault, tmp_path):
+    task = load(tmp_path, f"\ndef ask(doc, ctx, metadata):\n    return {asked}\n")
+    with pytest.raises(DocumentError, match=fault):
+        task.ask(0)
+
+
+def test_equal_sampled_requests_are_asked_one_by_one(tmp_path):
+    arguments = "(ctx, {'do_sample': True, 'temperature': 0.7})"
+    twice = f"[Instance('generate_until', doc, {arguments}, i, m) for i in (0, 1)]"
+    more = f"\nMine.construct_requests = lambda self, doc, ctx, metadata, **_: {twice}"
+    task = load(tmp_path, more.replace(" m)", " metadata)"))
+    first, second = task.ask(0).requests
+    assert (first.repeat, second.repeat) == (0, 1)
+
+
+def test_a_chat_reaches_the_model_as_messages(tmp_path):
+    task = load(tmp_path, chat=True, system_instruction="Be brief.")
+    (request,) = task.ask(0).requests
+    assert [tuple(each) for each in request.prompt] == [
+        ("system", "Be brief."),
+        ("user", "Q0"),
+    ]
+
+
+def test_a_chat_that_the_class_changes_is_an_error_of_its_document(tmp_path):
+    more = "\ndef ask(doc, ctx, metadata):\n"
+    more += "    return Instance('loglikelihood', doc, (ctx + '!', 'a'), 0, metadata)\n"
+    assert load(tmp_path, more).ask(0).requests[0].context == "Q0!"
+    with pytest.raises(DocumentError, match="a chat that only the model renders"):
+        load(tmp_path, more, chat=True).ask(0)
+
+
+@pytest.mark.parametrize(
+    ("more", "fault"),
+    [
+        ("class Mine:\n    pass\n", "class: Mine is no task of lm-eval"),
+        ("KEYS = {'output_type': 'guess'}\n", "class: Mine: ValueError"),
+        ("Mine.aggregation = lambda self: {'a': 1}\n", "gives 1 for 'a'"),
+        ("KEYS = {'unsafe_code': True}\n", "executes code that the model writes"),
+        ("1 / 0\n", "importing 'task' failed: ZeroDivisionError"),
+    ],
+)
+def test_a_class_that_cannot_be_run_is_one_error_of_its_file(more, fault, tmp_path):
+    with pytest.raises(TaskFileError) as error:
+        load(tmp_path, f"\n{more}")
+    assert fault in str(error.value)
+    assert str(error.value).count("t.yaml:2: ") == 1
