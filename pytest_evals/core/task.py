@@ -39,6 +39,9 @@ class TaskOptions:
         fewshot_as_multiturn: In a chat, each shot as a turn of its own.
         system_instruction: Text in front of every prompt.
         gen_kwargs: Generation arguments that override the task's.
+        metadata: Entries of every task's metadata that override the file's.
+        model_arguments: What the model was opened with; functions that make a dataset
+            get it, with the metadata.
         allow_unsafe_code: Whether tasks may run that execute what the model writes.
         base: Folder that relative paths are tried from after the task file's own.
         library: Where the names in groups are looked up; ``None`` for the folder of the
@@ -54,6 +57,8 @@ class TaskOptions:
     fewshot_as_multiturn: bool = True
     system_instruction: str = ""
     gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    model_arguments: Mapping[str, Any] = field(default_factory=dict)
     allow_unsafe_code: bool = False
     base: str = ""
     library: Library | None = None

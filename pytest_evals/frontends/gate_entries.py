@@ -15,12 +15,17 @@ from pytest_evals.gates.grammar import read_gate, with_unique_ids
 __all__ = ["metadata_of", "own_gates"]
 
 
-def metadata_of(top: Section) -> dict[str, Any]:
-    """The metadata as a mapping; what is none stands under ``_metadata``."""
+def metadata_of(top: Section, over: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata as a mapping; what is none stands under ``_metadata``.
+
+    Args:
+        top: The file.
+        over: Entries that beat those of the file.
+    """
     given = top.raw("metadata")
-    if given is None:
-        return {}
-    return given if isinstance(given, dict) else {"_metadata": given}
+    if given is not None and not isinstance(given, dict):
+        given = {"_metadata": given}
+    return {**(given or {}), **over}
 
 
 def own_gates(

@@ -78,7 +78,7 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
         return python_task(top, Names(name, alias, tags), options)
     _accept_without_effect(top)
     _check_unsafe_code(top, options)
-    metadata = metadata_of(top)
+    metadata = metadata_of(top, options.metadata)
     recipe, warnings = read_recipe(top, name, metadata, options)
     scoring = read_scoring(top, recipe.output_type, recipe.repeats)
     gates = own_gates(top, name, metadata)

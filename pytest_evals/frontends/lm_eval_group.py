@@ -75,6 +75,7 @@ class _Reader:
         self.library = options.library or TaskLibrary(path.parent)
         self.problems: list[Problem] = []
         self._build = build
+        self._options = options
         self._plain: dict[Path, Task | Group] = {}
         self._open: list[str] = []
 
@@ -97,7 +98,7 @@ class _Reader:
         """A group of its keys; those of ``over`` beat what it gives to its tasks."""
         top = Section(file, self.problems)
         alias = top.text("group_alias")
-        metadata = metadata_of(top)
+        metadata = metadata_of(top, self._options.metadata)
         warnings = list(file.warnings)
         aggregates = _aggregates(top, warnings)
         gates = own_gates(top, name, metadata, "group")

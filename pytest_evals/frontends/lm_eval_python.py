@@ -73,7 +73,7 @@ def python_task(top: Section, names: Names, options: TaskOptions) -> Task:
         OptionError: A generation argument of the command line means nothing.
     """
     check_overrides(options.gen_kwargs)
-    metadata = metadata_of(top)
+    metadata = metadata_of(top, options.metadata)
     gates = own_gates(top, names.name, metadata)
     found = top.raw("class")
     if not isinstance(found, type) and found is not missing:
@@ -88,6 +88,7 @@ def python_task(top: Section, names: Names, options: TaskOptions) -> Task:
         config["dataset_kwargs"] = _with_whole_paths(top, options)
     config["metadata"] = {
         **{key: value for key, value in metadata.items() if key != "gates"},
+        **options.model_arguments,
         "config_source": str(top.file.path),
     }
     made = _Made(found, config, source)

@@ -86,6 +86,7 @@ def _source(top: Section, metadata: dict[str, Any], options: TaskOptions) -> Sou
         top.problem("task", "dataset_path: a task names its dataset", fix)
     if maker is not None:
         known = {k: v for k, v in metadata.items() if k != "gates"}
+        known = {**known, **options.model_arguments, **options.metadata}
         for twice in known.keys() & arguments.keys():
             what = f"{twice!r} stands in dataset_kwargs and in metadata"
             top.problem("dataset_kwargs", what, "leave one of them out")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pytest
 
-from pytest_evals.plugin.values import documents, pairs, share, shots
+from pytest_evals.plugin.values import documents, mapping, pairs, share, shots
 
 if TYPE_CHECKING:
     from pytest_evals.core.gate import Gate
@@ -111,6 +111,11 @@ TABLE = (
         "Generation arguments that override those of the tasks: "
         "temperature=0.7,max_gen_toks=64.",
     ),
+    Option(
+        "metadata",
+        "K=V,…|JSON",
+        "Entries of every task's metadata, which functions that make a dataset get.",
+    ),
     Option("device", "NAME", "Device of an hf model: cpu, cuda, cuda:1, …"),
     Option(
         "batch-tokens",
@@ -170,6 +175,7 @@ class Options:
     fewshot_as_multiturn: bool
     system_instruction: str
     gen_kwargs: Mapping[str, Any]
+    metadata: Mapping[str, Any]
     device: str
     batch_tokens: str
     dir: Path
@@ -206,6 +212,7 @@ class Options:
             fewshot_as_multiturn=not raw["fewshot-as-one-turn"],
             system_instruction=raw["system-instruction"],
             gen_kwargs=_generation(_checked("gen-kwargs", raw, pairs)),
+            metadata=_checked("metadata", raw, mapping) or {},
             device=raw["device"],
             batch_tokens=raw["batch-tokens"],
             dir=suite_root(config, include) / raw["dir"],

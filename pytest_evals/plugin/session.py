@@ -37,6 +37,7 @@ from pytest_evals.plugin.wire import pack, unpack
 from pytest_evals.plugin.workers import is_distributed, orders_of
 from pytest_evals.reports.environment import environment
 from pytest_evals.reports.jsonfile import results_json
+from pytest_evals.reports.model import model_arguments
 from pytest_evals.reports.rendered import Render, rendered
 from pytest_evals.reports.samples import sample_lines
 from pytest_evals.scorers.groups import summarise_group
@@ -383,6 +384,8 @@ def _task_options(
         fewshot_as_multiturn=options.fewshot_as_multiturn,
         system_instruction=options.system_instruction,
         gen_kwargs=options.gen_kwargs,
+        metadata=options.metadata,
+        model_arguments=model_arguments(options.model),
         allow_unsafe_code=options.allow_unsafe_code,
         base=str(config.invocation_params.dir),
     )

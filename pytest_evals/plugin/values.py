@@ -7,10 +7,11 @@ Standard library only: this is imported in every pytest run.
 from __future__ import annotations
 
 import ast
+import json
 import math
 from typing import Any
 
-__all__ = ["documents", "pairs", "share", "shots"]
+__all__ = ["documents", "mapping", "pairs", "share", "shots"]
 
 
 def shots(text: str) -> int:
@@ -59,6 +60,14 @@ def pairs(text: str) -> dict[str, Any]:
         if not equals or not name.strip():
             raise ValueError(f"{part!r} is no NAME=VALUE")
         found[name.strip()] = _value(value.strip())
+    return found
+
+
+def mapping(text: str) -> dict[str, Any]:
+    """A mapping as JSON, or as :func:`pairs`."""
+    if not text.startswith("{"):
+        return pairs(text)
+    found: dict[str, Any] = json.loads(text)
     return found
 
 

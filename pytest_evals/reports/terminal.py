@@ -89,7 +89,7 @@ def _rows(
         facts += [(metric, verdict) for verdict in judged] or [(metric, None)]
     facts += [(None, verdict) for verdict in mine if verdict.metric is None]
     name = " " * depth + "- " * (depth > 0) + one_line(one.alias or one.name)
-    shots = str(one.n_shots) if isinstance(one, Task) else ""
+    shots = _shots(one) if isinstance(one, Task) else ""
     for i, (found, verdict) in enumerate(facts or [(None, None)]):
         yield Row(
             (
@@ -105,6 +105,13 @@ def _rows(
             ),
             _COLOURS[verdict.outcome] if verdict else {},
         )
+
+
+def _shots(task: Task) -> str:
+    """What the task file says of its shots, for tasks whose texts hold some; else those
+    of its prompts."""
+    metadata = task.config.get("metadata") or {}
+    return one_line(str(metadata.get("num_fewshot", task.n_shots)))
 
 
 def _with_filter(row: Row) -> Row:

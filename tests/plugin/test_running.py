@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -365,3 +366,28 @@ def test_a_task_that_runs_the_models_code_waits_for_the_option(suite):
     suite.run("--evals-allow-unsafe-code", "evals").assert_outcomes(passed=10)
     allowed = suite.run("-o", "evals_allow_unsafe_code=true", "evals")
     allowed.assert_outcomes(passed=10)
+
+
+def test_metadata_of_the_command_line_and_model_arguments_reach_what_makes_a_dataset(
+    suite,
+):
+    """As lm-eval's ruler tasks want it: length of the context, and the tokenizer."""
+    (suite.evals / "made.py").write_text(
+        "import datasets\n"
+        "def rows(n, model, **more):\n"
+        "    row = {'question': f'quiz {n}?', 'answer': f'a{n}', 'more': model}\n"
+        "    return {'test': datasets.Dataset.from_list([row])}\n"
+    )
+    path = suite.task("quiz", metadata={"n": 1, "num_fewshot": 7})
+    text = path.read_text().replace(
+        "dataset_path: json", "custom_dataset: !function made.rows"
+    )
+    lines = text.splitlines(keepends=True)
+    start = next(i for i, line in enumerate(lines) if line.startswith("dataset_kwargs"))
+    path.write_text("".join(lines[:start] + lines[start + 3 :]))
+    for given in ("n=3", '{"n": 3}'):
+        result = suite.run("evals", f"--evals-metadata={given}")
+        assert result.parseoutcomes() == {"passed": 1}
+        result.stdout.fnmatch_lines(["quiz *1 *7 *exact_match *1.000*"])
+    row = max(suite.pytester.path.glob(".evals/runs/*/samples_quiz.jsonl")).read_text()
+    assert json.loads(row)["doc"]["more"] == "answers.jsonl"
