@@ -109,7 +109,7 @@ def test_groups_are_the_same_over_several_workers(groups):
         (path,) = groups.pytester.path.glob(".evals/runs/*/results.json")
         found = json.loads(path.read_text())
         path.unlink()
-        path.parent.rename(groups.pytester.path / f"old-{path.parent.name}")
+        path.parent.rename(groups.pytester.path / f"old-{len(arguments)}")
         kept = ("results", "groups", "group_subtasks", "n-shot", "gates", "counts")
         return result.parseoutcomes(), {key: found[key] for key in kept}
 
