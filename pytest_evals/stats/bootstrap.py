@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,15 +86,21 @@ def draws(seed: int, n: int, size: int) -> Iterator[Draws]:
     """What ``random.Random(seed).choices(range(n), k=n)`` gives, ``size`` times.
 
     Yields:
-        (B, n) positions; the rows of all blocks are the resamples in their order.
+        (B, n) positions; the rows of all blocks are the resamples in their order. All
+        blocks are one array, written anew: threads that allocate wait for each other.
     """
     import numpy as np
 
+    twister = np.random.MT19937()
     # A list, not an integer nor an array of one: those are seeded by another rule.
-    generator = np.random.RandomState([seed])
-    rows = max(1, BLOCK // n)
+    start_state: Any = np.random.RandomState([seed]).get_state(legacy=False)
+    twister.state = start_state
+    generator = np.random.Generator(twister)
+    rows = min(size, max(1, BLOCK // n))
+    uniform, at = np.empty((rows, n)), np.empty((rows, n), dtype=np.intp)
     for start in range(0, size, rows):
         block = min(rows, size - start)
-        uniform = generator.random_sample((block, n))
-        uniform *= n
-        yield uniform.astype(np.intp)
+        generator.random(out=uniform[:block])
+        np.multiply(uniform[:block], n, out=uniform[:block])
+        np.copyto(at[:block], uniform[:block], casting="unsafe")
+        yield at[:block]

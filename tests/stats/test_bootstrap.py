@@ -13,20 +13,25 @@ from hypothesis import strategies as st
 from pytest_evals.stats import bootstrap, resampling
 
 
+def drawn(seed, n, size):
+    return np.concatenate(
+        [block.copy() for block in bootstrap.draws(seed, n, size)]
+    ).tolist()
+
+
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 300), size=st.integers(1, 40))
 @settings(max_examples=60, deadline=None)
 def test_draws_are_those_of_pythons_choices(seed, n, size):
     generator = random.Random(seed)
     expected = [generator.choices(range(n), k=n) for _ in range(size)]
-    got = np.concatenate(list(bootstrap.draws(seed, n, size))).tolist()
-    assert got == expected
+    assert drawn(seed, n, size) == expected
 
 
 def test_draws_are_the_same_when_one_resample_is_larger_than_a_block():
     n = bootstrap.BLOCK + 7
     generator = random.Random(3)
     expected = [generator.choices(range(n), k=n) for _ in range(2)]
-    assert np.concatenate(list(bootstrap.draws(3, n, 2))).tolist() == expected
+    assert drawn(3, n, 2) == expected
 
 
 def test_the_error_is_the_same_with_threads_as_without(monkeypatch):
