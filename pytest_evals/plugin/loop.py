@@ -52,7 +52,8 @@ class Loop:
 
 def _is_alone(config: pytest.Config) -> bool:
     """Whether only pytest and we see the protocol of each test, without a clock."""
-    if float(config.getini("faulthandler_timeout") or 0) > 0:
+    clock = config.pluginmanager.hasplugin("faulthandler")  # without it, no such ini
+    if clock and float(config.getini("faulthandler_timeout") or 0) > 0:
         return False
     hooks = (config.hook.pytest_runtest_protocol, config.hook.pytest_runtestloop)
     plugins = [impl.plugin for hook in hooks for impl in hook.get_hookimpls()]

@@ -163,12 +163,14 @@ def test_junit_lists_every_document_and_gate(suite):
     assert broken == {"quiz[q4]", "exact_match"}
 
 
-def test_no_terminal_no_cache_no_capture_and_plain_tests_beside_evals(suite):
+def test_without_plugins_of_pytest_and_with_plain_tests_beside_evals(suite):
     suite.pytester.makepyfile(test_plain="def test_plain(): pass")
     for arguments in (
         ("-p", "no:terminal"),
         ("-p", "no:cacheprovider"),
         ("-s",),
+        ("-p", "no:faulthandler"),
+        ("-o", "faulthandler_timeout=60"),
         ("-p", "no:logging", "-p", "no:warnings"),
         ("-W", "error"),
     ):

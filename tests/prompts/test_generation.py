@@ -118,6 +118,11 @@ def test_a_bad_argument_of_the_command_line_names_its_option(given, message):
     assert str(error.value) == f"--evals-gen-kwargs: {message}"
 
 
-def test_arguments_that_a_model_may_know_pass():
-    check_overrides({})
-    check_overrides({"max_thinking_tokens": 9, "my_flag": True, "top_p": 0.9})
+@pytest.mark.parametrize(
+    "given", [{}, {"max_thinking_tokens": 9, "my_flag": True, "top_p": 0.9}]
+)
+def test_arguments_that_a_model_may_know_reach_it(given):
+    check_overrides(given)
+
+    result = read_sampling({"temperature": 1.0}, given, "\n\n")
+    assert given.items() <= dict(result.sampling.options).items()
