@@ -3,8 +3,11 @@
 pytester forgets the modules that such a run has imported. Libraries with compiled parts
 cannot be imported twice, and of our own classes there must be one each, whichever test
 is the first.
+
+And what a CI server sets, by which pytest prints other lines than on a desk, is unset.
 """
 
+import os
 from importlib import import_module
 from pkgutil import walk_packages
 
@@ -19,3 +22,6 @@ import pytest_evals
 
 for module in walk_packages(pytest_evals.__path__, "pytest_evals."):
     import_module(module.name)
+
+for name in ("CI", "BUILD_NUMBER", "COLUMNS", "PYTEST_ADDOPTS"):
+    os.environ.pop(name, None)

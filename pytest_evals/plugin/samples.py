@@ -12,6 +12,7 @@ from typing import Any
 
 from pytest_evals.errors import StoreError
 from pytest_evals.reports.hashes import TaskHashes
+from pytest_evals.reports.samples import Sample
 from pytest_evals.store.folder import RunFolder, write_json
 
 __all__ = ["Samples"]
@@ -37,12 +38,12 @@ class Samples:
         """The folder, once it exists."""
         return self._folder.path
 
-    def add(self, task: str, lines: list[str]) -> None:
-        """Take the lines of a finished document."""
-        self.hashes.add(task, lines)
+    def add(self, task: str, index: int, sample: Sample) -> None:
+        """Take what files say of a finished document."""
+        self.hashes.add(task, index, sample)
         if self.error:
             return
-        self._pending.setdefault(task, []).extend(lines)
+        self._pending.setdefault(task, []).extend(sample.lines)
         self._n += 1
         if self._n >= BATCH:
             self.flush()

@@ -39,7 +39,7 @@ from pytest_evals.reports.environment import environment
 from pytest_evals.reports.jsonfile import results_json
 from pytest_evals.reports.model import model_arguments
 from pytest_evals.reports.rendered import Render, rendered
-from pytest_evals.reports.samples import sample_lines
+from pytest_evals.reports.samples import Sample, sample_of
 from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.summary import summarise
 from pytest_evals.scorers.user_code import UserCode
@@ -161,20 +161,20 @@ class EvalSession:
             What a worker sends to the controller, which keeps it in its place.
         """
         run = self.runs[task.name]
-        lines = sample_lines(rendered(record, render) if render else record, task)
+        sample = sample_of(rendered(record, render) if render else record, task)
         example = record.correct is False and run.n_examples < EXAMPLES
         run.n_examples += example
         kept = record if example or self._keeps_whole else slim(record)
         if self.orders is not None:
-            return pack(kept, lines)
-        self._keep(run, kept, lines)
+            return pack(kept, sample)
+        self._keep(run, kept, sample)
         return None
 
     def receive(self, data: bytes) -> None:
         """Keep a record that a worker of pytest-xdist has scored."""
-        record, lines = unpack(data)
+        record, sample = unpack(data)
         self.models.arrived(record)
-        self._keep(self.runs[record.task], record, lines)
+        self._keep(self.runs[record.task], record, sample)
 
     def lose(self, nodeid: str, why: str) -> None:
         """A document that no worker could finish is an error of its task; an item that
@@ -186,12 +186,12 @@ class EvalSession:
                 index = run.indices[list(run.ids).index(id_)]
                 doc = Doc("", [], 0, id=id_, task_name=run.task.name)
                 record = Record(task=run.task.name, index=index, doc=doc, error=why)
-                self._keep(run, record, sample_lines(record, run.task))
+                self._keep(run, record, sample_of(record, run.task))
 
-    def _keep(self, run: TaskRun, record: Record, lines: list[str]) -> None:
+    def _keep(self, run: TaskRun, record: Record, sample: Sample) -> None:
         """A document that ran twice, because its worker died, counts once."""
         if record.index not in run.records:
-            self.samples.add(run.task.name, lines)
+            self.samples.add(run.task.name, record.index, sample)
         run.records[record.index] = record
         run.result = None
 

@@ -23,6 +23,7 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.core.score import Score
 from pytest_evals.errors import DocumentError
+from pytest_evals.reports.samples import Sample
 
 __all__ = ["Arrived", "pack", "unpack"]
 
@@ -39,16 +40,16 @@ class Arrived(NamedTuple):
     """What the controller gets of a document."""
 
     record: Record
-    lines: list[str]
-    """Its lines of the samples file."""
+    sample: Sample
+    """What results files say of it."""
 
 
-def pack(record: Record, lines: list[str]) -> bytes:
+def pack(record: Record, sample: Sample) -> bytes:
     """A record as bytes: whole, or as ``pipeline.slim`` has left it.
 
     Args:
         record: After scoring.
-        lines: Its lines of the samples file.
+        sample: What results files say of it.
 
     Raises:
         DocumentError: A score holds a value that is not plain Python.
@@ -61,7 +62,7 @@ def pack(record: Record, lines: list[str]) -> bytes:
         [(type(request).__name__, *_values(request)) for request in record.requests],
         [_values(response) for response in record.responses],
         [_values(score) for score in record.scores],
-        lines,
+        tuple(sample),
     )
     try:
         return marshal.dumps(parts)
@@ -75,7 +76,7 @@ def pack(record: Record, lines: list[str]) -> bytes:
 
 def unpack(data: bytes) -> Arrived:
     """What :func:`pack` packed."""
-    task, index, error, doc, requests, responses, scores, lines = marshal.loads(data)
+    task, index, error, doc, requests, responses, scores, sample = marshal.loads(data)
     record = Record(
         task=task,
         index=index,
@@ -85,7 +86,7 @@ def unpack(data: bytes) -> Arrived:
         scores=tuple(Score(**_named(Score, s)) for s in scores),
         error=error,
     )
-    return Arrived(record, lines)
+    return Arrived(record, Sample(*sample))
 
 
 def _values(one: Any) -> list[Any]:

@@ -6,17 +6,10 @@ were asked the same.
 from __future__ import annotations
 
 import hashlib
-import json
-import re
-from collections.abc import Sequence
+
+from pytest_evals.reports.samples import Sample
 
 __all__ = ["TaskHashes"]
-
-_START = re.compile(r'\{"doc_id":(\d+),')
-_HASHES = re.compile(
-    r'"doc_hash":"([0-9a-f]{64})","prompt_hash":"([0-9a-f]{64})",'
-    r'"target_hash":"([0-9a-f]{64})"'
-)
 
 
 class TaskHashes:
@@ -27,17 +20,16 @@ class TaskHashes:
         self._seen: dict[str, dict[int, bytes]] = {}
         self._filters: dict[str, int] = {}
 
-    def add(self, task: str, lines: Sequence[str]) -> None:
+    def add(self, task: str, index: int, sample: Sample) -> None:
         """See a document.
 
         Args:
             task: Its task.
-            lines: Its rows as :func:`~pytest_evals.reports.samples.sample_lines` gives
-                them, one a filter.
+            index: Its position in the dataset.
+            sample: What results files say of it.
         """
-        index, hashes = _read(lines[0])
-        self._seen.setdefault(task, {})[index] = bytes.fromhex(hashes)
-        self._filters[task] = len(lines)
+        self._seen.setdefault(task, {})[index] = bytes.fromhex(sample.hashes)
+        self._filters[task] = len(sample.lines)
 
     def digests(self) -> dict[str, str]:
         """Task → SHA-256 of its documents' hashes in the order of the dataset, once for
@@ -51,14 +43,3 @@ class TaskHashes:
         for _ in range(self._filters[task]):
             total.update(text)
         return total.hexdigest()
-
-
-def _read(line: str) -> tuple[int, str]:
-    """Position and hashes of a row. A dataset may have columns of the same names, which
-    come before; a row that looks otherwise is parsed."""
-    start = _START.match(line)
-    found = _HASHES.match(line, line.rfind('"doc_hash":"'))
-    if start and found:
-        return int(start.group(1)), "".join(found.groups())
-    row = json.loads(line)
-    return row["doc_id"], row["doc_hash"] + row["prompt_hash"] + row["target_hash"]

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -22,7 +22,7 @@ from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task
 from pytest_evals.reports.strict import strict
 
-__all__ = ["sample_lines"]
+__all__ = ["Sample", "sample_of"]
 
 _PLAIN = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 _STRICT = json.JSONEncoder(
@@ -32,14 +32,29 @@ _ALIKE = frozenset({str, int, bool, type(None)})
 """Types that orjson and Python's encoder write alike; floats they do not."""
 
 
-def sample_lines(record: Record, task: Task) -> list[str]:
-    """The rows of one document, each as a line of strict JSON, one a filter.
+class Sample(NamedTuple):
+    """What results files say of one document.
+
+    Args:
+        lines: Its rows, each as a line of strict JSON, one a filter.
+        hashes: SHA-256 of its row, its prompt and its target, one after the other in
+            hexadecimal.
+    """
+
+    lines: list[str]
+    hashes: str
+
+
+def sample_of(record: Record, task: Task) -> Sample:
+    """What results files say of a document.
 
     Args:
         record: The document after scoring, with its requests and responses.
         task: Its task.
     """
-    return [_line(row) for row in _rows(record, task)]
+    facts = _facts(record)
+    hashes = facts["doc_hash"] + facts["prompt_hash"] + facts["target_hash"]
+    return Sample([_line(row) for row in _rows(facts, record, task)], hashes)
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -50,8 +65,9 @@ def _line(row: dict[str, Any]) -> str:
         return _STRICT(strict(row))
 
 
-def _rows(record: Record, task: Task) -> Iterator[dict[str, Any]]:
-    facts = _facts(record)
+def _rows(
+    facts: dict[str, Any], record: Record, task: Task
+) -> Iterator[dict[str, Any]]:
     filters = dict.fromkeys([metric.filter for metric in task.metrics])
     for score in record.scores:
         filters[score.filter] = None

@@ -24,7 +24,7 @@ from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.frontends.lm_eval import load_tasks
 from pytest_evals.models.spec import open_model, parse_spec
 from pytest_evals.pipeline import answer, ask, score, summarise
-from pytest_evals.reports.samples import sample_lines
+from pytest_evals.reports.samples import sample_of
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -183,7 +183,7 @@ def test_directions_and_shots_are_lm_evals(run):
 
 def test_hashes_in_sample_files_are_lm_evals(run):
     for document, record in run.pairs():
-        for line in sample_lines(record, run.task):
+        for line in sample_of(record, run.task).lines:
             row = json.loads(line)
             for name in ("doc_hash", "target_hash"):
                 assert row[name] == document[name], name

@@ -19,7 +19,7 @@ from pytest_evals.core.request import (
     Rolling,
 )
 from pytest_evals.core.score import Score
-from pytest_evals.reports.samples import sample_lines
+from pytest_evals.reports.samples import sample_of
 
 ROW = {"q": "Q0?", "choices": ["a", "b", "cc"], "label": 0, "ans": "A0", "idx": 0}
 PROMPT = "Question: Q0?\nAnswer:"
@@ -52,7 +52,7 @@ def choice():
 
 def sample_rows(record, task):
     """The lines of a document, read again."""
-    return [json.loads(line) for line in sample_lines(record, task)]
+    return [json.loads(line) for line in sample_of(record, task).lines]
 
 
 def test_a_choice_has_lm_evals_fields_with_typed_numbers_and_ours(make, choice):
