@@ -1,0 +1,238 @@
+"""What the same tasks cost here and in lm-eval 0.4.13, on one machine.
+
+    python tests/bench/against_lm_eval.py [--model 60m] [--docs 100]
+        [--tasks letters,generation] [--lm-eval-python PATH] [--device cuda:0]
+        [--dtype bfloat16] [--params 1b]
+
+Makes a model with random weights and synthetic tasks, runs each kind of task through
+both harnesses in fresh processes, one after the other, and prints what each has cost
+and whether their numbers agree. Both write their results and samples to disk. A run on
+a machine that others use at the same time says little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import agreement
+from random_models import SIZES, make_model
+from synthetic_tasks import KINDS, make_tasks
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What one process has cost.
+
+    Args:
+        wall_s: From its start to its end.
+        start_s: From its start until the model is open.
+        inference_s: Inside the model: from texts to answers.
+        n_read: Tokens that went through the network, padding included.
+        n_padding: Those of them that were padding.
+        peak_mib: Most memory of the process.
+        gpu_mib: Most memory that torch took on the device.
+    """
+
+    wall_s: float
+    start_s: float
+    inference_s: float
+    n_read: int
+    n_padding: int
+    peak_mib: float
+    gpu_mib: float
+
+    @property
+    def rest_s(self) -> float:
+        """All that is neither start nor model: prompts, scores, results, files."""
+        return self.wall_s - self.start_s - self.inference_s
+
+
+def run(command: list[str], folder: Path, path: str) -> Cost:
+    """Run a harness in a process of its own.
+
+    Raises:
+        SystemExit: It failed.
+    """
+    seen = folder / "seen.json"
+    environment = {
+        **os.environ,
+        "TIMED_RUN": str(seen),
+        "PYTHONPATH": path,
+        "HF_HUB_OFFLINE": "1",
+        "HF_HOME": str(folder.parent / "hf"),
+        "TOKENIZERS_PARALLELISM": os.environ.get("TOKENIZERS_PARALLELISM", "true"),
+    }
+    with (folder / "output.txt").open("w") as output:
+        began = time.time()
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=output, stderr=output
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        wall_s = time.time() - began
+    code = process.returncode = os.waitstatus_to_exitcode(status)
+    if code != 0:
+        print((folder / "output.txt").read_text()[-4000:], file=sys.stderr)
+        raise SystemExit(f"{command[:3]} ended with {code}")
+    found = json.loads(seen.read_text())
+    return Cost(
+        wall_s=wall_s,
+        start_s=found["opened"] - began,
+        inference_s=found["inference_s"],
+        n_read=found["n_read"],
+        n_padding=found["n_padding"],
+        peak_mib=usage.ru_maxrss / 1024,
+        gpu_mib=found["gpu_peak"] / MIB,
+    )
+
+
+def run_ours(tasks: Path, model: Path, folder: Path, given: argparse.Namespace) -> Cost:
+    """Run the tasks through pytest."""
+    folder.mkdir(parents=True)
+    spec = f"hf:{model},dtype={given.dtype}"
+    if given.device:
+        spec += f",device={given.device}"
+    arguments = [f"--model={spec}", "--evals-json=results.json", "-q"]
+    arguments += ["-p", "timed_run", "-p", "no:cacheprovider"]
+    if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
+        arguments += ["-p", "pytest_evals.plugin.hooks"]
+    command = [sys.executable, "-m", "pytest", str(tasks), *arguments]
+    path = os.pathsep.join([str(ROOT), str(HERE)])
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    return run([*command, "-c", "pytest.ini", "--rootdir=."], folder, path)
+
+
+def run_theirs(
+    names: list[str], tasks: Path, model: Path, folder: Path, given: argparse.Namespace
+) -> Cost:
+    """Run the tasks through lm-eval's command line."""
+    folder.mkdir(parents=True)
+    command = [given.lm_eval_python, str(HERE / "timed_run.py"), "run"]
+    command += ["--model", "hf", "--tasks", ",".join(names)]
+    command += ["--model_args", f"pretrained={model},dtype={given.dtype}"]
+    command += ["--include_path", str(tasks), "--batch_size", given.batch_size]
+    command += ["--output_path", "results", "--log_samples"]
+    command += ["--device", given.device or "cpu"]
+    return run(command, folder, str(HERE))
+
+
+def main() -> None:
+    """Print a table, a line a harness and kind of task."""
+    given = _arguments()
+    kinds = given.tasks.split(",") if given.tasks else list(KINDS)
+    with tempfile.TemporaryDirectory() as name:
+        place = (given.keep or Path(name)).resolve()
+        model = place / f"model-{given.model}"
+        make_model(given.model, model)
+        print(_machine(given))
+        print(HEAD, flush=True)
+        for kind in kinds:
+            _compare(kind, place, model, given)
+
+
+def _compare(kind: str, place: Path, model: Path, given: argparse.Namespace) -> None:
+    folder = place / f"run-{int(time.time())}-{kind}"
+    tasks = folder / "tasks"
+    names = make_tasks(kind, tasks, given.docs)
+    ours = run_ours(tasks, model, folder / "ours", given)
+    if given.alone:
+        print(_line(kind, "ours", ours), flush=True)
+        return
+    theirs = run_theirs(names, tasks, model, folder / "theirs", given)
+    found = agreement.compare(folder / "ours", folder / "theirs", names)
+    print(_line(kind, "lm-eval", theirs))
+    print(_line("", "ours", ours))
+    print(_ratios(ours, theirs))
+    print(f"{'':11}{found}", flush=True)
+
+
+HEAD = (
+    f"{'tasks':11}{'':8}{'wall s':>8}{'start':>7}{'model':>8}{'rest':>7}"
+    f"{'tokens':>10}{'padding':>9}{'peak MiB':>10}{'GPU MiB':>9}"
+)
+
+
+def _line(kind: str, who: str, cost: Cost) -> str:
+    padding = cost.n_padding / max(1, cost.n_read)
+    return (
+        f"{kind:11}{who:8}{cost.wall_s:8.1f}{cost.start_s:7.1f}{cost.inference_s:8.1f}"
+        f"{cost.rest_s:7.1f}{cost.n_read:10,}{padding:9.1%}{cost.peak_mib:10.0f}"
+        f"{cost.gpu_mib:9.0f}"
+    )
+
+
+def _ratios(ours: Cost, theirs: Cost) -> str:
+    def times(name: str) -> float:
+        return float(getattr(theirs, name)) / max(1e-9, float(getattr(ours, name)))
+
+    return (
+        f"{'':11}{'ratio':8}{times('wall_s'):8.2f}{times('start_s'):7.2f}"
+        f"{times('inference_s'):8.2f}{times('rest_s'):7.2f}{times('n_read'):10.2f}"
+        f"{'':9}{times('peak_mib'):10.2f}"
+    )
+
+
+def _machine(given: argparse.Namespace) -> str:
+    import platform
+
+    import torch
+    import transformers
+
+    device = given.device or "cpu"
+    what = torch.cuda.get_device_name(device) if "cuda" in device else _processor()
+    threads = os.environ.get("OMP_NUM_THREADS", str(torch.get_num_threads()))
+    return (
+        f"model {given.model}, {given.dtype}, {given.docs} documents a task; {what}, "
+        f"{os.cpu_count()} cores, {threads} threads, Python "
+        f"{platform.python_version()}, torch {torch.__version__}, transformers "
+        f"{transformers.__version__}, lm-eval with batches of {given.batch_size}"
+    )
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return "CPU"
+    names = (line.partition(":")[2] for line in lines if line.startswith("model name"))
+    return next(names, "CPU").strip()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    options: Mapping[str, Any] = {
+        "--docs": {"type": int, "default": 100},
+        "--dtype": {"default": "float32"},
+        "--batch-size": {
+            "default": "16",
+            "help": "lm-eval's; it has no default of use",
+        },
+        "--device": {"default": "", "help": "for both, such as cuda:0"},
+        "--tasks": {"default": "", "help": f"of {','.join(KINDS)}; all by default"},
+        "--lm-eval-python": {"default": sys.executable},
+        "--keep": {"type": Path, "help": "a folder for models and runs, to look at"},
+        "--alone": {"action": "store_true", "help": "run ours only"},
+    }
+    for name, how in options.items():
+        parser.add_argument(name, **how)
+    parser.add_argument(
+        "--model", "--params", choices=sorted(SIZES), default="5m", dest="model"
+    )
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Whether two harnesses have found the same: metrics, and answers one by one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["compare"]
+
+
+def compare(ours: Path, theirs: Path, names: Sequence[str]) -> str:
+    """A line about the numbers of both.
+
+    Args:
+        ours: Folder of our run, with ``results.json`` and ``.evals``.
+        theirs: Folder of lm-eval's, with ``results``.
+        names: The tasks.
+    """
+    mine = json.loads((ours / "results.json").read_text())["results"]
+    (found,) = theirs.glob("results/**/results_*.json")
+    other = json.loads(found.read_text())["results"]
+    n = 0
+    differing = []
+    for name in names:
+        for key, value in other[name].items():
+            if not isinstance(value, float) or key not in mine[name]:
+                continue
+            n += 1
+            if f"{value:.4f}" != f"{mine[name][key]:.4f}":
+                differing.append(
+                    f"{name} {key}: {mine[name][key]:.4f}, not {value:.4f}"
+                )
+    said = "; ".join(differing[:3]) or "all equal to four digits"
+    return f"{n} numbers, {said}; {_answers(ours, theirs, names)}"
+
+
+def _answers(ours: Path, theirs: Path, names: Sequence[str]) -> str:
+    """How far log-probabilities differ, and how many texts are the same."""
+    widest, n_numbers, n_texts, n_equal = 0.0, 0, 0, 0
+    for name in names:
+        mine = _samples(next(ours.glob(f".evals/runs/*/samples_{name}.jsonl")))
+        other = _samples(next(theirs.glob(f"results/**/samples_{name}_*.jsonl")))
+        for key, answers in other.items():
+            for left, right in zip(mine[key], answers, strict=True):
+                if isinstance(right, str):
+                    n_texts += 1
+                    n_equal += left == right
+                else:
+                    n_numbers += 1
+                    widest = max(widest, abs(left - right))
+    parts = []
+    if n_numbers:
+        parts.append(f"{n_numbers} log-probabilities within {widest:.1e}")
+    if n_texts:
+        parts.append(f"{n_equal} of {n_texts} texts the same")
+    return ", ".join(parts)
+
+
+def _samples(path: Path) -> dict[int, list[Any]]:
+    rows = (json.loads(line) for line in path.read_text().splitlines())
+    return {row["doc_id"]: list(_flat(row["resps"])) for row in rows}
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    """Texts and log-probabilities, in order; both harnesses write numbers as texts
+    beside greedy flags."""
+    if isinstance(value, list):
+        if len(value) == 2 and str(value[1]) in ("True", "False"):
+            yield float(value[0])
+            return
+        for item in value:
+            yield from _flat(item)
+    elif isinstance(value, str):
+        try:
+            yield float(value)
+        except ValueError:
+            yield value
+    elif isinstance(value, int | float):
+        yield float(value)

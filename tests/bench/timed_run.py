@@ -1,0 +1,159 @@
+"""What a run of either harness costs, seen from inside its process.
+
+As a pytest plugin (``-p timed_run``) it watches ours; as a script it runs lm-eval's own
+command line and watches that:
+
+    python timed_run.py --model hf --model_args pretrained=… --tasks …
+
+Both times of the clock and counts go to the file that ``TIMED_RUN`` names. Tokens are
+counted where they enter the network, padding included.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+
+class Watch:
+    """Counts of a process; written when it ends."""
+
+    def __init__(self) -> None:
+        self.opened = 0.0
+        self.inference_s = 0.0
+        self.last = 0.0
+        self.n_read = 0
+        self.padding: list[Any] = []
+        self.own: dict[str, int] = {}
+        atexit.register(self.write)
+
+    def open(self) -> None:
+        """The model is there; what it has read in trials does not count."""
+        self.opened = time.time()
+        self.n_read = 0
+        self.padding = []
+
+    def add(self, start: float) -> None:
+        """The model has worked since then."""
+        self.inference_s += time.time() - start
+        self.last = time.time()
+
+    def see(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A forward pass begins. Nothing waits here for the device."""
+        ids = kwargs.get("input_ids", args[0] if args else None)
+        if ids is None:
+            return
+        mask = kwargs.get("attention_mask")
+        self.n_read += ids.numel()
+        if mask is not None and mask.dim() == 2 and mask.shape == ids.shape:
+            self.padding.append((mask == 0).sum())
+        elif mask is None and ids.dim() == 2:
+            # Both pad with token 0 at the right; here it ends no real text.
+            self.padding.append((ids.flip(1) != 0).cumsum(1).eq(0).sum())
+
+    def write(self) -> None:
+        """Leave what was seen."""
+        peak = 0
+        torch = sys.modules.get("torch")
+        if torch is not None and torch.cuda.is_available():
+            peak = torch.cuda.max_memory_allocated()
+        seen = {
+            "opened": self.opened,
+            "inference_s": self.inference_s,
+            "last": self.last,
+            "n_read": self.own.get("n_read", self.n_read),
+            "n_padding": self.own.get("n_padding", sum(map(int, self.padding))),
+            "n_seen": self.n_read,
+            "gpu_peak": peak,
+        }
+        Path(os.environ["TIMED_RUN"]).write_text(json.dumps(seen))
+
+
+def _watch_weights(watch: Watch) -> None:
+    """Look at each forward pass of whatever model is loaded from now on."""
+    from transformers import AutoModelForCausalLM
+
+    load = AutoModelForCausalLM.from_pretrained
+
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        found = load(*args, **kwargs)
+        model = found[0] if isinstance(found, tuple) else found
+        model.base_model.register_forward_pre_hook(watch.see, with_kwargs=True)
+        return found
+
+    AutoModelForCausalLM.from_pretrained = watched
+
+
+def pytest_configure(config: Any) -> None:
+    """Watch this process, if it is the one that runs."""
+    config.pluginmanager.register(_Ours(Watch()), "timed-run-ours")
+
+
+class _Ours:
+    """Watches our harness."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def pytest_evals_open_model(self, spec: str, config: Any) -> Any:
+        """Open the model as the plugin would, and time each of its answers."""
+        from pytest_evals.models.spec import open_model, parse_spec
+
+        _watch_weights(self._watch)
+        model = open_model(parse_spec(spec))
+        self._watch.open()
+        answer = model.answer
+
+        def timed(requests: Any) -> Iterator[Any]:
+            stream = answer(requests)
+            while True:
+                start = time.time()
+                pair = next(stream, None)
+                self._watch.add(start)
+                if pair is None:
+                    break
+                yield pair
+            self._watch.own = dict(getattr(model, "counters", {}))
+
+        model.answer = timed
+        return model
+
+
+def _timed(method: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        start = time.time()
+        try:
+            return method(*args, **kwargs)
+        finally:
+            watch.add(start)
+
+    return timed
+
+
+def main() -> None:
+    """Run lm-eval's command line."""
+    watch = Watch()
+    from lm_eval.__main__ import cli_evaluate
+    from lm_eval.models.huggingface import HFLM
+
+    _watch_weights(watch)
+    begin = HFLM.__init__
+
+    def opened(self: Any, *args: Any, **kwargs: Any) -> None:
+        begin(self, *args, **kwargs)
+        watch.open()
+
+    HFLM.__init__ = opened
+    for name in ("loglikelihood", "loglikelihood_rolling", "generate_until"):
+        setattr(HFLM, name, _timed(getattr(HFLM, name), watch))
+    cli_evaluate()
+
+
+if __name__ == "__main__":
+    main()
