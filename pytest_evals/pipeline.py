@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.group import Group
@@ -178,18 +179,40 @@ def slim(record: Record) -> Record:
     return Record(
         task=record.task,
         index=record.index,
-        doc=Doc("", [], 0, id=record.doc.id),
-        responses=(_counts(n_prompt_tokens, n_tokens, n_truncated),),
+        doc=_named(record.doc.id),
+        responses=_counts(n_prompt_tokens, n_tokens, n_truncated),
         scores=tuple([_bare(score) for score in record.scores]),
         error=record.error,
     )
 
 
 @lru_cache(maxsize=4096)
-def _counts(n_prompt_tokens: int, n_tokens: int, n_truncated: int) -> Response:
-    return Response(
+def _counts(
+    n_prompt_tokens: int, n_tokens: int, n_truncated: int
+) -> tuple[Response, ...]:
+    counts = Response(
         n_prompt_tokens=n_prompt_tokens, n_tokens=n_tokens, n_truncated=n_truncated
     )
+    return (counts,)
+
+
+_NOTHING: Any = ()
+"""Instead of an empty list, which must not be shared, in hundreds of thousands."""
+
+
+def _named(id_: str) -> Doc:
+    return Doc(
+        "",
+        _NOTHING,
+        0,
+        id=id_,
+        fewshot_samples=_NOTHING,
+        sampling_methods=_NOTHING,
+        row=_NO_ROW,
+    )
+
+
+_NO_ROW: Mapping[str, Any] = {}
 
 
 def _bare(score: Score) -> Score:

@@ -66,4 +66,7 @@ class Record:
     @property
     def n_tokens(self) -> int:
         """Tokens of all prompts and answers."""
-        return sum(r.n_prompt_tokens + r.n_tokens for r in self.responses)
+        n = 0
+        for response in self.responses:
+            n += response.n_prompt_tokens + response.n_tokens
+        return n

@@ -53,7 +53,7 @@ def report_of(item: DocItem, call: pytest.CallInfo[None]) -> pytest.TestReport:
             outcome = "failed"
             longrepr = item.repr_failure(call.excinfo)
     report = pytest.TestReport(
-        nodeid=item.nodeid,
+        nodeid=getattr(item, "id", item.nodeid),  # pytest 9.2 has it parsed already
         location=item.location,
         keywords=item.parent.report_keywords,
         outcome=outcome,
@@ -72,7 +72,7 @@ def teardown_of(report: pytest.TestReport) -> pytest.TestReport:
     """The report of a teardown that did not take place, for report plugins which write
     a test only then (JUnit, HTML)."""
     return pytest.TestReport(
-        nodeid=report.nodeid,
+        nodeid=getattr(report, "id", report.nodeid),
         location=report.location,
         keywords=report.keywords,
         outcome="passed",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, TypeGuard
 
 import pytest
 
+from pytest_evals.plugin.direct import Calls, calls_of
 from pytest_evals.plugin.doc_reports import (
     Status,
     mark,
@@ -54,6 +55,10 @@ def begin(config: pytest.Config) -> None:
 NAME = "evals-running"
 """What the plugin of hooks that see every test is called."""
 
+ALLOCATIONS = 20_000
+"""New objects between two looks of the garbage collector. Items, records and reports
+live to the end, and looking at all of them every few documents takes a tenth of the
+plugin's time."""
 LOOK_S = 0.2
 """Seconds between two looks of a worker at the controller's wish to stop."""
 
@@ -74,6 +79,9 @@ class Running:
         self._looked = 0.0
         self._terminal = session.config.pluginmanager.getplugin("terminalreporter")
         self._setup_only = session.config.getoption("setuponly", False)
+        self._thresholds = gc.get_threshold()
+        if self._thresholds[0]:
+            gc.set_threshold(max(ALLOCATIONS, self._thresholds[0]))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(
@@ -166,15 +174,17 @@ class Running:
         if not self._is_between(item, nextitem):
             return None
         if orders is not None:
-            self._run(item)
+            report = item.config.hook.pytest_runtest_logreport
+            self._run(item, lambda one: report(report=one))
             return True
+        calls = calls_of(item.config)
         with _path_shown(self._terminal):
-            self._show_and_run(item)
+            self._show_and_run(item, calls)
             for document, then in pairwise(self.following):
                 stops = item.session.shouldfail or item.session.shouldstop
                 if stops or not self._is_between(document, then):
                     break
-                self._show_and_run(document)
+                self._show_and_run(document, calls)
                 self.n_run += 1
         return True
 
@@ -192,11 +202,11 @@ class Running:
             return False
         return True
 
-    def _show_and_run(self, item: DocItem) -> None:
-        hook, nodeid, location = item.config.hook, item.nodeid, item.location
-        hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
-        self._run(item)
-        hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
+    def _show_and_run(self, item: DocItem, calls: Calls) -> None:
+        nodeid, location = item.nodeid, item.location
+        calls.logstart(nodeid, location)
+        self._run(item, calls.logreport)
+        calls.logfinish(nodeid, location)
 
     def _obey_stop(self, orders: Orders, session: pytest.Session) -> None:
         """A worker has its whole shard: it looks now and then whether the controller
@@ -207,17 +217,16 @@ class Running:
         if Path(orders.stop).exists():
             session.shouldstop = "the session is stopping"
 
-    def _run(self, item: DocItem) -> None:
+    def _run(self, item: DocItem, send: Callable[[pytest.TestReport], object]) -> None:
         stop = (pytest.exit.Exception, KeyboardInterrupt)
         call = pytest.CallInfo.from_call(item.runtest, when="call", reraise=stop)
         report = report_of(item, call)
-        hook = item.config.hook
-        hook.pytest_runtest_logreport(report=report)
+        send(report)
         failed = call.excinfo is not None and not report.skipped
         if failed:
             item.ihook.pytest_exception_interact(node=item, call=call, report=report)
         if self._wants_teardown:
-            hook.pytest_runtest_logreport(report=teardown_of(report))
+            send(teardown_of(report))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -262,9 +271,12 @@ class Running:
         if self._session.found is not None and not terminalreporter.no_summary:
             write_summary(self._session, terminalreporter)
 
-    @pytest.hookimpl(trylast=True)
+    @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self) -> None:
-        """Let the interpreter end without looking at each item once more."""
+        """Let pytest and the interpreter end without looking at each item and report
+        again and again: what lives after one look is no garbage."""
+        gc.set_threshold(*self._thresholds)
+        gc.collect()
         gc.freeze()
 
 

@@ -1,0 +1,67 @@
+"""Whoever listens to the hooks that tell of a test hears of each document, however they
+are called: directly in a plain process, by pluggy as soon as somebody wraps one of them
+or listens to pluggy itself, as pytester does in its own process."""
+
+LISTENER = """
+import pytest
+
+def note(*words):
+    with open("heard.txt", "a") as file:
+        print(*words, file=file)
+
+def pytest_runtest_logstart(nodeid):
+    note("start", nodeid)
+
+def pytest_runtest_logreport(report):
+    note("report", report.nodeid, report.when, report.outcome)
+
+def pytest_runtest_logfinish(location, nodeid):
+    note("finish", nodeid, location[2])
+"""
+WRAPPER = """
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_logreport(report):
+    note("before", report.nodeid)
+    return (yield)
+"""
+LATE = """
+class Late:
+    def pytest_runtest_logfinish(self, nodeid):
+        note("late", nodeid)
+
+def pytest_runtest_setup(item):
+    if not item.config.pluginmanager.has_plugin("late"):
+        item.config.pluginmanager.register(Late(), "late")
+"""
+
+
+def heard(suite, **where):
+    notes = suite.pytester.path / "heard.txt"
+    notes.unlink(missing_ok=True)
+    run = suite.pytester.runpytest
+    if where.get("own_process"):
+        run = suite.pytester.runpytest_subprocess
+    assert run("--model=scripted:answers.jsonl").ret == 0
+    return notes.read_text().splitlines()
+
+
+def test_direct_calls_are_heard_as_pluggys_are(suite):
+    suite.pytester.makeconftest(LISTENER)
+    by_pluggy = heard(suite)
+    assert by_pluggy.count("start evals/quiz.yaml::quiz[q4]") == 1
+    assert heard(suite, own_process=True) == by_pluggy
+
+
+def test_a_wrapper_runs_around_each_report(suite):
+    suite.pytester.makeconftest(LISTENER + WRAPPER)
+    told = heard(suite, own_process=True)
+    assert told == heard(suite)
+    assert sum(line.startswith("before ") for line in told) >= 10
+
+
+def test_a_plugin_that_comes_with_the_first_document_hears_of_the_others(suite):
+    suite.pytester.makeconftest(LISTENER + LATE)
+    told = heard(suite, own_process=True)
+    assert [line for line in told if line.startswith("late ")] == [
+        f"late evals/quiz.yaml::quiz[q{i}]" for i in range(10)
+    ]
