@@ -8,6 +8,7 @@ What can be counted is counted: whole numbers are packed next to each other into
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -113,8 +114,20 @@ def _packed(table: NDArray[np.float64], whole: Sequence[int]) -> Iterator[_Word]
 
 
 def _take(values: NDArray[Any], at: Draws) -> NDArray[Any]:
+    """The values at these positions, in an array that this thread's next call writes
+    anew: threads that allocate wait for each other."""
+    import numpy as np
+
+    kept = getattr(_SCRATCH, values.dtype.name, None)
+    if kept is None or kept.size < at.size:
+        kept = np.empty(at.size, dtype=values.dtype)
+        setattr(_SCRATCH, values.dtype.name, kept)
+    out: NDArray[Any] = kept[: at.size].reshape(at.shape)
     # "clip" spares NumPy the check of bounds, which draws never leave.
-    return values.take(at, mode="clip")
+    return values.take(at, mode="clip", out=out)
+
+
+_SCRATCH = threading.local()
 
 
 def resampled_mean(values: Sequence[float]) -> Statistic:
@@ -146,8 +159,10 @@ def resampled_median(values: Sequence[float]) -> Statistic:
     middle = len(array) // 2
 
     def statistic(at: Draws) -> Replicates:
-        parted = np.partition(_take(ranks, at), middle, axis=1)
-        return in_order[parted[:, middle]]
+        drawn = _take(ranks, at)
+        drawn.partition(middle, axis=1)
+        medians: Replicates = in_order[drawn[:, middle]]
+        return medians
 
     return statistic
 
