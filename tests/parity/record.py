@@ -16,23 +16,15 @@ answers that came back, and for each filter the filtered answers and metrics.
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import sys
 import tempfile
-from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from models import model_folder
-
-os.environ |= {
-    "HF_DATASETS_OFFLINE": "1",
-    "HF_HUB_OFFLINE": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-}
+from recording import evaluated, versions, write
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -103,9 +95,7 @@ def _record(path: Path, model: str, way: Variant) -> None:
         found = _run(task, path.parent, model_folder(model, Path(place)), options)
     samples = sorted(found["samples"][task], key=lambda sample: sample["doc_id"])
     recording = {
-        "versions": {
-            name: version(name) for name in ("lm_eval", "transformers", "torch")
-        },
+        "versions": versions(),
         "task": task,
         "model": model,
         "file": path.relative_to(ROOT).as_posix(),
@@ -117,27 +107,18 @@ def _record(path: Path, model: str, way: Variant) -> None:
         "documents": _documents(samples),
     }
     name = _name(way, model)
-    out = HERE / "recorded" / f"{name}.json"
-    out.parent.mkdir(exist_ok=True)
-    text = json.dumps(_plain(recording), indent=1, ensure_ascii=False)
-    out.write_text(text + "\n", encoding="utf-8")
+    write(HERE / "recorded" / f"{name}.json", recording)
     print(name, found["results"][task])
 
 
 def _run(
     task: str, folder: Path, model: Path, options: dict[str, Any]
 ) -> dict[str, Any]:
-    from lm_eval import simple_evaluate
-    from lm_eval.tasks import TaskManager
-
     chat = options.get("chat", False)
-    return simple_evaluate(
-        model="hf",
-        model_args={"pretrained": str(model), "dtype": "float32"},
-        tasks=[task],
-        task_manager=TaskManager(include_path=str(folder), include_defaults=False),
-        batch_size=16,
-        device="cpu",
+    return evaluated(
+        task,
+        folder,
+        model,
         log_samples=True,
         num_fewshot=options.get("num_fewshot"),
         limit=options.get("limit"),
@@ -173,19 +154,6 @@ def _documents(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "metrics": {name: sample[name] for name in sample["metrics"]},
         }
     return list(documents.values())
-
-
-def _plain(value: Any) -> Any:
-    """The value as JSON has it: numpy's numbers as numbers, no NaN."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
 
 
 if __name__ == "__main__":

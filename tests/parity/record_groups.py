@@ -12,18 +12,11 @@ One file: the versions, and of lm-eval's results whatever has to do with groups.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
-os.environ |= {
-    "HF_DATASETS_OFFLINE": "1",
-    "HF_HUB_OFFLINE": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-}
+from recording import evaluated, versions, write
 
 HERE = Path(__file__).resolve().parent
 TASKS = HERE / "tasks"
@@ -47,33 +40,14 @@ def main() -> None:
 
 
 def _record(path: Path) -> None:
-    found = _run(path.stem)
+    found = evaluated(path.stem, TASKS, MODEL)
     recording = {
-        "versions": {
-            name: version(name) for name in ("lm_eval", "transformers", "torch")
-        },
+        "versions": versions(),
         "file": path.relative_to(HERE).as_posix(),
         "found": {key: found[key] for key in KEPT if key in found},
     }
-    out = HERE / "groups" / f"{path.stem}.json"
-    out.parent.mkdir(exist_ok=True)
-    text = json.dumps(recording, indent=1, ensure_ascii=False, default=float)
-    out.write_text(text + "\n", encoding="utf-8")
+    write(HERE / "groups" / f"{path.stem}.json", recording)
     print(path.stem, found["results"][path.stem])
-
-
-def _run(group: str) -> dict[str, Any]:
-    from lm_eval import simple_evaluate
-    from lm_eval.tasks import TaskManager
-
-    return simple_evaluate(
-        model="hf",
-        model_args={"pretrained": str(MODEL), "dtype": "float32"},
-        tasks=[group],
-        task_manager=TaskManager(include_path=str(TASKS), include_defaults=False),
-        batch_size=16,
-        device="cpu",
-    )
 
 
 if __name__ == "__main__":

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,6 +13,25 @@ import pytest
 import yaml
 
 N = 10
+STUCK = """
+import time
+import pytest
+from pytest_evals import Response
+
+class Stuck:
+    name = "stuck"
+
+    def answer(self, requests):
+        for position, request in enumerate(requests):
+            if position == {position}:
+                open("ready", "w").close()
+                time.sleep(600)
+            yield position, Response(text="a0")
+
+@pytest.fixture(scope="session")
+def eval_model():
+    return Stuck()
+"""
 
 
 class Suite:
@@ -76,6 +98,28 @@ class Suite:
         """Run pytest over the suite, in this process."""
         given = [f"--model={model}"] if model else []
         return self.pytester.runpytest(*given, *arguments)
+
+    def stops_at(self, position: int) -> None:
+        """Give the suite a model that answers ``a0``, and waits for ever when it has
+        come to the request at this position."""
+        self.pytester.makeconftest(STUCK.format(position=position))
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start pytest as a process group of its own, and wait until its model waits
+        (see :meth:`stops_at`)."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", *arguments],
+            cwd=self.pytester.path,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        until = time.monotonic() + 100
+        ready = self.pytester.path / "ready"
+        while not ready.exists() and time.monotonic() < until:
+            time.sleep(0.1)
+        time.sleep(1)
+        return process
 
     def results(self) -> dict:
         """``results.json`` of the only run so far."""

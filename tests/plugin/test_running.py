@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
-import time
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -264,38 +261,8 @@ def test_interrupt_keeps_what_was_answered(suite):
     """Ctrl-C: what was scored is on disk, the run says that it is partial, and no gate
     is green."""
     suite.task("quiz", gates=["exact_match >= 0"])
-    suite.pytester.makeconftest(
-        """
-        import time
-        import pytest
-        from pytest_evals import Response
-
-        class Slow:
-            name = "slow"
-
-            def answer(self, requests):
-                for position, _ in enumerate(requests):
-                    if position == 3:
-                        print("READY", flush=True)
-                        time.sleep(60)
-                    yield position, Response(text="a0")
-
-        @pytest.fixture(scope="session")
-        def eval_model():
-            return Slow()
-        """
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-s", "evals"],
-        cwd=suite.pytester.path,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    for line in process.stdout:
-        if "READY" in line:
-            break
-    time.sleep(0.2)
+    suite.stops_at(3)
+    process = suite.start("evals")
     process.send_signal(signal.SIGINT)
     output = process.communicate()[0]
     assert process.returncode == pytest.ExitCode.INTERRUPTED

@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
-import sys
-import time
 
 import pytest
 
@@ -216,38 +213,8 @@ def test_hooks_see_prompts_and_answers_of_workers(suite):
 
 
 def test_interrupt_of_all_workers_is_an_interrupt_and_no_crash(suite):
-    suite.pytester.makeconftest(
-        """
-        import time
-        import pytest
-        from pytest_evals import Response
-
-        class Slow:
-            name = "slow"
-
-            def answer(self, requests):
-                for position, request in enumerate(requests):
-                    if position == 2:
-                        open("ready", "w").close()
-                        time.sleep(60)
-                    yield position, Response(text="a0")
-
-        @pytest.fixture(scope="session")
-        def eval_model():
-            return Slow()
-        """
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-n2", "evals"],
-        cwd=suite.pytester.path,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    until = time.monotonic() + 100
-    while not (suite.pytester.path / "ready").exists() and time.monotonic() < until:
-        time.sleep(0.1)
-    time.sleep(1)
+    suite.stops_at(2)
+    process = suite.start("-n2", "evals")
     os.killpg(process.pid, signal.SIGINT)
     output = process.communicate()[0]
     assert process.returncode == pytest.ExitCode.INTERRUPTED

@@ -1,0 +1,68 @@
+"""What the scripts that record lm-eval share: a quiet environment, one way to run it,
+and how a recording is written."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+__all__ = ["evaluated", "versions", "write"]
+
+os.environ |= {
+    "HF_DATASETS_OFFLINE": "1",
+    "HF_HUB_OFFLINE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
+
+def versions() -> dict[str, str]:
+    """What the numbers depend on."""
+    return {name: version(name) for name in ("lm_eval", "transformers", "torch")}
+
+
+def evaluated(name: str, folder: Path, model: Path, **options: Any) -> dict[str, Any]:
+    """lm-eval's results of one task or group.
+
+    Args:
+        name: The task or group.
+        folder: Where its files are; lm-eval reaches them by name only.
+        model: The model's folder.
+        options: Further arguments of lm-eval's ``simple_evaluate``.
+    """
+    from lm_eval import simple_evaluate
+    from lm_eval.tasks import TaskManager
+
+    found: dict[str, Any] = simple_evaluate(
+        model="hf",
+        model_args={"pretrained": str(model), "dtype": "float32"},
+        tasks=[name],
+        task_manager=TaskManager(include_path=str(folder), include_defaults=False),
+        batch_size=16,
+        device="cpu",
+        **options,
+    )
+    return found
+
+
+def write(path: Path, recording: dict[str, Any]) -> None:
+    """Write a recording as JSON."""
+    path.parent.mkdir(exist_ok=True)
+    text = json.dumps(_plain(recording), indent=1, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON has it: numpy's numbers as numbers, no NaN."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
