@@ -1,7 +1,6 @@
 """From texts to token ids, as lm-eval 0.4.13 makes them.
 
-Each distinct text is encoded once, in batches. Sequences are ``int32`` arrays: a window
-of requests holds millions of tokens.
+Sequences are ``int32`` arrays: a window of requests holds millions of tokens.
 """
 
 from __future__ import annotations
@@ -12,20 +11,15 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pytest_evals.core.request import Loglikelihood, Message, Prompt
+from pytest_evals.models.hf.coding import Coder, Ids
 from pytest_evals.models.hf.settings import HfSettings
 
 __all__ = ["Encoder", "Ids", "Pair", "Unusable"]
 
-Ids = npt.NDArray[np.int32]
-"""A sequence of token ids, (T,)."""
 KEPT = 16_384
 """Rendered chats that are kept: those of a window, for its choices and its samples."""
-CHUNK = 2048
-"""Texts that are encoded at a time, so that the lists which the tokenizer returns do
-not pile up beside the arrays."""
 
 
 class Unusable(Exception):
@@ -51,6 +45,7 @@ class Encoder:
     def __init__(self, tokenizer: Any, settings: HfSettings, n_embeddings: int) -> None:
         """``n_embeddings`` is the number of ids that the model knows."""
         self._tokenizer = tokenizer
+        self._coder = Coder(tokenizer)
         self._settings = settings
         self._n_embeddings = n_embeddings
         self._rendered = lru_cache(KEPT)(self._render)
@@ -84,10 +79,10 @@ class Encoder:
             except Unusable as why:
                 texts.append(why)
         good = [pair for pair in texts if not isinstance(pair, Unusable)]
-        joint = [(a, b) for a, b in good if a is not None]
-        known = self.encode([text for a, b in joint for text in (a, a + b)])
+        heads = self.encode(a for a, _ in good if a is not None)
+        tails = self._tails([(a, b) for a, b in good if a is not None], heads)
         alone = self.encode((b for a, b in good if a is None), specials=False)
-        return [self._pair(pair, known, alone) for pair in texts]
+        return [self._pair(pair, heads, tails, alone) for pair in texts]
 
     def prompts(self, prompts: Sequence[Prompt]) -> list[Ids | Unusable]:
         """Ids of prompts to go on from; the prefix token for an empty one.
@@ -188,47 +183,44 @@ class Encoder:
             prefix: The text of the token that must not be doubled; ``None`` for the
                 prefix token's.
         """
-        prefix = self._prefix if prefix is None else prefix
-        distinct = list(dict.fromkeys(texts))
-        found: dict[str, Ids] = {}
         if specials is not None:
-            self._encode_into(found, distinct, specials)
-            return found
-        own = self._settings.add_bos_token
-        begun = [t for t in distinct if prefix and t.startswith(prefix)]
-        self._encode_into(found, begun, specials=False)
-        rest = [t for t in distinct if not (prefix and t.startswith(prefix))]
-        self._encode_into(found, rest, specials=own)
+            return self._coder.ids(texts, specials)
+        prefix = self._prefix if prefix is None else prefix
+        begun: list[str] = []
+        rest: list[str] = []
+        for text in texts:
+            (begun if prefix and text.startswith(prefix) else rest).append(text)
+        found = self._coder.ids(begun, False)
+        found.update(self._coder.ids(rest, self._settings.add_bos_token))
         return found
 
-    def _encode_into(
-        self, found: dict[str, Ids], texts: Sequence[str], specials: bool | None
-    ) -> None:
-        for start in range(0, len(texts), CHUNK):
-            chunk = texts[start : start + CHUNK]
-            chosen = {} if specials is None else {"add_special_tokens": specials}
-            encoded = self._tokenizer(
-                chunk,
-                return_attention_mask=False,
-                return_token_type_ids=False,
-                verbose=False,
-                **chosen,
-            )
-            for text, ids in zip(chunk, encoded["input_ids"], strict=True):
-                found[text] = np.asarray(ids, dtype=np.int32)
+    def _tails(
+        self, pairs: Sequence[tuple[str, str]], heads: Mapping[str, Ids]
+    ) -> Mapping[tuple[str, str], Ids]:
+        """Ids of both texts as one, beyond as many as the first has alone."""
+        begun: list[tuple[str, str]] = []
+        rest: list[tuple[str, str]] = []
+        n = len(self._prefix)
+        for a, b in pairs:
+            whole = a if len(a) >= n else a + b
+            begins = n and whole.startswith(self._prefix)
+            (begun if begins else rest).append((a, b))
+        found = self._coder.tails(begun, heads, False)
+        found.update(self._coder.tails(rest, heads, self._settings.add_bos_token))
+        return found
 
     def _pair(
         self,
         pair: tuple[str | None, str] | Unusable,
-        known: Mapping[str, Ids],
+        heads: Mapping[str, Ids],
+        tails: Mapping[tuple[str, str], Ids],
         alone: Mapping[str, Ids],
     ) -> Pair | Unusable:
         if isinstance(pair, Unusable):
             return pair
         context, continuation = pair
         if context is not None:
-            head = known[context]
-            tail = known[context + continuation][len(head) :]
+            head, tail = heads[context], tails[context, continuation]
             if len(head) == 0:
                 return Unusable("the context is nothing but white space")
         else:
