@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
-from pytest_evals.frontends.lm_eval_names import INSTALL
+from pytest_evals.frontends.stand_ins.lacking import INSTALL
 from pytest_evals.frontends.task_modules import import_for, load_module
 from pytest_evals.prompts.calls import fault_of
 

@@ -18,7 +18,7 @@ from pytest_evals.frontends.functions import FunctionRef, missing
 from pytest_evals.frontends.gate_entries import metadata_of, own_gates
 from pytest_evals.frontends.lm_eval_dump import dumped
 from pytest_evals.frontends.lm_eval_group import read_group
-from pytest_evals.frontends.lm_eval_python import Names, check_lm_eval, python_task
+from pytest_evals.frontends.lm_eval_python import Names, python_task
 from pytest_evals.frontends.lm_eval_recipe import read_recipe
 from pytest_evals.frontends.lm_eval_scoring import read_scoring
 from pytest_evals.frontends.section import Section
@@ -66,15 +66,12 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
         options: What the command line changes.
     """
     problems: list[Problem] = []
-    is_class = "class" in file.values
-    if is_class:
-        check_lm_eval(file.place("class"))
     file = _with_functions(file, problems)
     top = Section(file, problems)
     name = _name(top, group)
     alias = top.text("task_alias")
     tags = _tags(top)
-    if is_class:
+    if "class" in file.values:
         return python_task(top, Names(name, alias, tags), options)
     _accept_without_effect(top)
     _check_unsafe_code(top, options)

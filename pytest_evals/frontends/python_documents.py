@@ -1,15 +1,16 @@
 """The documents of an lm-eval task class: asked and scored by its own methods.
 
-Shots are drawn by the class from one stream in the order of the documents, so prompts
-are made in that order from the first document on, whichever is asked first, and kept.
-What is called, and with what, equals lm-eval 0.4.13, ``api/task.py``
-(``build_all_requests``) and ``evaluator.py``; but a fault is that of one document.
+A document's prompt is made when it is asked for. Only where a class draws shots in a
+way of its own, which may go on from one document to the next, are prompts made in the
+order of the documents, whichever is asked first. What is called, and with what, equals
+lm-eval 0.4.13, ``api/task.py`` (``build_all_requests``) and ``evaluator.py``; but a
+fault is that of one document.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
+from copy import copy, deepcopy
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -19,7 +20,9 @@ from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Asked, TaskOptions
 from pytest_evals.errors import DocumentError
+from pytest_evals.frontends.python_object import PythonObject
 from pytest_evals.frontends.python_prompts import chat_text, repeats_of, requests_of
+from pytest_evals.frontends.python_shots import ShotStream
 from pytest_evals.prompts.rows import Table, document_ids, selection
 from pytest_evals.scorers.text import shown
 from pytest_evals.scorers.user_code import UserCode, plain
@@ -28,8 +31,10 @@ __all__ = ["PythonDocuments"]
 
 
 class _Built(NamedTuple):
-    """The instances of a document in the order of their answers, and our requests."""
+    """The row that the class saw, the instances it made, in the order of their answers,
+    and our requests."""
 
+    row: Any
     instances: tuple[Any, ...]
     requests: tuple[Request, ...]
 
@@ -39,22 +44,37 @@ class PythonDocuments:
     (:class:`~pytest_evals.core.task.Rows`, ``Task.ask`` and ``Task.score``)."""
 
     def __init__(
-        self, task: Any, name: str, accuracies: frozenset[str], options: TaskOptions
+        self,
+        made: PythonObject,
+        name: str,
+        accuracies: frozenset[str],
+        options: TaskOptions,
     ) -> None:
         """Read the documents.
 
         Args:
-            task: The object.
+            made: The object, set up.
             name: Name of the task.
             accuracies: Metrics whose 1 and 0 mean right and wrong.
             options: What the command line changes.
         """
+        task = made.task
         self._task, self._name, self._options = task, name, options
         self._accuracies = accuracies
         docs = task.task_docs if hasattr(task, "task_docs") else task.eval_docs
         whole = hasattr(docs, "__len__") and hasattr(docs, "__getitem__")
         self._docs: Any = docs if whole else list(docs)
-        self._built: list[_Built | DocumentError] = []
+        self._fresh = hasattr(docs, "select_columns")
+        self._built: dict[int, _Built | DocumentError] = {}
+        self._n_shots = task.config.num_fewshot or 0
+        sampled = self._n_shots > 0 and made.draws_by_sampler
+        self._shots = ShotStream(task, self._n_shots, self._row) if sampled else None
+        self._in_order = made.draws_in_its_own_way
+
+    def _row(self, index: int) -> Any:
+        """A document that nobody else has: a dataset makes it anew each time."""
+        row = self._docs[index]
+        return row if self._fresh else deepcopy(row)
 
     @cached_property
     def _ids(self) -> list[str]:
@@ -92,7 +112,7 @@ class PythonDocuments:
             DocumentError: The class fails on it, or asks what no model answers.
         """
         built = self._build(index)
-        row = self._docs[index]
+        row = self._row(index)
         with UserCode("doc_to_target"):
             target = self._task.doc_to_target(row)
         listed = target if isinstance(target, list) else [target]
@@ -103,7 +123,7 @@ class PythonDocuments:
             list(range(len(texts))) if isinstance(target, list) else 0,
             id=self._ids[index],
             task_name=self._name,
-            row=dict(row) if isinstance(row, Mapping) else {},
+            row=dict(self._docs[index]) if isinstance(row, Mapping) else {},
             target=target,
         )
         return Asked(doc, built.requests)
@@ -114,14 +134,16 @@ class PythonDocuments:
         Raises:
             DocumentError: It cannot be scored, and why.
         """
-        instances = self._answered(record)
+        built = self._build(record.index)
+        instances = self._answered(built, record)
+        # lm-eval reads the documents of a dataset again; rows of a list are the same
+        # objects all the way, so that a class may leave itself a note in one.
+        row = self._row(record.index) if self._fresh else built.row
         scores: list[Score] = []
         for name in instances[0].filtered_resps:
             filtered = [instance.filtered_resps[name] for instance in instances]
             with UserCode("process_results"):
-                values = self._task.process_results(
-                    self._docs[record.index], list(filtered)
-                )
+                values = self._task.process_results(row, list(filtered))
                 if not isinstance(values, Mapping):
                     raise DocumentError(f"it must return a mapping, not {values!r:.80}")
             kept = plain(tuple(filtered))
@@ -129,6 +151,8 @@ class PythonDocuments:
                 self._score(str(metric), name, plain(value), kept)
                 for metric, value in values.items()
             ]
+        if not self._in_order:  # can be made again
+            self._built.pop(record.index, None)
         return tuple(scores)
 
     def _score(
@@ -145,9 +169,9 @@ class PythonDocuments:
             filtered=filtered,
         )
 
-    def _answered(self, record: Record) -> list[Any]:
+    def _answered(self, built: _Built, record: Record) -> list[Any]:
         """The document's instances with their responses, after all filters."""
-        instances = [copy(each) for each in self._build(record.index).instances]
+        instances = [copy(each) for each in built.instances]
         responses = iter(zip(record.requests, record.responses, strict=True))
         for instance in instances:
             n = repeats_of(instance)
@@ -161,24 +185,30 @@ class PythonDocuments:
         return instances
 
     def _build(self, index: int) -> _Built:
-        while len(self._built) <= index:
-            try:
-                built: _Built | DocumentError = self._next(len(self._built))
-            except DocumentError as error:
-                built = error
-            self._built.append(built)
+        first = len(self._built) if self._in_order else index
+        for i in range(first, index + 1):
+            if i not in self._built:
+                self._built[i] = self._made(i)
         found = self._built[index]
         if isinstance(found, DocumentError):
             raise found
         return found
 
+    def _made(self, index: int) -> _Built | DocumentError:
+        if self._shots is not None:
+            self._task.sampler = self._shots.of(index)
+        try:
+            return self._next(index)
+        except DocumentError as error:
+            return error
+
     def _next(self, index: int) -> _Built:
-        task, options, doc = self._task, self._options, self._docs[index]
+        task, options, doc = self._task, self._options, self._row(index)
         template = chat_text if options.chat else None
         with UserCode("fewshot_context"):
             context = task.fewshot_context(
                 doc,
-                num_fewshot=task.config.num_fewshot or 0,
+                num_fewshot=self._n_shots,
                 system_instruction=options.system_instruction or None,
                 apply_chat_template=options.chat,
                 fewshot_as_multiturn=options.chat and options.fewshot_as_multiturn,
@@ -197,7 +227,7 @@ class PythonDocuments:
         if not instances:
             raise DocumentError("construct_requests made no requests")
         instances = sorted(instances, key=lambda instance: instance.idx)
-        return _Built(tuple(instances), requests_of(instances, context))
+        return _Built(doc, tuple(instances), requests_of(instances, context))
 
 
 def _question(requests: Sequence[Request]) -> str:

@@ -1,8 +1,8 @@
 """Python files beside task files, loaded as modules.
 
 Where lm-eval is not installed, what such a module imports from it is answered by
-:mod:`.lm_eval_names`, and ``lm_eval.tasks`` by the task tree that the file is in. Only
-the module's own ``import`` statements see that, at the top and in its functions:
+:mod:`.stand_ins.names`, and ``lm_eval.tasks`` by the task tree that the file is in.
+Only the module's own ``import`` statements see that, at the top and in its functions:
 nothing called ``lm_eval`` enters ``sys.modules``, and an installed one is never hidden.
 """
 
@@ -19,12 +19,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pytest_evals.frontends.lm_eval_names import (
-    INSTALL,
-    NAMES,
+from pytest_evals.frontends.stand_ins.filters import (
     register_filter,
     registered_filters,
 )
+from pytest_evals.frontends.stand_ins.lacking import needs_lm_eval
+from pytest_evals.frontends.stand_ins.names import NAMES
 
 __all__ = ["has_lm_eval", "import_for", "load_module", "registered_filter"]
 
@@ -118,7 +118,7 @@ class _StandIn(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise AttributeError(_needed(f"{self.__name__}.{name}"))
+        raise AttributeError(needs_lm_eval(f"{self.__name__}.{name}"))
 
 
 class _Imports:
@@ -179,8 +179,4 @@ class _Imports:
                     return load_module(path / "__init__.py")
                 if path.is_dir():
                     return _StandIn(name)
-        raise ModuleNotFoundError(_needed(name), name=name)
-
-
-def _needed(name: str) -> str:
-    return f"{name} needs lm-eval, which is not installed: {INSTALL}"
+        raise ModuleNotFoundError(needs_lm_eval(name), name=name)

@@ -87,9 +87,21 @@ class Scorer:
         scores: list[Score] = []
         for pipeline in self.pipelines:
             filtered = plain(pipeline.apply(responses, record.doc.row))
-            for measured in self._measure(record.doc, filtered):
+            for measured in self.measured(record.doc, filtered):
                 scores.append(self._score(pipeline.name, filtered, measured))
         return tuple(scores)
+
+    def measured(self, doc: Doc, filtered: tuple[Any, ...]) -> list[Measured]:
+        """What the metrics say of a document.
+
+        Args:
+            doc: The document.
+            filtered: What a pipeline left of the responses, one a request.
+
+        Raises:
+            DocumentError: It cannot be scored, and why.
+        """
+        return self._measure(doc, filtered)
 
     def metric_for(self, name: str, filter: str) -> Metric:  # noqa: A002
         """How the scores of that name add up, also when the task file does not list it:

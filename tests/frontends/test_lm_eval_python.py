@@ -5,6 +5,7 @@ That they give lm-eval's numbers is shown by ``tests/parity``.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,78 @@ def test_shots_do_not_depend_on_which_document_is_asked_first(tmp_path):
     first = [forward.ask(i).requests for i in range(9)]
     assert first == last[::-1]
     assert first[0][0].prompt.count("\n\n") == 3
+
+
+def test_a_document_is_made_alone_unless_the_class_draws_shots_in_its_own_way(
+    tmp_path,
+):
+    count = "\ndef ask(doc, ctx, metadata):\n    MADE.append(doc['q'])\n"
+    count += "    return Instance('generate_until', doc, (ctx, {}), 0, metadata)\n"
+    count += "MADE = []\n"
+    own = "def own(self, doc, **more):\n    return ConfigurableTask.fewshot_context("
+    own += "self, doc, **more)\nMine.fewshot_context = own\n"
+
+    def made(name: str, more: str, **options: object) -> list[str]:
+        folder = tmp_path / name
+        folder.mkdir()
+        task = load(folder, more, **options)
+        task.ask(2)
+        return sys.modules[type(task.rows._task).__module__].MADE
+
+    assert made("none", count) == ["Q2"]
+    assert made("sampled", count, num_fewshot=2) == ["Q2"]
+    assert made("own", count + own) == ["Q0", "Q1", "Q2"]
+
+
+def test_what_a_class_does_to_a_row_is_seen_by_no_other_document(tmp_path):
+    """lm-eval hands out the rows of a list themselves, to all that ask."""
+    more = "\nclass Rows(list):\n    features = {'q': None, 'id': None}\n"
+    more += "def download(self, *args, **kwargs):\n"
+    more += "    self.dataset = {'test': Rows({'q': [f'Q{i}'], 'id': str(i)}"
+    more += " for i in range(9))}\n"
+    more += "def text(self, doc, doc_to_text=None):\n"
+    more += "    doc['q'].append('again')\n    return ' '.join(doc['q'])\n"
+    more += "Mine.download, Mine.doc_to_text = download, text\n"
+    more += "Mine.doc_to_target = lambda self, doc, doc_to_target=None: ' T'\n"
+    task = load(tmp_path, more, num_fewshot=3)
+    for index in (5, 0, 5):
+        prompt = task.ask(index).requests[0].prompt
+        for text in prompt.split("\n\n"):
+            # The first document was looked at when the object was made.
+            assert text.count("again") == (2 if "Q0" in text else 1)
+
+
+def test_a_row_of_a_list_carries_what_a_class_leaves_in_it_to_the_scores(tmp_path):
+    more = "\nclass Rows(list):\n    features = {'q': None}\n"
+    more += "Mine.download = lambda self, *a, **k: setattr(self, 'dataset', "
+    more += "{'test': Rows({'q': f'Q{i}'} for i in range(3))})\n"
+    more += "def ask(doc, ctx, metadata):\n    doc['note'] = 7\n"
+    more += "    return Instance('generate_until', doc, (ctx, {}), 0, metadata)\n"
+    more += "Mine.process_results = lambda self, doc, results: {'seen': doc['note']}\n"
+    task = load(tmp_path, more)
+    assert task.score(answered(task, 1, "x"))[0].value == 7
+
+
+@pytest.mark.parametrize("name", ["build_all_requests", "doc_iterator"])
+def test_a_method_that_nobody_would_call_is_an_error_of_the_file(name, tmp_path):
+    with pytest.raises(TaskFileError, match=rf"class: Mine.{name} is never called"):
+        load(tmp_path, f"\nMine.{name} = lambda self, **more: None\n")
+
+
+def test_values_of_a_function_that_returns_several_have_its_aggregation(tmp_path):
+    """As lm-eval 0.4.13 lends it (``api/task.py``, ``process_results``)."""
+    more = "\ndef several(references, predictions):\n    return {'a': 1, 'b': 2}\n"
+    more += "def most(values):\n    return max(values)\n"
+    more += "KEYS = {'metric_list': [{'metric': several, 'aggregation': most, "
+    more += "'higher_is_better': False}]}\n"
+    more += "for name in ('process_results', 'aggregation', 'higher_is_better'):\n"
+    more += "    delattr(Mine, name)\n"
+    task = load(tmp_path, more)
+    scores = task.score(answered(task, 0, "x"))
+    assert [(one.metric, one.value) for one in scores] == [("a", 1), ("b", 2)]
+    metric = task.metric_for("b", "none")
+    assert metric.aggregate([1, 5, 2]).value == 5
+    assert metric.higher_is_better is False
 
 
 def test_a_document_that_the_class_fails_on_is_an_error_of_that_document(tmp_path):

@@ -168,16 +168,57 @@ def test_a_filter_that_a_module_registers_can_be_named_in_filter_list(
     assert found == ["2"]
 
 
-def test_a_task_class_says_what_to_install(tmp_path, without):
+CLASS = """
+from lm_eval.api.task import ConfigurableTask
+
+class Mine(ConfigurableTask):
+    def __init__(self, config=None):
+        super().__init__(config={"test_split": "test", "doc_to_text": "q",
+            "doc_to_target": "{{a}}", "output_type": "loglikelihood"})
+    def download(self, *args, **kwargs):
+        import datasets
+        self.dataset = {"test": datasets.Dataset.from_list([{"q": "Q", "a": " A"}])}
+"""
+
+
+def test_a_task_class_needs_no_lm_eval(tmp_path, without):
+    """That such classes give lm-eval's numbers is shown by ``tests/parity``."""
+    write(tmp_path, task=CLASS)
+    (tmp_path / "t.yaml").write_text("task: t\nclass: !function task.Mine\n")
+    found = without(
+        "t = task(); asked = t.ask(0)\n"
+        "record = Record(task='t', index=0, doc=asked.doc, requests=asked.requests, "
+        "responses=(Response(logprob=-2.0, greedy=True),))\n"
+        "scores = {one.metric: one.value for one in t.score(record)}\n"
+        "print(json.dumps([asked.requests[0].continuation, scores]))"
+    )
+    assert found == [" A", {"perplexity": -2.0, "acc": 1.0}]
+
+
+@pytest.mark.parametrize(
+    ("more", "fault"),
+    [
+        ("def build_qa_turn(self, **turn):\n        return []", "Mine.build_qa_turn"),
+        ("def test_docs(self):\n        return self.instances", "instances of a task"),
+        (
+            "def test_docs(self):\n        return self._metric_fn_list",
+            "_metric_fn_list",
+        ),
+    ],
+)
+def test_what_a_class_lacks_without_lm_eval_is_one_error_that_names_it(
+    more, fault, tmp_path, without
+):
+    write(tmp_path, task=f"{CLASS}\n    {more}\n")
     (tmp_path / "t.yaml").write_text("task: t\nclass: !function task.Mine\n")
     text = without(
         "try:\n    task()\n"
         "except EvalsError as error:\n    print(json.dumps(str(error)))"
     )
-    assert text == (
-        "t.yaml:2: class: a task that is a Python class runs on lm-eval, which is not "
-        "installed\n  fix: pip install lm-eval==0.4.13"
-    )
+    assert text.startswith("t.yaml:2: class: Mine")
+    assert fault in text
+    assert "needs lm-eval, which is not installed: pip install lm-eval==0.4.13" in text
+    assert "\n" not in text
 
 
 def test_an_installed_lm_eval_is_the_one_that_modules_get(tmp_path):

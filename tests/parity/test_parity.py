@@ -84,10 +84,19 @@ def opened(tmp_path_factory, model_folder) -> Callable[[str], Opened]:
 
 @pytest.fixture(scope="module", params=RECORDINGS, ids=lambda path: path.stem)
 def run(request, opened) -> Run:
-    recorded = json.loads(request.param.read_text(encoding="utf-8"))
+    return run_of(request.param, opened)
+
+
+def run_of(
+    recording: Path,
+    opened: Callable[[str], Opened],
+    changed: Callable[[Path], Path] = lambda file: file,
+) -> Run:
+    """A recording, and what we make of its task file, or of what that is changed to."""
+    recorded = json.loads(recording.read_text(encoding="utf-8"))
     model, tokenizer = opened(recorded["model"])
     options = TaskOptions(**recorded["options"])
-    (task,) = load_tasks(ROOT / recorded["file"], options)
+    (task,) = load_tasks(changed(ROOT / recorded["file"]), options)
     task.rows.ids()
     asked = [ask(task, index) for index in task.rows.indices()]
     answered = sorted(answer(asked, model), key=lambda pair: pair[0])

@@ -1,0 +1,96 @@
+"""Filters that tasks derive their own from, and names for these (lm-eval 0.4.13,
+``api/filter.py``, ``filters/extraction.py``, ``api/registry.py``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from pytest_evals.scorers.extraction import MultiChoiceRegex, Regex
+
+__all__ = [
+    "Filter",
+    "MultiChoiceRegexFilter",
+    "RegexFilter",
+    "register_filter",
+    "registered_filters",
+]
+
+
+class Filter:
+    """What lm-eval's filters derive from: ``apply(resps, docs)``."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        """Arguments are the deriving class's."""
+
+    def apply(self, resps: Any, docs: Any) -> Any:
+        """The responses as they are."""
+        return resps
+
+
+class RegexFilter(Filter):
+    """The filter ``regex``, with the attributes that deriving classes read."""
+
+    def __init__(
+        self,
+        regex_pattern: str = r"#### (\-?[0-9\.\,]+)",
+        group_select: int = 0,
+        fallback: str = "[invalid]",
+    ) -> None:
+        """As the filter ``regex``."""
+        self.regex_pattern = regex_pattern
+        self.regex = re.compile(regex_pattern)
+        self.group_select = group_select
+        self.fallback = fallback
+
+    def apply(self, resps: Iterable[Sequence[Any]], docs: Any) -> list[list[str]]:
+        """One extracted text a response."""
+        ours = Regex(self.regex_pattern, self.group_select, self.fallback)
+        return ours.apply(list(resps), docs)
+
+
+class MultiChoiceRegexFilter(RegexFilter):
+    """The filter ``multi_choice_regex``, with the attributes that deriving classes
+    read."""
+
+    def __init__(
+        self,
+        regex_pattern: str = r"#### (\-?[0-9\.\,]+)",
+        group_select: int = 0,
+        fallback: str = "[invalid]",
+        ignore_case: bool = False,
+        ignore_punctuation: bool = False,
+        regexes_to_ignore: list[str] | None = None,
+    ) -> None:
+        """As the filter ``multi_choice_regex``."""
+        super().__init__(regex_pattern, group_select, fallback)
+        self.ignore_case = ignore_case
+        self.ignore_punctuation = ignore_punctuation
+        self.regexes_to_ignore = regexes_to_ignore
+
+    def apply(self, resps: Iterable[Sequence[Any]], docs: Any) -> list[list[str]]:
+        """One letter, or extracted text, a response."""
+        ours = MultiChoiceRegex(
+            self.regex_pattern,
+            self.group_select,
+            self.fallback,
+            self.ignore_case,
+            self.ignore_punctuation,
+            self.regexes_to_ignore,
+        )
+        return ours.apply(list(resps), docs)
+
+
+registered_filters: dict[str, Any] = {}
+"""Name → class, by ``register_filter`` in modules of tasks; the later one counts."""
+
+
+def register_filter(name: str) -> Callable[[Any], Any]:
+    """A decorator that gives a filter a name for ``filter_list``."""
+
+    def register(found: Any) -> Any:
+        registered_filters[name] = found
+        return found
+
+    return register
