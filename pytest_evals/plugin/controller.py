@@ -80,13 +80,15 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_testnodedown(self, node: WorkerController, error: object) -> None:
         """Free its slot for a worker that may replace it; keep what it says of its
-        model."""
+        model and its tasks."""
         slot = self._slots.pop(node, None)
         if slot is not None:
             self._free.insert(0, slot)
         told = getattr(node, "workeroutput", {}).get("evals")
         if told and SESSION in self._config.stash:
-            self._config.stash[SESSION].models.add_remote(json.loads(told))
+            said, session = json.loads(told), self._config.stash[SESSION]
+            session.models.add_remote(said["models"])
+            session.remarks += said["warnings"]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_xdist_make_scheduler(
@@ -96,7 +98,7 @@ class Controller:
         default = yield
         from pytest_evals.plugin.scheduling import EvalScheduling
 
-        self._scheduler = EvalScheduling(config, default, self._stop.parent)
+        self._scheduler = EvalScheduling(config, default)
         return self._scheduler
 
     @pytest.hookimpl(wrapper=True)

@@ -16,7 +16,7 @@ from pytest_evals.plugin.workers import is_distributed
 if TYPE_CHECKING:
     from pytest_evals.frontends.task_library import TaskLibrary
 
-__all__ = ["LIBRARY", "add_included", "library_of"]
+__all__ = ["LIBRARY", "add_included", "library_of", "names_of"]
 
 LIBRARY: pytest.StashKey[TaskLibrary] = pytest.StashKey()
 """Where the library hangs on ``config.stash``."""
@@ -52,9 +52,7 @@ def add_included(config: pytest.Config) -> None:
         pytest.UsageError: Nothing answers to a pattern.
     """
     library = library_of(config)
-    base = config.invocation_params.dir
-    args = [base / str(arg).partition("::")[0] for arg in config.args]
-    own = {name for place in args for name in _names(place, library)}
+    own = _own_names(config, library)
     patterns = config.stash[OPTIONS].tasks
     lost = [p for p in patterns if not _matching(own, p)]
     if not lost:
@@ -71,6 +69,18 @@ def add_included(config: pytest.Config) -> None:
     alone = lost == list(patterns) and not _names_places(config)
     if files and not is_distributed(config):
         config.args[:] = [*([] if alone else config.args), *map(str, files)]
+
+
+def names_of(config: pytest.Config) -> set[str]:
+    """All names of tasks, groups and tags that this session may have collected."""
+    library = library_of(config)
+    return {*_own_names(config, library), *library.included_names()}
+
+
+def _own_names(config: pytest.Config, library: TaskLibrary) -> set[str]:
+    base = config.invocation_params.dir
+    args = [base / str(arg).partition("::")[0] for arg in config.args]
+    return {name for place in args for name in _names(place, library)}
 
 
 def _names(place: Path, library: TaskLibrary) -> Iterator[str]:

@@ -29,7 +29,7 @@ from pytest_evals.plugin.session import SESSION, EvalSession
 from pytest_evals.plugin.settling import settle
 from pytest_evals.plugin.shards import deal
 from pytest_evals.plugin.summary import collected_lines, write_summary
-from pytest_evals.plugin.telling import tell
+from pytest_evals.plugin.telling import told
 from pytest_evals.plugin.workers import Orders
 
 __all__ = ["Running", "begin", "start"]
@@ -95,7 +95,7 @@ class Running:
         items.sort(key=lambda item: isinstance(item, GateItem))
         orders = self._session.orders
         if orders is not None:
-            tell(orders, self._session.known, self._session.selection)
+            self._session.news = told(self._session.known)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Check what was asked for, and plan it; a worker plans its shard."""

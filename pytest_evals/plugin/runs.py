@@ -230,6 +230,13 @@ class Runs:
             if any(one.name == task.name for one in run.group.tasks())
         }
 
+    def order(self, names: Iterable[str]) -> None:
+        """Bring the tasks of these names into their order, before all others."""
+        first = {name: self.tasks[name] for name in names if name in self.tasks}
+        ordered = {**first, **self.tasks}
+        self.tasks.clear()
+        self.tasks.update(ordered)
+
     def warnings(self) -> list[str]:
         """What is odd about groups, and about tasks that they change."""
         return self._warnings + [

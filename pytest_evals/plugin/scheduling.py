@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_evals.plugin.gate_reports import report_gate
+from pytest_evals.plugin.library import names_of
 from pytest_evals.plugin.options import OPTIONS
 from pytest_evals.plugin.running import begin, start
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.shards import deal
 from pytest_evals.plugin.sniffing import is_eval_file
-from pytest_evals.plugin.telling import told
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
@@ -35,17 +35,10 @@ __all__ = ["EvalScheduling"]
 class EvalScheduling:
     """Decides, when all workers have collected: xdist's scheduler, or shards."""
 
-    def __init__(self, config: pytest.Config, default: Any, folder: Path) -> None:
-        """Know xdist's own scheduler, and nothing yet of what will be collected.
-
-        Args:
-            config: pytest's configuration.
-            default: xdist's own scheduler.
-            folder: Where workers write down what they have collected.
-        """
+    def __init__(self, config: pytest.Config, default: Any) -> None:
+        """Know xdist's own scheduler, and nothing yet of what will be collected."""
         self.config = config
         self._default = default
-        self._folder = folder
         self._session: EvalSession | None = None
         self._ids: Sequence[str] = ()
         self._collected: dict[WorkerController, list[str]] = {}
@@ -150,15 +143,16 @@ class EvalScheduling:
         """The tasks of all collected files, as the workers have read them."""
         root, hook = self.config.rootpath, self.config.hook
         session = None
-        groups = told(self._folder)
         names = dict.fromkeys(nodeid.partition("::")[0] for nodeid in self._ids)
-        for name in [*groups.files, *names]:
+        for name in names:
             path = Path(os.path.normpath(root / name))
-            if name in groups.files or is_eval_file(path, hook, self.config):
+            if is_eval_file(path, hook, self.config):
                 session = start(self.config)
                 session.load(path, hook, name)
-        if session is not None:
-            session.selection.matched.update(groups.patterns)
+        if session is not None and session.selection.lost:
+            # A group without gates has no ids here; its worker has matched it.
+            for name in names_of(self.config):
+                session.selection.takes([name])
         return session
 
     def mark_test_complete(

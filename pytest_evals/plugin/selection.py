@@ -34,6 +34,11 @@ class Selection:
         """The names among the patterns."""
         return {p for p in self._patterns if not any(sign in p for sign in "*?[")}
 
+    @property
+    def lost(self) -> list[str]:
+        """Patterns that nothing has answered to so far."""
+        return [one for one in self._patterns if one not in self.matched]
+
     def takes(self, names: Sequence[str]) -> bool:
         """Whether a task or group of these names, its own and its tags, is wanted."""
         self._known.update(names)
@@ -50,10 +55,9 @@ class Selection:
         Raises:
             pytest.UsageError: With the nearest name, or all of them.
         """
-        lost = [pattern for pattern in self._patterns if pattern not in self.matched]
-        if not lost:
+        if not self.lost:
             return
-        pattern, known = lost[0], sorted({*self._known, *further})
+        pattern, known = self.lost[0], sorted({*self._known, *further})
         hint = did_you_mean(pattern, known)
         if not hint and known:
             more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""

@@ -7,6 +7,7 @@ pytest's configuration but none of its reports.
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.core.score import Score, Status
-from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.core.task import Task
 from pytest_evals.errors import OptionError
 from pytest_evals.gates.judge import judge
 from pytest_evals.models.spec import check_spec, parse_spec
@@ -29,15 +30,16 @@ from pytest_evals.plugin.claims import Claims
 from pytest_evals.plugin.gates import SessionGates
 from pytest_evals.plugin.library import library_of
 from pytest_evals.plugin.models import Models
-from pytest_evals.plugin.options import OPTIONS, STARTED, Options, suite_root
+from pytest_evals.plugin.options import OPTIONS, STARTED, suite_root
+from pytest_evals.plugin.run_options import check_places, public, task_options
 from pytest_evals.plugin.runs import GroupRun, Runs, TaskRun
 from pytest_evals.plugin.samples import Samples
 from pytest_evals.plugin.selection import Selection
+from pytest_evals.plugin.telling import Told
 from pytest_evals.plugin.wire import pack, unpack
 from pytest_evals.plugin.workers import is_distributed, orders_of
 from pytest_evals.reports.environment import environment
 from pytest_evals.reports.jsonfile import results_json
-from pytest_evals.reports.model import model_arguments
 from pytest_evals.reports.rendered import Render, rendered
 from pytest_evals.reports.samples import Sample, sample_of
 from pytest_evals.scorers.groups import summarise_group
@@ -74,11 +76,19 @@ class EvalSession:
         """What the controller of pytest-xdist told this worker."""
         self.selection = Selection(self.options.tasks, chosen=is_distributed(config))
         self.library = library_of(config)
-        self.task_options = _task_options(config, self.options, self)
+        self.task_options = task_options(
+            config, self.options, self.selection, self.library
+        )
         self.gates = SessionGates(config.rootpath, self.options.gates)
         self.models = Models()
         self.samples = Samples(self.options.dir, self.options.model, self.started)
         self.verdicts: dict[tuple[str, str], Verdict] = {}
+        self.news: Told | None = None
+        """What a worker has still to say of its collection."""
+        self._heard: set[str] = set()
+        """Files of groups that workers have told of."""
+        self.remarks: list[str] = []
+        """What workers have found odd."""
         self._warned: set[str] = set()
         hooks = config.hook
         hooks_add_metrics = bool(
@@ -166,15 +176,28 @@ class EvalSession:
         run.n_examples += example
         kept = record if example or self._keeps_whole else slim(record)
         if self.orders is not None:
-            return pack(kept, sample)
+            packed = pack(kept, sample, self.news)
+            self.news = None
+            return packed
         self._keep(run, kept, sample)
         return None
 
     def receive(self, data: bytes) -> None:
         """Keep a record that a worker of pytest-xdist has scored."""
-        record, sample = unpack(data)
+        record, sample, told = unpack(data)
+        if told is not None:
+            self._hear(told)
         self.models.arrived(record)
         self._keep(self.runs[record.task], record, sample)
+
+    def _hear(self, told: Told) -> None:
+        """Know the groups that a worker has collected, and its order of tasks."""
+        for name in told.files:
+            if name not in self._heard:
+                self._heard.add(name)
+                path = Path(os.path.normpath(self.config.rootpath / name))
+                self.load(path, self.config.hook, name)
+        self.known.order(told.tasks)
 
     def lose(self, nodeid: str, why: str) -> None:
         """A document that no worker could finish is an error of its task; an item that
@@ -250,7 +273,7 @@ class EvalSession:
             for text in run.task.warnings()
         ]
         texts += self.known.warnings()
-        texts += self.models.notes
+        texts += [*self.models.notes, *self.remarks]
         if suite_root(self.config, self.options.include_path) != self.config.rootpath:
             texts.append(
                 f"pytest took {self.config.rootpath} for the rootdir, and reads no ini "
@@ -300,10 +323,11 @@ class EvalSession:
     def close(self, session: pytest.Session) -> None:
         """Sum up, write what lasts, and tell those who listen.
 
-        A worker only says what its model was and what it cost.
+        A worker only says what its model was and cost, and what it found odd.
         """
         if self.orders is not None:
-            self.config.workeroutput["evals"] = json.dumps(self.models.told())  # type: ignore[attr-defined]
+            told = {"models": self.models.told(), "warnings": self.new_warnings()}
+            self.config.workeroutput["evals"] = json.dumps(told)  # type: ignore[attr-defined]
             return
         stopped = session.shouldstop or session.shouldfail
         self.partial = self.partial or str(stopped or "") or self._lacking()
@@ -337,26 +361,13 @@ class EvalSession:
             tasks=tuple(self.result(name) for name in self.runs),
             groups=tuple(map(self.group_result, self.known.group_names())),
             verdicts=tuple(self.verdicts.values()),
-            options=_public(self.options),
+            options=public(self.options),
             started=self.started,
             elapsed_s=time.time() - self.started,
             model_s=self.models.model_s,
             n_requests=self.models.n_requests,
             partial=self.partial,
         )
-
-
-def check_places(options: Options) -> None:
-    """Refuse places that nothing can be written to.
-
-    Raises:
-        pytest.UsageError: A file stands where a folder is wanted, or the reverse.
-    """
-    above = next((p for p in (options.dir, *options.dir.parents) if p.exists()), None)
-    if above is not None and not above.is_dir():
-        raise pytest.UsageError(f"--evals-dir={options.dir}: {above} is no folder")
-    if options.json is not None and options.json.is_dir():
-        raise pytest.UsageError(f"--evals-json={options.json}: this is a folder")
 
 
 def _word(record: Record) -> str:
@@ -368,31 +379,3 @@ def _word(record: Record) -> str:
 
 
 _WORDS = {True: "correct", False: "wrong", None: "scored"}
-
-
-def _task_options(
-    config: pytest.Config, options: Options, session: EvalSession
-) -> TaskOptions:
-    return TaskOptions(
-        takes=session.selection.takes,
-        library=session.library,
-        limit=options.limit,
-        sample=options.sample,
-        num_fewshot=options.num_fewshot,
-        seed=options.seed,
-        chat=options.apply_chat_template,
-        fewshot_as_multiturn=options.fewshot_as_multiturn,
-        system_instruction=options.system_instruction,
-        gen_kwargs=options.gen_kwargs,
-        metadata=options.metadata,
-        model_arguments=model_arguments(options.model),
-        allow_unsafe_code=options.allow_unsafe_code,
-        base=str(config.invocation_params.dir),
-    )
-
-
-def _public(options: Options) -> dict[str, Any]:
-    """The options as JSON values."""
-    plain = {name: getattr(options, name) for name in options.__slots__}
-    plain["include_path"] = [str(path) for path in options.include_path]
-    return {k: str(v) if isinstance(v, Path) else v for k, v in plain.items()}

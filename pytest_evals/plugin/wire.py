@@ -23,6 +23,7 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.core.score import Score
 from pytest_evals.errors import DocumentError
+from pytest_evals.plugin.telling import Told
 from pytest_evals.reports.samples import Sample
 
 __all__ = ["Arrived", "pack", "unpack"]
@@ -42,14 +43,17 @@ class Arrived(NamedTuple):
     record: Record
     sample: Sample
     """What results files say of it."""
+    told: Told | None
+    """What the worker says of its collection, with its first document."""
 
 
-def pack(record: Record, sample: Sample) -> bytes:
+def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
     """A record as bytes: whole, or as ``pipeline.slim`` has left it.
 
     Args:
         record: After scoring.
         sample: What results files say of it.
+        told: What the worker has to say of its collection.
 
     Raises:
         DocumentError: A score holds a value that is not plain Python.
@@ -63,6 +67,7 @@ def pack(record: Record, sample: Sample) -> bytes:
         [_values(response) for response in record.responses],
         [_values(score) for score in record.scores],
         tuple(sample),
+        told and tuple(told),
     )
     try:
         return marshal.dumps(parts)
@@ -76,7 +81,8 @@ def pack(record: Record, sample: Sample) -> bytes:
 
 def unpack(data: bytes) -> Arrived:
     """What :func:`pack` packed."""
-    task, index, error, doc, requests, responses, scores, sample = marshal.loads(data)
+    *parts, sample, told = marshal.loads(data)
+    task, index, error, doc, requests, responses, scores = parts
     record = Record(
         task=task,
         index=index,
@@ -86,7 +92,7 @@ def unpack(data: bytes) -> Arrived:
         scores=tuple(Score(**_named(Score, s)) for s in scores),
         error=error,
     )
-    return Arrived(record, Sample(*sample))
+    return Arrived(record, Sample(*sample), told and Told(*told))
 
 
 def _values(one: Any) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -220,3 +221,49 @@ def test_interrupt_of_all_workers_is_an_interrupt_and_no_crash(suite):
     assert process.returncode == pytest.ExitCode.INTERRUPTED
     assert "partial run: interrupted" in output
     assert "crashed" not in output
+
+
+@pytest.mark.slow
+def test_groups_without_gates_reach_a_controller_that_shares_no_folder(suite):
+    """As with workers on another machine: nothing of theirs but what xdist carries."""
+    suite.task("quiz")
+    suite.task("art")
+    suite.group("bag", task=["quiz", "art"])
+    suite.knows(wrong=[1], tasks=["quiz", "art"])
+    suite.pytester.makeconftest(
+        "import tempfile, os\n"
+        "def pytest_configure(config):\n"
+        "    if hasattr(config, 'workerinput'):\n"
+        "        told = config.workerinput['evals']\n"
+        "        told['stop'] = '/nowhere/' + os.path.basename(told['stop'])\n"
+    )
+    for arguments in (["evals"], ["evals", "--evals-tasks=bag"]):
+        found = {}
+        for n in ("0", "2"):
+            shutil.rmtree(suite.pytester.path / ".evals", ignore_errors=True)
+            result = suite.run(*arguments, f"-n{n}")
+            assert result.parseoutcomes() == {"passed": 18, "wrong": 2}
+            results = suite.results()
+            found[n] = [results["groups"], list(results["results"])]
+        assert found["0"] == found["2"]
+        assert list(found["2"][0]) == ["bag"]
+
+
+def test_what_workers_find_odd_while_they_ask_is_said_once(suite):
+    """Document 0 has a list of answers, document 4 a text (reference: flag)."""
+    rows = [
+        {
+            "id": f"q{i}",
+            "question": f"quiz {i}?",
+            "answer": [f"a{i}"] if i != 4 else "a4",
+        }
+        for i in range(10)
+    ]
+    suite.task("quiz", doc_to_target="{{answer}}")
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (suite.evals / "quiz.jsonl").write_text(lines)
+    alone = suite.run("evals").outlines
+    warned = [line for line in alone if "q4" in line and "warning" in line]
+    assert len(warned) == 1
+    spread = suite.run("evals", "-n2").outlines
+    assert [line for line in spread if "q4" in line and "warning" in line] == warned

@@ -1,0 +1,59 @@
+"""The options of a session in the forms that others want: for tasks and for results
+files; and what can only be checked when an eval file was found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_evals.core.library import Library
+from pytest_evals.core.task import TaskOptions
+from pytest_evals.plugin.options import Options
+from pytest_evals.plugin.selection import Selection
+from pytest_evals.reports.model import model_arguments
+
+__all__ = ["check_places", "public", "task_options"]
+
+
+def check_places(options: Options) -> None:
+    """Refuse places that nothing can be written to.
+
+    Raises:
+        pytest.UsageError: A file stands where a folder is wanted, or the reverse.
+    """
+    above = next((p for p in (options.dir, *options.dir.parents) if p.exists()), None)
+    if above is not None and not above.is_dir():
+        raise pytest.UsageError(f"--evals-dir={options.dir}: {above} is no folder")
+    if options.json is not None and options.json.is_dir():
+        raise pytest.UsageError(f"--evals-json={options.json}: this is a folder")
+
+
+def task_options(
+    config: pytest.Config, options: Options, selection: Selection, library: Library
+) -> TaskOptions:
+    """What the command line changes in every task."""
+    return TaskOptions(
+        takes=selection.takes,
+        library=library,
+        limit=options.limit,
+        sample=options.sample,
+        num_fewshot=options.num_fewshot,
+        seed=options.seed,
+        chat=options.apply_chat_template,
+        fewshot_as_multiturn=options.fewshot_as_multiturn,
+        system_instruction=options.system_instruction,
+        gen_kwargs=options.gen_kwargs,
+        metadata=options.metadata,
+        model_arguments=model_arguments(options.model),
+        allow_unsafe_code=options.allow_unsafe_code,
+        base=str(config.invocation_params.dir),
+    )
+
+
+def public(options: Options) -> dict[str, Any]:
+    """The options as JSON values."""
+    plain = {name: getattr(options, name) for name in options.__slots__}
+    plain["include_path"] = [str(path) for path in options.include_path]
+    return {k: str(v) if isinstance(v, Path) else v for k, v in plain.items()}
