@@ -15,8 +15,8 @@ LOGITS = torch.tensor([[0.0, 1.0, 2.0, 3.0]])
 
 
 def drawn(recipe, n=4000):
-    draws = [Random(i) for i in range(n)]
-    found = pick(LOGITS.repeat(n, 1), recipe, draws).tolist()
+    points = [Random(i).random() for i in range(n)]
+    found = pick(LOGITS.repeat(n, 1), recipe, points).tolist()
     return {token: count / n for token, count in Counter(found).items()}
 
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import torch
 
+from pytest_evals.models.hf.memory import or_none
 from pytest_evals.models.hf.tokens import Unusable
 
 __all__ = ["Batch", "Budget", "default_tokens", "in_batches"]
@@ -25,7 +27,6 @@ CPU_TOKENS = 8192
 MOST_TOKENS = 131_072
 FITTING_BATCHES = 16
 """Batches in a row that must fit before the budget is doubled again."""
-OUT_OF_MEMORY = ("out of memory", "not enough memory", "can't allocate memory")
 
 
 class Budget:
@@ -96,9 +97,8 @@ def in_batches(
         n = budget.take(costs, start)
         batch = items[start : start + n]
         began = time.perf_counter()
-        result: R | Unusable | None = _run_or_none(run, batch)
+        result: R | Unusable | None = or_none(partial(run, batch))
         if result is None:
-            _free_memory()
             widest = max(costs[start : start + n])
             budget.shrink(n * widest)
             if n > 1:
@@ -121,27 +121,3 @@ def default_tokens(model: Any, bytes_per_token: int) -> int:
         return CPU_TOKENS
     free, _ = torch.cuda.mem_get_info(model.device)
     return int(min(MOST_TOKENS, max(1, free // 2 // bytes_per_token)))
-
-
-def _run_or_none(run: Callable[[Sequence[T]], R], batch: Sequence[T]) -> R | None:
-    """The result, or ``None`` when memory ran out. The error is dropped here, with all
-    the tensors that its traceback holds."""
-    try:
-        return run(batch)
-    except (MemoryError, RuntimeError) as error:
-        if not _is_out_of_memory(error):
-            raise
-    return None
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return True
-    text = str(error).lower()
-    return any(sign in text for sign in OUT_OF_MEMORY)
-
-
-def _free_memory() -> None:
-    """Give back what the failed batch has left in the device's pool."""
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()

@@ -1,155 +1,234 @@
 """Steps of a causal model that writes: from the rows so far to the next logits.
 
-``CachedSteps`` reads each token once, over left-padded rows, and lets finished rows go.
-``PlainSteps`` reads everything again at every step; it is for models whose memory is no
-cache of keys and values, and the oracle of the other.
+``CachedSteps`` reads each token once and keeps its keys and values; prompts that begin
+alike read their beginning once. ``PlainSteps`` reads everything again at every step; it
+is for models whose memory is no cache of keys and values, and the oracle of the other.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from pytest_evals.models.hf.branches import Branch
+from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.forward import Forward
+from pytest_evals.models.hf.reading import Reader
+from pytest_evals.models.hf.shelf import Shelf
 from pytest_evals.models.hf.tokens import Ids
 
 __all__ = ["CachedSteps", "PlainSteps", "Steps", "steps_for"]
 
 
 class Steps(Protocol):
-    """A batch of rows that grow."""
+    """A batch of rows that come, grow and go. A call that runs out of memory changes
+    nothing; only after ``keep`` and ``trim`` must everything be cleared."""
 
-    def first(self) -> Tensor:
-        """(B, V) float32 logits of each row's next token."""
-        ...
-
-    def next(self, tokens: Tensor, keep: Tensor) -> Tensor:
-        """Logits after one more token.
+    def join(
+        self, prompts: Sequence[Ids], branch: Branch | None, again: bool
+    ) -> Tensor:
+        """Take up rows, after those that are there.
 
         Args:
-            tokens: (K,) int64, the token of each row that stays.
-            keep: (K,) int64, ascending positions of these rows; the others are gone.
+            prompts: (T,) ids each; equal ones stand together.
+            branch: What all of them begin with.
+            again: Whether the next rows to come have the last of these prompts.
 
         Returns:
-            (K, V) float32.
+            (B, V) float32 logits of the new rows' next tokens.
         """
+        ...
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """Read (B,) int64, a token of each row; (B, V) float32 logits of the next."""
+        ...
+
+    def keep(self, order: Sequence[int]) -> None:
+        """Let rows go: the new row ``i`` is the old row ``order[i]``."""
+        ...
+
+    def trim(self) -> None:
+        """Give back the memory that the rows do not need."""
+        ...
+
+    def clear(self) -> None:
+        """Let all rows go, and all memory."""
+        ...
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """Bytes of a token of a row, 0 if unknown, and of all rows together."""
         ...
 
 
 class CachedSteps:
     """Rows with their keys and values."""
 
-    def __init__(self, model: Any, prompts: Sequence[Ids]) -> None:
-        """``prompts`` are the rows, at least one token each."""
-        self._model = model
-        self._cache: Any = None
-        width = max(len(prompt) for prompt in prompts)
-        ids = torch.zeros((len(prompts), width), dtype=torch.long)
-        mask = torch.zeros_like(ids)
-        for row, prompt in enumerate(prompts):
-            ids[row, width - len(prompt) :] = torch.as_tensor(prompt, dtype=torch.long)
-            mask[row, width - len(prompt) :] = 1
-        self._ids = ids.to(model.device)
-        self._mask = mask.to(model.device)  # (B, T)
-        known = inspect.signature(model.forward).parameters
-        self._takes_positions = "position_ids" in known
-        self._last_only = {"logits_to_keep": 1} if "logits_to_keep" in known else {}
+    def __init__(self, model: Any, counters: Counters) -> None:
+        """``counters`` learn what is read."""
+        self._device = model.device
+        self._reader = Reader(model, counters)
+        self._shelf = Shelf()
 
-    def first(self) -> Tensor:
-        """Read the prompts."""
-        positions = (self._mask.cumsum(dim=1) - 1).clamp(min=0)
-        return self._read(self._ids, positions)
+    @torch.inference_mode()
+    def join(
+        self, prompts: Sequence[Ids], branch: Branch | None, again: bool
+    ) -> Tensor:
+        """Read the prompts, each different one once."""
+        read = self._reader.prompts(prompts, branch, again)
+        before = len(self._shelf.lengths)
+        try:
+            for part in read:
+                self._shelf.append(part.states, part.source, part.lengths)
+        except BaseException:
+            self._shelf.keep(range(before))
+            raise
+        return torch.cat([part.logits[part.source] for part in read])
 
-    def next(self, tokens: Tensor, keep: Tensor) -> Tensor:
+    @torch.inference_mode()
+    def step(self, tokens: Tensor) -> Tensor:
         """Read one token a row."""
-        if len(keep) < len(self._mask):
-            keep = keep.to(self._mask.device)
-            self._cache.batch_select_indices(keep)
-            self._mask = self._mask[keep]
-        ones = self._mask.new_ones((len(self._mask), 1))
-        self._mask = torch.cat([self._mask, ones], dim=1)
-        positions = self._mask.sum(dim=1, keepdim=True) - 1
-        return self._read(tokens[:, None], positions)
-
-    def _read(self, ids: Tensor, positions: Tensor) -> Tensor:
-        chosen = {"position_ids": positions} if self._takes_positions else {}
-        out = self._model(
-            input_ids=ids,
-            attention_mask=self._mask,
-            past_key_values=self._cache,
-            use_cache=True,
-            **chosen,
-            **self._last_only,
+        cache = self._shelf.opened()
+        lengths = torch.tensor(self._shelf.lengths)
+        columns = torch.arange(self._shelf.width + 1)
+        mask = columns >= self._shelf.width - lengths[:, None]  # (B, T + 1)
+        logits = self._reader.token(
+            tokens[:, None].to(self._device),
+            mask.long().to(self._device),
+            lengths[:, None].to(self._device),
+            cache,
         )
-        self._cache = out.past_key_values
-        logits: Tensor = out.logits[:, -1].float()
+        self._shelf.closed()
         return logits
+
+    @torch.inference_mode()
+    def keep(self, order: Sequence[int]) -> None:
+        """Only rows that take another's place are copied."""
+        self._shelf.keep(order)
+
+    @torch.inference_mode()
+    def trim(self) -> None:
+        """Beginnings that are kept go too."""
+        self._reader.forget()
+        self._shelf.trim()
+
+    def clear(self) -> None:
+        """Start anew."""
+        self._reader.forget()
+        self._shelf = Shelf()
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """Bytes of a token of a row, 0 before the first, and of all buffers."""
+        return self._shelf.bytes_per_token, self._shelf.n_bytes
 
 
 class PlainSteps:
     """Rows that are read whole at each step."""
 
-    def __init__(self, forward: Forward, prompts: Sequence[Ids]) -> None:
-        """``prompts`` are the rows, at least one token each."""
+    def __init__(self, forward: Forward, counters: Counters) -> None:
+        """``counters`` learn what is read."""
         self._forward = forward
-        self._rows = [[int(token) for token in prompt] for prompt in prompts]
+        self._counters = counters
+        self._rows: list[list[int]] = []
 
-    def first(self) -> Tensor:
-        """Read the prompts."""
-        width = max(len(row) for row in self._rows)
-        padded = [row + [0] * (width - len(row)) for row in self._rows]
-        lasts = [i * width + len(row) - 1 for i, row in enumerate(self._rows)]
+    def join(
+        self, prompts: Sequence[Ids], branch: Branch | None, again: bool
+    ) -> Tensor:
+        """Read the prompts, each by itself."""
+        rows = [[int(token) for token in prompt] for prompt in prompts]
+        logits = self._read(rows)
+        self._rows += rows
+        return logits
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """Read all rows, each with its new token."""
+        grown = zip(self._rows, tokens.tolist(), strict=True)
+        rows = [[*row, token] for row, token in grown]
+        logits = self._read(rows)
+        self._rows = rows
+        return logits
+
+    def keep(self, order: Sequence[int]) -> None:
+        """Nothing but ids moves."""
+        self._rows = [self._rows[row] for row in order]
+
+    def trim(self) -> None:
+        """Nothing is kept beside the rows."""
+
+    def clear(self) -> None:
+        """Start anew."""
+        self._rows = []
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """Nothing is held between two steps."""
+        return 0, 0
+
+    @torch.inference_mode()
+    def _read(self, rows: Sequence[Sequence[int]]) -> Tensor:
+        width = max(len(row) for row in rows)
+        padded = [[*row, *[0] * (width - len(row))] for row in rows]
+        lasts = [i * width + len(row) - 1 for i, row in enumerate(rows)]
         chunks = self._forward(torch.tensor(padded), torch.tensor(lasts))
-        return torch.cat([logits for _, logits in chunks])
-
-    def next(self, tokens: Tensor, keep: Tensor) -> Tensor:
-        """Read all rows that stay, each with its new token."""
-        grown = zip(keep.tolist(), tokens.tolist(), strict=True)
-        self._rows = [[*self._rows[row], token] for row, token in grown]
-        return self.first()
+        logits = torch.cat([logits for _, logits in chunks])
+        self._counters.add(len(rows) * width, sum(map(len, rows)))
+        return logits
 
 
-def steps_for(model: Any, forward: Forward) -> Callable[[Sequence[Ids]], Steps]:
+def steps_for(
+    model: Any, forward: Forward, counters: Counters
+) -> Callable[[], CachedSteps | PlainSteps]:
     """What steps this model takes: cached ones if they give the logits that plain ones
-    give, with padding and with a row that leaves; else plain ones."""
+    give, with a shared beginning, with padding, and with rows that go and come; else
+    plain ones."""
 
-    def cached(prompts: Sequence[Ids]) -> Steps:
-        return CachedSteps(model, prompts)
+    def cached() -> CachedSteps:
+        return CachedSteps(model, counters)
 
-    def plain(prompts: Sequence[Ids]) -> Steps:
-        return PlainSteps(forward, prompts)
+    def plain() -> PlainSteps:
+        return PlainSteps(forward, counters)
 
-    with torch.inference_mode():
-        try:
-            mine = _trial(cached(_trial_rows(model)), model)
-        except (
-            AttributeError,
-            TypeError,
-            ValueError,
-            RuntimeError,
-            NotImplementedError,
-        ):
-            return plain
-        theirs = _trial(plain(_trial_rows(model)), model)
+    unseen = Counters()
+    try:
+        mine = _trial(CachedSteps(model, unseen), model)
+    # Whatever a model does not take, it says so in its own way.
+    except (
+        AttributeError,
+        IndexError,
+        TypeError,
+        ValueError,
+        RuntimeError,
+        NotImplementedError,
+    ):
+        return plain
+    theirs = _trial(PlainSteps(forward, unseen), model)
     rough = model.dtype in (torch.float16, torch.bfloat16)
     most = float((mine - theirs).abs().max() / theirs.abs().max().clamp(min=1e-6))
     return cached if most <= (0.05 if rough else 1e-4) else plain
 
 
 def _trial(steps: Steps, model: Any) -> Tensor:
-    """Logits of all rows, and of the two that stay after the middle one has gone."""
-    tokens = torch.tensor([1, 2], device=model.device)
-    first = steps.first()
-    second = steps.next(tokens, torch.tensor([0, 2]))
-    third = steps.next(tokens, torch.tensor([0, 1]))
-    return torch.cat([first, second, third])
-
-
-def _trial_rows(model: Any) -> list[Any]:
+    """Logits of a batch that goes through everything which can happen to it."""
     size = model.get_input_embeddings().weight.shape[0]
-    step = max(1, size // 8)
-    return [torch.arange(1, n + 1).mul(step).remainder(size).numpy() for n in (6, 4, 2)]
+    step = max(1, size // 12)
+    ids = (np.arange(1, 12) * step % size).astype(np.int32)
+    twig = Branch(ids[:3])
+    branch = Branch(ids[:5], twig)
+    tokens = torch.tensor([1, 2, 3, 4], device=model.device) % size
+    seen = [
+        steps.join([ids[:9], ids[:6]], branch, again=True),
+        steps.join([ids[:6], ids[:7]], branch, again=False),
+        steps.step(tokens),
+    ]
+    steps.keep([0, 3])
+    seen.append(steps.step(tokens[:2]))
+    seen.append(steps.join([ids[:4]], twig, again=False))
+    steps.keep([2, 1])
+    seen.append(steps.join([ids[5:7], ids], None, again=False))
+    seen.append(steps.step(tokens))
+    return torch.cat([logits.cpu() for logits in seen])

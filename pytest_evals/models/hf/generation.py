@@ -1,30 +1,36 @@
 """Texts that a model writes.
 
-Prompts with equal settings share batches. Each row ends by itself: at an end-of-text
-token, as soon as its new text holds a stop string, or at its limit; finished rows leave
-the batch. Greedy texts are those of lm-eval 0.4.13 with a batch of one; there, a row of
-a larger batch writes on until every row has met the same stop string.
+Prompts with equal settings are written side by side. Each ends by itself: at an
+end-of-text token, as soon as its new text holds a stop string, or at its limit. Greedy
+texts are those of lm-eval 0.4.13 with a batch of one; there, a row of a larger batch
+writes on until every row has met the same stop string.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
 import torch
 
 from pytest_evals.core.request import Finish
+from pytest_evals.models.hf.branches import leaves
 from pytest_evals.models.hf.decoding import Steps
-from pytest_evals.models.hf.sampling import History, Recipe, pick
-from pytest_evals.models.hf.tokens import Encoder, Ids
+from pytest_evals.models.hf.flow import Flow, Row
+from pytest_evals.models.hf.memory import or_none
+from pytest_evals.models.hf.room import Room
+from pytest_evals.models.hf.sampling import Recipe
+from pytest_evals.models.hf.stops import Stops, cut
+from pytest_evals.models.hf.tokens import Encoder, Ids, Unusable
 
-__all__ = ["Text", "Writer", "Writing", "cut"]
+__all__ = ["Text", "Writer", "Writing"]
 
-LEAVING_SHARE = 8
-"""Finished rows leave when they are one in so many: a copy of all keys and values for
-each row that ends would cost more than its few steps in vain."""
+PAYS = {"cuda": 512, "cpu": 64}
+"""Tokens that reading a shared beginning by itself must save: a pass over a few tokens
+takes about as long as one over so many more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,25 +63,14 @@ class Text(NamedTuple):
         text: The text, cut at the stop strings.
         n_tokens: New tokens, with the one that ended it.
         finish: Why it ended.
+        elapsed_s: Seconds it took, its share of what was done at the same time.
         sound: Whether all logits were numbers.
     """
 
     text: str
     n_tokens: int
     finish: Finish
-    sound: bool = True
-
-
-@dataclass(slots=True)
-class _Row:
-    """A text on its way."""
-
-    writing: Writing
-    draws: Random
-    span: int
-    """So many tokens at the end hold any stop string that was just completed."""
-    tokens: list[int] = field(default_factory=list)
-    ended: bool = False
+    elapsed_s: float
     sound: bool = True
 
 
@@ -86,80 +81,70 @@ class Writer:
         self,
         model: Any,
         encoder: Encoder,
-        steps: Callable[[Sequence[Ids]], Steps],
+        steps: Callable[[], Steps],
+        room: Room,
         think_end: str = "",
     ) -> None:
         """``steps`` starts a batch; ``think_end`` ends what is not part of answers."""
         self._model = model
         self._encoder = encoder
         self._steps = steps
+        self._room = room
         self._think_end = think_end
         self._ends = _end_ids(model, encoder)
         self._end_text = encoder.end_text
 
-    def write(self, writings: Sequence[Writing], recipe: Recipe) -> list[Text]:
-        """Write all texts as one batch."""
-        rows = [_Row(w, Random(w.seed), _span(w.stop)) for w in writings]
-        with torch.inference_mode():
-            if recipe.num_beams > 1:
-                for row in rows:
-                    row.tokens = self._search(row.writing, recipe)
-            else:
-                self._decode(rows, recipe)
-        return [self._finished(row) for row in rows]
+    def write(
+        self, writings: Sequence[Writing], recipe: Recipe
+    ) -> Iterator[tuple[int, Text | Unusable]]:
+        """Write all texts; the position of each and what came of it, as they end."""
+        rows = self._rows(writings)
+        for row in self._ended(rows, recipe):
+            yield row.number, self._finished(row)
 
-    def _decode(self, rows: Sequence[_Row], recipe: Recipe) -> None:
-        """Let all rows grow until each has ended."""
-        steps = self._steps([row.writing.prompt for row in rows])
-        history = History([row.writing.prompt.tolist() for row in rows], recipe)
-        logits = steps.first()
-        present = list(rows)
-        while True:
-            sound = ~logits.isnan().any(dim=-1)
-            # Rows with NaN end here; zeros keep the choice defined meanwhile.
-            logits = history.change(torch.where(sound[:, None], logits, 0.0))
-            tokens = pick(logits, recipe, [row.draws for row in present])
-            self._grow(present, tokens.tolist(), sound.tolist())
-            stay = [i for i, row in enumerate(present) if not row.ended]
-            if not stay:
-                return
-            if (len(present) - len(stay)) * LEAVING_SHARE < len(present):
-                stay = list(range(len(present)))
-            keep = torch.tensor(stay)
-            present = [present[i] for i in stay]
-            tokens = tokens[keep.to(tokens.device)]
-            history.add(tokens, keep)
-            logits = steps.next(tokens, keep)
+    def _ended(self, rows: Iterable[Row], recipe: Recipe) -> Iterator[Row]:
+        if recipe.num_beams > 1:
+            return (self._searched(row, recipe) for row in rows)
+        flow = Flow(self._steps(), self._room, recipe, self._encoder, self._ends)
+        return flow.run(rows)
 
-    def _grow(
-        self, rows: Sequence[_Row], tokens: Sequence[int], sound: Sequence[bool]
-    ) -> None:
-        """Give each row that goes on its token, and see which of them end."""
-        watched = []
-        for row, token, is_sound in zip(rows, tokens, sound, strict=True):
-            if row.ended:
-                continue
-            row.tokens.append(token)
-            row.sound = is_sound
-            full = len(row.tokens) >= row.writing.max_tokens
-            row.ended = full or token in self._ends or not is_sound
-            if not row.ended and row.span:
-                watched.append(row)
-        if not watched:
-            return
-        tails = self._encoder.decode_all([row.tokens[-row.span :] for row in watched])
-        for row, tail in zip(watched, tails, strict=True):
-            row.ended = any(stop in tail for stop in row.writing.stop)
+    def _rows(self, writings: Sequence[Writing]) -> Iterator[Row]:
+        """The texts in the order in which they are best begun."""
+        stops = {w.stop: Stops(self._encoder, w.stop) for w in writings}
+        pays = PAYS.get(self._model.device.type, PAYS["cuda"])
+        prompts = [w.prompt for w in writings]
+        for leaf in leaves(prompts, [w.cost for w in writings], pays):
+            for number in leaf.members:
+                writing = writings[number]
+                yield Row(
+                    number=number,
+                    prompt=writing.prompt,
+                    max_tokens=writing.max_tokens,
+                    stops=stops[writing.stop],
+                    draws=Random(writing.seed),
+                    branch=leaf.branch,
+                )
 
-    def _search(self, writing: Writing, recipe: Recipe) -> list[int]:
+    def _searched(self, row: Row, recipe: Recipe) -> Row:
+        """The row with what a beam search gives."""
+        begun = time.perf_counter()
+        found = None
+        while found is None and not row.lost:
+            found = or_none(lambda: self._search(row, recipe))
+            row.n_failures = 0 if found else row.n_failures + 1
+        row.tokens = found or []
+        row.elapsed_s = time.perf_counter() - begun
+        return row
+
+    def _search(self, row: Row, recipe: Recipe) -> list[int]:
         """New tokens by beam search, which is transformers' own; stop strings are cut
         off afterwards."""
-        ids = torch.as_tensor(writing.prompt, dtype=torch.long)[None]
+        ids = torch.as_tensor(row.prompt, dtype=torch.long)[None]
         ids = ids.to(self._model.device)
         found = self._model.generate(
             input_ids=ids,
             attention_mask=torch.ones_like(ids),
-            max_new_tokens=writing.max_tokens,
+            max_new_tokens=row.max_tokens,
             do_sample=False,
             num_beams=recipe.num_beams,
             length_penalty=recipe.length_penalty,
@@ -172,35 +157,19 @@ class Writer:
         end = next((i for i, t in enumerate(tokens) if t in self._ends), len(tokens))
         return tokens[: end + 1]
 
-    def _finished(self, row: _Row) -> Text:
+    def _finished(self, row: Row) -> Text | Unusable:
+        if row.lost:
+            return Unusable(f"{row.length} tokens do not fit into the device's memory")
         tokens = row.tokens
         text = self._encoder.decode(tokens)
         if self._think_end:
             text = text.split(self._think_end)[-1].lstrip()
-        stops = (*row.writing.stop, self._end_text)
-        shown = cut(text, stops)
+        shown = cut(text, (*row.stops.strings, self._end_text))
         stopped = (
-            tokens[-1] in self._ends
-            or len(tokens) < row.writing.max_tokens
-            or shown != text
+            tokens[-1] in self._ends or len(tokens) < row.max_tokens or shown != text
         )
-        return Text(shown, len(tokens), "stop" if stopped else "length", row.sound)
-
-
-def cut(text: str, stops: Iterable[str]) -> str:
-    """The text before its stop strings, one after the other in their order (lm-eval
-    0.4.13, ``models/utils.py``, ``postprocess_generated_text``)."""
-    for stop in stops:
-        if stop:
-            text = text.split(stop)[0]
-    return text
-
-
-def _span(stops: Sequence[str]) -> int:
-    """Tokens at the end of a text that hold a stop string which the last of them
-    completes. A token is a byte or more, special ones without text aside, and a
-    tokenizer may swallow a blank at the start of what it decodes."""
-    return max((len(stop.encode()) + 4 for stop in stops), default=0)
+        finish: Finish = "stop" if stopped else "length"
+        return Text(shown, len(tokens), finish, row.elapsed_s, row.sound)
 
 
 def _end_ids(model: Any, encoder: Encoder) -> frozenset[int]:

@@ -13,10 +13,12 @@ import torch
 from pytest_evals.core.request import Generate, Prompt, Request, Response
 from pytest_evals.errors import DocumentError, ModelError
 from pytest_evals.models.hf.batches import Budget, default_tokens
+from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.decoding import steps_for
 from pytest_evals.models.hf.forward import Forward, bytes_per_token, sees_later_tokens
 from pytest_evals.models.hf.generation import Writer
 from pytest_evals.models.hf.loading import describe, load
+from pytest_evals.models.hf.room import MOST_TOKENS, Room, free_tokens
 from pytest_evals.models.hf.scoring import Scorer
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.tokens import Encoder, Unusable
@@ -46,8 +48,13 @@ class HfModel:
         tokens = settings.batch_tokens or default_tokens(
             model, bytes_per_token(forward, model.config)
         )
+        self._counters = Counters()
         writer = Writer(
-            model, encoder, steps_for(model, forward), settings.think_end_token
+            model,
+            encoder,
+            steps_for(model, forward, self._counters),
+            _room(model, tokens, settings),
+            settings.think_end_token,
         )
         self.name = name
         self.info: Mapping[str, Any] = {
@@ -56,11 +63,9 @@ class HfModel:
         }
         self._encoder = encoder
         length = loaded.max_length
-        budgets = [Budget(tokens, settings.batch_size) for _ in range(2)]
-        self._scorer = Scorer(encoder, forward, budgets[0], length)
-        self._author = Author(
-            encoder, writer, budgets[1], length, model.generation_config
-        )
+        budget = Budget(tokens, settings.batch_size)
+        self._scorer = Scorer(encoder, forward, budget, length)
+        self._author = Author(encoder, writer, length, model.generation_config)
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
         """Answer all requests, each batch as soon as it is done.
@@ -76,6 +81,12 @@ class HfModel:
             {i: r for i, r in enumerate(requests) if not isinstance(r, Generate)}
         )
         yield from self._author.answer(texts)
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """What the model has read so far: ``n_read`` tokens went through it, of which
+        ``n_padding`` were padding."""
+        return self._counters.as_mapping()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -98,3 +109,18 @@ class HfModel:
         del self._scorer, self._author
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
+
+
+READING_SHARE = 4
+"""Prompts are read in parts of the budget: while they are read they are held twice."""
+
+
+def _room(model: Any, tokens: int, settings: HfSettings) -> Room:
+    """The room for texts: what the user says, else what the memory holds, and on a CPU
+    no more than makes it faster."""
+    rows = settings.batch_size
+    if settings.batch_tokens:
+        return Room(tokens, rows=rows)
+    most = tokens if model.device.type == "cpu" else MOST_TOKENS
+    measure = free_tokens(model.device, most)
+    return Room(tokens, max(1, tokens // READING_SHARE), rows, measure)

@@ -11,7 +11,6 @@ import hashlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from random import Random
 from typing import Any, NamedTuple
 
 import torch
@@ -209,49 +208,72 @@ def seed_of(request: Generate) -> int:
 class History:
     """What the rows of a batch have said, for recipes that look back."""
 
-    def __init__(self, prompts: Sequence[Sequence[int]], recipe: Recipe) -> None:
-        """``prompts`` are the rows; nothing is kept for recipes that need nothing."""
+    def __init__(self, recipe: Recipe) -> None:
+        """No rows yet; nothing is kept for recipes that need nothing."""
         self._recipe = recipe
-        self._rows = [list(prompt) for prompt in prompts] if recipe.looks_back else []
+        self._rows: list[list[int]] = []
         self._seen: Tensor | None = None
 
-    def change(self, logits: Tensor) -> Tensor:
-        """Logits (B, V) after the penalties for what was said already."""
+    def join(self, rows: Sequence[Sequence[int]]) -> None:
+        """Take up rows, after those that are there."""
+        if self._recipe.looks_back:
+            self._rows += [list(row) for row in rows]
+
+    def keep(self, order: Sequence[int]) -> None:
+        """Let rows go: the new row ``i`` is the old row ``order[i]``."""
+        if self._recipe.looks_back:
+            self._rows = [self._rows[row] for row in order]
+            if self._seen is not None:
+                # None if memory ran out before it knew all rows: it is made again.
+                all_known = len(self._seen) > max(order, default=-1)
+                self._seen = self._seen[list(order)] if all_known else None
+
+    def change(self, logits: Tensor, first: int = 0) -> Tensor:
+        """Logits (B, V) of the B rows from ``first``, which are the last ones, after
+        the penalties for what was said already."""
         if self._recipe.repetition_penalty != 1.0:
-            logits = self._penalised(logits, float(self._recipe.repetition_penalty))
+            logits = self._penalised(logits, first)
         size = self._recipe.no_repeat_ngram_size
         if size > 0:
             logits = logits.clone()
-            for i, row in enumerate(self._rows):
+            for i, row in enumerate(self._rows[first:]):
                 logits[i, _repeating(row, size)] = -torch.inf
         return logits
 
-    def add(self, tokens: Tensor, keep: Tensor) -> None:
-        """Rows go on: as :meth:`Steps.next`."""
-        if not self._rows:
+    def add(self, tokens: Sequence[int], first: int = 0) -> None:
+        """The rows from ``first`` have said a token each."""
+        if not self._recipe.looks_back:
             return
-        grown = zip(keep.tolist(), tokens.tolist(), strict=True)
-        self._rows = [[*self._rows[i], token] for i, token in grown]
+        for row, token in zip(self._rows[first:], tokens, strict=True):
+            row.append(token)
         if self._seen is not None:
-            self._seen = self._seen[keep.to(self._seen.device)]
-            self._seen.scatter_(1, tokens[:, None].to(self._seen.device), True)
+            chosen = torch.tensor(tokens, device=self._seen.device)
+            self._seen[first:].scatter_(1, chosen[:, None], True)
 
-    def _penalised(self, logits: Tensor, penalty: float) -> Tensor:
-        if self._seen is None:
-            self._seen = torch.zeros_like(logits, dtype=torch.bool)
-            for i, row in enumerate(self._rows):
-                self._seen[i, row] = True
+    def _penalised(self, logits: Tensor, first: int) -> Tensor:
+        seen = self._up_to_date(logits)[first:]
+        penalty = float(self._recipe.repetition_penalty)
         less = torch.where(logits < 0, logits * penalty, logits / penalty)
-        return torch.where(self._seen, less, logits)
+        return torch.where(seen, less, logits)
+
+    def _up_to_date(self, logits: Tensor) -> Tensor:
+        """(R, V) whether each row holds each token, with the rows that are new."""
+        old = logits.new_zeros((0, logits.shape[1]), dtype=torch.bool)
+        old = old if self._seen is None else self._seen
+        new = old.new_zeros((len(self._rows) - len(old), old.shape[1]))
+        for i, row in enumerate(self._rows[len(old) :]):
+            new[i, row] = True
+        self._seen = torch.cat([old, new]) if len(new) else old
+        return self._seen
 
 
-def pick(logits: Tensor, recipe: Recipe, draws: Sequence[Random]) -> Tensor:
+def pick(logits: Tensor, recipe: Recipe, points: Sequence[float]) -> Tensor:
     """The next token of each row.
 
     Args:
         logits: (B, V) float32.
         recipe: How to choose.
-        draws: B sources of random numbers; read only when sampling.
+        points: B random numbers from 0 to 1; none for greedy decoding.
 
     Returns:
         (B,) int64.
@@ -265,9 +287,8 @@ def pick(logits: Tensor, recipe: Recipe, draws: Sequence[Random]) -> Tensor:
     # The inverse of the cumulative distribution: one number a row is all that is drawn.
     exact = torch.float32 if logits.device.type == "mps" else torch.float64
     shares = scores.softmax(dim=-1, dtype=exact).cumsum(dim=-1)  # (B, V)
-    points = torch.tensor([d.random() for d in draws], dtype=exact)
-    points = points.to(logits.device)[:, None] * shares[:, -1:]
-    tokens = torch.searchsorted(shares, points, right=True)[:, 0]
+    where = torch.tensor(points, dtype=exact, device=logits.device)[:, None]
+    tokens = torch.searchsorted(shares, where * shares[:, -1:], right=True)[:, 0]
     return tokens.clamp(max=shares.shape[1] - 1)
 
 

@@ -5,9 +5,10 @@ Sequences are ``int32`` arrays: a window of requests holds millions of tokens.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,17 @@ __all__ = ["Encoder", "Ids", "Pair", "Unusable"]
 
 KEPT = 16_384
 """Rendered chats that are kept: those of a window, for its choices and its samples."""
+
+_APPENDING = {
+    "ByteFallback",
+    "ByteLevel",
+    "Fuse",
+    "Metaspace",
+    "Replace",
+    "Sequence",
+    "Strip",
+}
+"""Decoders of ``tokenizers`` that put the texts of tokens one after the other."""
 
 
 class Unusable(Exception):
@@ -121,14 +133,28 @@ class Encoder:
         """The texts of several sequences, with special tokens."""
         ids = [list(row) for row in rows]
         inner = getattr(self._tokenizer, "backend_tokenizer", None)
-        tidies = getattr(self._tokenizer, "clean_up_tokenization_spaces", False)
-        if inner is not None and not tidies:
+        if inner is not None and not self._tidies:
             # This runs at every step of generation, and transformers' own method takes
             # longer than the step of a small model.
             texts: list[str] = inner.decode_batch(ids, skip_special_tokens=False)
         else:
             texts = self._tokenizer.batch_decode(ids, skip_special_tokens=False)
         return texts
+
+    @cached_property
+    def only_appends(self) -> bool:
+        """Whether the text of a token adds to the text before and changes nothing in
+        it, blanks and broken characters aside."""
+        inner = getattr(self._tokenizer, "backend_tokenizer", None)
+        if inner is None or self._tidies:
+            return False
+        decoder = inner.decoder
+        kinds = [] if decoder is None else _kinds(json.loads(decoder.__getstate__()))
+        return set(kinds) <= _APPENDING
+
+    @property
+    def _tidies(self) -> bool:
+        return bool(getattr(self._tokenizer, "clean_up_tokenization_spaces", False))
 
     def render(self, prompt: Prompt) -> str:
         """The text of a prompt; a chat goes through the tokenizer's template, once for
@@ -288,3 +314,9 @@ def _of_template(error: Exception) -> bool:
     """Whether jinja2 raised it, by name: this package does not import jinja2."""
     kinds = (f"{k.__module__}.{k.__qualname__}" for k in type(error).__mro__)
     return "jinja2.exceptions.TemplateError" in kinds
+
+
+def _kinds(decoder: Mapping[str, Any]) -> list[str]:
+    """The kinds of a decoder and of those that it consists of."""
+    inner = [kind for one in decoder.get("decoders", ()) for kind in _kinds(one)]
+    return [decoder["type"], *inner]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.core.request import Generate, Response
-from pytest_evals.models.hf.batches import Batch, Budget, in_batches
 from pytest_evals.models.hf.generation import Text, Writer, Writing
 from pytest_evals.models.hf.sampling import Recipe, check_config, recipe_of, seed_of
 from pytest_evals.models.hf.scoring import NOT_A_NUMBER
@@ -32,7 +31,6 @@ class Author:
         self,
         encoder: Encoder,
         writer: Writer,
-        budget: Budget,
         max_length: int,
         config: Any,
     ) -> None:
@@ -40,7 +38,6 @@ class Author:
         tokens."""
         self._encoder = encoder
         self._writer = writer
-        self._budget = budget
         self._max_length = max_length
         self._config = config
 
@@ -55,7 +52,7 @@ class Author:
     def answer(
         self, requests: Mapping[int, Generate]
     ) -> Iterator[tuple[int, Response]]:
-        """Responses with the positions of their requests, as batches finish. A request
+        """Responses with the positions of their requests, as texts end. A request
         with an option that is unknown or has a bad value is answered by an error."""
         groups: dict[Recipe, list[_Job]] = {}
         prompts = self._encoder.prompts([r.prompt for r in requests.values()])
@@ -75,16 +72,9 @@ class Author:
     def _answer_group(
         self, jobs: list[_Job], recipe: Recipe
     ) -> Iterator[tuple[int, Response]]:
-        # Rows of one limit together, for they may all run to it.
-        jobs.sort(key=lambda j: (-j.writing.max_tokens, -len(j.writing.prompt)))
-        batches = in_batches(
-            jobs,
-            [job.writing.cost * recipe.num_beams for job in jobs],
-            lambda some: self._writer.write([job.writing for job in some], recipe),
-            self._budget,
-        )
-        for batch in batches:
-            yield from _responses(batch)
+        written = self._writer.write([job.writing for job in jobs], recipe)
+        for number, text in written:
+            yield jobs[number].position, _response(jobs[number], text)
 
     def _job(
         self, position: int, request: Generate, ids: Ids | Unusable
@@ -108,22 +98,16 @@ class Author:
         return _Job(position, writing, len(ids))
 
 
-def _responses(batch: Batch[_Job, list[Text]]) -> Iterator[tuple[int, Response]]:
-    share = batch.elapsed_s / len(batch.items)
-    if isinstance(batch.result, Unusable):
-        for job in batch.items:
-            yield job.position, Response(error=str(batch.result), elapsed_s=share)
-        return
-    for job, text in zip(batch.items, batch.result, strict=True):
-        if not text.sound:
-            yield job.position, Response(error=NOT_A_NUMBER, elapsed_s=share)
-            continue
-        response = Response(
-            text=text.text,
-            n_prompt_tokens=job.n_prompt,
-            n_tokens=text.n_tokens,
-            n_truncated=job.n_prompt - len(job.writing.prompt),
-            finish=text.finish,
-            elapsed_s=share,
-        )
-        yield job.position, response
+def _response(job: _Job, text: Text | Unusable) -> Response:
+    if isinstance(text, Unusable):
+        return Response(error=str(text))
+    if not text.sound:
+        return Response(error=NOT_A_NUMBER, elapsed_s=text.elapsed_s)
+    return Response(
+        text=text.text,
+        n_prompt_tokens=job.n_prompt,
+        n_tokens=text.n_tokens,
+        n_truncated=job.n_prompt - len(job.writing.prompt),
+        finish=text.finish,
+        elapsed_s=text.elapsed_s,
+    )

@@ -1,0 +1,344 @@
+"""Texts that are written side by side: rows enter, grow, and leave when they end.
+
+Waiting rows enter as soon as there is room for enough of them. When memory runs out,
+rows go back to waiting with the tokens that they have; nothing that was written is
+written twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pytest_evals.models.hf.branches import Branch
+from pytest_evals.models.hf.decoding import Steps
+from pytest_evals.models.hf.memory import fits, or_none
+from pytest_evals.models.hf.room import Room
+from pytest_evals.models.hf.sampling import History, Recipe, pick
+from pytest_evals.models.hf.stops import Stops
+from pytest_evals.models.hf.tokens import Encoder, Ids
+
+__all__ = ["Flow", "Row"]
+
+ENTERING_SHARE = 8
+"""Rows enter when they are one to so many that are there, or all that wait: reading a
+prompt keeps all others waiting."""
+TRIES = 2
+"""How often a row that is alone may run out of memory before it is given up."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Row:
+    """A text on its way.
+
+    Args:
+        number: Which of the texts it is.
+        prompt: (T,) ids.
+        max_tokens: Most new tokens.
+        stops: What ends it.
+        draws: Its random numbers.
+        branch: What its prompt begins with.
+        tokens: What has been written.
+        ended: Whether no more is to be written.
+        sound: Whether all logits were numbers.
+        elapsed_s: Its share of the time.
+        n_failures: How often it alone was too much in a row.
+    """
+
+    number: int
+    prompt: Ids
+    max_tokens: int
+    stops: Stops
+    draws: Random
+    branch: Branch | None = None
+    tokens: list[int] = field(default_factory=list)
+    ended: bool = False
+    sound: bool = True
+    elapsed_s: float = 0.0
+    n_failures: int = 0
+    _point: float = -1.0
+
+    def point(self) -> float:
+        """The random number of the next token: the same until there is one."""
+        if self._point < 0:
+            self._point = self.draws.random()
+        return self._point
+
+    def grow(self, token: int) -> None:
+        """Write one more token."""
+        self.tokens.append(token)
+        self._point = -1.0
+
+    @property
+    def length(self) -> int:
+        """Tokens so far."""
+        return len(self.prompt) + len(self.tokens)
+
+    @property
+    def lost(self) -> bool:
+        """Whether it does not even fit alone."""
+        return self.n_failures >= TRIES
+
+    def expected(self, growth: int) -> int:
+        """Tokens after so many further ones, if it may have them."""
+        return self.length + min(growth, self.max_tokens - len(self.tokens))
+
+    def ids(self) -> Ids:
+        """What is read when it enters."""
+        written = np.asarray(self.tokens, dtype=self.prompt.dtype)
+        return np.concatenate([self.prompt, written]) if self.tokens else self.prompt
+
+
+class _Chosen(NamedTuple):
+    """A token for each of some rows, and whether its logits were numbers."""
+
+    tokens: list[int]
+    sound: list[bool]
+
+
+class Flow:
+    """Rows of one recipe."""
+
+    def __init__(
+        self, steps: Steps, room: Room, recipe: Recipe, encoder: Encoder, ends: Any
+    ) -> None:
+        """``ends`` are the ids that end a text."""
+        self._steps = steps
+        self._room = room
+        self._recipe = recipe
+        self._encoder = encoder
+        self._ends = ends
+        self._waiting: deque[Row] = deque()
+        self._rows: list[Row] = []
+        self._history = History(recipe)
+        self._n_full = 0
+        """With so many rows there was no room for others."""
+
+    def run(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Write all texts; each row as soon as it has ended or is lost."""
+        self._waiting.extend(rows)
+        while self._waiting or self._rows:
+            yield from self._enter()
+            yield from self._leave()
+            if self._rows:
+                self._step()
+                yield from self._leave()
+
+    # Entering
+
+    def _enter(self) -> Iterator[Row]:
+        """Let rows in as far as there is room; the lost ones are given back."""
+        n = self._n_entering()
+        while n > 0:
+            group = self._group(n)
+            if self._read(group):
+                n -= len(group)
+            elif len(group) > 1:
+                n = len(group) // 2
+            elif self._rows:
+                return
+            elif group[0].lost:
+                yield self._waiting.popleft()
+                n -= 1
+
+    def _n_entering(self) -> int:
+        """How many of the waiting rows may enter now."""
+        if not self._waiting:
+            return 0
+        room, n = self._room, len(self._rows)
+        if n and n == self._n_full:
+            return 0
+        room.look(*self._steps.held)
+        width = max((row.expected(room.growth) for row in self._rows), default=0)
+        found = 0
+        for row in self._waiting:
+            width = max(width, row.expected(room.growth))
+            if not room.fits(n + found + 1, width):
+                break
+            found += 1
+        few = found * ENTERING_SHARE < n and found < len(self._waiting)
+        self._n_full = n if few else 0
+        return 0 if few else found
+
+    def _group(self, most: int) -> list[Row]:
+        """The next rows that are read together: they have one branch, and their
+        distinct prompts are not too much at a time."""
+        found: list[Row] = []
+        width = n_distinct = 0
+        for row in self._waiting:
+            if found and (len(found) == most or row.branch is not found[0].branch):
+                break
+            start = len(row.branch.ids) if row.branch else 0
+            width = max(width, row.length - start)
+            n_distinct += not found or not _same(row, found[-1])
+            if found and n_distinct * width > self._room.read:
+                break
+            found.append(row)
+        return found
+
+    def _read(self, group: Sequence[Row]) -> bool:
+        """Read the prompts of waiting rows and choose what follows them; ``False`` when
+        memory ran out, with all that follows from it."""
+        begun = time.perf_counter()
+        ids = [row.ids() for row in group]
+        after = self._waiting[len(group)] if len(group) < len(self._waiting) else None
+        again = after is not None and _same(after, group[-1])
+        logits = or_none(lambda: self._steps.join(ids, group[0].branch, again))
+        if logits is None:
+            self._fail_to_read(group)
+            return False
+        first = len(self._rows)
+        self._history.join([one.tolist() for one in ids])
+        chosen = or_none(lambda: self._chosen(logits, group, first))
+        if chosen is None:
+            self._keep(range(first))
+            self._fail_to_read(group)
+            return False
+        for row in group:
+            self._waiting.popleft()
+            row.n_failures = 0
+        self._rows += group
+        self._grow(group, chosen, first)
+        _share(group, begun)
+        return True
+
+    def _fail_to_read(self, group: Sequence[Row]) -> None:
+        width = max(row.length for row in [*self._rows, *group])
+        if len(group) > 1:
+            self._room.lower_read(len(group) * width)
+        elif self._rows:
+            self._room.lower(2 * len(self._rows) * width)
+        else:
+            # Without what is kept for others it may fit.
+            self._steps.clear()
+            group[0].branch = None
+            group[0].n_failures += 1
+
+    # Going on
+
+    def _step(self) -> None:
+        """One more token for each row, or fewer rows."""
+        self._make_room()
+        begun = time.perf_counter()
+        tokens = torch.tensor([row.tokens[-1] for row in self._rows])
+        logits = or_none(lambda: self._steps.step(tokens))
+        if logits is None:
+            self._fail_to_step()
+            return
+        chosen = or_none(lambda: self._chosen(logits, self._rows, 0))
+        if chosen is None:
+            self._room.lower(self._n_held())
+            self._send_all_back()
+            return
+        self._room.fitted()
+        self._grow(self._rows, chosen, 0)
+        _share(self._rows, begun)
+
+    def _make_room(self) -> None:
+        """Send rows back that have outgrown the room."""
+        n = len(self._rows)
+        width = max(row.length for row in self._rows)
+        while self._room.overflows(n, width):
+            n -= 1
+            width = max(row.length for row in self._rows[:n])
+        if n < len(self._rows):
+            self._room.expect_longer()
+            self._send_back(n)
+
+    def _fail_to_step(self) -> None:
+        n = len(self._rows)
+        if n == 1:
+            # Reading it anew gives its next token too, so that it goes on.
+            self._room.lower(2 * self._n_held())
+            self._send_all_back()
+            return
+        self._room.lower(self._n_held())
+        self._send_back(n // 2)
+        if not fits(self._steps.trim):
+            self._send_all_back()
+
+    def _n_held(self) -> int:
+        return len(self._rows) * max(row.length for row in self._rows)
+
+    def _chosen(self, logits: Tensor, rows: Sequence[Row], first: int) -> _Chosen:
+        """A token for each of the rows, which are those from ``first``."""
+        points = [row.point() for row in rows] if self._recipe.temperature else []
+        with torch.inference_mode():
+            sound = ~logits.isnan().any(dim=-1)
+            # Rows with NaN end here; zeros keep the choice defined meanwhile.
+            logits = torch.where(sound[:, None], logits, 0.0)
+            logits = self._history.change(logits, first)
+            tokens = pick(logits, self._recipe, points)
+            return _Chosen(tokens.tolist(), sound.tolist())
+
+    def _grow(self, rows: Sequence[Row], chosen: _Chosen, first: int) -> None:
+        """Give rows their tokens, and see which of them end."""
+        with torch.inference_mode():
+            self._history.add(chosen.tokens, first)
+        watched = []
+        for row, token, sound in zip(rows, *chosen, strict=True):
+            row.grow(token)
+            row.sound = sound
+            full = len(row.tokens) >= row.max_tokens
+            row.ended = full or token in self._ends or not sound
+            tail = () if row.ended else row.stops.tail(row.tokens)
+            if tail:
+                watched.append((row, tail))
+        if watched:
+            texts = self._encoder.decode_all([tail for _, tail in watched])
+            for (row, _), text in zip(watched, texts, strict=True):
+                row.ended = row.stops.in_text(text)
+
+    # Leaving
+
+    def _leave(self) -> Iterator[Row]:
+        """Give the rows that have ended; others take their places."""
+        ended = [row for row in self._rows if row.ended]
+        if not ended:
+            return
+        n = len(self._rows) - len(ended)
+        stay = [i for i, row in enumerate(self._rows) if not row.ended]
+        late = iter([i for i in stay if i >= n])
+        order = [next(late) if self._rows[i].ended else i for i in range(n)]
+        self._keep(order)
+        yield from ended
+
+    def _send_back(self, n: int) -> None:
+        """Only the first ``n`` rows stay; the others wait again, in front."""
+        self._waiting.extendleft(reversed(self._rows[n:]))
+        self._keep(range(n))
+
+    def _send_all_back(self) -> None:
+        self._steps.clear()
+        self._waiting.extendleft(reversed(self._rows))
+        self._rows = []
+        self._history.keep(())
+
+    def _keep(self, order: Sequence[int]) -> None:
+        self._rows = [self._rows[i] for i in order]
+        with torch.inference_mode():
+            self._history.keep(order)
+        if not fits(lambda: self._steps.keep(order)):
+            self._send_all_back()
+
+
+def _same(one: Row, other: Row) -> bool:
+    """Whether two rows read the same when they enter."""
+    if one.tokens or other.tokens:
+        return False
+    return np.array_equal(one.prompt, other.prompt)
+
+
+def _share(rows: Sequence[Row], begun: float) -> None:
+    """Each row has had its part of the time since then."""
+    part = (time.perf_counter() - begun) / len(rows)
+    for row in rows:
+        row.elapsed_s += part

@@ -1,0 +1,202 @@
+"""Reading of prompts: from ids to keys, values and the logits of what comes next.
+
+A beginning that prompts share is read once; of the beginnings that lie on one path of
+the tree only the longest is held, since all others are parts of it. Prompts are padded
+on the right, so that a token is as far from the shared beginning as it would be alone.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers.cache_utils import DynamicCache
+
+from pytest_evals.models.hf.branches import Branch
+from pytest_evals.models.hf.counters import Counters
+from pytest_evals.models.hf.tokens import Ids
+
+__all__ = ["Read", "Reader"]
+
+States = list[tuple[Tensor, Tensor]]
+"""Keys and values of each layer, (B, heads, T, size) each."""
+
+
+class Read(NamedTuple):
+    """Prompts that were read together.
+
+    Args:
+        states: Their keys and values.
+        logits: (B, V) float32, of the tokens that follow them.
+        source: For each prompt that was asked for, which of the B it is.
+        lengths: Tokens of each prompt that was asked for.
+    """
+
+    states: States
+    logits: Tensor
+    source: list[int]
+    lengths: list[int]
+
+
+class _Last(NamedTuple):
+    """A prompt that is about to come again."""
+
+    prompt: Ids
+    states: States
+    logits: Tensor
+
+
+class Reader:
+    """A model that reads."""
+
+    def __init__(self, model: Any, counters: Counters) -> None:
+        """``counters`` learn what is read."""
+        self._model = model
+        self._counters = counters
+        self._head = model.get_output_embeddings()
+        known = inspect.signature(model.forward).parameters
+        self._takes_positions = "position_ids" in known
+        self._path: tuple[Branch, ...] = ()
+        self._states: States = []
+        self._last: _Last | None = None
+
+    def prompts(
+        self, prompts: Sequence[Ids], branch: Branch | None, again: bool
+    ) -> list[Read]:
+        """Read prompts: as :meth:`Steps.join`. At most two parts: what was read before,
+        and what is new."""
+        parts = []
+        last = self._last
+        n_again = _n_equal(prompts, last.prompt) if last else 0
+        if last is not None and n_again:
+            lengths = [len(last.prompt)] * n_again
+            parts.append(Read(last.states, last.logits, [0] * n_again, lengths))
+        self._last = last if again and n_again == len(prompts) else None
+        if n_again < len(prompts):
+            fresh = self._fresh(prompts[n_again:], branch)
+            parts.append(fresh)
+            if again:
+                self._last = _last(prompts[-1], fresh)
+        return parts
+
+    def token(self, ids: Tensor, mask: Tensor, positions: Tensor, cache: Any) -> Tensor:
+        """Read a token of each row, whose past is in the cache.
+
+        Args:
+            ids: (B, 1) int64.
+            mask: (B, T + 1) int64, 0 for padding.
+            positions: (B, 1) int64.
+            cache: The T columns before it.
+
+        Returns:
+            (B, V) float32.
+        """
+        logits: Tensor = self._run(ids, mask, positions, cache)[:, -1].float()
+        self._counters.add(len(ids), len(ids))
+        return logits
+
+    def forget(self) -> None:
+        """Give back the memory of beginnings, and of the prompt that may come again."""
+        self._path, self._states, self._last = (), [], None
+
+    def _fresh(self, prompts: Sequence[Ids], branch: Branch | None) -> Read:
+        distinct: dict[bytes, int] = {}
+        source = [distinct.setdefault(p.tobytes(), len(distinct)) for p in prompts]
+        self._go_to(branch)
+        start = len(branch.ids) if branch else 0
+        rows = [np.frombuffer(key, dtype=prompts[0].dtype)[start:] for key in distinct]
+        logits, states = self._read(rows, start)
+        return Read(states, logits, source, [len(prompt) for prompt in prompts])
+
+    def _go_to(self, branch: Branch | None) -> None:
+        """Have the keys and values of a branch: what the one before shares with it, and
+        the rest read anew."""
+        path = branch.path if branch else ()
+        while self._path != path[: len(self._path)]:
+            self._path = self._path[:-1]
+        for step in path[len(self._path) :]:
+            start = len(self._path[-1].ids) if self._path else 0
+            _, self._states = self._read([step.ids[start:]], start)
+            self._path = (*self._path, step)
+        if not path:
+            self._states = []
+
+    def _read(self, rows: Sequence[Ids], start: int) -> tuple[Tensor, States]:
+        """Read rows after ``start`` tokens of the beginning that is held.
+
+        Returns:
+            (B, V) float32 logits after each row, and the states of both together.
+        """
+        width = max(len(row) for row in rows)
+        ids = np.zeros((len(rows), width), dtype=np.int64)
+        for i, row in enumerate(rows):
+            ids[i, : len(row)] = row
+        device = self._model.device
+        cache: Any = DynamicCache()
+        for layer, (keys, values) in enumerate(self._states if start else ()):
+            shape = (len(rows), -1, -1, -1)
+            keys, values = keys[:, :, :start], values[:, :, :start]
+            cache.update(keys.expand(shape), values.expand(shape), layer)
+        positions = torch.arange(start, start + width, device=device)[None]
+        mask = torch.ones((len(rows), start + width), dtype=torch.long, device=device)
+        lasts = torch.tensor([len(row) - 1 for row in rows], device=device)
+        with _only_at(self._head, lasts):
+            logits = self._run(torch.from_numpy(ids).to(device), mask, positions, cache)
+        if logits.shape[1] > 1:
+            logits = logits[torch.arange(len(rows)), lasts.to(logits.device)][:, None]
+        states = [(layer.keys, layer.values) for layer in cache.layers]
+        if not states or states[0][0].shape[-2] != start + width:
+            raise TypeError("this model keeps no keys and values of each token")
+        self._counters.add(len(rows) * width, sum(map(len, rows)))
+        return logits[:, -1].float(), states
+
+    def _run(self, ids: Tensor, mask: Tensor, positions: Tensor, cache: Any) -> Tensor:
+        chosen = {"position_ids": positions} if self._takes_positions else {}
+        out = self._model(
+            input_ids=ids,
+            attention_mask=mask,
+            past_key_values=cache,
+            use_cache=True,
+            **chosen,
+        )
+        logits: Tensor = out.logits
+        return logits
+
+
+@contextmanager
+def _only_at(head: Any, lasts: Tensor) -> Iterator[None]:
+    """Have the model compute logits at one place a row, which for a large vocabulary is
+    most of the memory."""
+
+    def picked(_: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        states = inputs[0]  # (B, T, H), on the last device of a model on several
+        rows = torch.arange(len(lasts), device=states.device)
+        return (states[rows, lasts.to(states.device)][:, None], *inputs[1:])
+
+    handle = head.register_forward_pre_hook(picked) if head is not None else None
+    try:
+        yield
+    finally:
+        if handle is not None:
+            handle.remove()
+
+
+def _n_equal(prompts: Sequence[Ids], prompt: Ids) -> int:
+    """How many at the start are the same prompt."""
+    for i, one in enumerate(prompts):
+        if not np.array_equal(one, prompt):
+            return i
+    return len(prompts)
+
+
+def _last(prompt: Ids, read: Read) -> _Last:
+    """The last prompt of those that were read, apart from the others."""
+    row = slice(read.source[-1], read.source[-1] + 1)
+    n = len(prompt)
+    states = [(k[row, :, :n].clone(), v[row, :, :n].clone()) for k, v in read.states]
+    return _Last(prompt, states, read.logits[row].clone())
