@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate
@@ -15,7 +15,7 @@ from pytest_evals.core.request import Request
 from pytest_evals.core.score import Score
 from pytest_evals.errors import Place
 
-__all__ = ["Asked", "Rows", "Task", "TaskOptions"]
+__all__ = ["Asked", "Rows", "SizedRows", "Task", "TaskOptions"]
 
 
 def _all(names: Sequence[str]) -> bool:
@@ -83,6 +83,15 @@ class Rows(Protocol):
 
     def total(self) -> int:
         """Number of documents before limit or sample."""
+        ...
+
+
+@runtime_checkable
+class SizedRows(Rows, Protocol):
+    """Rows that know how much there is to read in each; others count alike."""
+
+    def sizes(self) -> Sequence[int]:
+        """Bytes of text in the rows of the documents to run, in order."""
         ...
 
 

@@ -1,19 +1,26 @@
 """Who runs what under pytest-xdist: a rule that every process computes alike from the
-ids of the collected items.
+ids of the collected items and the rows of their tasks.
 
 Each task is cut into one contiguous block a worker, so that documents which share shots
 and passages stay together, and a worker can plan its own batches as soon as it has
-collected.
+collected. Blocks are cut by what documents cost, not by their number: a worker that got
+all the long ones would let the others wait.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
-from pytest_evals.plugin.runs import Runs
+from pytest_evals.core.task import SizedRows
+from pytest_evals.plugin.runs import Runs, TaskRun
 
 __all__ = ["Dealt", "deal"]
+
+FIXED = 200
+"""What a document costs besides its own text, in bytes: what it shares with others is
+read once, but it is rendered, answered and scored."""
 
 
 class Dealt(NamedTuple):
@@ -33,10 +40,10 @@ def deal(ids: Sequence[str], known: Runs, n: int) -> Dealt:
         n: Number of workers, at least 1.
 
     Returns:
-        Each position once. The sizes of shards differ by at most one.
+        Each position once. The costs of two shards differ by about one document.
     """
     gates = {f"{run.nodeid}::{gate.id}" for run in known.all() for gate in run.gates}
-    tasks = {f"{run.nodeid}[" for run in known.tasks.values()}
+    tasks = {f"{run.nodeid}[": run for run in known.tasks.values()}
     groups: dict[str, list[int]] = {}
     judged: list[int] = []
     for position, nodeid in enumerate(ids):
@@ -45,19 +52,55 @@ def deal(ids: Sequence[str], known: Runs, n: int) -> Dealt:
             continue
         start = nodeid.partition("[")[0] + "["
         groups.setdefault(start if start in tasks else "", []).append(position)
-    return Dealt(_cut(groups, n), judged)
+    costs = [FIXED] * len(ids)
+    for start, positions in groups.items():
+        if start:
+            own = _costs(tasks[start])
+            for position in positions:
+                costs[position] = own.get(ids[position], FIXED)
+    return Dealt(_cut(groups, costs, n), judged)
 
 
-def _cut(groups: Mapping[str, Sequence[int]], n: int) -> list[list[int]]:
+def _costs(run: TaskRun) -> dict[str, int]:
+    """Node id → cost of each document of a task."""
+    rows = run.task.rows
+    sizes = rows.sizes() if isinstance(rows, SizedRows) else [0] * len(run.ids)
+    return {
+        f"{run.nodeid}[{id_}]": FIXED + size
+        for id_, size in zip(run.ids, sizes, strict=True)
+    }
+
+
+def _cut(
+    groups: Mapping[str, Sequence[int]], costs: Sequence[int], n: int
+) -> list[list[int]]:
     dealt: list[list[int]] = [[] for _ in range(n)]
+    loads = [0] * n
     for group in groups.values():
-        # The longer blocks go to those who have least so far.
-        rank = {
-            w: r for r, w in enumerate(sorted(range(n), key=lambda w: len(dealt[w])))
-        }
-        start = 0
-        for worker in range(n):
-            size = len(group) // n + (rank[worker] < len(group) % n)
-            dealt[worker].extend(group[start : start + size])
-            start += size
+        ends = list(accumulate(_shares(loads, sum(costs[i] for i in group))))
+        worker, done = 0, 0
+        for position in group:
+            # A document goes where its middle lies.
+            while worker < n - 1 and done + costs[position] / 2 >= ends[worker]:
+                worker += 1
+            dealt[worker].append(position)
+            loads[worker] += costs[position]
+            done += costs[position]
     return dealt
+
+
+def _shares(loads: Sequence[int], cost: int) -> list[float]:
+    """What each worker takes of a task's cost, so that those who have least so far
+    catch up: all end at one level, but for who is above it already."""
+    left = float(cost)
+    level, rest = 0.0, sorted(loads)
+    for n_below, load in enumerate(rest):
+        above = (load - level) * n_below
+        if above >= left:
+            break
+        left -= above
+        level = load
+    else:
+        n_below = len(rest)
+    level += left / max(1, n_below)
+    return [max(0.0, level - load) for load in loads]

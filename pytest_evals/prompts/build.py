@@ -58,6 +58,11 @@ class Documents:
         """Number of documents before limit or sample."""
         return len(self._loaded.tables.asked)
 
+    def sizes(self) -> Sequence[int]:
+        """Bytes of text in the rows of these documents."""
+        everything = self._loaded.tables.asked.sizes()
+        return [everything[i] for i in self.indices()]
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is odd about the documents that were looked at so far."""

@@ -14,6 +14,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from pytest_evals.errors import DocumentError
+from pytest_evals.prompts.sizes import arrow_sizes, row_sizes
 
 __all__ = ["EncodingError", "Ids", "Table", "document_ids", "selection"]
 
@@ -85,6 +86,12 @@ class Table(Sequence[Mapping[str, Any]]):
             return list(self._dataset.select_columns([name])[:][name])
         except UnicodeDecodeError:
             raise EncodingError(f"the column {name!r} is not UTF-8") from None
+
+    def sizes(self) -> list[int]:
+        """Bytes of text in each row."""
+        if self._dataset is None:
+            return row_sizes(self)
+        return arrow_sizes(self._dataset.with_format("arrow")[:])
 
     def _row(self, index: int) -> dict[str, Any]:
         number, offset = divmod(index, _BLOCK)

@@ -1,0 +1,106 @@
+"""Shards cost the same, keep a task's documents in blocks, and lose none."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_evals.core.gate import Gate
+from pytest_evals.errors import Place
+from pytest_evals.plugin.runs import TaskRun
+from pytest_evals.plugin.shards import FIXED, deal
+
+SIZES = st.lists(st.integers(0, 5000), min_size=1, max_size=40)
+
+
+class SizedRows:
+    """Rows of these sizes."""
+
+    def __init__(self, sizes):
+        self._sizes = sizes
+
+    def ids(self):
+        return [str(i) for i in range(len(self._sizes))]
+
+    def indices(self):
+        return range(len(self._sizes))
+
+    def total(self):
+        return len(self._sizes)
+
+    def sizes(self):
+        return self._sizes
+
+
+def runs_of(tasks, gates=()):
+    """What a session knows of tasks with rows of these sizes."""
+    runs = {}
+    for name, sizes in tasks.items():
+        rows = SizedRows(sizes)
+        runs[name] = TaskRun(
+            SimpleNamespace(rows=rows),
+            Path("a.yaml"),
+            f"a.yaml::{name}",
+            False,
+            rows.ids(),
+            rows.indices(),
+            tuple(gates),
+        )
+    return SimpleNamespace(tasks=runs, all=lambda: [*runs.values()])
+
+
+def ids_of(known):
+    return [f"{run.nodeid}[{i}]" for run in known.tasks.values() for i in run.ids]
+
+
+def costs_of(known):
+    return [FIXED + n for run in known.tasks.values() for n in run.task.rows.sizes()]
+
+
+@given(st.dictionaries(st.sampled_from("abcde"), SIZES, min_size=1), st.integers(1, 8))
+def test_every_document_is_dealt_once_in_blocks_in_order(tasks, n):
+    known = runs_of(tasks)
+    ids = ids_of(known)
+    shards = deal(ids, known, n).shards
+    assert len(shards) == n
+    assert sorted(position for shard in shards for position in shard) == [
+        *range(len(ids))
+    ]
+    for run in known.tasks.values():
+        of_task = [
+            [i for i in shard if ids[i].startswith(f"{run.nodeid}[")]
+            for shard in shards
+        ]
+        in_order = [position for block in of_task for position in block]
+        assert in_order == sorted(in_order)
+
+
+@given(SIZES, st.integers(2, 8))
+def test_costs_of_shards_of_one_task_differ_by_one_document(sizes, n):
+    known = runs_of({"a": sizes})
+    costs = costs_of(known)
+    totals = [sum(costs[i] for i in s) for s in deal(ids_of(known), known, n).shards]
+    assert max(totals) <= sum(costs) / n + max(costs)
+    assert min(totals) >= sum(costs) / n - max(costs)
+
+
+def test_long_documents_weigh_more_than_short_ones():
+    known = runs_of({"a": [10_000] * 4 + [0] * 200})
+    first, second = deal(ids_of(known), known, 2).shards
+    assert len(first) < 10 < len(second)
+
+
+def test_tasks_of_one_document_are_spread_over_all_workers():
+    known = runs_of({name: [50] for name in "abcdefgh"})
+    shards = deal(ids_of(known), known, 4).shards
+    assert sorted(map(len, shards)) == [2, 2, 2, 2]
+
+
+def test_gates_are_nobodys():
+    gate = Gate(
+        task="a", text="acc > 0", metric="acc", id="acc", source=Place(Path("a.yaml"))
+    )
+    known = runs_of({"a": [1, 2, 3]}, [gate])
+    ids = [*ids_of(known), "a.yaml::a::acc"]
+    assert deal(ids, known, 2).gates == [3]
