@@ -122,7 +122,13 @@ class Response:
 
 
 class Model(Protocol):
-    """Whatever answers requests. A class with a name and this one method is a model."""
+    """Whatever answers requests. A class with a name and this one method is a model.
+
+    It may say more: ``fingerprint``, a mapping of JSON values that is equal for models
+    with equal answers, lets its responses be stored; ``None`` says that they are not
+    worth it. ``info`` is a mapping for results files, ``notes`` are warnings about its
+    numbers, ``render`` makes the text of a chat, and ``close`` gives memory back.
+    """
 
     name: str
 

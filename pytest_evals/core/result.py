@@ -12,7 +12,7 @@ from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.record import Record
 from pytest_evals.core.task import Task
 
-__all__ = ["GroupResult", "RunResult", "TaskResult"]
+__all__ = ["GroupResult", "Reuse", "RunResult", "TaskResult"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +124,35 @@ class GroupResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reuse:
+    """What a session has taken from the store.
+
+    Args:
+        n_asked: Responses of the model itself that could be stored.
+        n_reused: Responses that were stored before.
+        n_tokens: Tokens of those that the model itself gave, prompts and answers.
+        elapsed_s: Seconds that those had taken when the model gave them.
+        note: Why nothing is stored, empty if something is or nothing need be.
+    """
+
+    n_asked: int = 0
+    n_reused: int = 0
+    n_tokens: int = 0
+    elapsed_s: float = 0.0
+    note: str = ""
+
+    def __add__(self, other: Reuse) -> Reuse:
+        """What two models have taken together."""
+        return Reuse(
+            n_asked=self.n_asked + other.n_asked,
+            n_reused=self.n_reused + other.n_reused,
+            n_tokens=self.n_tokens + other.n_tokens,
+            elapsed_s=self.elapsed_s + other.elapsed_s,
+            note=self.note or other.note,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
     """A whole session.
 
@@ -138,7 +167,9 @@ class RunResult:
         started: Unix time of the start.
         elapsed_s: Seconds of the whole session.
         model_s: Seconds spent inside the model.
-        n_requests: Different requests that were sent to the model.
+        n_requests: Different requests that were sent to the model or found in the
+            store.
+        reuse: What came from the store.
         partial: Why this is not a whole run (interrupted, stopped, deselected); empty
             if it is.
     """
@@ -153,4 +184,5 @@ class RunResult:
     elapsed_s: float = 0.0
     model_s: float = 0.0
     n_requests: int = 0
+    reuse: Reuse = Reuse()
     partial: str = ""

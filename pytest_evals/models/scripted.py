@@ -96,7 +96,10 @@ class Rule:
 
 
 class ScriptedModel:
-    """A model that answers by a function of the request alone."""
+    """A model that answers by a function of the request alone; its answers are not
+    worth storing."""
+
+    fingerprint = None
 
     def __init__(self, name: str, reply: Callable[[Request], Response]) -> None:
         """``reply`` gives the response to a request."""

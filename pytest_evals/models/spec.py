@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from pytest_evals.core.cut import Cutter
 from pytest_evals.core.registry import Registry
@@ -19,9 +21,11 @@ from pytest_evals.errors import OptionError, did_you_mean
 __all__ = [
     "CHECKS",
     "CUTTERS",
+    "FINGERPRINTS",
     "KINDS",
     "ModelSpec",
     "check_spec",
+    "fingerprint_of",
     "open_cutter",
     "open_model",
     "parse_spec",
@@ -82,6 +86,15 @@ CUTTERS: Registry[Callable[[ModelSpec], Cutter]] = Registry(
     {"hf": "pytest_evals.models.hf.opening:open_hf_cutter"},
 )
 """Kind → what loads its tokenizer alone."""
+
+Fingerprint = Callable[[ModelSpec, Callable[[Path], str]], Mapping[str, Any] | None]
+
+FINGERPRINTS: Registry[Fingerprint] = Registry(
+    "kind of model with a fingerprint",
+    {"hf": "pytest_evals.models.hf.fingerprint:hf_fingerprint"},
+)
+"""Kind → what identifies a model of that kind without opening it. Answers of a kind
+that is not here are not worth storing."""
 
 
 def parse_spec(text: str) -> ModelSpec:
@@ -145,6 +158,28 @@ def open_cutter(spec: ModelSpec) -> Cutter | None:
         return None
     check_spec(spec)
     return CUTTERS[spec.kind](spec)
+
+
+def fingerprint_of(
+    spec: ModelSpec, hash_file: Callable[[Path], str]
+) -> Mapping[str, Any] | None:
+    """What is equal for models with equal answers; the model is not opened.
+
+    Args:
+        spec: The model.
+        hash_file: Path → hash of the file's content.
+
+    Returns:
+        JSON values; ``None`` for a kind that is not worth storing, and where nobody can
+        say which files are meant.
+
+    Raises:
+        OptionError: As ``check_spec``.
+    """
+    if spec.kind not in FINGERPRINTS:
+        return None
+    check_spec(spec)
+    return FINGERPRINTS[spec.kind](spec, hash_file)
 
 
 def _arguments(parts: list[str]) -> dict[str, str]:

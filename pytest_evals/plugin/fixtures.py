@@ -24,14 +24,15 @@ def eval_model(pytestconfig: pytest.Config) -> Iterator[Model]:
     """
     from pytest_evals.plugin.session import SESSION
 
-    spec = pytestconfig.stash[SESSION].model_spec()
+    session = pytestconfig.stash[SESSION]
+    spec = session.model_spec()
     if not spec:
         raise OptionError(
             "there is no model to ask\n"
             "  fix: give one, as in --model=hf:gpt2 (--evals-model=… where a conftest "
             "has taken --model), or set evals_model in the ini file"
         )
-    model = pytestconfig.hook.pytest_evals_open_model(spec=spec, config=pytestconfig)
+    model = session.models.answers.named(spec)
     yield model
     close = getattr(model, "close", None)
     if close is not None:

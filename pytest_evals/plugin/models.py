@@ -7,7 +7,7 @@ of it share a model and a plan.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -15,9 +15,11 @@ from _pytest.fixtures import FixtureDef, TopRequest
 
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Model
+from pytest_evals.core.result import Reuse
 from pytest_evals.core.task import Task
 from pytest_evals.errors import ModelError
 from pytest_evals.pipeline import WINDOW, Plan
+from pytest_evals.plugin.answers import Answers
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.nodes import DocItem
@@ -31,8 +33,9 @@ Definition = FixtureDef[Any]
 class Models:
     """Which model answers which document, and the plan of each model."""
 
-    def __init__(self) -> None:
+    def __init__(self, answers: Answers) -> None:
         """Nothing is opened yet."""
+        self.answers = answers
         self._plans: dict[Definition, Plan] = {}
         self._open: dict[Definition, Model] = {}
         self._broken: dict[Definition, str] = {}
@@ -71,7 +74,8 @@ class Models:
             return
         try:
             request = TopRequest(cast("Any", item), _ispytest=True)
-            self._open[definition] = _model(request.getfixturevalue("eval_model"))
+            model = _model(request.getfixturevalue("eval_model"))
+            self._open[definition] = self.answers.given(model)
         except BaseException:
             self._broken[definition] = item.nodeid
             raise
@@ -109,6 +113,7 @@ class Models:
             "notes": self.notes,
             "n_requests": self.n_requests,
             "model_s": self.model_s,
+            "reuse": asdict(self.reuse),
         }
 
     def add_remote(self, told: Mapping[str, Any]) -> None:
@@ -119,6 +124,7 @@ class Models:
         remote.notes += told["notes"]
         remote.n_requests += told["n_requests"]
         remote.model_s += told["model_s"]
+        remote.reuse += Reuse(**told["reuse"])
 
     def expect(self, n_documents: int) -> None:
         """Say how many documents workers will send."""
@@ -176,6 +182,11 @@ class Models:
         plans = sum(plan.model_s for plan in self._plans.values())
         return plans + self._remote.model_s
 
+    @property
+    def reuse(self) -> Reuse:
+        """What came from the store."""
+        return self.answers.reuse + self._remote.reuse
+
     def _sum(self, name: str) -> int:
         plans = sum(getattr(plan, name) for plan in self._plans.values())
         return int(plans + getattr(self._remote, name))
@@ -193,6 +204,7 @@ class _Remote:
     n_requests: int = 0
     n_tokens: int = 0
     model_s: float = 0.0
+    reuse: Reuse = field(default_factory=Reuse)
 
 
 def _model(given: Any) -> Model:

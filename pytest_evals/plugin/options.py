@@ -1,5 +1,4 @@
-"""The options: declared once, in one table, from which the command line, the ini file
-and the docs are made.
+"""The options of a session, read and checked once.
 
 Standard library and pytest only: this is imported in every pytest run.
 """
@@ -10,10 +9,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
+from pytest_evals.plugin.option_table import TABLE, Option
 from pytest_evals.plugin.values import documents, mapping, pairs, share, shots
 
 if TYPE_CHECKING:
@@ -22,142 +22,11 @@ if TYPE_CHECKING:
 __all__ = [
     "OPTIONS",
     "STARTED",
-    "TABLE",
-    "Option",
     "Options",
     "add_options",
     "offer_model_alias",
     "suite_root",
 ]
-
-
-class Option(NamedTuple):
-    """One option.
-
-    ``kind`` is what is given: ``text``, ``flag`` (no value) or ``list`` (may be given
-    several times). An option without ini twin makes sense for one run only.
-    """
-
-    name: str
-    metavar: str
-    help: str
-    kind: Literal["text", "flag", "list"] = "text"
-    ini: bool = True
-    default: str = ""
-
-    @property
-    def flag(self) -> str:
-        """As typed on the command line."""
-        return f"--evals-{self.name}"
-
-    @property
-    def dest(self) -> str:
-        """Name of the value, and of the ini twin."""
-        return "evals_" + self.name.replace("-", "_")
-
-
-TABLE = (
-    Option(
-        "model",
-        "SPEC",
-        "The model: hf:PATH_OR_ID[,dtype=…,device=…,revision=…] or scripted:…",
-    ),
-    Option(
-        "tasks",
-        "NAMES",
-        "Run only these tasks: names, groups, tags or globs, separated by commas.",
-    ),
-    Option(
-        "include-path",
-        "DIR",
-        "A further folder of task files, for names in groups and in --evals-tasks. May "
-        "be repeated, or list several with commas; a later one overrides an earlier "
-        "one.",
-        kind="list",
-    ),
-    Option(
-        "limit",
-        "N|P%",
-        "Only the first N documents of each task, or the first P percent.",
-    ),
-    Option(
-        "sample",
-        "N|P%",
-        "Only N documents of each task, drawn by --evals-seed; a smaller sample is "
-        "part of a larger one.",
-    ),
-    Option(
-        "num-fewshot",
-        "N",
-        "Shots in each prompt, except in tasks that say num_fewshot: 0.",
-    ),
-    Option("seed", "N", "Seed of the draw of shots and of samples.", default="1234"),
-    Option(
-        "apply-chat-template",
-        "",
-        "Prompts are chats, rendered with the model's own template.",
-        kind="flag",
-    ),
-    Option(
-        "fewshot-as-one-turn",
-        "",
-        "With a chat template: all shots in one user message instead of a turn each.",
-        kind="flag",
-    ),
-    Option("system-instruction", "TEXT", "Text in front of every prompt."),
-    Option(
-        "gen-kwargs",
-        "K=V,…",
-        "Generation arguments that override those of the tasks: "
-        "temperature=0.7,max_gen_toks=64.",
-    ),
-    Option(
-        "metadata",
-        "K=V,…|JSON",
-        "Entries of every task's metadata, which functions that make a dataset get.",
-    ),
-    Option("device", "NAME", "Device of an hf model: cpu, cuda, cuda:1, …"),
-    Option(
-        "batch-tokens",
-        "N",
-        "Tokens of a batch of an hf model, instead of its own size.",
-    ),
-    Option(
-        "dir",
-        "DIR",
-        "Where results are kept, relative to the rootdir.",
-        default=".evals",
-    ),
-    Option("json", "PATH", "Also write results.json to this file.", ini=False),
-    Option(
-        "gate",
-        "EXPR",
-        "One more gate: '[TASK/]METRIC[,FILTER] >= NUMBER'. May be repeated.",
-        kind="list",
-    ),
-    Option(
-        "validate",
-        "",
-        "Check task files, their data, prompts, scoring and gates; ask no model.",
-        kind="flag",
-        ini=False,
-    ),
-    Option(
-        "write-out",
-        "N",
-        "Show the prompts of the first N documents of each task, cut into tokens if "
-        "there is a model, and go on.",
-        ini=False,
-    ),
-    Option("strict", "", "A wrong answer fails its document.", kind="flag"),
-    Option(
-        "allow-unsafe-code",
-        "",
-        "Run tasks that say unsafe_code: true, which execute code that the model "
-        "writes, on this machine and with your rights.",
-        kind="flag",
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +48,9 @@ class Options:
     device: str
     batch_tokens: str
     dir: Path
+    fresh: bool
+    no_cache: bool
+    rescore: bool
     json: Path | None
     gates: tuple[Gate, ...]
     strict: bool
@@ -198,6 +70,7 @@ class Options:
             raise pytest.UsageError(
                 "--evals-limit and --evals-sample both choose documents; give one"
             )
+        _refuse_two(raw, ("fresh", "no-cache", "rescore"))
         base = config.invocation_params.dir
         include = _folders(config, raw["include-path"])
         return cls(
@@ -216,6 +89,9 @@ class Options:
             device=raw["device"],
             batch_tokens=raw["batch-tokens"],
             dir=suite_root(config, include) / raw["dir"],
+            fresh=raw["fresh"],
+            no_cache=raw["no-cache"],
+            rescore=raw["rescore"],
             json=base / raw["json"] if raw["json"] else None,
             gates=tuple(map(_gate, raw["gate"])),
             strict=raw["strict"],
@@ -280,6 +156,16 @@ def _raw(config: pytest.Config, option: Option) -> Any:
     if value is None or value == "":
         return {"flag": False, "list": []}.get(option.kind, option.default)
     return value
+
+
+def _refuse_two(raw: Mapping[str, Any], names: Sequence[str]) -> None:
+    given = [name for name in names if raw[name]]
+    if len(given) > 1:
+        first, second, *_ = given
+        raise pytest.UsageError(
+            f"--evals-{first} and --evals-{second} say different things of the store; "
+            "give one"
+        )
 
 
 def suite_root(config: pytest.Config, include: Sequence[Path]) -> Path:

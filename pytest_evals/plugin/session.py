@@ -26,6 +26,7 @@ from pytest_evals.errors import OptionError
 from pytest_evals.gates.judge import judge
 from pytest_evals.models.spec import check_spec, parse_spec
 from pytest_evals.pipeline import score, slim
+from pytest_evals.plugin.answers import Answers
 from pytest_evals.plugin.claims import Claims
 from pytest_evals.plugin.gates import SessionGates
 from pytest_evals.plugin.library import library_of
@@ -80,7 +81,7 @@ class EvalSession:
             config, self.options, self.selection, self.library
         )
         self.gates = SessionGates(config.rootpath, self.options.gates)
-        self.models = Models()
+        self.models = Models(Answers(config, self.options))
         self.samples = Samples(self.options.dir, self.options.model, self.started)
         self.verdicts: dict[tuple[str, str], Verdict] = {}
         self.news: Told | None = None
@@ -325,6 +326,7 @@ class EvalSession:
 
         A worker only says what its model was and cost, and what it found odd.
         """
+        self.models.answers.close()
         if self.orders is not None:
             told = {"models": self.models.told(), "warnings": self.new_warnings()}
             self.config.workeroutput["evals"] = json.dumps(told)  # type: ignore[attr-defined]
@@ -366,6 +368,7 @@ class EvalSession:
             elapsed_s=time.time() - self.started,
             model_s=self.models.model_s,
             n_requests=self.models.n_requests,
+            reuse=self.models.reuse,
             partial=self.partial,
         )
 

@@ -150,6 +150,7 @@ def _ours(result: RunResult, exit_code: int | None) -> dict[str, Any]:
         "options": options,
         "model_seconds": result.model_s,
         "n_requests": result.n_requests,
+        "n_reused": result.reuse.n_reused,
         "partial": result.partial,
     }
 

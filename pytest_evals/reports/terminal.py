@@ -70,7 +70,7 @@ def summary_lines(result: RunResult, width: int, path: str = "") -> list[Line]:
         lines += table_lines(_COLUMNS, rows, width)
     for text, markup in _remarks(result):
         lines += _wrapped(text, width, markup)
-    for say in (_documents, _gates, _tokens, _time):
+    for say in (_documents, _gates, _tokens, _responses, _time):
         lines += _wrapped(say(result), width, {})
     if path:
         lines.append(Line(f"results: {one_line(path)}"))
@@ -236,8 +236,24 @@ def _tokens(result: RunResult) -> str:
     return f"{text}; {result.n_requests:,} requests" if result.n_requests else text
 
 
+def _responses(result: RunResult) -> str:
+    """What came from the store; nothing where there is none."""
+    reuse = result.reuse
+    told = []
+    if reuse.n_asked:
+        told.append(f"{reuse.n_asked:,} asked")
+    if reuse.n_reused:
+        took = f" (they had taken {duration(reuse.elapsed_s)})"
+        told.append(f"{reuse.n_reused:,} reused from the store{took}")
+    if reuse.note:
+        told.append(f"none stored, since {reuse.note}")
+    return f"responses: {', '.join(told)}" if told else ""
+
+
 def _time(result: RunResult) -> str:
     tokens = sum(task.n_prompt_tokens + task.n_tokens for task in result.tasks)
+    if result.reuse.n_asked or result.reuse.n_reused:
+        tokens = result.reuse.n_tokens  # what was stored says nothing of today's speed
     speed = ""
     if result.model_s > 0 and tokens:
         speed = f" ({tokens / result.model_s:,.0f} tokens/s)"

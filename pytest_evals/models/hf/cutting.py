@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_evals.core.cut import Cut
-from pytest_evals.core.request import Generate, Loglikelihood, Request
+from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request
 from pytest_evals.errors import DocumentError
 from pytest_evals.models.hf.loading import load_tokenizer
 from pytest_evals.models.hf.settings import HfSettings
@@ -45,6 +45,17 @@ class HfCutter:
         (ids,) = self._encoder.texts([request.text])
         first = _usable(self._encoder.prefix())
         return self._cut(first, _usable(ids))
+
+    def render(self, prompt: Prompt) -> str:
+        """The text of a prompt; the same that the model would get.
+
+        Raises:
+            DocumentError: There is no template, or it refuses the chat.
+        """
+        try:
+            return self._encoder.render(prompt)
+        except Unusable as why:
+            raise DocumentError(str(why)) from None
 
     def _cut(self, context: Ids, continuation: Ids | None) -> Cut:
         scored = () if continuation is None else self._texts(continuation)

@@ -6,6 +6,7 @@ Nothing is global here: no seed is set, and two models may be open at once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from pytest_evals.errors import DocumentError, ModelError
 from pytest_evals.models.hf.batches import Budget, default_tokens
 from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.decoding import steps_for
+from pytest_evals.models.hf.fingerprint import fingerprint, hash_file
 from pytest_evals.models.hf.forward import Forward, bytes_per_token, sees_later_tokens
 from pytest_evals.models.hf.generation import Writer
 from pytest_evals.models.hf.loading import describe, load
@@ -57,6 +59,7 @@ class HfModel:
             settings.think_end_token,
         )
         self.name = name
+        self._settings = settings
         self.info: Mapping[str, Any] = {
             **describe(loaded, name),
             "prefix_token_id": encoder.prefix_id,
@@ -81,6 +84,11 @@ class HfModel:
             {i: r for i, r in enumerate(requests) if not isinstance(r, Generate)}
         )
         yield from self._author.answer(texts)
+
+    @cached_property
+    def fingerprint(self) -> Mapping[str, Any] | None:
+        """What is equal for models with equal answers; its files are read for it."""
+        return fingerprint(self._settings, hash_file)
 
     @property
     def counters(self) -> Mapping[str, int]:

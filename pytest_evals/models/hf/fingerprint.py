@@ -1,0 +1,175 @@
+"""All that can change the answers of a Hugging Face model, read from its files.
+
+Neither torch nor transformers is imported and no weights are loaded, so that a run
+whose responses are all stored needs neither. What only suits this machine, such as the
+size of batches, is left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.models.folders import is_local
+from pytest_evals.models.hf.settings import HfSettings, read_settings
+from pytest_evals.models.spec import ModelSpec
+
+__all__ = ["fingerprint", "hash_file", "hf_fingerprint"]
+
+HashFile = Callable[[Path], str]
+
+ENDINGS = frozenset(
+    {".bin", ".jinja", ".json", ".model", ".py", ".safetensors", ".txt"}
+)
+"""Files that a model or a tokenizer is made of."""
+INNER_ENDINGS = frozenset({".jinja", ".py"})
+"""Those that may lie in a folder below; weights there belong to other models."""
+LIBRARIES = ("tokenizers", "torch", "transformers")
+_ELSEWHERE = frozenset(
+    {"target", "tokenizer", "revision", "device", "batch_tokens", "batch_size"}
+)
+"""Settings that are in the fingerprint in another form, or not at all."""
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+HUB_TIMEOUT_S = 10.0
+
+
+def hf_fingerprint(spec: ModelSpec, hash_file: HashFile) -> Mapping[str, Any] | None:
+    """What a spec stands for: equal for models with equal answers.
+
+    Args:
+        spec: The model.
+        hash_file: Path → hash of the file's content.
+
+    Returns:
+        JSON values; ``None`` if nobody can say, since a name on the Hub is neither
+        known here nor can be looked up.
+
+    Raises:
+        OptionError: The spec has a mistake.
+    """
+    return fingerprint(read_settings(spec), hash_file)
+
+
+def fingerprint(settings: HfSettings, hash_file: HashFile) -> Mapping[str, Any] | None:
+    """As :func:`hf_fingerprint`."""
+    model = _origin(settings.target, settings.revision, hash_file)
+    tokenizer: Mapping[str, Any] | None = {}
+    if settings.tokenizer:
+        tokenizer = _origin(settings.tokenizer, "", hash_file)
+    if model is None or tokenizer is None:
+        return None
+    others = {
+        field.name: _plain(getattr(settings, field.name))
+        for field in fields(settings)
+        if field.name not in _ELSEWHERE
+    }
+    return {
+        "kind": "hf",
+        "model": model,
+        "tokenizer": tokenizer,
+        **others,
+        "device": settings.device.partition(":")[0],
+        "libraries": {name: _version(name) for name in LIBRARIES},
+        "engine": _engine(),
+    }
+
+
+def hash_file(path: Path) -> str:
+    """SHA-256 of a file's content, in hexadecimal.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _origin(target: str, revision: str, hash_file: HashFile) -> dict[str, Any] | None:
+    """Which files: those of a folder by their content, those of the Hub by commit."""
+    if is_local(target):
+        folder = Path(target).expanduser()
+        files = _files(folder)
+        try:
+            with ThreadPoolExecutor(max_workers=4) as pool:
+                hashes = list(pool.map(hash_file, files))
+        except OSError:
+            return None
+        names = [path.relative_to(folder).as_posix() for path in files]
+        return {"files": dict(zip(names, hashes, strict=True))}
+    commit = _commit(target, revision)
+    return {"repository": target, "commit": commit} if commit else None
+
+
+def _files(folder: Path) -> list[Path]:
+    here = [p for p in folder.glob("*") if p.suffix in ENDINGS]
+    below = [p for p in folder.glob("*/*") if p.suffix in INNER_ENDINGS]
+    return sorted(path for path in here + below if path.is_file())
+
+
+def _commit(name: str, revision: str) -> str:
+    """The commit that a name on the Hub stands for now; as far as this machine knows,
+    where the Hub cannot be asked."""
+    if _COMMIT.fullmatch(revision):
+        return revision
+    return _commit_there(name, revision) or _commit_here(name, revision or "main")
+
+
+def _commit_there(name: str, revision: str) -> str:
+    try:
+        from huggingface_hub import HfApi, constants
+    except ImportError:
+        return ""
+    if constants.HF_HUB_OFFLINE:
+        return ""
+    try:
+        info = HfApi().model_info(
+            name, revision=revision or None, timeout=HUB_TIMEOUT_S
+        )
+    # Whatever a network does, the model itself will say it better when it is opened.
+    except Exception:  # noqa: BLE001
+        return ""
+    return info.sha or ""
+
+
+def _commit_here(name: str, revision: str) -> str:
+    """The commit of what was downloaded last."""
+    try:
+        from huggingface_hub import constants
+        from huggingface_hub.file_download import repo_folder_name
+    except ImportError:
+        return ""
+    folder = Path(
+        constants.HF_HUB_CACHE, repo_folder_name(repo_id=name, repo_type="model")
+    )
+    try:
+        return (folder / "refs" / revision).read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+@cache
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return ""
+
+
+@cache
+def _engine() -> str:
+    """A hash of the engine's own source: whatever changes in it may change answers."""
+    total = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        total.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return total.hexdigest()[:16]

@@ -1,0 +1,150 @@
+"""The store of this session: which models' responses are kept, and which are used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from pytest_evals.core.result import Reuse
+from pytest_evals.errors import ModelError, OptionError
+from pytest_evals.models.spec import ModelSpec, fingerprint_of, open_cutter, parse_spec
+from pytest_evals.store.hashes import FileHashes
+from pytest_evals.store.responses import Responses
+from pytest_evals.store.stored import Render, StoredModel
+
+if TYPE_CHECKING:
+    from pytest_evals.core.request import Model
+    from pytest_evals.plugin.options import Options
+
+__all__ = ["Answers"]
+
+_UNKNOWN = object()
+
+
+class Answers:
+    """Puts the store in front of the session's models."""
+
+    def __init__(self, config: pytest.Config, options: Options) -> None:
+        """Nothing is on disk until a model is opened."""
+        self._options = options
+        self._config, self._hook = config, config.hook
+        self._hashes: FileHashes | None = None
+        self._stored: list[StoredModel] = []
+        self._note = ""
+
+    def named(self, text: str) -> Model:
+        """The model that a spec names, with its store in front.
+
+        It is opened at once if it never was while this store was used: what is wrong
+        with it is better known before the first document.
+
+        Raises:
+            OptionError: The spec has a mistake; or nothing of this model can be stored,
+                and only what is stored may be used.
+            ModelError: The model cannot be opened.
+        """
+        if self._options.no_cache:
+            return self._open(text)
+        fingerprint = self._fingerprint(text)
+        if fingerprint is None:
+            self._refuse_rescore(text)
+            return self.given(self._open(text))
+        spec = parse_spec(text)
+
+        def open_same() -> Model:
+            model = self._open(text)
+            if self._fingerprint(text) != fingerprint:
+                raise ModelError(
+                    f"the files of {spec} changed while the model was opened\n"
+                    "  fix: run again"
+                )
+            return model
+
+        rescores = self._options.rescore
+        model = StoredModel(
+            str(spec),
+            self._responses(fingerprint),
+            None if rescores else open_same,
+            lambda: _render(spec),
+            reads=not self._options.fresh,
+        )
+        self._stored.append(model)
+        if not rescores and not model.is_known:
+            model.opened()
+        return model
+
+    def given(self, model: Model) -> Model:
+        """A model that a fixture has opened, with its store in front if it says what
+        identifies it.
+
+        Raises:
+            OptionError: Nothing of it can be stored, and only that may be used.
+        """
+        if self._options.no_cache or isinstance(model, StoredModel):
+            return model
+        name = getattr(model, "name", type(model).__name__)
+        fingerprint = getattr(model, "fingerprint", _UNKNOWN)
+        if not isinstance(fingerprint, Mapping):
+            if fingerprint is not None:
+                self._note = f"{name} has no fingerprint"
+            self._refuse_rescore(name)
+            return model
+        try:
+            responses = self._responses({"given": name, **fingerprint})
+        except TypeError as error:
+            raise OptionError(
+                f"the fingerprint of the model {name!r} is no JSON: {error}\n"
+                "  fix: make it a mapping of texts, numbers, lists and mappings"
+            ) from None
+        stored = StoredModel(
+            name,
+            responses,
+            None if self._options.rescore else lambda: model,
+            lambda: cast("Render | None", getattr(model, "render", None)),
+            reads=not self._options.fresh,
+        )
+        self._stored.append(stored)
+        return stored
+
+    @property
+    def reuse(self) -> Reuse:
+        """What came from the store so far."""
+        found = Reuse(note=self._note)
+        for model in self._stored:
+            found += model.reuse
+        return found
+
+    def close(self) -> None:
+        """Write what is to be stored; what models hold is their fixtures' matter."""
+        for model in self._stored:
+            model.settle()
+
+    def _open(self, text: str) -> Model:
+        return cast(
+            "Model", self._hook.pytest_evals_open_model(spec=text, config=self._config)
+        )
+
+    def _responses(self, fingerprint: Mapping[str, Any]) -> Responses:
+        writes = not self._options.rescore
+        return Responses(self._options.dir, fingerprint, writes=writes)
+
+    def _fingerprint(self, text: str) -> Mapping[str, Any] | None:
+        """What identifies a spec's model; ``None`` if only the model itself can say."""
+        if len(self._hook.pytest_evals_open_model.get_hookimpls()) > 1:
+            return None
+        if self._hashes is None:
+            self._hashes = FileHashes(self._options.dir)
+        return fingerprint_of(parse_spec(text), self._hashes)
+
+    def _refuse_rescore(self, name: str) -> None:
+        if self._options.rescore:
+            raise OptionError(
+                f"--evals-rescore uses stored responses only, and those of {name} are "
+                "never stored\n  fix: leave --evals-rescore out"
+            )
+
+
+def _render(spec: ModelSpec) -> Render | None:
+    return cast("Render | None", getattr(open_cutter(spec), "render", None))

@@ -1,0 +1,159 @@
+"""The table of options, from which the command line, the ini file and the docs are
+made. Standard library only: this is imported in every pytest run.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+__all__ = ["TABLE", "Option"]
+
+
+class Option(NamedTuple):
+    """One option.
+
+    ``kind`` is what is given: ``text``, ``flag`` (no value) or ``list`` (may be given
+    several times). An option without ini twin makes sense for one run only.
+    """
+
+    name: str
+    metavar: str
+    help: str
+    kind: Literal["text", "flag", "list"] = "text"
+    ini: bool = True
+    default: str = ""
+
+    @property
+    def flag(self) -> str:
+        """As typed on the command line."""
+        return f"--evals-{self.name}"
+
+    @property
+    def dest(self) -> str:
+        """Name of the value, and of the ini twin."""
+        return "evals_" + self.name.replace("-", "_")
+
+
+TABLE = (
+    Option(
+        "model",
+        "SPEC",
+        "The model: hf:PATH_OR_ID[,dtype=…,device=…,revision=…] or scripted:…",
+    ),
+    Option(
+        "tasks",
+        "NAMES",
+        "Run only these tasks: names, groups, tags or globs, separated by commas.",
+    ),
+    Option(
+        "include-path",
+        "DIR",
+        "A further folder of task files, for names in groups and in --evals-tasks. May "
+        "be repeated, or list several with commas; a later one overrides an earlier "
+        "one.",
+        kind="list",
+    ),
+    Option(
+        "limit",
+        "N|P%",
+        "Only the first N documents of each task, or the first P percent.",
+    ),
+    Option(
+        "sample",
+        "N|P%",
+        "Only N documents of each task, drawn by --evals-seed; a smaller sample is "
+        "part of a larger one.",
+    ),
+    Option(
+        "num-fewshot",
+        "N",
+        "Shots in each prompt, except in tasks that say num_fewshot: 0.",
+    ),
+    Option("seed", "N", "Seed of the draw of shots and of samples.", default="1234"),
+    Option(
+        "apply-chat-template",
+        "",
+        "Prompts are chats, rendered with the model's own template.",
+        kind="flag",
+    ),
+    Option(
+        "fewshot-as-one-turn",
+        "",
+        "With a chat template: all shots in one user message instead of a turn each.",
+        kind="flag",
+    ),
+    Option("system-instruction", "TEXT", "Text in front of every prompt."),
+    Option(
+        "gen-kwargs",
+        "K=V,…",
+        "Generation arguments that override those of the tasks: "
+        "temperature=0.7,max_gen_toks=64.",
+    ),
+    Option(
+        "metadata",
+        "K=V,…|JSON",
+        "Entries of every task's metadata, which functions that make a dataset get.",
+    ),
+    Option("device", "NAME", "Device of an hf model: cpu, cuda, cuda:1, …"),
+    Option(
+        "batch-tokens",
+        "N",
+        "Tokens of a batch of an hf model, instead of its own size.",
+    ),
+    Option(
+        "dir",
+        "DIR",
+        "Where results are kept, relative to the rootdir.",
+        default=".evals",
+    ),
+    Option(
+        "fresh",
+        "",
+        "Ask everything again, and store it; nothing is taken from the store.",
+        kind="flag",
+        ini=False,
+    ),
+    Option(
+        "no-cache",
+        "",
+        "Ask everything, and neither read the store of responses nor write to it.",
+        kind="flag",
+    ),
+    Option(
+        "rescore",
+        "",
+        "Open no model: score the stored responses again. What is not stored is an "
+        "error.",
+        kind="flag",
+        ini=False,
+    ),
+    Option("json", "PATH", "Also write results.json to this file.", ini=False),
+    Option(
+        "gate",
+        "EXPR",
+        "One more gate: '[TASK/]METRIC[,FILTER] >= NUMBER'. May be repeated.",
+        kind="list",
+    ),
+    Option(
+        "validate",
+        "",
+        "Check task files, their data, prompts, scoring and gates; ask no model.",
+        kind="flag",
+        ini=False,
+    ),
+    Option(
+        "write-out",
+        "N",
+        "Show the prompts of the first N documents of each task, cut into tokens if "
+        "there is a model, and go on.",
+        ini=False,
+    ),
+    Option("strict", "", "A wrong answer fails its document.", kind="flag"),
+    Option(
+        "allow-unsafe-code",
+        "",
+        "Run tasks that say unsafe_code: true, which execute code that the model "
+        "writes, on this machine and with your rights.",
+        kind="flag",
+    ),
+)

@@ -1,0 +1,75 @@
+"""Hashes of large files, remembered for as long as the files are the same.
+
+A file is the same as long as its size, its place on the disk and both of its times are:
+the time of its last change cannot be set back by a program. A file that was changed a
+moment before it was read is not remembered, since a clock of a file system may not tell
+two changes of one moment apart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from pytest_evals.errors import StoreError
+from pytest_evals.store.cache import read_cache, write_cache
+
+__all__ = ["FileHashes"]
+
+NAME = "hashes.json"
+SETTLED_S = 5.0
+"""Seconds after which a change of a file would be seen in its times."""
+
+
+class FileHashes:
+    """SHA-256 of files, as a function."""
+
+    def __init__(self, base: Path, *, writes: bool = True) -> None:
+        """Read what is remembered.
+
+        Args:
+            base: The results folder.
+            writes: Whether anything is to be written there.
+        """
+        self._base, self._writes = base, writes
+        found = read_cache(base, NAME)
+        self._known: dict[str, object] = dict(found) if isinstance(found, dict) else {}
+
+    def __call__(self, path: Path) -> str:
+        """The hash of a file's content, in hexadecimal.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        name = str(path.resolve())
+        mark = _mark(path)
+        match self._known.get(name):
+            case [list() as known, str() as digest] if known == mark:
+                return digest
+        with path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        if mark == _mark(path) and _is_settled(path):
+            self._remember({name: [mark, digest]})
+        return digest
+
+    def _remember(self, fresh: Mapping[str, object]) -> None:
+        """Keep a hash, beside those that other processes have written meanwhile."""
+        found = read_cache(self._base, NAME)
+        others = found if isinstance(found, dict) else {}
+        self._known = {**others, **self._known, **fresh}
+        if self._writes:
+            with suppress(StoreError):  # it only saves time
+                write_cache(self._base, NAME, self._known)
+
+
+def _mark(path: Path) -> list[int]:
+    stat = path.stat()
+    return [stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
+
+
+def _is_settled(path: Path) -> bool:
+    stat = path.stat()
+    return time.time() - max(stat.st_mtime, stat.st_ctime) > SETTLED_S

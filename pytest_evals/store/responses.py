@@ -1,0 +1,291 @@
+"""``responses.sqlite``: every response, by a hash of all that could change it.
+
+Many processes may use one file at once, and what is committed survives a process that
+is killed. A file that cannot be trusted is moved aside, never read and never deleted,
+and each row carries a checksum. Values are JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, TypeVar
+from zlib import crc32
+
+from pytest_evals.core.key import RequestKey, canonical
+from pytest_evals.core.request import Response
+from pytest_evals.errors import StoreError
+from pytest_evals.store.base import make_base
+from pytest_evals.store.database import connect, create, set_aside
+from pytest_evals.store.writer import Writer
+
+__all__ = ["NAME", "Responses", "model_hash"]
+
+T = TypeVar("T")
+Row = tuple[RequestKey, Response]
+
+NAME = "responses.sqlite"
+MOST_KEYS = 500
+"""Keys of one query; SQLite before 3.32 takes 999 values."""
+_DEFAULTS = {field.name: field.default for field in fields(Response)}
+_INSERT = "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+
+def model_hash(fingerprint: Mapping[str, Any]) -> bytes:
+    """32 bytes, equal for equal fingerprints.
+
+    Raises:
+        TypeError: A value is none of JSON's.
+    """
+    text = canonical(fingerprint).encode("ascii")
+    return blake2b(text, digest_size=32).digest()
+
+
+class Responses:
+    """The stored responses of one model.
+
+    A fault of the disk raises nothing: the run goes on without the store, and ``notes``
+    says why.
+    """
+
+    def __init__(
+        self, base: Path, fingerprint: Mapping[str, Any], *, writes: bool = True
+    ) -> None:
+        """Open the file, or make it.
+
+        Args:
+            base: The results folder.
+            fingerprint: JSON values that are equal for models with equal answers.
+            writes: Whether anything is to be written.
+
+        Raises:
+            TypeError: The fingerprint holds a value that is none of JSON's.
+        """
+        self._base, self._path = base, base / NAME
+        self._fingerprint = canonical(fingerprint)
+        self._hash = model_hash(fingerprint)
+        self._writes = writes
+        self.notes: list[str] = []
+        """What went wrong, for the report."""
+        self._n_damaged = 0
+        # One connection for the thread that asks and for the one that writes.
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._inode = 0
+        self._model: int | None = None
+        self._writer: Writer[Row] = Writer(self._write)
+        self._open()
+
+    def read(self, keys: Sequence[RequestKey]) -> dict[RequestKey, Response]:
+        """Those responses that are there; what was added before is."""
+        self._writer.flush()
+        wanted = {key.digest(self._hash): key for key in keys}
+        return self._tried(lambda c: self._found(c, wanted)) or {}
+
+    def add(self, key: RequestKey, response: Response) -> None:
+        """Store a response soon; one that is there is replaced.
+
+        Errors are not stored, nor is a log-probability that is no number.
+        """
+        logprob = response.logprob
+        is_sound = logprob is None or logprob == logprob
+        if self._writes and not response.error and is_sound:
+            self._writer.add((key, response))
+
+    @property
+    def info(self) -> Mapping[str, Any] | None:
+        """What the model said of itself when it was open; ``None`` if it never was."""
+
+        def read(connection: sqlite3.Connection) -> Mapping[str, Any] | None:
+            rows = connection.execute(
+                "SELECT info FROM models WHERE id = ?", [self._model]
+            ).fetchall()
+            try:
+                found = json.loads(rows[0][0]) if rows else None
+            except ValueError:
+                return None
+            return found if isinstance(found, dict) and found else None
+
+        return self._tried(read)
+
+    def keep_info(self, info: Mapping[str, Any]) -> None:
+        """Store what the model says of itself, if that is JSON."""
+        try:
+            text = json.dumps(dict(info))
+        except (TypeError, ValueError):
+            return
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "UPDATE models SET info = ? WHERE id = ?", [text, self._model]
+            )
+
+        if self._writes:
+            self._tried(write, writing=True)
+
+    def flush(self) -> None:
+        """Commit what was added."""
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Commit what was added, and let the file go."""
+        self._writer.close()
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+        n, self._n_damaged = self._n_damaged, 0
+        if n:
+            what = "response" if n == 1 else "responses"
+            was = "was damaged and is" if n == 1 else "were damaged and are"
+            self.notes.append(f"{n} {what} in {str(self._path)!r} {was} asked again")
+
+    def _found(
+        self, connection: sqlite3.Connection, wanted: Mapping[bytes, RequestKey]
+    ) -> dict[RequestKey, Response]:
+        found: dict[RequestKey, Response] = {}
+        digests = list(wanted)
+        for start in range(0, len(digests), MOST_KEYS):
+            some = digests[start : start + MOST_KEYS]
+            marks = ",".join("?" * len(some))
+            rows = connection.execute(
+                f"SELECT key, response, checksum FROM responses WHERE key IN ({marks})",
+                some,
+            )
+            for digest, text, checksum in rows:
+                response = _response(digest, text, checksum)
+                if response is None:
+                    self._n_damaged += 1
+                else:
+                    found[wanted[digest]] = response
+        return found
+
+    def _write(self, rows: Sequence[Row]) -> None:
+        now = time.time()
+
+        def write(connection: sqlite3.Connection) -> None:
+            values = (self._values(key, response, now) for key, response in rows)
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                connection.executemany(_INSERT, values)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+        if self._writes:
+            self._tried(write, writing=True)
+
+    def _values(
+        self, key: RequestKey, response: Response, now: float
+    ) -> tuple[object, ...]:
+        digest = key.digest(self._hash)
+        said = {
+            name: value
+            for name, default in _DEFAULTS.items()
+            if (value := getattr(response, name)) != default
+        }
+        text = _ENCODE(said)
+        checksum = _checksum(digest, text)
+        return digest, self._model, key.prompt, key.settings, text, now, checksum
+
+    def _tried(
+        self, action: Callable[[sqlite3.Connection], T], *, writing: bool = False
+    ) -> T | None:
+        """What an action on the database gives; ``None`` where the disk is at fault.
+
+        A database that turns out to be damaged is set aside, and the action is tried on
+        a new one.
+        """
+        with self._lock:
+            for _ in range(2):
+                if self._connection is None:
+                    return None
+                try:
+                    return action(self._connection)
+                except sqlite3.OperationalError as error:
+                    self._give_up(error, writing=writing)
+                    return None
+                except sqlite3.DatabaseError as error:
+                    self._replace(error)
+            return None
+
+    def _open(self) -> None:
+        try:
+            self._connect()
+        except (sqlite3.OperationalError, OSError, StoreError) as error:
+            self._give_up(error)
+        except sqlite3.DatabaseError as error:
+            self._replace(error)
+
+    def _connect(self) -> None:
+        if not self._path.exists():
+            if not self._writes:
+                return
+            make_base(self._base)
+            create(self._path)
+        self._inode = self._path.stat().st_ino
+        self._connection = connect(self._path)
+        if self._writes:
+            try:
+                self._connection.execute(
+                    "INSERT OR IGNORE INTO models (hash, fingerprint) VALUES (?, ?)",
+                    [self._hash, self._fingerprint],
+                )
+            except sqlite3.OperationalError as error:
+                self._give_up(error, writing=True)
+        rows = self._connection.execute(
+            "SELECT id FROM models WHERE hash = ?", [self._hash]
+        ).fetchall()
+        self._model = rows[0][0] if rows else None
+
+    def _give_up(self, error: Exception, *, writing: bool = False) -> None:
+        """Go on without writing; and without reading, if it was no writing."""
+        self._writes = False
+        what = "responses are not stored"
+        if not writing:
+            self._connection = None
+            what = "responses are neither stored nor reused"
+        why = str(error).splitlines()[0]
+        self.notes.append(f"{what}: {str(self._path)!r}: {why}")
+
+    def _replace(self, error: Exception) -> None:
+        """Set a damaged database aside and begin a new one."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        try:
+            # Another process may have been faster.
+            if self._path.stat().st_ino == self._inode:
+                place = set_aside(self._path)
+                self.notes.append(
+                    f"{str(self._path)!r} is not to be trusted: {error}; it was moved "
+                    f"to {str(place)!r}, and a new one begun"
+                )
+            self._connect()
+        except (OSError, StoreError, sqlite3.Error) as fault:
+            self._give_up(fault)
+
+
+_ENCODE = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def _checksum(digest: bytes, text: str) -> int:
+    return crc32(text.encode("ascii", "replace"), crc32(digest))
+
+
+def _response(digest: bytes, text: object, checksum: object) -> Response | None:
+    """The response of a row, ``None`` if the row is not as it was written."""
+    if not isinstance(text, str) or checksum != _checksum(digest, text):
+        return None
+    try:
+        return Response(**json.loads(text))
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,163 @@
+"""A model that asks its store first, and the model only for what is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_evals.core.key import RequestKey, request_keys
+from pytest_evals.core.request import Model, Prompt, Request, Response
+from pytest_evals.core.result import Reuse
+from pytest_evals.store.responses import Responses
+
+__all__ = ["NOT_STORED", "Render", "StoredModel"]
+
+Render = Callable[[Prompt], str]
+NOT_STORED = (
+    "not in the store: this model has not answered this request before\n"
+    "  fix: run once without --evals-rescore"
+)
+
+
+class StoredModel:
+    """A model with a store in front of it.
+
+    Responses that are stored come first. The model itself is opened when the first
+    request is not stored, and what it answers is stored as it arrives.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        responses: Responses,
+        open_model: Callable[[], Model] | None,
+        open_render: Callable[[], Render | None] = lambda: None,
+        *,
+        reads: bool = True,
+    ) -> None:
+        """Nothing is opened yet.
+
+        Args:
+            name: The model's name.
+            responses: Where its responses are kept.
+            open_model: Opens the model; ``None`` if it must not be asked, so that
+                whatever is not stored is an error.
+            open_render: Opens what renders chats without the model.
+            reads: Whether stored responses are used.
+        """
+        self.name = name
+        self._responses = responses
+        self._open_model = open_model
+        self._open_render = open_render
+        self._render: Render | None = None
+        self._reads = reads
+        self._model: Model | None = None
+        self._n_asked = self._n_reused = self._n_tokens = 0
+        self._elapsed_s = 0.0
+        self._info = responses.info
+
+    def answer(self, requests: Sequence[Request], /) -> Iterator[tuple[int, Response]]:
+        """Answer all requests, those first that are stored."""
+        keys = list(request_keys(requests))
+        known = [key for key in keys if key is not None] if self._reads else []
+        found = self._responses.read(known)
+        missing: list[int] = []
+        for position, key in enumerate(keys):
+            response = found.get(key) if key is not None else None
+            if response is None:
+                missing.append(position)
+                continue
+            self._n_reused += 1
+            self._elapsed_s += response.elapsed_s
+            yield position, response
+        if missing and self._open_model is None:
+            for position in missing:
+                yield position, Response(error=NOT_STORED)
+        elif missing:
+            yield from self._ask(requests, keys, missing)
+
+    def _ask(
+        self,
+        requests: Sequence[Request],
+        keys: Sequence[RequestKey | None],
+        missing: Sequence[int],
+    ) -> Iterator[tuple[int, Response]]:
+        """What the model answers, stored on its way. Whether the model keeps its
+        contract is for others to see: what makes no sense is handed on so that it makes
+        none there."""
+        for given in self.opened().answer([requests[i] for i in missing]):
+            match given:
+                case (int() as place, Response() as response):
+                    pass
+                case _:
+                    yield given
+                    continue
+            if not 0 <= place < len(missing):
+                yield (place if place < 0 else len(requests) + place), response
+                continue
+            position = missing[place]
+            key = keys[position]
+            self._n_asked += 1
+            self._n_tokens += response.n_prompt_tokens + response.n_tokens
+            if key is not None:
+                self._responses.add(key, response)
+            yield position, response
+
+    def opened(self) -> Model:
+        """The model itself, which is opened now if it was not before.
+
+        Raises:
+            RuntimeError: It must not be asked.
+        """
+        if self._model is None:
+            if self._open_model is None:
+                raise RuntimeError(f"{self.name} must not be opened")
+            self._model = self._open_model()
+            self._info = getattr(self._model, "info", None) or {}
+            self._responses.keep_info(self._info)
+        return self._model
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the model was ever open while this store was used."""
+        return self._info is not None
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """What the model says of itself, now or when it was last open."""
+        return self._info or {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the model says of its numbers, and the store of its disk."""
+        return (*getattr(self._model, "notes", ()), *self._responses.notes)
+
+    @property
+    def render(self) -> Render | None:
+        """How chats become text, if the model says so; it need not be open."""
+        if self._model is not None:
+            return getattr(self._model, "render", None)
+        if self._render is None:
+            self._render = self._open_render()
+        return self._render
+
+    @property
+    def reuse(self) -> Reuse:
+        """What came from the store so far."""
+        return Reuse(
+            n_asked=self._n_asked,
+            n_reused=self._n_reused,
+            n_tokens=self._n_tokens,
+            elapsed_s=self._elapsed_s,
+        )
+
+    def settle(self) -> None:
+        """Write what is to be stored."""
+        self._responses.flush()
+
+    def close(self) -> None:
+        """Write what is to be stored, and close the model if it was opened."""
+        self._responses.close()
+        close = getattr(self._model, "close", None)
+        if close is not None:
+            close()

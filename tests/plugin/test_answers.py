@@ -1,0 +1,306 @@
+"""The store in whole runs: what was answered is not asked again."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import pytest
+
+MODEL = """
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_evals import Response
+
+HERE = Path(__file__).parent
+
+
+class Counting:
+    name = "counting"
+    info = {"size": 3}
+    FINGERPRINT
+
+    def __init__(self):
+        self.answers = json.loads((HERE / "known.json").read_text())
+        with (HERE / "opened.txt").open("a") as log:
+            log.write("opened\\n")
+
+    def answer(self, requests):
+        for position, request in enumerate(requests):
+            with (HERE / "asked.txt").open("a") as log:
+                log.write(request.prompt + "\\n")
+            text = self.answers.get(request.prompt)
+            error = "" if text is not None else "the server is down"
+            yield position, Response(
+                text=text or "", error=error, n_tokens=1, elapsed_s=2.0
+            )
+
+
+@pytest.fixture(scope="session")
+def eval_model():
+    return Counting()
+"""
+
+
+@pytest.fixture
+def counting(suite):
+    """A suite with a model that writes down what it is asked."""
+    model(suite)
+    knows(suite, {f"quiz {i}?": f"a{i}" for i in range(10)})
+    return suite
+
+
+def model(suite, fingerprint="fingerprint = {'version': 1}"):
+    suite.pytester.makeconftest(MODEL.replace("FINGERPRINT", fingerprint))
+
+
+def knows(suite, answers):
+    (suite.pytester.path / "known.json").write_text(json.dumps(answers))
+
+
+def asked(suite):
+    """Prompts that the model was asked since this was last called."""
+    path = suite.pytester.path / "asked.txt"
+    found = path.read_text().splitlines() if path.exists() else []
+    path.unlink(missing_ok=True)
+    return found
+
+
+def newest(suite, name):
+    """A file of the newest run."""
+    runs = suite.pytester.path.glob(".evals/runs/*")
+    return (max(runs, key=lambda p: p.stat().st_mtime_ns) / name).read_text()
+
+
+def run(suite, *arguments):
+    return suite.run("evals", *arguments, model=None)
+
+
+QUIZ = [f"quiz {i}?" for i in range(10)]
+
+
+def test_the_second_run_asks_nothing_and_finds_the_same(counting):
+    first = run(counting)
+    assert asked(counting) == QUIZ
+    lines = newest(counting, "samples_quiz.jsonl")
+    second = run(counting)
+    assert asked(counting) == []
+    assert newest(counting, "samples_quiz.jsonl") == lines
+    assert first.parseoutcomes() == second.parseoutcomes() == {"passed": 10}
+    first.stdout.fnmatch_lines(["responses: 10 asked", "time: * tokens/s)*"])
+    second.stdout.fnmatch_lines(
+        ["responses: 10 reused from the store (they had taken 20.0 s)"]
+    )
+    second.stdout.no_fnmatch_line("*tokens/s*")
+    assert json.loads(newest(counting, "results.json"))["n_reused"] == 10
+
+
+def test_only_what_is_new_is_asked(counting):
+    run(counting, "--evals-limit=4")
+    asked(counting)
+    result = run(counting)
+    assert asked(counting) == QUIZ[4:]
+    result.stdout.fnmatch_lines(["responses: 6 asked, 4 reused from the store (*"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"doc_to_text": "Now: {{question}}"},
+        {"generation_kwargs": {"until": ["\n", "x"]}},
+        {"generation_kwargs": {"until": ["\n\n"], "max_gen_toks": 7}},
+        {"generation_kwargs": {"until": ["\n\n"], "temperature": 0.5}},
+        {"description": "Answer."},
+    ],
+)
+def test_what_changes_the_request_is_asked_anew(counting, change):
+    run(counting)
+    asked(counting)
+    counting.task("quiz", **change)
+    run(counting)
+    assert len(asked(counting)) == 10
+
+
+def test_repeats_are_asked_each_by_itself_and_all_reused(counting):
+    sampled = {"until": ["\n\n"], "temperature": 0.5, "do_sample": True}
+    counting.task("quiz", repeats=3, generation_kwargs=sampled)
+    run(counting)
+    assert len(asked(counting)) == 30
+    run(counting)
+    assert asked(counting) == []
+    counting.task("quiz", repeats=4, generation_kwargs=sampled)
+    run(counting)
+    assert asked(counting) == QUIZ
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"doc_to_target": "a1"},
+        {"metric_list": [{"metric": "exact_match", "ignore_case": True}]},
+        {"filter_list": [{"name": "own", "filter": [{"function": "lowercase"}]}]},
+    ],
+)
+def test_what_changes_the_scores_only_asks_nothing(counting, change):
+    run(counting)
+    asked(counting)
+    counting.task("quiz", **change)
+    run(counting, "--evals-rescore")
+    assert asked(counting) == []
+
+
+def test_another_fingerprint_is_asked_anew(counting):
+    run(counting)
+    asked(counting)
+    model(counting, "fingerprint = {'version': 2}")
+    run(counting)
+    assert asked(counting) == QUIZ
+
+
+def test_errors_are_asked_again(counting):
+    knows(counting, {f"quiz {i}?": f"a{i}" for i in range(8)})
+    assert run(counting).parseoutcomes() == {"passed": 8, "errors": 2}
+    asked(counting)
+    knows(counting, {f"quiz {i}?": f"a{i}" for i in range(10)})
+    assert run(counting).parseoutcomes() == {"passed": 10}
+    assert asked(counting) == QUIZ[8:]
+
+
+def test_fresh_asks_everything_and_stores_it(counting):
+    run(counting)
+    knows(counting, dict.fromkeys(QUIZ, "new"))
+    asked(counting)
+    assert run(counting, "--evals-fresh").parseoutcomes() == {"wrong": 10}
+    assert asked(counting) == QUIZ
+    assert run(counting).parseoutcomes() == {"wrong": 10}
+    assert asked(counting) == []
+
+
+def test_no_cache_neither_reads_nor_writes(counting):
+    run(counting)
+    knows(counting, dict.fromkeys(QUIZ, "new"))
+    asked(counting)
+    result = run(counting, "--evals-no-cache")
+    assert result.parseoutcomes() == {"wrong": 10}
+    result.stdout.no_fnmatch_line("responses:*")
+    assert asked(counting) == QUIZ
+    assert run(counting).parseoutcomes() == {"passed": 10}
+
+
+def test_rescore_says_what_is_not_in_the_store(counting):
+    counting.task("quiz", gates=["exact_match >= 0.5"])
+    run(counting, "--evals-limit=4")
+    asked(counting)
+    result = run(counting, "--evals-rescore")
+    assert result.parseoutcomes() == {"passed": 4, "errors": 6, "failed": 1}
+    assert asked(counting) == []
+    result.stdout.fnmatch_lines(
+        [
+            "*not in the store: this model has not answered this request before",
+            "*fix: run once without --evals-rescore",
+            "gates: 1 invalid",
+        ]
+    )
+
+
+def test_rescore_needs_a_model_whose_responses_are_stored(suite):
+    result = suite.run("evals", "--evals-rescore")
+    assert result.parseoutcomes() == {"errors": 1, "skipped": 9}
+    result.stdout.fnmatch_lines(
+        ["*--evals-rescore uses stored responses only, and those of scripted:*"]
+    )
+
+
+def test_a_model_without_fingerprint_is_not_stored_and_that_is_said(counting):
+    model(counting, "")
+    run(counting)
+    assert asked(counting) == QUIZ
+    result = run(counting)
+    assert asked(counting) == QUIZ
+    result.stdout.fnmatch_lines(
+        ["responses: none stored, since counting has no fingerprint"]
+    )
+    assert not (counting.pytester.path / ".evals" / "responses.sqlite").exists()
+
+
+def test_a_fingerprint_that_is_no_json_is_refused(counting):
+    model(counting, "fingerprint = {'weights': {1, 2}}")
+    result = run(counting)
+    assert result.parseoutcomes() == {"errors": 1, "skipped": 9}
+    result.stdout.fnmatch_lines(
+        ["*the fingerprint of the model 'counting' is no JSON*"]
+    )
+
+
+def test_a_scripted_model_costs_no_file(suite):
+    suite.run("evals")
+    assert not (suite.pytester.path / ".evals" / "responses.sqlite").exists()
+
+
+def test_options_that_contradict_each_other_are_refused(suite):
+    result = suite.run("evals", "--evals-fresh", "--evals-rescore")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*--evals-fresh and --evals-rescore say different things of the store*"]
+    )
+
+
+def test_a_damaged_store_is_told_and_the_run_goes_on(counting):
+    run(counting)
+    store = counting.pytester.path / ".evals" / "responses.sqlite"
+    store.write_text("scribble " * 1000)
+    asked(counting)
+    result = run(counting)
+    assert asked(counting) == QUIZ
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["warning: *is not to be trusted: file is not a data*"])
+
+
+def test_a_disk_at_fault_takes_no_result_away(counting):
+    """The file of responses cannot be written, since a folder is in its place."""
+    (counting.pytester.path / ".evals" / "responses.sqlite").mkdir(parents=True)
+    result = run(counting)
+    assert result.parseoutcomes() == {"passed": 10}
+    result.stdout.fnmatch_lines(["warning: responses are *"])
+    assert len(newest(counting, "samples_quiz.jsonl").splitlines()) == 10
+
+
+def test_workers_share_one_store(counting):
+    first = counting.pytester.runpytest_subprocess("evals", "-n2")
+    assert sorted(asked(counting)) == QUIZ
+    second = counting.pytester.runpytest_subprocess("evals", "-n2")
+    assert asked(counting) == []
+    first.stdout.fnmatch_lines(["responses: 10 asked"])
+    second.stdout.fnmatch_lines(["responses: 10 reused from the store (*20.0 s)"])
+
+
+def test_keys_and_tokens_are_not_in_the_store(counting):
+    run(counting)
+    with sqlite3.connect(counting.pytester.path / ".evals/responses.sqlite") as store:
+        (fingerprint,) = store.execute("SELECT fingerprint FROM models").fetchone()
+    store.close()
+    assert json.loads(fingerprint) == {"given": "counting", "version": 1}
+
+
+@pytest.mark.slow
+def test_a_model_of_hugging_face_is_opened_only_if_something_is_missing(
+    suite, tiny_model_path
+):
+    """Its files say which model it is: neither torch nor transformers is imported."""
+    spec = f"hf:{tiny_model_path}"
+    suite.task("quiz", generation_kwargs={"until": ["?"], "max_gen_toks": 4})
+    suite.pytester.makeconftest(
+        "import sys\n"
+        "def pytest_evals_result(result):\n"
+        "    print('\\ntorch' if 'torch' in sys.modules else '\\nno torch')\n"
+    )
+    first = suite.pytester.runpytest_subprocess("evals", f"--model={spec}", "-s")
+    second = suite.pytester.runpytest_subprocess("evals", f"--model={spec}", "-s")
+    other = f"--model={spec},dtype=bfloat16"
+    third = suite.pytester.runpytest_subprocess("evals", other, "-s")
+    first.stdout.fnmatch_lines(["torch", "responses: 10 asked"])
+    second.stdout.fnmatch_lines(["no torch", "responses: 10 reused from the store*"])
+    third.stdout.fnmatch_lines(["torch", "responses: 10 asked"])

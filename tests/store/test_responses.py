@@ -1,0 +1,331 @@
+"""The file of responses: what is in it comes back as it was, or not at all.
+
+A full disk is played by a limit on the size of files.
+"""
+
+import dataclasses
+import math
+import os
+import resource
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_evals.core.key import request_keys
+from pytest_evals.core.request import Generate, Response
+from pytest_evals.store import database
+from pytest_evals.store.responses import NAME, Responses
+
+MODEL = {"weights": "0a1b"}
+
+
+def keys(n=1, start=0):
+    return list(request_keys(Generate(f"prompt {i}") for i in range(start, start + n)))
+
+
+def fill(base, n=1, fingerprint=MODEL):
+    """Store ``n`` responses, ``text 0`` and so on, and close the file."""
+    responses = Responses(base, fingerprint)
+    for i, key in enumerate(keys(n)):
+        responses.add(key, Response(text=f"text {i}"))
+    responses.close()
+    return base / NAME
+
+
+def stored(base, n=1, fingerprint=MODEL):
+    """Texts of the first ``n`` prompts, as far as they are there."""
+    responses = Responses(base, fingerprint)
+    found = responses.read(keys(n))
+    responses.close()
+    return [found[key].text for key in keys(n) if key in found]
+
+
+def test_what_is_stored_is_there_for_the_next_session(tmp_path):
+    fill(tmp_path, 3)
+    assert stored(tmp_path, 5) == ["text 0", "text 1", "text 2"]
+
+
+def test_another_model_has_other_responses(tmp_path):
+    fill(tmp_path)
+    assert stored(tmp_path, fingerprint={"weights": "ffff"}) == []
+    assert stored(tmp_path, fingerprint={"weights": "0a1b", "dtype": "float16"}) == []
+
+
+def test_more_keys_than_one_query_takes_are_all_found(tmp_path):
+    fill(tmp_path, 1203)
+    assert len(stored(tmp_path, 1203)) == 1203
+
+
+RESPONSES = st.builds(
+    Response,
+    text=st.text(st.characters(exclude_categories=())),
+    logprob=st.none() | st.floats(allow_nan=False),
+    greedy=st.none() | st.booleans(),
+    n_prompt_tokens=st.integers(0),
+    n_tokens=st.integers(0),
+    n_truncated=st.integers(0),
+    finish=st.sampled_from(["", "stop", "length"]),
+    elapsed_s=st.floats(0, 1e6),
+)
+
+
+def test_the_strategy_of_the_next_test_knows_all_fields():
+    known = {"text", "logprob", "greedy", "n_prompt_tokens", "n_tokens", "n_truncated"}
+    known |= {"finish", "elapsed_s", "error"}
+    assert {field.name for field in dataclasses.fields(Response)} == known
+
+
+@given(st.lists(RESPONSES, max_size=8))
+def test_a_response_comes_back_exactly(tmp_path_factory, given_responses):
+    base = tmp_path_factory.mktemp("store")
+    responses = Responses(base, MODEL)
+    asked = keys(len(given_responses))
+    for key, response in zip(asked, given_responses, strict=True):
+        responses.add(key, response)
+    found = responses.read(asked)
+    responses.close()
+    assert [found[key] for key in asked] == given_responses
+
+
+def test_errors_and_what_is_no_number_are_never_stored(tmp_path):
+    responses = Responses(tmp_path, MODEL)
+    asked = keys(3)
+    responses.add(asked[0], Response(error="the server is down"))
+    responses.add(asked[1], Response(logprob=math.nan))
+    responses.add(asked[2], Response(logprob=-math.inf, greedy=False))
+    assert list(responses.read(asked)) == [asked[2]]
+    responses.close()
+
+
+def test_an_answer_that_is_asked_again_replaces_the_old_one(tmp_path):
+    fill(tmp_path)
+    responses = Responses(tmp_path, MODEL)
+    responses.add(keys()[0], Response(text="fresh"))
+    responses.close()
+    assert stored(tmp_path) == ["fresh"]
+
+
+def test_what_was_added_is_committed_within_a_second(tmp_path):
+    """Nobody closes or flushes here: so it survives a process that is killed."""
+    responses = Responses(tmp_path, MODEL)
+    responses.add(keys()[0], Response(text="text 0"))
+    time.sleep(1)
+    assert stored(tmp_path) == ["text 0"]
+    responses.close()
+
+
+def test_what_a_model_says_of_itself_is_kept(tmp_path):
+    responses = Responses(tmp_path, MODEL)
+    assert responses.info is None
+    responses.keep_info({"dtype": "float32", "tokens": [1, None]})
+    responses.close()
+    again = Responses(tmp_path, MODEL)
+    assert again.info == {"dtype": "float32", "tokens": [1, None]}
+    again.close()
+
+
+def test_many_processes_write_at_once_and_nothing_is_lost(tmp_path):
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from pytest_evals.core.key import request_keys\n"
+        "from pytest_evals.core.request import Generate, Response\n"
+        "from pytest_evals.store.responses import Responses\n"
+        "start = int(sys.argv[2])\n"
+        f"r = Responses(Path(sys.argv[1]), {MODEL!r})\n"
+        "for i in range(start, start + 50):\n"
+        "    (key,) = request_keys([Generate(f'prompt {i}')])\n"
+        "    r.add(key, Response(text=f'text {i}'))\n"
+        "    r.flush()\n"
+        "r.close(); print(r.notes)"
+    )
+    base = tmp_path / ".evals"
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(base), str(50 * i)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for i in range(4)
+    ]
+    assert [process.communicate()[0] for process in started] == ["[]\n"] * 4
+    assert stored(base, 200) == [f"text {i}" for i in range(200)]
+    left = {p.name for p in base.iterdir()} - {f"{NAME}-wal", f"{NAME}-shm"}
+    assert left == {NAME, ".gitignore"}
+
+
+def truncate(path):
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def no_database(path):
+    path.write_text("not a database, but long enough to be one " * 100)
+
+
+def other_database(path):
+    path.unlink()
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE responses (key, value)")
+    connection.close()
+
+
+def other_schema(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {database.SCHEMA + 1}")
+    connection.close()
+
+
+def broken_header(path):
+    with path.open("r+b") as file:
+        file.write(b"SQLite format 9\0")
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (truncate, "database disk image is malformed"),
+        (empty, "the file is empty"),
+        (no_database, "file is not a database"),
+        (broken_header, "file is not a database"),
+        (other_database, "it is a database of something else"),
+        (other_schema, f"it has schema {database.SCHEMA + 1}; this version has "),
+    ],
+)
+def test_a_file_that_cannot_be_trusted_is_set_aside(tmp_path, damage, why):
+    path = fill(tmp_path, 200)
+    damage(path)
+    before = path.read_bytes()
+    responses = Responses(tmp_path, MODEL)
+    assert responses.read(keys(200)) == {}
+    responses.add(keys()[0], Response(text="new"))
+    responses.close()
+    assert stored(tmp_path) == ["new"]
+    (aside,) = tmp_path.glob("responses-set-aside-*.sqlite")
+    assert aside.read_bytes() == before
+    (note,) = responses.notes
+    assert note.startswith(f"'{path}' is not to be trusted: {why}")
+    assert note.endswith(f"it was moved to '{aside}', and a new one begun")
+
+
+def test_damage_in_the_middle_of_the_file_never_gives_a_wrong_answer(tmp_path):
+    """All pages but the first are overwritten, a byte each, wherever it hurts."""
+    path = fill(tmp_path, 300)
+    raw = bytearray(path.read_bytes())
+    for place in range(4096 + 50, len(raw), 511):
+        raw[place] ^= 0x01
+    path.write_bytes(raw)
+    responses = Responses(tmp_path, MODEL)
+    asked = keys(300)
+    found = responses.read(asked)
+    right = [Response(text=f"text {i}") for i in range(300)]
+    for i, key in enumerate(asked):
+        assert key not in found or found[key] == right[i]
+        responses.add(key, right[i])
+    responses.close()
+    assert responses.notes
+    assert stored(tmp_path, 300) == [f"text {i}" for i in range(300)]
+
+
+def test_a_changed_row_is_asked_again(tmp_path):
+    path = fill(tmp_path, 2)
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "UPDATE responses SET response = replace(response, 'text 0', 'text 9')"
+        )
+    connection.close()
+    responses = Responses(tmp_path, MODEL)
+    assert list(responses.read(keys(2))) == keys(2)[1:]
+    responses.close()
+    assert responses.notes == [f"1 response in '{path}' was damaged and is asked again"]
+
+
+@pytest.fixture
+def small_files():
+    """No file may grow beyond 64 KiB."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (65536, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_is_noted_once_and_what_is_there_is_still_read(
+    tmp_path, small_files
+):
+    fill(tmp_path)
+    responses = Responses(tmp_path, MODEL)
+    for i, key in enumerate(keys(9, start=1)):
+        responses.add(key, Response(text="x" * 30_000 + str(i)))
+        responses.flush()
+    assert responses.read(keys())[keys()[0]].text == "text 0"
+    responses.close()
+    (note,) = responses.notes
+    assert note.startswith(f"responses are not stored: '{tmp_path / NAME}': ")
+
+
+def test_a_place_that_cannot_be_made_is_noted(tmp_path):
+    (tmp_path / "file").write_text("")
+    responses = Responses(tmp_path / "file" / ".evals", MODEL)
+    responses.add(keys()[0], Response(text="lost"))
+    assert responses.read(keys()) == {}
+    responses.close()
+    (note,) = responses.notes
+    assert note.startswith("responses are neither stored nor reused: ")
+
+
+@pytest.fixture
+def open_to_all():
+    """A folder that others may read; pytest's are for their owner alone."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+READ_ONLY = """
+import os, sys
+from pathlib import Path
+from pytest_evals.core.key import request_keys
+from pytest_evals.core.request import Generate, Response
+from pytest_evals.store.responses import Responses
+if os.getuid() == 0:
+    os.setuid(65534)  # root may write everywhere
+r = Responses(Path(sys.argv[1]), {'weights': '0a1b'})
+(key,) = request_keys([Generate('prompt 0')])
+print(r.read([key])[key].text)
+r.add(key, Response(text='new'))
+r.close()
+print(*r.notes)
+"""
+
+
+def test_a_store_that_is_read_only_is_read(open_to_all):
+    base = open_to_all / ".evals"
+    path = fill(base)
+    base.chmod(0o555)
+    path.chmod(0o444)
+    done = subprocess.run(
+        [sys.executable, "-c", READ_ONLY, str(base)], capture_output=True, text=True
+    )
+    base.chmod(0o755)
+    assert done.returncode == 0, done.stderr
+    text, note = done.stdout.splitlines()
+    assert text == "text 0"
+    assert note.startswith(f"responses are not stored: '{path}': ")
+    assert stored(base) == ["text 0"]
+
+
+def test_who_only_reads_makes_no_file(tmp_path):
+    responses = Responses(tmp_path / ".evals", MODEL, writes=False)
+    assert responses.read(keys()) == {}
+    responses.add(keys()[0], Response(text="no"))
+    responses.close()
+    assert not list(tmp_path.iterdir())
