@@ -20,6 +20,7 @@ from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
 from pytest_evals.prompts.calls import FieldError, call
 from pytest_evals.prompts.data_files import encoding_fault, named, row_fault
 from pytest_evals.prompts.features import features_of
+from pytest_evals.prompts.json_lines import read_json_lines
 
 __all__ = ["Source", "load", "located", "not_utf8", "quiet"]
 
@@ -62,8 +63,13 @@ class Source:
     base: Path
 
 
-def load(source: Source) -> Mapping[str, Any]:
+def load(source: Source, *, plain: bool = False) -> Mapping[str, Any]:
     """The splits of a dataset: name → rows.
+
+    Args:
+        source: What the task file names.
+        plain: Whether rows are enough; else they are a dataset of the ``datasets``
+            library, unless a function of the user's makes them.
 
     Raises:
         TaskFileError: The dataset cannot be read.
@@ -73,9 +79,13 @@ def load(source: Source) -> Mapping[str, Any]:
     _check_builder(source)
     there = located(source)
     arguments = json.dumps(dict(there.arguments), sort_keys=True, default=repr)
+    key = _Key(there, arguments, _stamps(there))
+    rows = _read_plain(key) if plain else None
+    if rows is not None:
+        return rows
     try:
         with quiet():
-            splits = _read(_Key(there, arguments, _stamps(there)))
+            splits = _read(key)
     except Exception as error:
         raise _unreadable(source, there, error) from error
     if not isinstance(splits, Mapping):
@@ -145,6 +155,22 @@ class _Key:
 
     def __hash__(self) -> int:
         return hash(self._identity)
+
+
+@lru_cache(maxsize=64)
+def _read_plain(key: _Key) -> Mapping[str, Any] | None:
+    """The rows of JSON lines that need no library; ``None`` for all else."""
+    source = key.source
+    if source.path != "json" or source.name or set(source.arguments) != {"data_files"}:
+        return None
+    files = source.arguments["data_files"]
+    by_split = files if isinstance(files, Mapping) else {"train": files}
+    return read_json_lines(
+        {
+            split: [Path(name) for name in named(value)]
+            for split, value in by_split.items()
+        }
+    )
 
 
 @lru_cache(maxsize=64)

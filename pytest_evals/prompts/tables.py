@@ -60,7 +60,8 @@ def load_tables(recipe: Recipe) -> Tables:
         TaskFileError: The dataset or a split does not exist or is empty, or the user's
             own function fails.
     """
-    splits = load(recipe.source)
+    processed = recipe.process_docs or recipe.shots.process_docs
+    splits = load(recipe.source, plain=processed is None)
     asked, pool = _asked_part(recipe), _pool_part(recipe)
     cut = _Cutter(recipe, splits)
     if recipe.shots.n == 0:

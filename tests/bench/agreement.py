@@ -11,7 +11,8 @@ __all__ = ["compare"]
 
 
 def compare(ours: Path, theirs: Path, names: Sequence[str]) -> str:
-    """A line about the numbers of both.
+    """A line about the numbers of both. Metrics are equal if they are when printed with
+    four digits, or differ by a millionth.
 
     Args:
         ours: Folder of our run, with ``results.json`` and ``.evals``.
@@ -28,11 +29,11 @@ def compare(ours: Path, theirs: Path, names: Sequence[str]) -> str:
             if not isinstance(value, float) or key not in mine[name]:
                 continue
             n += 1
-            if f"{value:.4f}" != f"{mine[name][key]:.4f}":
-                differing.append(
-                    f"{name} {key}: {mine[name][key]:.4f}, not {value:.4f}"
-                )
-    said = "; ".join(differing[:3]) or "all equal to four digits"
+            mine_too = mine[name][key]
+            near = abs(value - mine_too) <= 1e-6 * abs(value)
+            if not near and f"{value:.4f}" != f"{mine_too:.4f}":
+                differing.append(f"{name} {key}: {mine_too:.4f}, not {value:.4f}")
+    said = "; ".join(differing[:3]) or "all equal as printed"
     return f"{n} numbers, {said}; {_answers(ours, theirs, names)}"
 
 
