@@ -53,20 +53,7 @@ def make_model(kind: str) -> object:
     """A random model whose answers are far from even."""
     import numpy as np
     import torch
-    from transformers import (
-        BloomConfig,
-        BloomForCausalLM,
-        Gemma2Config,
-        Gemma2ForCausalLM,
-        GPT2Config,
-        GPT2LMHeadModel,
-        LlamaConfig,
-        LlamaForCausalLM,
-        MambaConfig,
-        MambaForCausalLM,
-        MistralConfig,
-        MistralForCausalLM,
-    )
+    import transformers as hf
 
     shape = {
         "vocab_size": 330,
@@ -80,46 +67,53 @@ def make_model(kind: str) -> object:
         "eos_token_id": 1,
         "pad_token_id": 1,
     }
+    old = {"vocab_size": 330, "bos_token_id": 0, "eos_token_id": 1}
+    window = {**shape, "sliding_window": 8}
+    two_kinds = {**window, "head_dim": 8}
+    layers = ["sliding_attention", "full_attention"]
+    gpt2 = {**old, "n_positions": 64, "n_embd": 32, "n_layer": 2, "n_head": 4}
+    ours = {**old, "hidden_size": 32, "num_hidden_layers": 2, "pad_token_id": 1}
+    heads = {"num_attention_heads": 4}
+    bloom = {**old, "hidden_size": 32, "n_layer": 2, "n_head": 4}
+    opt = {**ours, **heads, "ffn_dim": 64, "word_embed_proj_dim": 32}
     makers = {
-        "gpt2": lambda: GPT2LMHeadModel(
-            GPT2Config(
-                vocab_size=330,
-                n_positions=64,
-                n_embd=32,
-                n_layer=2,
-                n_head=4,
-                bos_token_id=0,
-                eos_token_id=1,
+        "gpt2": lambda: hf.GPT2LMHeadModel(hf.GPT2Config(**gpt2)),
+        "llama": lambda: hf.LlamaForCausalLM(hf.LlamaConfig(**shape)),
+        "qwen3": lambda: hf.Qwen3ForCausalLM(hf.Qwen3Config(**shape, head_dim=8)),
+        "mistral": lambda: hf.MistralForCausalLM(hf.MistralConfig(**window)),
+        "gemma2": lambda: hf.Gemma2ForCausalLM(
+            hf.Gemma2Config(**two_kinds, final_logit_softcapping=2.0)
+        ),
+        "gemma3": lambda: hf.Gemma3ForCausalLM(
+            hf.Gemma3TextConfig(**two_kinds, layer_types=layers)
+        ),
+        "gpt_oss": lambda: hf.GptOssForCausalLM(
+            hf.GptOssConfig(
+                **two_kinds,
+                layer_types=layers,
+                num_local_experts=4,
+                num_experts_per_tok=2,
+                rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
             )
         ),
-        "llama": lambda: LlamaForCausalLM(LlamaConfig(**shape)),
-        "mistral": lambda: MistralForCausalLM(MistralConfig(**shape, sliding_window=8)),
-        "gemma2": lambda: Gemma2ForCausalLM(
-            Gemma2Config(
-                **shape, head_dim=8, sliding_window=8, final_logit_softcapping=2.0
+        "opt": lambda: hf.OPTForCausalLM(
+            hf.OPTConfig(**opt, max_position_embeddings=64)
+        ),
+        "bloom": lambda: hf.BloomForCausalLM(hf.BloomConfig(**bloom)),
+        "falcon": lambda: hf.FalconForCausalLM(
+            hf.FalconConfig(**ours, **heads, alibi=True, new_decoder_architecture=False)
+        ),
+        "phi": lambda: hf.PhiForCausalLM(hf.PhiConfig(**shape)),
+        "gpt_neox": lambda: hf.GPTNeoXForCausalLM(
+            hf.GPTNeoXConfig(
+                **ours, **heads, intermediate_size=64, max_position_embeddings=64
             )
         ),
-        "bloom": lambda: BloomForCausalLM(
-            BloomConfig(
-                vocab_size=330,
-                hidden_size=32,
-                n_layer=2,
-                n_head=4,
-                bos_token_id=0,
-                eos_token_id=1,
-            )
+        "mixtral": lambda: hf.MixtralForCausalLM(
+            hf.MixtralConfig(**shape, num_local_experts=4, num_experts_per_tok=2)
         ),
-        "mamba": lambda: MambaForCausalLM(
-            MambaConfig(
-                vocab_size=330,
-                hidden_size=32,
-                num_hidden_layers=2,
-                state_size=4,
-                bos_token_id=0,
-                eos_token_id=1,
-                pad_token_id=1,
-            )
-        ),
+        "olmo2": lambda: hf.Olmo2ForCausalLM(hf.Olmo2Config(**shape)),
+        "mamba": lambda: hf.MambaForCausalLM(hf.MambaConfig(**ours, state_size=4)),
     }
     model = makers[kind]()
     draw = np.random.default_rng(7)

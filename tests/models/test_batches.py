@@ -94,7 +94,7 @@ def test_a_model_that_runs_out_of_memory_still_answers_what_fits(
     ]
     expected = ask(opened("gpt2"), *requests)
     model = open_model(parse_spec(f"hf:{saved_model('gpt2')}"))
-    body = model._scorer._forward._model.transformer
+    body = model._scorer._choice.path.forward.model.transformer
     real = body.forward
 
     def forward(input_ids, **kwargs):
@@ -120,7 +120,11 @@ def test_a_model_that_runs_out_of_memory_still_answers_what_fits(
 
 
 def test_responses_come_as_batches_finish(opened):
-    model = opened("gpt2", batch_size=2)
-    answers = model.answer([Loglikelihood("a" * n, "b") for n in range(1, 8)])
+    """The longest come first; a batch may have one row, and a row ten tokens."""
+    model = opened("gpt2", batch_size=1, batch_tokens=10)
+    letters = "abcdefg"
+    answers = model.answer(
+        [Loglikelihood(sign * n, "h") for n, sign in enumerate(letters, start=3)]
+    )
     assert next(answers)[0] == 6
     answers.close()

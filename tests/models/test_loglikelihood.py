@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_evals.core.request import Loglikelihood, Message, Rolling
-from pytest_evals.models.hf.loglikelihood import rows_of, windows_of
+from pytest_evals.models.hf.lines import windows_of
+from pytest_evals.models.hf.loglikelihood import rows_of
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.tokens import Encoder, Pair
 
@@ -44,9 +45,9 @@ def test_every_architecture_gives_the_numbers_of_one_request_at_a_time(
 def test_a_soft_cap_after_the_head_is_noticed_and_hidden_states_are_picked_elsewhere(
     opened,
 ):
-    assert not opened("gemma2")._scorer._forward.picks_hidden
+    assert not opened("gemma2")._scorer._choice.path.forward.picks_hidden
     for kind in ("gpt2", "llama", "mistral", "bloom", "mamba"):
-        assert opened(kind)._scorer._forward.picks_hidden
+        assert opened(kind)._scorer._choice.path.forward.picks_hidden
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
@@ -342,7 +343,7 @@ def test_logits_that_are_not_numbers_are_an_error(saved_model, ask):
     from pytest_evals.models.spec import open_model, parse_spec
 
     model = open_model(parse_spec(f"hf:{saved_model('gpt2')},batch_size=1"))
-    weight = model._scorer._forward._model.transformer.wpe.weight
+    weight = model._scorer._choice.path.forward.model.transformer.wpe.weight
     with torch.no_grad():
         weight[3] = torch.nan
     short, long = ask(model, Loglikelihood("a", "bc"), Loglikelihood("a", "bcxyz"))

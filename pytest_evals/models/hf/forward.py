@@ -3,20 +3,23 @@ wanted.
 
 The vocabulary's head is the larger part of the work for small models, and nearly all of
 the memory. Where a model is a body and a head and nothing after it, hidden states are
-picked before the head; that it is so is tried out when the model is opened, not
-believed. No attention mask is given: a causal model does not see the padding to the
-right.
+picked before the head; where it does something to each logit after the head, they are
+picked on the way into it. That it is so is tried out when the model is opened, not
+believed. Without a view no attention mask is given: a causal model does not see the
+padding to the right.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-__all__ = ["Chunk", "Forward", "bytes_per_token", "sees_later_tokens"]
+__all__ = ["Chunk", "Forward", "View", "sees_later_tokens"]
 
 CHUNK_ELEMENTS = {"cuda": 2**28, "cpu": 2**24}
 """Logits that are in memory at a time, in float32."""
@@ -34,54 +37,103 @@ class Chunk(NamedTuple):
     logits: Tensor
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class View:
+    """What the tokens of a batch see, where it is not just all tokens to the left.
+
+    Args:
+        mask: (B, K) int64, (B, 1, T, K) in the model's type and added to the scores, or
+            one such for each kind of layer.
+        positions: (B, T) int64.
+        past: A cache over the K - T tokens that come before each row.
+    """
+
+    mask: Tensor | dict[str, Tensor] | None = None
+    positions: Tensor | None = None
+    past: Any = None
+
+    def arguments(self) -> dict[str, Any]:
+        """What is given to the model's ``forward``."""
+        given = {
+            "attention_mask": self.mask,
+            "position_ids": self.positions,
+            "past_key_values": self.past,
+        }
+        chosen = {name: value for name, value in given.items() if value is not None}
+        return {**chosen, "use_cache": self.past is not None}
+
+
 class Forward:
     """A model as a function from token ids to logits at some places."""
 
     def __init__(self, model: Any) -> None:
-        """Find out whether body and head can be run apart."""
-        self._model = model
-        self._device = model.device
+        """Find out where hidden states may be picked."""
+        self.model = model
+        self.device = model.device
         self.head = model.get_output_embeddings()
         self.picks_hidden = self.head is not None and _is_body_and_head(model)
+        self.picks_before_head = (
+            not self.picks_hidden and self.head is not None and self._picks_before()
+        )
+        known = inspect.signature(model.forward).parameters
+        self.takes_positions = "position_ids" in known
 
-    def __call__(self, ids: Tensor, places: Tensor) -> Iterator[Chunk]:
+    def __call__(
+        self, ids: Tensor, places: Tensor, view: View | None = None
+    ) -> Iterator[Chunk]:
         """Logits at the wanted places, chunk by chunk.
 
         Args:
             ids: (B, T) int64, right-padded.
             places: (P,) int64, flat places ``row * T + position``.
+            view: What each token sees.
         """
-        ids = ids.to(self._device)
-        places = places.to(self._device)
+        ids, places = ids.to(self.device), places.to(self.device)
+        given = (view or View()).arguments()
         if self.picks_hidden:
-            states = self._model.base_model(input_ids=ids, use_cache=False)
-            wanted = states.last_hidden_state.flatten(0, 1)[places]  # (P, H)
+            states = self.model.base_model(input_ids=ids, **given).last_hidden_state
+            wanted = states.flatten(0, 1)[places]  # (P, H)
             width = self.head.weight.shape[0]
-        else:
-            logits = self._model(input_ids=ids, use_cache=False).logits
-            wanted = logits.flatten(0, 1)[places]  # (P, V)
+        elif self.picks_before_head:
+            wanted = self._logits_at(ids, places, given)  # (P, V)
             width = wanted.shape[1]
-        most = CHUNK_ELEMENTS.get(self._device.type, 2**24)
+        else:
+            wanted = self.model(input_ids=ids, **given).logits.flatten(0, 1)[places]
+            width = wanted.shape[1]
+        most = CHUNK_ELEMENTS.get(self.device.type, 2**24)
         step = max(1, most // width)
         for start in range(0, len(places), step):
             part = wanted[start : start + step]
             yield Chunk(start, (self.head(part) if self.picks_hidden else part).float())
 
+    def remember(self, ids: Tensor, view: View) -> None:
+        """Read tokens for nothing but the keys and values that the view's cache
+        keeps."""
+        self.model.base_model(input_ids=ids.to(self.device), **view.arguments())
 
-def bytes_per_token(forward: Forward, config: Any) -> int:
-    """About what a token of a batch takes on the device: activations of one layer, or
-    its keys and values of all layers if that is more; and its logits where the head
-    cannot be kept apart."""
-    inner = getattr(config, "text_config", None) or config
-    hidden = int(getattr(inner, "hidden_size", 0) or getattr(inner, "n_embd", 1024))
-    middle = int(getattr(inner, "intermediate_size", 0) or 4 * hidden)
-    layers = int(getattr(inner, "num_hidden_layers", 0) or 1)
-    heads = int(getattr(inner, "num_attention_heads", 0) or 1)
-    kv_heads = int(getattr(inner, "num_key_value_heads", 0) or heads)
-    kept = 2 * layers * hidden * kv_heads // heads
-    size = 4 if forward.head is None else forward.head.weight.element_size()
-    logits = 0 if forward.picks_hidden else int(getattr(inner, "vocab_size", 0)) * 8
-    return max(8 * hidden + 4 * middle, kept) * size + logits
+    def _logits_at(self, ids: Tensor, places: Tensor, given: dict[str, Any]) -> Tensor:
+        def pick(_: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+            return (inputs[0].flatten(0, 1)[places][None], *inputs[1:])
+
+        handle = self.head.register_forward_pre_hook(pick)
+        try:
+            logits: Tensor = self.model(input_ids=ids, **given).logits
+        finally:
+            handle.remove()
+        return logits.flatten(0, 1)
+
+    def _picks_before(self) -> bool:
+        """Whether each place's logits follow from its own hidden state, in rows of any
+        number."""
+        ids = _some_ids(self.model, n=8).reshape(2, 4)
+        places = torch.tensor([1, 3, 6], device=self.device)
+        with torch.inference_mode():
+            theirs = self.model(input_ids=ids, use_cache=False).logits.flatten(0, 1)
+            try:
+                mine = self._logits_at(ids, places, {"use_cache": False})
+            except (AttributeError, TypeError, ValueError, RuntimeError, IndexError):
+                return False
+        return _near(mine, theirs[places])
 
 
 def sees_later_tokens(model: Any) -> bool:

@@ -1,4 +1,4 @@
-"""A Hugging Face model that answers requests: the plain path, one row a sequence.
+"""A Hugging Face model that answers requests.
 
 Nothing is global here: no seed is set, and two models may be open at once.
 """
@@ -17,9 +17,12 @@ from pytest_evals.models.hf.batches import Budget, default_tokens
 from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.decoding import steps_for
 from pytest_evals.models.hf.fingerprint import fingerprint, hash_file
-from pytest_evals.models.hf.forward import Forward, bytes_per_token, sees_later_tokens
+from pytest_evals.models.hf.footprint import footprint_of
+from pytest_evals.models.hf.forward import Forward, sees_later_tokens
 from pytest_evals.models.hf.generation import Writer
 from pytest_evals.models.hf.loading import describe, load
+from pytest_evals.models.hf.loglikelihood import Plain
+from pytest_evals.models.hf.paths import choose
 from pytest_evals.models.hf.room import MOST_TOKENS, Room, free_tokens
 from pytest_evals.models.hf.scoring import Scorer
 from pytest_evals.models.hf.settings import HfSettings
@@ -48,7 +51,7 @@ class HfModel:
         forward = Forward(model)
         encoder = Encoder(loaded.tokenizer, settings, loaded.n_embeddings)
         tokens = settings.batch_tokens or default_tokens(
-            model, bytes_per_token(forward, model.config)
+            model, footprint_of(forward).token
         )
         self._counters = Counters()
         writer = Writer(
@@ -58,16 +61,20 @@ class HfModel:
             _room(model, tokens, settings),
             settings.think_end_token,
         )
+        choice = choose(Plain(forward, self._counters), loaded.max_length)
         self.name = name
         self._settings = settings
         self.info: Mapping[str, Any] = {
             **describe(loaded, name),
             "prefix_token_id": encoder.prefix_id,
+            "scoring_path": choice.path.name,
         }
         self._encoder = encoder
         length = loaded.max_length
-        budget = Budget(tokens, settings.batch_size)
-        self._scorer = Scorer(encoder, forward, budget, length)
+        budget = Budget(
+            settings.batch_tokens or choice.batch_tokens or tokens, settings.batch_size
+        )
+        self._scorer = Scorer(encoder, choice, budget, length)
         self._author = Author(encoder, writer, length, model.generation_config)
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
@@ -83,6 +90,8 @@ class HfModel:
         yield from self._scorer.answer(
             {i: r for i, r in enumerate(requests) if not isinstance(r, Generate)}
         )
+        if texts:
+            self._scorer.forget()
         yield from self._author.answer(texts)
 
     @cached_property

@@ -9,16 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pytest_evals.core.request import Loglikelihood, Response, Rolling
-from pytest_evals.models.hf.batches import Budget, in_batches
-from pytest_evals.models.hf.forward import Forward
-from pytest_evals.models.hf.loglikelihood import (
-    Line,
-    Scored,
-    line_of,
-    rows_of,
-    score,
-    windows_of,
-)
+from pytest_evals.models.hf.batches import Budget
+from pytest_evals.models.hf.lines import Line, Scored, line_of, windows_of
+from pytest_evals.models.hf.paths import Choice
 from pytest_evals.models.hf.tokens import Encoder, Unusable
 
 __all__ = ["NOT_A_NUMBER", "Scorer"]
@@ -79,11 +72,12 @@ class Scorer:
     """A model as a giver of log-probabilities."""
 
     def __init__(
-        self, encoder: Encoder, forward: Forward, budget: Budget, max_length: int
+        self, encoder: Encoder, choice: Choice, budget: Budget, max_length: int
     ) -> None:
-        """``max_length`` is the model's window in tokens."""
+        """``choice`` is the way that lines take, ``max_length`` the model's window in
+        tokens."""
         self._encoder = encoder
-        self._forward = forward
+        self._choice = choice
         self._budget = budget
         self._max_length = max_length
         self.notes: dict[str, None] = {}
@@ -95,23 +89,21 @@ class Scorer:
         """Responses with the positions of their requests, as batches finish."""
         work = self._work(requests)
         yield from work.refused.items()
-        rows = rows_of(work.lines)
-        batches = in_batches(
-            rows,
-            [len(row.inputs) for row in rows],
-            lambda some: score(some, work.lines, self._forward),
-            self._budget,
-        )
-        for batch in batches:
-            numbers = [i for row in batch.items for i in row.lines]
-            share = batch.elapsed_s / len(numbers)
-            for i in numbers:
-                result = batch.result
-                scored = result if isinstance(result, Unusable) else result[i]
+        if not work.lines:
+            return
+        if self._choice.note:
+            self.notes[self._choice.note] = None
+        for done in self._choice.path.score(work.lines, self._budget):
+            share = done.elapsed_s / max(1, len(done.scored))
+            for i, scored in done.scored.items():
                 request = work.open[work.owners[i]]
                 _close(request, scored, share)
                 if request.n_left == 0:
                     yield work.owners[i], request.response()
+
+    def forget(self) -> None:
+        """Give back the memory of what is kept between calls."""
+        self._choice.path.forget()
 
     def _work(self, requests: Mapping[int, Loglikelihood | Rolling]) -> _Work:
         work = _Work([], [], {}, {})

@@ -1,0 +1,73 @@
+"""Attention masks of packed rows, one for each kind of layer.
+
+A mask is added to the scores and has the model's type: models that do not use torch's
+own attention take a boolean one for numbers, without an error. Windows and chunks are
+measured in positions, not in columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+__all__ = ["Kinds", "kinds_of", "masks"]
+
+Kinds = Mapping[str, int]
+"""Kind of layer → how far it looks: positions of its window or chunk, 0 for all."""
+WINDOWS = {"sliding_attention": "sliding_window"}
+CHUNKS = {"chunked_attention": "attention_chunk_size"}
+REACHES = {"full_attention": "", **WINDOWS, **CHUNKS}
+
+
+def kinds_of(config: Any) -> Kinds | None:
+    """The kinds of a model's layers, from its configuration; ``None`` if there is one
+    that this module knows no mask for."""
+    inner = getattr(config, "text_config", None) or config
+    named = getattr(inner, "layer_types", None)
+    if not named:
+        window = getattr(inner, "sliding_window", None)
+        if window and getattr(inner, "use_sliding_window", True):
+            return {"sliding_attention": int(window)}
+        return {"full_attention": 0}
+    kinds: dict[str, int] = {}
+    for kind in dict.fromkeys(named):
+        if kind not in REACHES:
+            return None
+        kinds[kind] = int(getattr(inner, REACHES[kind], None) or 0)
+    return kinds
+
+
+def masks(
+    kinds: Kinds, ends: Tensor, positions: Tensor, depth: int, dtype: torch.dtype
+) -> Tensor | dict[str, Tensor]:
+    """One mask if all layers are of one kind, else one for each kind.
+
+    Args:
+        kinds: The kinds of layers.
+        ends: (B, T) int, place after the last descendant of each token.
+        positions: (B, T) int, position of each token in its sequence.
+        depth: Tokens of the prefix before the rows, which each token sees.
+        dtype: The model's type.
+
+    Returns:
+        (B, 1, T, depth + T) each.
+    """
+    places = torch.arange(ends.shape[1], device=ends.device)
+    own = (places[None, :] <= places[:, None]) & (places[:, None] < ends[:, None, :])
+    seen = torch.nn.functional.pad(own, (depth, 0), value=True)  # (B, T, depth + T)
+    prefix = torch.arange(depth, device=ends.device).expand(len(ends), depth)
+    keys = torch.cat([prefix, positions], dim=1)[:, None, :]
+    queries = positions[:, :, None]
+    built: dict[str, Tensor] = {}
+    for kind, reach in kinds.items():
+        visible = seen
+        if reach and kind in WINDOWS:
+            visible = seen & (queries - keys < reach)
+        elif reach:
+            visible = seen & (queries // reach == keys // reach)
+        mask = torch.zeros(seen.shape, dtype=dtype, device=ends.device)
+        built[kind] = mask.masked_fill_(~visible, torch.finfo(dtype).min)[:, None]
+    return built if len(built) > 1 else next(iter(built.values()))

@@ -1,0 +1,147 @@
+"""Sequences of a group in rows, without padding between them.
+
+A row holds sequences one after the other, each without what it shares with the one
+before it in the row. Read from left to right that is a walk through a tree: a token's
+descendants follow it without a gap, so one number a token, where they end, says who
+sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_evals.models.hf.lines import Line
+from pytest_evals.models.hf.sharing import Group
+from pytest_evals.models.hf.tally import Spot
+from pytest_evals.models.hf.trie import Numbers, Trie
+
+__all__ = ["Layout", "Row", "cut", "lay_out"]
+
+Int32s = npt.NDArray[np.int32]
+FULL_ENOUGH = 0.5
+"""From this share of its tokens on, a row may end where least has to be read again."""
+
+
+class Row(NamedTuple):
+    """Sequences that are read together.
+
+    Args:
+        depth: Tokens that come before the row.
+        members: Ascending positions of the sequences in the trie, at least one.
+        starts: (M,) for each its first token that the one before it has not.
+        n_tokens: Tokens of the row.
+    """
+
+    depth: int
+    members: Numbers
+    starts: Numbers
+    n_tokens: int
+
+
+class Layout(NamedTuple):
+    """A row, token by token.
+
+    Args:
+        ids: (T,) token ids.
+        positions: (T,) position of each in its own sequence.
+        ends: (T,) place after its last descendant; itself is its first.
+        spots: Where its lines' logits are, as places in the row.
+    """
+
+    ids: Int32s
+    positions: Int32s
+    ends: Int32s
+    spots: list[Spot]
+
+
+def cut(trie: Trie, group: Group, width: int) -> list[Row]:
+    """A group's sequences in rows, in order.
+
+    A row has at most ``width`` tokens; a longer one goes on as long as sequences add
+    little, a quarter of ``width``, to its first.
+    """
+    starts = _starts(trie, group)
+    lengths = trie.lengths[group.members]
+    n_own = (lengths - starts).tolist()
+    shared, ends = starts.tolist(), lengths.tolist()
+    rows = []
+    first = 0
+    while first < len(n_own):
+        totals = [ends[first] - group.depth]
+        for n in n_own[first + 1 :]:
+            total = totals[-1] + n
+            if total > width and total - totals[0] > width // 4:
+                break
+            totals.append(total)
+        stop = first + len(totals)
+        if stop < len(n_own):
+            stop = _best_stop(totals, shared, first)
+        begun = starts[first:stop].copy()
+        begun[0] = group.depth
+        members = group.members[first:stop]
+        rows.append(Row(group.depth, members, begun, totals[stop - first - 1]))
+        first = stop
+    return rows
+
+
+def lay_out(trie: Trie, lines: Sequence[Line], row: Row) -> Layout:
+    """The tokens of a row."""
+    ids = np.empty(row.n_tokens, dtype=np.int32)
+    positions = np.empty(row.n_tokens, dtype=np.int32)
+    spots: list[Spot] = []
+    begins: list[int] = []
+    # By depth, the place of each token of the sequence that is being laid out.
+    places = np.zeros(int(trie.lengths[row.members].max()), dtype=np.int64)
+    place = 0
+    for member, start in zip(row.members.tolist(), row.starts.tolist(), strict=True):
+        sequence = trie.sequences[member]
+        stop = len(sequence)
+        end = place + stop - start
+        ids[place:end] = sequence[start:]
+        positions[place:end] = np.arange(start, stop)
+        places[start:stop] = np.arange(place, end)
+        for i in trie.lines[member]:
+            n = lines[i].n_scored
+            found = places[stop - n : stop].copy()
+            spots.append(Spot(i, found, lines[i].tokens[-n:]))
+        begins.append(place)
+        place = end
+    return Layout(ids, positions, _ends(positions, begins), spots)
+
+
+def _starts(trie: Trie, group: Group) -> Numbers:
+    """(M,) for each member what it shares with the member before it; the group's depth
+    for the first."""
+    members = group.members
+    starts = np.full(len(members), group.depth, dtype=np.int64)
+    if len(members) > 1:
+        gaps = trie.shared[: members[-1] + 1]
+        starts[1:] = np.minimum.reduceat(gaps, members[:-1] + 1)
+    return starts
+
+
+def _best_stop(totals: Sequence[int], shared: Sequence[int], first: int) -> int:
+    """Where a full row ends, so that the next one, which starts with all of its first
+    sequence, reads little again."""
+    enough = FULL_ENOUGH * totals[-1]
+    stops = [first + n for n, t in enumerate(totals, start=1) if t >= enough]
+    return min(stops, key=lambda stop: (shared[stop], -stop))
+
+
+def _ends(positions: Int32s, begins: Sequence[int]) -> Int32s:
+    """(T,) for each token the place of the next one that is not deeper than it and
+    starts a branch."""
+    ends = np.empty(len(positions), dtype=np.int32)
+    # By depth, where the descendants of a token end; from right to left.
+    known = np.full(int(positions.max()) + 1, len(positions), dtype=np.int32)
+    stop = len(positions)
+    for begin in reversed(begins):
+        start = int(positions[begin])
+        ends[begin:stop] = known[start : start + stop - begin]
+        known[start:] = begin
+        stop = begin
+    return ends

@@ -1,0 +1,233 @@
+"""Sequences as a tree, its groups and its rows, against sets of tuples."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_evals.models.hf.lines import Line
+from pytest_evals.models.hf.masks import masks
+from pytest_evals.models.hf.packing import cut, lay_out
+from pytest_evals.models.hf.sharing import Group, Shape, groups_of
+from pytest_evals.models.hf.trie import trie_of
+
+tokens = st.lists(st.integers(0, 2), min_size=2, max_size=25)
+shapes = st.builds(
+    Shape, width=st.sampled_from([0, 1, 4, 16, 512]), gain=st.sampled_from([1, 8, 64])
+)
+
+
+@st.composite
+def line_sets(draw):
+    sequences = draw(st.lists(tokens, min_size=1, max_size=25))
+    return [
+        Line(np.array(s, dtype=np.int32), draw(st.integers(1, len(s) - 1)))
+        for s in sequences
+    ]
+
+
+def make(*texts, n_scored=1):
+    """Lines with the letters of texts as tokens, and one more that is not read."""
+    return [
+        Line(np.array([ord(c) for c in text + "?"], dtype=np.int32), n_scored)
+        for text in texts
+    ]
+
+
+def shown(sequence):
+    return "".join(chr(token) for token in sequence.tolist())
+
+
+def test_neighbours_share_most_and_a_sequence_comes_before_what_goes_on_from_it():
+    trie = trie_of(make("abd", "x", "abc", "ab", "abc"))
+    assert [shown(s) for s in trie.sequences] == ["ab", "abc", "abd", "x"]
+    assert trie.shared.tolist() == [0, 2, 2, 0]
+    assert trie.lines == [(3,), (2, 4), (0,), (1,)]
+
+
+@settings(deadline=None)
+@given(lines=line_sets())
+def test_the_tree_has_each_token_once(lines):
+    """As many as there are different beginnings of what is read."""
+    trie = trie_of(lines)
+    beginnings = {
+        tuple(line.tokens[:k].tolist())
+        for line in lines
+        for k in range(1, len(line.tokens))
+    }
+    assert int((trie.lengths - trie.shared).sum()) == len(beginnings)
+    assert sorted(i for owners in trie.lines for i in owners) == list(range(len(lines)))
+
+
+@settings(deadline=None)
+@given(lines=line_sets(), shape=shapes)
+def test_each_sequence_is_in_one_group_whose_prefix_it_has_and_does_not_score(
+    lines, shape
+):
+    trie = trie_of(lines)
+    groups = groups_of(trie, shape)
+    members = [m for group in groups for m in group.members.tolist()]
+    assert sorted(members) == list(range(len(trie.sequences)))
+    for group in groups:
+        first = trie.sequences[group.members[0]][: group.depth].tolist()
+        for member in group.members.tolist():
+            assert trie.sequences[member][: group.depth].tolist() == first
+            assert trie.scored_from[member] >= group.depth
+
+
+def test_a_long_beginning_is_kept_and_a_short_one_is_read_again():
+    block = "".join(chr(200 + i) for i in range(100))
+    short = [f"{i:02}" + chr(300 + i) * 30 for i in range(20)]
+    long = [block + text for text in short]
+    groups = groups_of(trie_of(make(*long, *short)), Shape(width=100, gain=50))
+    assert [(group.depth, len(group.members)) for group in groups] == [
+        (0, 20),
+        (100, 20),
+    ]
+
+
+def test_a_prefix_inside_another_is_kept_too():
+    block, more = "b" * 200, "m" * 100
+    tails = [chr(300 + i) * 30 for i in range(20)]
+    inner = [block + more + tail for tail in tails]
+    outer = [block + tail for tail in tails]
+    groups = groups_of(trie_of(make(*inner, *outer)), Shape(width=100, gain=50))
+    assert [group.depth for group in groups] == [200, 300]
+
+
+def test_a_prefix_that_saves_less_than_a_pass_costs_is_not_kept():
+    texts = ["b" * 20 + chr(300 + i) * 60 for i in range(4)]
+    trie = trie_of(make(*texts))
+    assert [g.depth for g in groups_of(trie, Shape(width=100, gain=40))] == [20]
+    assert [g.depth for g in groups_of(trie, Shape(width=100, gain=60))] == [0]
+
+
+def test_one_that_scores_the_prefix_itself_does_not_keep_the_others_from_it():
+    """A text that is scored whole and begins like the shots of a task."""
+    block = "b" * 300
+    lines = make(*(block + chr(300 + i) * 60 for i in range(20)))
+    (whole,) = make(block + "whole", n_scored=305)
+    groups = groups_of(trie_of([*lines, whole]), Shape(width=100, gain=50))
+    assert [(group.depth, len(group.members)) for group in groups] == [
+        (0, 1),
+        (300, 20),
+    ]
+
+
+@settings(deadline=None)
+@given(lines=line_sets(), shape=shapes)
+def test_rows_hold_their_sequences_and_each_token_sees_its_own_beginning_only(
+    lines, shape
+):
+    """The mask of a row, read back: what a token sees, in order, is its sequence."""
+    trie = trie_of(lines)
+    scored = []
+    for group in groups_of(trie, shape):
+        rows = cut(trie, group, shape.width)
+        assert np.concatenate([r.members for r in rows]).tolist() == (
+            group.members.tolist()
+        )
+        for row in rows:
+            layout = lay_out(trie, lines, row)
+            assert len(layout.ids) == row.n_tokens
+            prefix = trie.sequences[row.members[0]][: row.depth].tolist()
+            ends, positions = (
+                torch.from_numpy(column)[None]
+                for column in (layout.ends, layout.positions)
+            )
+            mask = masks(
+                {"full_attention": 0}, ends, positions, row.depth, torch.float32
+            )
+            columns = prefix + layout.ids.tolist()
+            seen = [
+                tuple(columns[k] for k in np.flatnonzero(line == 0))
+                for line in mask[0, 0]
+            ]
+            for spot in layout.spots:
+                line = lines[spot.line].tokens.tolist()
+                n = lines[spot.line].n_scored
+                ways = [seen[place] for place in spot.places]
+                assert ways == [
+                    tuple(line[:k]) for k in range(len(line) - n, len(line))
+                ]
+                assert spot.targets.tolist() == line[-n:]
+                scored.append(spot.line)
+            assert [len(way) - 1 for way in seen] == layout.positions.tolist()
+    assert sorted(scored) == list(range(len(lines)))
+
+
+@settings(deadline=None)
+@given(lines=line_sets(), width=st.integers(0, 30))
+def test_rows_are_as_wide_as_they_may_be(lines, width):
+    trie = trie_of(lines)
+    for row in cut(trie, Group(0, np.arange(len(trie.sequences))), width):
+        first = int(trie.lengths[row.members[0]])
+        assert (
+            len(row.members) == 1
+            or row.n_tokens <= width
+            or row.n_tokens - first <= width // 4
+        )
+
+
+def test_a_full_row_ends_where_least_is_read_again():
+    """Three questions of 30 tokens with four answers of 4 each do not fit into 100
+    tokens, two do; the third starts the next row."""
+    texts = [question * 30 + answer * 4 for question in "xyz" for answer in "abcd"]
+    trie = trie_of(make(*texts))
+    rows = cut(trie, Group(0, np.arange(12)), 100)
+    assert [row.n_tokens for row in rows] == [92, 46]
+
+
+def test_windows_and_chunks_are_measured_in_positions():
+    """Two sequences after a prefix of 2 tokens, a row of 3 + 2 tokens: positions 2 3 4
+    and 2 3."""
+    ends = torch.tensor([[3, 3, 3, 5, 5]])
+    positions = torch.tensor([[2, 3, 4, 2, 3]])
+    kinds = {"full_attention": 0, "sliding_attention": 2, "chunked_attention": 2}
+    built = masks(kinds, ends, positions, 2, torch.float32)
+    seen = {kind: (mask[0, 0] == 0).int().tolist() for kind, mask in built.items()}
+    assert seen["full_attention"] == [
+        [1, 1, 1, 0, 0, 0, 0],
+        [1, 1, 1, 1, 0, 0, 0],
+        [1, 1, 1, 1, 1, 0, 0],
+        [1, 1, 0, 0, 0, 1, 0],
+        [1, 1, 0, 0, 0, 1, 1],
+    ]
+    assert seen["sliding_attention"] == [
+        [0, 1, 1, 0, 0, 0, 0],
+        [0, 0, 1, 1, 0, 0, 0],
+        [0, 0, 0, 1, 1, 0, 0],
+        [0, 1, 0, 0, 0, 1, 0],
+        [0, 0, 0, 0, 0, 1, 1],
+    ]
+    assert seen["chunked_attention"] == [
+        [0, 0, 1, 0, 0, 0, 0],
+        [0, 0, 1, 1, 0, 0, 0],
+        [0, 0, 0, 0, 1, 0, 0],
+        [0, 0, 0, 0, 0, 1, 0],
+        [0, 0, 0, 0, 0, 1, 1],
+    ]
+
+
+@pytest.mark.slow
+def test_a_large_window_is_planned_in_seconds():
+    """14,000 documents with four answers after 1,900 tokens, of 57 tasks."""
+    draw = np.random.default_rng(0)
+    shots = draw.integers(0, 30_000, (57, 1600)).astype(np.int32)
+    lines = []
+    for i in range(14_000):
+        question = draw.integers(0, 30_000, 280).astype(np.int32)
+        for answer in draw.integers(0, 30_000, (4, 20)).astype(np.int32):
+            lines.append(Line(np.concatenate([shots[i % 57], question, answer]), 20))
+    began = time.process_time()
+    trie = trie_of(lines)
+    shape = Shape(width=512, gain=128)
+    rows = [row for group in groups_of(trie, shape) for row in cut(trie, group, 512)]
+    laid_out = sum(len(lay_out(trie, lines, row).ids) for row in rows)
+    assert time.process_time() - began < 20  # about 3 on an idle machine
+    assert laid_out <= 14_000 * (280 + 80)
