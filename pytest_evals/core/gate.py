@@ -10,7 +10,12 @@ from typing import Literal
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.errors import Place
 
-__all__ = ["Bound", "Gate", "Outcome", "Verdict"]
+__all__ = ["Bound", "Gate", "Interval", "Outcome", "Policy", "Scope", "Verdict"]
+
+Scope = Literal["run", "benchmark", "population"]
+"""Which noise a gate counts: none, that of another run, that of other documents."""
+Policy = Literal["warn", "fail", "pass"]
+"""What becomes of a gate whose verdict is open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,12 @@ class Gate:
             filter only.
         bounds: All must hold.
         must_pass: Ids of documents that must be answered right.
+        over: Which noise counts: none, that of another run on the same documents, or
+            that of other documents of the same kind.
+        confidence: Of each bound of the interval, where noise counts.
+        flip_rate: Share of documents whose answer turns between two runs of one model,
+            ``None`` if unknown.
+        inconclusive: What an open verdict means; empty for the session's policy.
         text: The claim as written, for headings.
         source: Where it was written.
     """
@@ -48,8 +59,27 @@ class Gate:
     filter: str = ""
     bounds: tuple[Bound, ...] = ()
     must_pass: tuple[str, ...] = ()
+    over: Scope = "run"
+    confidence: float = 0.95
+    flip_rate: float | None = None
+    inconclusive: Policy | Literal[""] = ""
     text: str = ""
     source: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Where a number lies, as far as its noise goes.
+
+    Args:
+        low: One-sided lower bound.
+        high: One-sided upper bound.
+        method: How both were obtained.
+    """
+
+    low: float
+    high: float
+    method: str
 
 
 class Outcome(Enum):
@@ -81,6 +111,8 @@ class Verdict:
             that cannot be said.
         reason: In one line, why the outcome is what it is.
         documents: Ids of documents that decided it (``must_pass``).
+        interval: What was held against the bounds, where noise counts.
+        policy: What it means if the outcome is inconclusive.
     """
 
     gate: Gate
@@ -90,3 +122,12 @@ class Verdict:
     n_short: int | None = None
     reason: str = ""
     documents: tuple[str, ...] = ()
+    interval: Interval | None = None
+    policy: Policy = "warn"
+
+    @property
+    def is_red(self) -> bool:
+        """Whether it fails the session."""
+        if self.outcome is Outcome.INCONCLUSIVE:
+            return self.policy == "fail"
+        return self.outcome in (Outcome.FAILED, Outcome.INVALID)

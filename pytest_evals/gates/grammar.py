@@ -32,13 +32,16 @@ from pytest_evals.gates.ids import (
     unfit_for_id,
     with_unique_ids,
 )
+from pytest_evals.gates.noise_keys import NOISE_KEYS, Noise, read_noise
 
 __all__ = ["read_expression", "read_gate", "with_unique_ids"]
 
-_KEYS = ("metric", "min", "max", "must_pass", "id", "task")
+_KEYS = (
+    "metric", "min", "max", "must_pass", "id", "task", *NOISE_KEYS,
+)  # fmt: skip
 _PLANNED = (
-    "confidence", "over", "baseline", "max_drop", "max_rise", "recovery",
-    "inconclusive", "group", "weights", "each", "stop", "cluster", "noise",
+    "baseline", "max_drop", "max_rise", "recovery", "group", "weights", "each", "stop",
+    "cluster",
 )  # fmt: skip
 _FIXES = {
     "filter": "metric: exact_match,strict-match",
@@ -56,6 +59,7 @@ class _Parts(NamedTuple):
     bounds: tuple[Bound, ...] = ()
     must_pass: tuple[str, ...] = ()
     own_id: str = ""
+    noise: Noise = Noise()
 
 
 def read_gate(entry: object, *, task: str, source: Place) -> Gate:
@@ -114,6 +118,10 @@ def _gate(parts: _Parts, text: str, source: Place) -> Gate:
         filter=subject.filter,
         bounds=parts.bounds,
         must_pass=parts.must_pass,
+        over=parts.noise.over,
+        confidence=parts.noise.confidence,
+        flip_rate=parts.noise.flip_rate,
+        inconclusive=parts.noise.inconclusive,
         text=text,
         source=source,
     )
@@ -137,6 +145,7 @@ def _read_mapping(
         lambda: _bounds(entry),
         lambda: _must_pass(entry),
         lambda: _own_id(entry),
+        lambda: read_noise(entry),
     )
     for read in readers:
         try:
@@ -146,7 +155,10 @@ def _read_mapping(
     if faults:
         return None, faults
     subject, bounds = _subject(entry, task), _bounds(entry)
-    return _Parts(subject, bounds, _must_pass(entry), _own_id(entry)), []
+    parts = _Parts(
+        subject, bounds, _must_pass(entry), _own_id(entry), read_noise(entry)
+    )
+    return parts, []
 
 
 def _key_faults(entry: Mapping[object, object]) -> list[ClaimError]:
@@ -167,8 +179,8 @@ def _key_faults(entry: Mapping[object, object]) -> list[ClaimError]:
         faults.append(
             ClaimError(f"a gate has no key {name!r}{hint}", _FIXES.get(name, ""))
         )
-    if "must_pass" in entry and {"metric", "min", "max"} & set(names):
-        what = "must_pass is a gate of its own; metric, min and max belong to another"
+    if "must_pass" in entry and {"metric", "min", "max", *NOISE_KEYS} & set(names):
+        what = "must_pass is a gate of its own; bounds and noise belong to another"
         faults.append(ClaimError(what, "write two entries"))
     return faults
 

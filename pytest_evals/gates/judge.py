@@ -1,18 +1,18 @@
-"""A gate and the results of its task to a verdict: the point rule.
+"""A gate and the results of its task to a verdict.
 
 One verdict feeds exit code, screen and files. It is green only when every document that
 the gate is about was run and the verdict does not hang on documents without a score. An
-error is never counted as a wrong answer.
+error is never counted as a wrong answer. Here is the point rule; gates that count noise
+are judged in :mod:`pytest_evals.gates.scopes`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import replace
 
-from pytest_evals.core.gate import Bound, Gate, Outcome, Verdict
+from pytest_evals.core.gate import Bound, Gate, Outcome, Policy, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import did_you_mean
@@ -20,6 +20,8 @@ from pytest_evals.gates.compare import answers_short, broken, distance, holds
 from pytest_evals.gates.figures import figure, figure_beside
 from pytest_evals.gates.must_pass import judge_documents
 from pytest_evals.gates.noise import chance_to_hold, inside_noise
+from pytest_evals.gates.reading import Reading, lacking, read, shortfall
+from pytest_evals.gates.scopes import NO_RECORD, judge_with_noise
 
 __all__ = ["WITHIN_NOISE", "judge"]
 
@@ -27,13 +29,25 @@ WITHIN_NOISE = "within noise"
 """Stands in the reason of a verdict that other documents might well have turned."""
 
 
-def judge(gate: Gate, result: TaskResult | GroupResult) -> Verdict:
+def judge(
+    gate: Gate, result: TaskResult | GroupResult, policy: Policy = "warn"
+) -> Verdict:
     """What becomes of a gate of a task or a group.
 
     Documents that were not run make it skipped; documents without a score make it
     invalid when they could turn it; otherwise the value decides, exactly (see
-    :mod:`pytest_evals.gates.compare`).
+    :mod:`pytest_evals.gates.compare`), or its interval where noise counts.
+
+    Args:
+        gate: The claim.
+        result: What it is about.
+        policy: What an open verdict means, if the gate does not say it.
     """
+    verdict = _judged(gate, result)
+    return replace(verdict, policy=gate.inconclusive or policy)
+
+
+def _judged(gate: Gate, result: TaskResult | GroupResult) -> Verdict:
     if gate.must_pass:
         assert isinstance(result, TaskResult)  # front ends refuse it for groups
         return judge_documents(gate, result)
@@ -45,63 +59,15 @@ def judge(gate: Gate, result: TaskResult | GroupResult) -> Verdict:
     unsound = _unsound(metric)
     if unsound:
         return _invalid(gate, metric, unsound)
-    reading = _read(metric)
+    return _by_number(gate, metric, read(metric))
+
+
+def _by_number(gate: Gate, metric: MetricResult, reading: Reading) -> Verdict:
+    if gate.over == "population" or gate.flip_rate is not None:
+        return judge_with_noise(gate, metric, reading)
     if reading.n_lacking and _may_turn(gate.bounds, reading):
-        return _invalid(gate, metric, _lacking(reading, gate.bounds))
+        return _invalid(gate, metric, lacking(reading, gate.bounds[0].value))
     return _decided(gate, metric, reading)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Reading:
-    """A metric's value in the form in which it is compared.
-
-    Args:
-        value: A fraction when right answers were counted, else a double.
-        total: Documents with value 1, ``None`` when the value is no share of them.
-        n_scored: Documents with a value.
-        n_errored: Documents that failed.
-        n_unscored: Documents whose score has no value.
-    """
-
-    value: Fraction | float
-    total: int | None
-    n_scored: int
-    n_errored: int
-    n_unscored: int
-
-    @property
-    def n_lacking(self) -> int:
-        return self.n_errored + self.n_unscored
-
-    @property
-    def n(self) -> int:
-        return self.n_scored + self.n_lacking
-
-    @property
-    def ends(self) -> tuple[Fraction, Fraction]:
-        """The share with all lacking documents counted as 0, and as 1."""
-        total = self.total or 0
-        return Fraction(total, self.n), Fraction(total + self.n_lacking, self.n)
-
-
-def _read(metric: MetricResult) -> _Reading:
-    assert metric.estimate is not None  # _unsound has seen to it
-    value: Fraction | float = metric.estimate.value
-    total = metric.total
-    if total is not None:
-        share = Fraction(total, metric.n_scored)
-        # A sum of ones says nothing of a value that is not their mean.
-        if math.isclose(value, share, rel_tol=1e-9, abs_tol=1e-12):
-            value = share
-        else:
-            total = None
-    return _Reading(
-        value=value,
-        total=total,
-        n_scored=metric.n_scored,
-        n_errored=metric.n_errored,
-        n_unscored=metric.n_unscored,
-    )
 
 
 def _find(gate: Gate, metrics: Sequence[MetricResult]) -> MetricResult | str:
@@ -133,7 +99,7 @@ def _unsound(metric: MetricResult) -> str:
     """Why the number cannot be judged whatever the bound; empty if it can."""
     if not metric.n_scored:
         return (
-            f"no document has a score{_shortfall(metric.n_errored, metric.n_unscored)}"
+            f"no document has a score{shortfall(metric.n_errored, metric.n_unscored)}"
         )
     if metric.estimate is None:
         return metric.error or "the metric has no value"
@@ -142,7 +108,7 @@ def _unsound(metric: MetricResult) -> str:
     return ""
 
 
-def _may_turn(bounds: Sequence[Bound], reading: _Reading) -> bool:
+def _may_turn(bounds: Sequence[Bound], reading: Reading) -> bool:
     """Whether the documents without a score could change the outcome."""
     if reading.total is None:
         return True
@@ -150,22 +116,6 @@ def _may_turn(bounds: Sequence[Bound], reading: _Reading) -> bool:
     kept = all(holds(bound, low) and holds(bound, high) for bound in bounds)
     lost = any(not holds(bound, low) and not holds(bound, high) for bound in bounds)
     return not kept and not lost
-
-
-def _lacking(reading: _Reading, bounds: Sequence[Bound]) -> str:
-    shortfall = _shortfall(reading.n_errored, reading.n_unscored)
-    have = "has" if reading.n_lacking == 1 else "have"
-    text = f"{reading.n_lacking} of {reading.n} documents {have} no score{shortfall}"
-    if reading.total is None:
-        return text
-    low, high = (figure_beside(float(end), bounds[0].value) for end in reading.ends)
-    return f"{text}; the value is between {low} and {high}, so they decide it"
-
-
-def _shortfall(n_errored: int, n_unscored: int) -> str:
-    counts = [(n_errored, "errored"), (n_unscored, "unscored")]
-    parts = [f"{n} {word}" for n, word in counts if n]
-    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _skipped(
@@ -186,7 +136,7 @@ def _invalid(gate: Gate, metric: MetricResult, reason: str) -> Verdict:
     return Verdict(gate=gate, outcome=Outcome.INVALID, metric=metric, reason=reason)
 
 
-def _decided(gate: Gate, metric: MetricResult, reading: _Reading) -> Verdict:
+def _decided(gate: Gate, metric: MetricResult, reading: Reading) -> Verdict:
     failed = broken(gate.bounds, reading.value)
     bound = failed or min(gate.bounds, key=lambda b: distance(b, reading.value))
     n_short = None
@@ -203,8 +153,10 @@ def _decided(gate: Gate, metric: MetricResult, reading: _Reading) -> Verdict:
     if reading.total is not None:
         reason += f" ({reading.total} of {reading.n_scored})"
     if reading.n_lacking:
-        shortfall = _shortfall(reading.n_errored, reading.n_unscored)
-        reason += f"; no score of {reading.n_lacking} more{shortfall} could turn it"
+        counts = shortfall(reading.n_errored, reading.n_unscored)
+        reason += f"; no score of {reading.n_lacking} more{counts} could turn it"
+    if gate.over == "benchmark":
+        reason += f"; {NO_RECORD}"
     return Verdict(
         gate=gate,
         outcome=Outcome.FAILED if failed else Outcome.PASSED,
@@ -215,7 +167,7 @@ def _decided(gate: Gate, metric: MetricResult, reading: _Reading) -> Verdict:
     )
 
 
-def _noise(metric: MetricResult, reading: _Reading, bound: Bound, failed: bool) -> str:
+def _noise(metric: MetricResult, reading: Reading, bound: Bound, failed: bool) -> str:
     """A remark when the bound lies inside the noise, else empty."""
     stderr = metric.estimate.stderr if metric.estimate else None
     if stderr is None or not inside_noise(distance(bound, reading.value), stderr):

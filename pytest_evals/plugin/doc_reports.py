@@ -25,6 +25,7 @@ _DOCUMENTS: dict[str, Status] = {
     "unscored": ("error", "E", ("ERROR", {"red": True})),
     "skipped": ("skipped", "", ("SKIPPED", {"yellow": True})),
     "invalid": ("failed", "F", ("INVALID", {"red": True})),
+    "inconclusive": ("inconclusive", "", ("INCONCLUSIVE", {"yellow": True})),
 }
 """Word → category, letter and word. An empty letter with a word prints nothing for
 thousands of documents, and still counts for pytest's percentage."""
@@ -35,7 +36,7 @@ def status_of(report: pytest.TestReport) -> Status | None:
     word = getattr(report, "evals_word", None)
     if word is None or report.when != "call":
         return None
-    if word == "wrong" and report.failed:
+    if word in ("wrong", "inconclusive") and report.failed:
         return None
     return _DOCUMENTS.get("skipped" if report.skipped and word == "" else word)
 

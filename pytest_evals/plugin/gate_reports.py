@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 from pytest_evals.core.gate import Gate, Outcome
-from pytest_evals.plugin.messages import gate_message
+from pytest_evals.plugin.messages import gate_message, gate_properties, gate_word
 from pytest_evals.plugin.session import EvalSession
 
 __all__ = ["report_gate"]
@@ -32,14 +32,15 @@ def report_gate(session: EvalSession, nodeid: str) -> None:
             outcome="passed",
             longrepr=None,
             when=when,
+            user_properties=gate_properties(verdict),
         )
         if when == "call":
-            vars(report)["evals_word"] = verdict.outcome.value
+            vars(report)["evals_word"] = gate_word(verdict)
             if verdict.outcome is Outcome.SKIPPED:
                 report.outcome = "skipped"
                 where = (str(place.path), place.line, f"Skipped: {verdict.reason}")
                 report.longrepr = where
-            elif verdict.outcome in (Outcome.FAILED, Outcome.INVALID):
+            elif verdict.is_red:
                 report.outcome = "failed"
                 report.longrepr = gate_message(verdict, result)
         hook.pytest_runtest_logreport(report=report)

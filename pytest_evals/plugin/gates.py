@@ -172,6 +172,9 @@ def group_faults(gates: Iterable[Gate], group: Group) -> list[Problem]:
         if gate.must_pass:
             what = "must_pass is about documents of a task, and this is a group"
             problems.append(Problem(what, gate.source))
+        elif gate.over != "run":
+            what = f"over: {gate.over} is judged for tasks only in this version"
+            problems.append(Problem(what, gate.source, "leave 'over' out"))
         elif gate.metric not in names:
             what = f"group {group.name!r} has no number called {gate.metric!r}"
             hint = did_you_mean(gate.metric, names)

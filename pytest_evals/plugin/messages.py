@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from _pytest._code.code import ReprFileLocation, TerminalRepr
 from _pytest._io import TerminalWriter
 
-from pytest_evals.core.gate import Verdict
+from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import EvalsError
@@ -16,7 +16,15 @@ from pytest_evals.errors import EvalsError
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["DocumentFailed", "GateFailed", "Message", "gate_message", "message_of"]
+__all__ = [
+    "DocumentFailed",
+    "GateFailed",
+    "Message",
+    "gate_message",
+    "gate_properties",
+    "gate_word",
+    "message_of",
+]
 
 
 class DocumentFailed(Exception):
@@ -29,7 +37,7 @@ class DocumentFailed(Exception):
 
 
 class GateFailed(Exception):
-    """A gate that failed or is invalid."""
+    """A gate that is red."""
 
     def __init__(self, verdict: Verdict, result: TaskResult | GroupResult) -> None:
         """Carry the verdict and what it was judged on."""
@@ -79,3 +87,15 @@ def gate_message(verdict: Verdict, result: TaskResult | GroupResult) -> Message:
 
     place = verdict.gate.source
     return Message(gate_lines(verdict, result), str(place.path), place.line)
+
+
+def gate_word(verdict: Verdict) -> str:
+    """What became of a gate, for reports; an open one that shall pass has passed."""
+    if verdict.outcome is Outcome.INCONCLUSIVE and verdict.policy == "pass":
+        return Outcome.PASSED.value
+    return verdict.outcome.value
+
+
+def gate_properties(verdict: Verdict) -> list[tuple[str, object]]:
+    """What JUnit and other reports say of a gate besides its outcome."""
+    return [("verdict", verdict.outcome.value), ("reason", verdict.reason)]

@@ -20,7 +20,14 @@ from pytest_evals.core.group import Group
 from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError
 from pytest_evals.pipeline import Job
-from pytest_evals.plugin.messages import DocumentFailed, GateFailed, Message, message_of
+from pytest_evals.plugin.messages import (
+    DocumentFailed,
+    GateFailed,
+    Message,
+    gate_properties,
+    gate_word,
+    message_of,
+)
 from pytest_evals.plugin.places import file_id, node_of
 from pytest_evals.plugin.runs import GroupRun, TaskRun
 from pytest_evals.plugin.session import session_of
@@ -310,13 +317,15 @@ class GateItem(pytest.Item):
         """Judge.
 
         Raises:
-            GateFailed: The claim does not hold, or there is nothing sound to judge.
+            GateFailed: The claim does not hold, there is nothing sound to judge, or the
+                noise leaves it open and that fails.
         """
         verdict, result = session_of(self.config).judge(self.gate)
-        self.word = verdict.outcome.value
+        self.word = gate_word(verdict)
         if verdict.outcome is Outcome.SKIPPED:
             pytest.skip(verdict.reason)
-        if verdict.outcome in (Outcome.FAILED, Outcome.INVALID):
+        self.user_properties += gate_properties(verdict)
+        if verdict.is_red:
             raise GateFailed(verdict, result)
 
     def repr_failure(

@@ -135,6 +135,13 @@ TABLE = (
         kind="list",
     ),
     Option(
+        "inconclusive",
+        "warn|fail|pass",
+        "What becomes of a gate that the noise leaves open: it passes and is shown, it "
+        "fails, or it passes.",
+        default="warn",
+    ),
+    Option(
         "validate",
         "",
         "Check task files, their data, prompts, scoring and gates; ask no model.",

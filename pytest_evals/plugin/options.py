@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from pytest_evals.plugin.option_table import TABLE, Option
-from pytest_evals.plugin.values import documents, mapping, pairs, share, shots
+from pytest_evals.plugin.values import documents, mapping, pairs, policy, share, shots
 
 if TYPE_CHECKING:
-    from pytest_evals.core.gate import Gate
+    from pytest_evals.core.gate import Gate, Policy
 
 __all__ = [
     "OPTIONS",
@@ -53,6 +53,7 @@ class Options:
     rescore: bool
     json: Path | None
     gates: tuple[Gate, ...]
+    inconclusive: Policy
     strict: bool
     allow_unsafe_code: bool
     validate: bool
@@ -94,6 +95,7 @@ class Options:
             rescore=raw["rescore"],
             json=base / raw["json"] if raw["json"] else None,
             gates=tuple(map(_gate, raw["gate"])),
+            inconclusive=_checked("inconclusive", raw, policy),
             strict=raw["strict"],
             allow_unsafe_code=raw["allow-unsafe-code"],
             # Without a model nothing can be asked, and the prompts are what is wanted.

@@ -262,7 +262,7 @@ class EvalSession:
             result = self.group_result(gate.task)
         else:
             result = self.result(gate.task)
-        verdict = judge(gate, result)
+        verdict = judge(gate, result, self.options.inconclusive)
         self.verdicts[gate.task, gate.id] = verdict
         return verdict, result
 

@@ -11,7 +11,7 @@ import json
 import math
 from typing import Any
 
-__all__ = ["documents", "mapping", "pairs", "share", "shots"]
+__all__ = ["documents", "mapping", "pairs", "policy", "share", "shots"]
 
 
 def shots(text: str) -> int:
@@ -28,6 +28,13 @@ def documents(text: str) -> int:
     if number < 1:
         raise ValueError("a number of documents is 1 or more")
     return number
+
+
+def policy(text: str) -> str:
+    """What an open verdict means."""
+    if text not in ("warn", "fail", "pass"):
+        raise ValueError("it is warn, fail or pass")
+    return text
 
 
 def share(text: str) -> float:

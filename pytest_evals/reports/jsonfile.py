@@ -178,9 +178,24 @@ def _gate(verdict: Verdict) -> dict[str, Any]:
         "value": estimate.value if estimate else None,
         "stderr": estimate.stderr if estimate else None,
         "n_scored": metric.n_scored if metric else None,
+        "over": gate.over if gate.bounds else None,
+        "interval": _interval(verdict),
         "short": verdict.short,
         "n_short": verdict.n_short,
         "documents": verdict.documents,
+    }
+
+
+def _interval(verdict: Verdict) -> dict[str, Any] | None:
+    found = verdict.interval
+    if found is None:
+        return None
+    return {
+        "low": found.low,
+        "high": found.high,
+        "method": found.method,
+        "confidence": verdict.gate.confidence,
+        "policy": verdict.policy,
     }
 
 

@@ -174,9 +174,9 @@ def test_outside_of_a_task_the_gate_must_say_its_task():
 
 
 def test_all_problems_of_a_mapping_are_told_at_once():
-    entry = {"metrik": "acc", "min": "high", "id": "a b", "confidence": 0.95}
+    entry = {"metrik": "acc", "min": "high", "id": "a b", "cluster": "text"}
     assert problems(entry).splitlines() == [
-        "evals/arc.yaml:12: gate key 'confidence' is not supported in this version",
+        "evals/arc.yaml:12: gate key 'cluster' is not supported in this version",
         "  fix: bound this run's number: min: 0.75",
         "evals/arc.yaml:12: a gate has no key 'metrik'; did you mean 'metric'?",
         "evals/arc.yaml:12: the gate names no metric",
@@ -192,8 +192,8 @@ def test_all_problems_of_a_mapping_are_told_at_once():
 @pytest.mark.parametrize(
     "key",
     [
-        "confidence", "over", "baseline", "max_drop", "max_rise", "recovery",
-        "inconclusive", "group", "weights", "each", "stop", "cluster", "noise",
+        "baseline", "max_drop", "max_rise", "recovery", "group", "weights", "each",
+        "stop", "cluster",
     ],
 )  # fmt: skip
 def test_what_is_planned_but_not_run_yet_is_refused(key):
@@ -221,6 +221,38 @@ def test_what_is_planned_but_not_run_yet_is_refused(key):
         ({"metric": "acc", "min": 1, "id": "a[0]"}, "id 'a[0]' holds '::', a bracket"),
         ({"metric": "acc", "min": 1, "id": ""}, "id is empty"),
         ({"metric": "acc", "min": 1, 7: 1}, "a gate has no key '7'; known: metric"),
+        (
+            {"metric": "acc", "min": 1, "over": "all"},
+            "over cannot be 'all'; known: run",
+        ),
+        ({"metric": "acc", "min": 1, "over": "runs"}, "did you mean 'run'?"),
+        ({"metric": "acc", "min": 1, "over": None}, "over cannot be None"),
+        (
+            {"metric": "acc", "min": 1, "over": "run", "confidence": 0.9},
+            "confidence has no meaning over: run",
+        ),
+        (
+            {"metric": "acc", "min": 1, "inconclusive": "fail"},
+            "inconclusive has no meaning over: run",
+        ),
+        (
+            {"metric": "acc", "min": 1, "confidence": 95},
+            "confidence lies between 0.5 and 1, and is not 95",
+        ),
+        (
+            {"metric": "acc", "min": 1, "confidence": True},
+            "confidence must be a finite",
+        ),
+        (
+            {"metric": "acc", "min": 1, "over": "population", "noise": 0.1},
+            "noise is that of another run",
+        ),
+        ({"metric": "acc", "min": 1, "noise": 3}, "noise is a share of documents"),
+        (
+            {"metric": "acc", "min": 1, "over": "benchmark", "inconclusive": "warm"},
+            "inconclusive cannot be 'warm'; did you mean 'warn'?",
+        ),
+        ({"must_pass": ["a"], "over": "run"}, "must_pass is a gate of its own"),
     ],
 )
 def test_an_entry_that_means_nothing_is_refused(entry, what):
@@ -243,3 +275,21 @@ def test_a_faulty_expression_is_an_option_error():
         "        ^\n"
         "  fix: acc > .75"
     )
+
+
+@pytest.mark.parametrize(
+    ("keys", "over", "confidence", "flip_rate"),
+    [
+        ({}, "run", 0.95, None),
+        ({"over": "population"}, "population", 0.95, None),
+        ({"confidence": 0.9}, "benchmark", 0.9, None),
+        ({"confidence": "99%", "over": "population"}, "population", 0.99, None),
+        ({"noise": 0.035}, "benchmark", 0.95, 0.035),
+        ({"noise": "3.5%"}, "benchmark", 0.95, 0.035),
+        ({"over": "benchmark", "noise": "auto"}, "benchmark", 0.95, None),
+    ],
+)
+def test_keys_of_noise_imply_each_other(keys, over, confidence, flip_rate):
+    found = read_gate({"metric": "acc", "min": 0.5, **keys}, task="arc", source=HERE)
+    assert (found.over, found.flip_rate) == (over, flip_rate)
+    assert found.confidence == pytest.approx(confidence)

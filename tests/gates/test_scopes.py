@@ -1,0 +1,195 @@
+"""Gates that count noise. Bounds come from scipy, chances from summing over all that
+other documents may show."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from pytest_evals.core.gate import Outcome
+from pytest_evals.core.metric import Estimate, MetricResult
+from pytest_evals.core.result import TaskResult
+from pytest_evals.errors import Place
+from pytest_evals.gates.grammar import read_gate
+from pytest_evals.gates.judge import judge
+
+PASSED, FAILED, OPEN = Outcome.PASSED, Outcome.FAILED, Outcome.INCONCLUSIVE
+HERE = Place(Path("arc.yaml"), 1)
+
+
+def counted(right, n, **counts):
+    """The mean of so many right answers."""
+    return MetricResult(
+        name="acc",
+        filter="none",
+        estimate=Estimate(right / n, None),
+        n_scored=n,
+        total=right,
+        **counts,
+    )
+
+
+def measured(value, stderr=None, n=200, method=""):
+    """A number that counts no answers."""
+    estimate = Estimate(value, stderr, method)
+    return MetricResult(name="f1", filter="none", estimate=estimate, n_scored=n)
+
+
+def verdict(metric, *, policy="warn", **keys):
+    gate = read_gate({"metric": metric.name, **keys}, task="arc", source=HERE)
+    n = metric.n_scored + metric.n_errored
+    found = TaskResult(
+        task=SimpleNamespace(name="arc"),
+        records=(),
+        metrics=(metric,),
+        n_selected=n,
+        n_total=n,
+    )
+    return judge(gate, found, policy)
+
+
+@pytest.mark.parametrize(
+    ("right", "outcome"), [(255, PASSED), (235, OPEN), (225, OPEN), (195, FAILED)]
+)
+def test_share_of_right_answers_over_other_documents(right, outcome):
+    """Wilson's bounds, as scipy gives them at twice the tail."""
+    found = verdict(counted(right, 300), min=0.75, over="population")
+    known = stats.binomtest(right, 300).proportion_ci(0.9, "wilson")
+    assert found.outcome is outcome
+    assert found.interval.low == pytest.approx(known.low)
+    assert found.interval.high == pytest.approx(known.high)
+    assert (known.low >= 0.75) == (outcome is PASSED)
+    assert (known.high < 0.75) == (outcome is FAILED)
+
+
+@given(st.integers(0, 200), st.integers(1, 199), st.sampled_from([0.9, 0.95, 0.99]))
+def test_bound_from_above_mirrors_the_bound_from_below(right, percent, confidence):
+    """At most x wrong is at least 1 - x right."""
+    bar = percent / 200
+    keys = {"over": "population", "confidence": confidence}
+    below = verdict(counted(right, 200), min=round(bar, 6), **keys)
+    above = verdict(counted(200 - right, 200), max=round(1 - bar, 6), **keys)
+    assert below.outcome is above.outcome
+
+
+def test_unchanged_model_on_the_bar_is_rarely_called_worse():
+    """The chance that 200 other documents call a model with 75 % worse than 75 %, by
+    the binomial distribution over all that they may show."""
+    red = sum(
+        stats.binom.pmf(right, 200, 0.75)
+        for right in range(201)
+        if verdict(counted(right, 200), min=0.75, over="population").outcome is FAILED
+    )
+    assert 0.02 < red < 0.06
+
+
+def test_mean_of_other_numbers_has_students_bounds():
+    metric = measured(0.62, 0.02, 50, "analytic")
+    found = verdict(metric, min=0.6, over="population")
+    reach = stats.t.ppf(0.95, 49) * 0.02
+    assert found.outcome is OPEN
+    assert found.interval.low == pytest.approx(0.62 - reach)
+    assert found.interval.high == pytest.approx(0.62 + reach)
+
+
+def test_bootstrapped_number_has_normal_bounds():
+    metric = measured(20.0, 0.5, 400, "bootstrap")
+    found = verdict(metric, max=22, over="population")
+    assert found.outcome is PASSED
+    assert found.interval.high == pytest.approx(20 + stats.norm.ppf(0.95) * 0.5)
+
+
+@pytest.mark.parametrize("stderr", [None, 0.0, float("nan")])
+def test_number_without_standard_error_cannot_be_judged(stderr):
+    found = verdict(measured(0.7, stderr), min=0.6, over="population")
+    assert found.outcome is Outcome.INVALID
+    assert found.reason == "f1,none has no standard error to count noise by"
+
+
+def test_another_run_is_judged_by_the_rate_of_answers_that_turn():
+    """The variance of a mean of N answers, of which a share s turns between two runs,
+    is s / 2N: each answer differs from its own mean half as often as from another
+    run."""
+    found = verdict(counted(870, 1000), min=0.86, noise=0.035)
+    reach = stats.norm.ppf(0.95) * (0.035 / 2000) ** 0.5
+    assert found.interval.low == pytest.approx(0.87 - reach)
+    assert found.outcome is PASSED
+    # The noise of other documents is much wider.
+    assert verdict(counted(870, 1000), min=0.86, over="population").outcome is OPEN
+
+
+def test_bitwise_reproducible_run_is_this_runs_number():
+    assert verdict(counted(75, 100), min=0.75, noise=0).outcome is PASSED
+    assert verdict(counted(74, 100), min=0.75, noise=0).outcome is FAILED
+
+
+def test_without_record_another_run_is_judged_as_this_one_and_says_so():
+    found = verdict(counted(75, 100), min=0.75, over="benchmark")
+    assert found.outcome is PASSED
+    assert "no record of the noise between runs" in found.reason
+
+
+def test_rate_of_turned_answers_is_of_right_answers_only():
+    found = verdict(measured(0.7, 0.1), min=0.6, noise=0.1)
+    assert found.outcome is Outcome.INVALID
+
+
+@pytest.mark.parametrize(
+    ("n_errored", "outcome"), [(0, PASSED), (2, PASSED), (60, Outcome.INVALID)]
+)
+def test_errors_matter_when_they_could_turn_the_verdict(n_errored, outcome):
+    metric = counted(280, 300, n_errored=n_errored)
+    found = verdict(metric, min=0.85, over="population")
+    assert found.outcome is outcome
+
+
+def test_errors_of_a_mean_that_counts_no_answers_are_invalid():
+    metric = replace(measured(0.9, 0.01, n=100), n_errored=1)
+    found = verdict(metric, min=0.5, over="population")
+    assert found.outcome is Outcome.INVALID
+
+
+def test_two_bounds_pass_only_when_both_are_kept_for_sure():
+    keys = {"over": "population", "min": 0.4, "max": 0.6}
+    assert verdict(counted(500, 1000), **keys).outcome is PASSED
+    assert verdict(counted(590, 1000), **keys).outcome is OPEN
+    assert verdict(counted(700, 1000), **keys).outcome is FAILED
+    assert "is not <= 0.6" in verdict(counted(700, 1000), **keys).reason
+
+
+@pytest.mark.parametrize(
+    ("own", "session", "red"),
+    [
+        ("", "warn", False),
+        ("", "fail", True),
+        ("", "pass", False),
+        ("fail", "pass", True),
+        ("pass", "fail", False),
+    ],
+)
+def test_policy_decides_what_an_open_verdict_means(own, session, red):
+    keys = {"inconclusive": own} if own else {}
+    metric = counted(225, 300)
+    found = verdict(metric, min=0.74, over="population", policy=session, **keys)
+    assert found.outcome is OPEN
+    assert found.is_red is red
+
+
+def test_message_says_value_bounds_bar_and_how_many_documents_would_settle_it():
+    reason = verdict(counted(225, 300), min=0.72, over="population").reason
+    low, high = stats.binomtest(225, 300).proportion_ci(0.9, "wilson")
+    n = 300 * stats.norm.ppf(0.95) ** 2 * (0.75 * 0.25 / 300) / 0.03**2
+    assert reason == (
+        f"0.750 [{low:.3f}, {high:.3f}] leaves >= 0.72 open (225 of 300; over: "
+        "population, Wilson, confidence 0.95); about "
+        f"{int(n) + 1} documents would settle it if the value stays"
+    )
+
+
+def test_value_on_the_bar_is_settled_by_no_number_of_documents():
+    reason = verdict(counted(225, 300), min=0.75, over="population").reason
+    assert reason.endswith("the value is too near the bar for any number of documents")

@@ -1,0 +1,58 @@
+"""Open verdicts, from the task file to exit code, screen, JUnit and results.json."""
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+GATE = {"metric": "exact_match", "min": 0.7, "over": "population"}
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]])
+@pytest.mark.parametrize(
+    ("policy", "ret", "outcomes"),
+    [
+        ("warn", 0, {"passed": 8, "wrong": 2, "inconclusive": 1}),
+        ("fail", 1, {"passed": 8, "wrong": 2, "failed": 1}),
+        ("pass", 0, {"passed": 9, "wrong": 2}),
+    ],
+)
+def test_open_verdict_is_what_the_policy_says(suite, policy, ret, outcomes, workers):
+    suite.task("quiz", gates=[GATE])
+    suite.knows(wrong=[1, 2])
+    option = f"--evals-inconclusive={policy}"
+    done = suite.run("evals", option, "--junitxml=junit.xml", *workers)
+    assert done.ret == ret
+    assert done.parseoutcomes() == outcomes
+    done.stdout.fnmatch_lines(["*quiz::exact_match inconclusive: 0.800 [[]*open*"])
+    (gate,) = suite.results()["gates"]
+    assert (gate["outcome"], gate["over"]) == ("inconclusive", "population")
+    assert gate["interval"]["low"] < 0.7 < gate["interval"]["high"]
+    assert gate["interval"]["policy"] == policy
+    tree = ET.parse(suite.pytester.path / "junit.xml")
+    (case,) = [c for c in tree.iter("testcase") if c.get("name") == "exact_match"]
+    said = {p.get("name"): p.get("value") for p in case.iter("property")}
+    assert said["verdict"] == "inconclusive"
+    assert (case.find("failure") is not None) == bool(ret)
+
+
+def test_gate_says_its_own_policy(suite):
+    suite.task("quiz", gates=[{**GATE, "inconclusive": "fail"}])
+    suite.knows(wrong=[1, 2])
+    assert suite.run("evals").ret == 1
+
+
+def test_policy_that_does_not_exist_is_a_usage_error(suite):
+    done = suite.run("evals", "--evals-inconclusive=ignore", model="scripted:break")
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines(
+        ["*--evals-inconclusive=ignore: it is warn, fail or pass"]
+    )
+
+
+def test_noise_of_a_group_is_refused_at_collection(suite):
+    suite.group("all", task=["quiz"], gates=[GATE])
+    done = suite.run("evals", model="scripted:break")
+    done.stdout.fnmatch_lines(
+        ["*all.yaml:*over: population is judged for tasks only in this version"]
+    )
+    assert done.ret != 0
