@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.group import Group
@@ -25,7 +23,7 @@ from pytest_evals.gates.judge import judge
 from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.summary import summarise
 
-__all__ = ["Job", "Plan", "answer", "ask", "evaluate", "score", "slim"]
+__all__ = ["Job", "Plan", "answer", "ask", "evaluate", "score"]
 
 WINDOW = 16_384
 """Documents that are rendered and planned together: enough to sort and share over whole
@@ -162,72 +160,6 @@ def score(record: Record, task: Task) -> Record:
         responses=record.responses,
         scores=scores,
         error=error,
-    )
-
-
-def slim(record: Record) -> Record:
-    """The record without what only models and sample files need.
-
-    Token counts stay, as one response that has nothing else. Called for each document,
-    so what is equal in many of them is made once: records are frozen.
-    """
-    n_prompt_tokens = n_tokens = n_truncated = 0
-    for response in record.responses:
-        n_prompt_tokens += response.n_prompt_tokens
-        n_tokens += response.n_tokens
-        n_truncated += response.n_truncated
-    return Record(
-        task=record.task,
-        index=record.index,
-        doc=_named(record.doc.id),
-        responses=_counts(n_prompt_tokens, n_tokens, n_truncated),
-        scores=tuple([_bare(score) for score in record.scores]),
-        error=record.error,
-    )
-
-
-@lru_cache(maxsize=4096)
-def _counts(
-    n_prompt_tokens: int, n_tokens: int, n_truncated: int
-) -> tuple[Response, ...]:
-    counts = Response(
-        n_prompt_tokens=n_prompt_tokens, n_tokens=n_tokens, n_truncated=n_truncated
-    )
-    return (counts,)
-
-
-_NOTHING: Any = ()
-"""Instead of an empty list, which must not be shared, in hundreds of thousands."""
-
-
-def _named(id_: str) -> Doc:
-    return Doc(
-        "",
-        _NOTHING,
-        0,
-        id=id_,
-        fewshot_samples=_NOTHING,
-        sampling_methods=_NOTHING,
-        row=_NO_ROW,
-    )
-
-
-_NO_ROW: Mapping[str, Any] = {}
-
-
-def _bare(score: Score) -> Score:
-    value = score.value
-    if value is None or type(value) is int or type(value) is float:
-        return _number(score.metric, score.filter, value, score.correct, score.unscored)
-    return replace(score, answer="", filtered=(), explanation="")
-
-
-@lru_cache(maxsize=4096, typed=True)
-def _number(
-    metric: str, filter_: str, value: float | None, correct: bool | None, unscored: str
-) -> Score:
-    return Score(
-        metric=metric, filter=filter_, value=value, correct=correct, unscored=unscored
     )
 
 

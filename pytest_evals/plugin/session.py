@@ -21,11 +21,12 @@ from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.core.score import Score, Status
+from pytest_evals.core.slim import slim
 from pytest_evals.core.task import Task
 from pytest_evals.errors import OptionError
 from pytest_evals.gates.judge import judge
 from pytest_evals.models.spec import check_spec, parse_spec
-from pytest_evals.pipeline import score, slim
+from pytest_evals.pipeline import score
 from pytest_evals.plugin.answers import Answers
 from pytest_evals.plugin.claims import Claims
 from pytest_evals.plugin.gates import SessionGates

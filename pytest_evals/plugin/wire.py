@@ -48,7 +48,7 @@ class Arrived(NamedTuple):
 
 
 def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
-    """A record as bytes: whole, or as ``pipeline.slim`` has left it.
+    """A record as bytes: whole, or as ``core.slim`` has left it.
 
     Args:
         record: After scoring.

@@ -84,6 +84,8 @@ def test_gates_counts_and_exit_code_are_ours(run):
             "value": 0.7,
             "stderr": 0.032,
             "n_scored": 200,
+            "over": "run",
+            "interval": None,
             "short": 0.05,
             "n_short": 10,
             "documents": [],
