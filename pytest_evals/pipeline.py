@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.group import Group
@@ -28,6 +29,8 @@ __all__ = ["Job", "Plan", "answer", "ask", "evaluate", "score"]
 WINDOW = 16_384
 """Documents that are rendered and planned together: enough to sort and share over whole
 suites, few enough that their prompts fit into memory."""
+FIRST = 2_048
+"""Documents of the first window: the model need not wait for all the others."""
 
 
 @dataclass(slots=True, eq=False)
@@ -81,17 +84,19 @@ def _answered(
     records: Sequence[Record], places: Places, model: Model
 ) -> Iterator[tuple[int, Record]]:
     left = [0 if record.error else len(record.requests) for record in records]
-    for i, n in enumerate(left):
-        if not n:
-            yield i, records[i]
+    idle = [(i, records[i]) for i, n in enumerate(left) if not n]
     answered = [[_NO_RESPONSE] * n for n in left]
     where = list(places.values())
     for position, response in _responses(list(places), model):
+        # What needs no model comes once the model is at work.
+        yield from idle
+        idle = []
         for i, j in where[position]:
             answered[i][j] = response
             left[i] -= 1
             if left[i] == 0:
                 yield i, _with_responses(records[i], answered[i])
+    yield from idle
     for i, n in enumerate(left):
         if n:
             yield i, _with_responses(records[i], answered[i])
@@ -163,12 +168,25 @@ def score(record: Record, task: Task) -> Record:
     )
 
 
+class _Window(NamedTuple):
+    """Documents that are answered together.
+
+    Args:
+        order: The number of each document in the plan.
+        records: The documents, with what is asked about them.
+    """
+
+    order: list[int]
+    records: list[Record]
+
+
 class Plan:
     """All documents of a session for one model, answered window by window.
 
     A window is rendered, handed to ``prepare``, and its requests are sent as one batch.
     Whoever needs a record pulls batches until it is there, so that stopping is always
-    possible between two batches.
+    possible between two batches. A model that ``works_ahead`` is given the next window
+    as soon as it is done with one. All of this happens in the thread of whoever pulls.
 
     Args:
         jobs: What to run, in the order in which it will be asked for.
@@ -190,6 +208,8 @@ class Plan:
         self._number = {job: n for n, job in enumerate(jobs)}
         self._next = 0
         self._stream: Iterator[tuple[int, Record]] = iter(())
+        self._left = 0
+        self._coming: _Window | None = None
         self._ready: dict[int, Record] = {}
         self.n_answered = 0
         """Documents that came back from the model."""
@@ -217,7 +237,7 @@ class Plan:
             if tick is not None:
                 tick()
             if not pulled and number < self._next:
-                self._open(range(number, number + 1), model)
+                self._open(self._render(range(number, number + 1)), model)
         return self._ready.pop(number)
 
     def _pull(self, model: Model) -> bool:
@@ -226,20 +246,49 @@ class Plan:
         pair = next(self._stream, None)
         self.model_s += time.perf_counter() - start
         if pair is None:
-            stop = min(self._next + self._window, len(self._jobs))
-            if self._next == stop:
-                return False
-            self._open(range(self._next, stop), model)
-            self._next = stop
-            return True
+            return self._open_next(model)
         number, record = pair
         self._ready[number] = record
+        self._left -= 1
         self.n_answered += 1
         self.n_tokens += record.n_tokens
+        if getattr(model, "works_ahead", False):
+            self._go_on(model)
         return True
 
-    def _open(self, numbers: range, model: Model) -> None:
-        """Render the jobs of a window and start to answer them."""
+    def _go_on(self, model: Model) -> None:
+        """While the model works by itself, render the next window; and let it begin
+        that at once when it has nothing else to do. The answers to this one are scored
+        meanwhile."""
+        if self._coming is None:
+            self._coming = self._render_next()
+        if self._left == 0 and self._open_next(model):
+            self._pull(model)
+
+    def _open_next(self, model: Model) -> bool:
+        window = self._coming or self._render_next()
+        self._coming = None
+        if window is not None:
+            self._open(window, model)
+        return window is not None
+
+    def _render_next(self) -> _Window | None:
+        size = self._window if self._next else min(FIRST, self._window)
+        numbers = range(self._next, min(self._next + size, len(self._jobs)))
+        self._next = numbers.stop
+        return self._render(numbers) if numbers else None
+
+    def _open(self, window: _Window, model: Model) -> None:
+        """Start to answer a window."""
+        order, records = window
+        places = _places(records)
+        self.n_requests += len(places)
+        self._left = len(records)
+        answered = _answered(records, places, model)
+        self._stream = ((order[i], record) for i, record in answered)
+
+    def _render(self, numbers: range) -> _Window:
+        """The records of a window's jobs, task by task."""
         by_task: dict[str, list[int]] = {}
         for n in numbers:
             by_task.setdefault(self._jobs[n].task.name, []).append(n)
@@ -255,10 +304,7 @@ class Plan:
                 index = self._jobs[n].index
                 order.append(n)
                 records.append(position.get(index) or _withdrawn(task, index))
-        places = _places(records)
-        self.n_requests += len(places)
-        answered = _answered(records, places, model)
-        self._stream = ((order[i], record) for i, record in answered)
+        return _Window(order, records)
 
 
 def _withdrawn(task: Task, index: int) -> Record:

@@ -118,6 +118,11 @@ class StoredModel:
         return self._model
 
     @property
+    def works_ahead(self) -> bool:
+        """Whether the model goes on between two answers; it must be open for that."""
+        return bool(getattr(self._model, "works_ahead", False))
+
+    @property
     def is_known(self) -> bool:
         """Whether the model was ever open while this store was used."""
         return self._info is not None

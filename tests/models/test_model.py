@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import warnings
 
 import pytest
@@ -197,3 +198,36 @@ def test_half_precision_gives_log_probabilities_in_float32(dtype, opened, oracle
     assert half.info["dtype"] == dtype
     assert response.logprob == pytest.approx(expected, rel=0.05)
     assert response.logprob != round(response.logprob * 16) / 16
+
+
+def test_working_ahead_changes_no_answer(opened):
+    """As on a device; the processor stands in for one here."""
+    model = opened("llama")
+    requests = [
+        *(Loglikelihood("the cat sat on", f" the {c}") for c in ("mat", "dog", "cat")),
+        Rolling("the big dog and the king"),
+        *(Generate(f"Question {i}", max_tokens=4) for i in range(3)),
+    ]
+    plain = sorted(model.answer(requests), key=lambda pair: pair[0])
+    model.works_ahead = True
+    try:
+        ahead = sorted(model.answer(requests), key=lambda pair: pair[0])
+    finally:
+        model.works_ahead = False
+    assert [i for i, _ in ahead] == list(range(len(requests)))
+    for (_, one), (_, other) in zip(plain, ahead, strict=True):
+        assert (one.text, one.logprob, one.greedy) == (
+            other.text,
+            other.logprob,
+            other.greedy,
+        )
+
+
+def test_closing_a_model_stops_what_it_is_at(saved_model):
+    model = open_model(parse_spec(f"hf:{saved_model('llama')},device=cpu,batch_size=1"))
+    model.works_ahead = True
+    requests = [Loglikelihood("the cat", " the dog" * n) for n in range(1, 20)]
+    stream = iter(model.answer(requests))
+    next(stream)
+    model.close()
+    assert not [t for t in threading.enumerate() if t.name == "evals-model"]

@@ -13,6 +13,7 @@ import torch
 
 from pytest_evals.core.request import Generate, Prompt, Request, Response
 from pytest_evals.errors import DocumentError, ModelError
+from pytest_evals.models.hf.ahead import Ahead
 from pytest_evals.models.hf.batches import Budget, default_tokens
 from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.decoding import steps_for
@@ -54,6 +55,10 @@ class HfModel:
             model, footprint_of(forward).token
         )
         self._counters = Counters()
+        self._running: list[Ahead[tuple[int, Response]]] = []
+        self.works_ahead = model.device.type != "cpu"
+        """Whether it goes on between two answers, while others use the processor. On a
+        CPU they would only take it from each other."""
         writer = Writer(
             model,
             encoder,
@@ -84,6 +89,14 @@ class HfModel:
             ModelError: Texts are asked for and the model's ``generation_config`` has a
                 setting that is not supported; before anything is run.
         """
+        answers = self._answer(requests)
+        if not self.works_ahead:
+            return answers
+        ahead = Ahead(answers)
+        self._running = [ahead]
+        return ahead
+
+    def _answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
         texts = {i: r for i, r in enumerate(requests) if isinstance(r, Generate)}
         if texts:
             self._author.check()
@@ -123,6 +136,8 @@ class HfModel:
 
     def close(self) -> None:
         """Give the model's memory back; it cannot answer any more."""
+        for ahead in self._running:
+            ahead.close()
         del self._scorer, self._author
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
