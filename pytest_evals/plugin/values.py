@@ -6,7 +6,6 @@ Standard library only: this is imported in every pytest run.
 
 from __future__ import annotations
 
-import ast
 import json
 import math
 from typing import Any
@@ -58,15 +57,16 @@ def share(text: str) -> float:
 def pairs(text: str) -> dict[str, Any]:
     """``a=1,b=[x,y]`` → a mapping; commas inside brackets and quotes do not split.
 
-    Values as lm-eval's command line reads them: true/false, numbers, else a Python
-    literal, else text.
+    Values as lm-eval's command line reads them.
     """
+    from pytest_evals.core.typed import typed
+
     found: dict[str, Any] = {}
     for part in _split(text):
         name, equals, value = part.partition("=")
         if not equals or not name.strip():
             raise ValueError(f"{part!r} is no NAME=VALUE")
-        found[name.strip()] = _value(value.strip())
+        found[name.strip()] = typed(value.strip())
     return found
 
 
@@ -93,12 +93,3 @@ def _split(text: str) -> list[str]:
             parts.append(text[start:i])
             start = i + 1
     return [*parts, text[start:]]
-
-
-def _value(text: str) -> Any:
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text

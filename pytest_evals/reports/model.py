@@ -6,12 +6,12 @@ spec are masked.
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from pytest_evals.core.result import RunResult
+from pytest_evals.core.typed import typed
 from pytest_evals.errors import OptionError
 from pytest_evals.models.spec import ModelSpec, parse_spec
 
@@ -55,7 +55,7 @@ def model_arguments(model: str) -> dict[str, Any]:
     if not spec.target:
         return {}
     first = "pretrained" if spec.kind == "hf" else "model"
-    return {first: spec.target, **{k: _typed(v) for k, v in spec.arguments.items()}}
+    return {first: spec.target, **{k: typed(v) for k, v in spec.arguments.items()}}
 
 
 def tokenizer_of(info: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,19 +109,6 @@ def masked(spec: str) -> str:
     """The spec with ``***`` for the values of arguments that are called like
     secrets."""
     return _SECRET.sub(r"\1***", spec)
-
-
-def _typed(text: str) -> bool | int | float | str:
-    """A value as lm-eval's command line reads it."""
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    for kind in (int, float):
-        try:
-            number = kind(text)
-        except ValueError:
-            continue
-        return number if math.isfinite(number) else text
-    return text
 
 
 def _sha(text: str | None) -> str | None:

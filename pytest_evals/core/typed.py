@@ -1,0 +1,34 @@
+"""A value that was typed as text on a command line."""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import Any
+
+__all__ = ["typed"]
+
+
+def typed(text: str) -> Any:
+    """The value as lm-eval's command line reads it (0.4.13, ``_cli/utils.py``,
+    ``handle_cli_value_string``): true and false, digits as a whole number, any other
+    number as a float, a Python literal, else the text.
+
+    Numbers without end stay text, since results files have none.
+    """
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        number = float(text)
+    except ValueError:
+        return _literal(text)
+    return number if math.isfinite(number) else text
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
