@@ -13,7 +13,9 @@ import pytest
 
 from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.request import Generate, Model, Response, Rolling
+from pytest_evals.core.task import TaskOptions
 from pytest_evals.frontends.gates_file import load_gates
+from pytest_evals.frontends.task_library import TaskLibrary
 from pytest_evals.gates.judge import judge
 from pytest_evals.models.spec import open_model, parse_spec
 from pytest_evals.pipeline import evaluate
@@ -80,9 +82,9 @@ def test_all_gates_of_the_suite_pass_with_the_bundled_model(
     pytest.importorskip("transformers")
     spec = parse_spec(f"hf:{tiny_model_path},dtype=float32,device=cpu")
     verdicts = _verdicts(example_suites / "lm_eval", open_model(spec))
-    assert {v.gate.task for v in verdicts} == {
-        path.stem for path in _task_files(example_suites / "lm_eval")
-    }
+    folder = example_suites / "lm_eval"
+    files = [*_task_files(folder), *_group_files(folder)]
+    assert {v.gate.task for v in verdicts} == {path.stem for path in files}
     assert [v for v in verdicts if v.outcome is not Outcome.PASSED] == []
 
 
@@ -92,7 +94,8 @@ def test_every_task_but_the_leak_check_has_a_gate_that_a_broken_engine_fails(
     verdicts = _verdicts(example_suites / "lm_eval", Constant())
     red = {v.gate.task for v in verdicts if v.outcome is Outcome.FAILED}
     tasks = {path.stem for path in _task_files(example_suites / "lm_eval")}
-    assert red == tasks - {"multiplication"}
+    groups = {path.stem for path in _group_files(example_suites / "lm_eval")}
+    assert red == (tasks | groups) - {"multiplication"}
 
 
 def _task_files(folder: Path) -> list[Path]:
@@ -103,9 +106,14 @@ def _task_files(folder: Path) -> list[Path]:
     )
 
 
+def _group_files(folder: Path) -> list[Path]:
+    return sorted((folder / "groups").glob("*.yaml"))
+
+
 def _verdicts(folder: Path, model: Model) -> list[Verdict]:
-    """Of the gates in the task files and of those beside them."""
-    found = evaluate(_task_files(folder), model)
+    """Of the gates in the files of tasks and groups, and of those beside them."""
+    files = [*_task_files(folder), *_group_files(folder)]
+    found = evaluate(files, model, TaskOptions(library=TaskLibrary(folder)))
     results = {result.task.name: result for result in found.tasks}
     beside: tuple[Gate, ...] = load_gates(folder / "gates.yaml")
     return [*found.verdicts, *(judge(gate, results[gate.task]) for gate in beside)]

@@ -1,7 +1,7 @@
 """The same groups as lm-eval 0.4.13: members, numbers, standard errors, versions.
 
 Every file of ``groups/`` was made by ``record_groups.py``, which ran lm-eval itself
-over a group of ``tasks/groups`` and the bundled model.
+over a group of ``tasks/groups`` or of the example suites, and the bundled model.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from pytest_evals.pipeline import evaluate
 from pytest_evals.reports.jsonfile import results_json
 
 HERE = Path(__file__).resolve().parent
-TASKS = HERE / "tasks"
 RECORDINGS = sorted((HERE / "groups").glob("*.json"))
 OF_LOGPROBS = ("brier_score", "gap", "perplexity")
 """Metrics that are no nearer than the log-probabilities which they are made of."""
@@ -46,8 +45,9 @@ def model(tiny_model_path):
 def run(request, model) -> Run:
     recorded = json.loads(request.param.read_text(encoding="utf-8"))
     assert recorded["versions"]["lm_eval"] == "0.4.13"
-    options = TaskOptions(base=str(TASKS), library=TaskLibrary(TASKS))
-    result = evaluate([HERE / recorded["file"]], model, options)
+    tree = (HERE / recorded["tree"]).resolve()
+    options = TaskOptions(base=str(tree), library=TaskLibrary(tree))
+    result = evaluate([(HERE / recorded["file"]).resolve()], model, options)
     return Run(recorded["found"], results_json(result))
 
 
