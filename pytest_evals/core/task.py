@@ -34,6 +34,8 @@ class TaskOptions:
         sample: As ``limit``, but a seeded, nested draw.
         num_fewshot: Shots; ``None`` for the task's own number. A task file that says 0
             keeps 0.
+        exclude_own_shots: Whether a document is kept out of its own shots also where
+            lm-eval lets it in.
         seed: Seed of the draw of shots; and, with ``sample``, of the documents.
         chat: Whether prompts are chats that the model renders with its own template.
         fewshot_as_multiturn: In a chat, each shot as a turn of its own.
@@ -52,6 +54,7 @@ class TaskOptions:
     limit: float | None = None
     sample: float | None = None
     num_fewshot: int | None = None
+    exclude_own_shots: bool = False
     seed: int = 1234
     chat: bool = False
     fewshot_as_multiturn: bool = True

@@ -68,7 +68,10 @@ class PythonDocuments:
         self._built: dict[int, _Built | DocumentError] = {}
         self._n_shots = task.config.num_fewshot or 0
         sampled = self._n_shots > 0 and made.draws_by_sampler
-        self._shots = ShotStream(task, self._n_shots, self._row) if sampled else None
+        self._shots: ShotStream | None = None
+        if sampled:
+            own = options.exclude_own_shots
+            self._shots = ShotStream(task, self._n_shots, self._row, own)
         self._in_order = made.draws_in_its_own_way
 
     def _row(self, index: int) -> Any:

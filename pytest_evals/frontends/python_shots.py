@@ -35,15 +35,20 @@ class Drawn(NamedTuple):
 class ShotStream:
     """The draws of a sampler."""
 
-    def __init__(self, task: Any, n: int, row: Callable[[int], Any]) -> None:
+    def __init__(
+        self, task: Any, n: int, row: Callable[[int], Any], exclude_own: bool
+    ) -> None:
         """Take the sampler out of a task.
 
         Args:
             task: A ``ConfigurableTask``, whose shots all come from its sampler.
             n: Shots of each document.
             row: Position → document.
+            exclude_own: Whether a document that is in the pool is kept out of its own
+                shots also where lm-eval lets it in.
         """
         self._sampler, self._n, self._row = task.sampler, n, row
+        self._exclude_own = exclude_own
         self._alone = task.fewshot_cfg.split == task.config.test_split
         self._drawn: list[Drawn] = []
 
@@ -54,8 +59,10 @@ class ShotStream:
         return self._drawn[index]
 
     def _draw(self, index: int) -> Drawn:
-        other = self._row(index) if self._alone else None
+        row = self._row(index)
         try:
+            alone = self._alone or (self._exclude_own and row in self._sampler.df)
+            other = row if alone else None
             return Drawn(self._sampler.sample(n=self._n, eval_doc=other))
         except Exception as fault:  # noqa: BLE001  told with its document
             return Drawn(fault=fault)

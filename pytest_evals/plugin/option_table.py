@@ -69,6 +69,13 @@ TABLE = (
         "N",
         "Shots in each prompt, except in tasks that say num_fewshot: 0.",
     ),
+    Option(
+        "exclude-own-shots",
+        "",
+        "A document is never one of its own shots, also where lm-eval lets it be; "
+        "prompts differ from lm-eval's there.",
+        kind="flag",
+    ),
     Option("seed", "N", "Seed of the draw of shots and of samples.", default="1234"),
     Option(
         "apply-chat-template",

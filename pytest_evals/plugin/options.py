@@ -41,6 +41,7 @@ class Options:
     num_fewshot: int | None
     seed: int
     apply_chat_template: bool
+    exclude_own_shots: bool
     fewshot_as_multiturn: bool
     system_instruction: str
     gen_kwargs: Mapping[str, Any]
@@ -83,6 +84,7 @@ class Options:
             num_fewshot=_checked("num-fewshot", raw, shots),
             seed=_checked("seed", raw, int),
             apply_chat_template=raw["apply-chat-template"],
+            exclude_own_shots=raw["exclude-own-shots"],
             fewshot_as_multiturn=not raw["fewshot-as-one-turn"],
             system_instruction=raw["system-instruction"],
             gen_kwargs=_generation(_checked("gen-kwargs", raw, pairs)),

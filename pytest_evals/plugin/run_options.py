@@ -42,6 +42,7 @@ def task_options(
         num_fewshot=options.num_fewshot,
         seed=options.seed,
         chat=options.apply_chat_template,
+        exclude_own_shots=options.exclude_own_shots,
         fewshot_as_multiturn=options.fewshot_as_multiturn,
         system_instruction=options.system_instruction,
         gen_kwargs=options.gen_kwargs,

@@ -89,7 +89,7 @@ class Documents:
             raise not_utf8(self._recipe.source) from error
         except FieldError as error:
             raise TaskFileError([error.problem]) from error
-        for text in known_at_start(self._recipe, loaded.tables, loaded.leak):
+        for text in known_at_start(self._recipe, loaded.tables, loaded.own_shots):
             self._notes.add(text)
         return loaded
 
@@ -119,7 +119,7 @@ class _Loaded:
         if recipe.shots.n:
             inputs = self._shape.multiple_inputs
             self._shots = ShotTurns(recipe, tables, shots, inputs)
-        self.leak = self._shots is not None and self._shots.leak
+        self.own_shots = self._shots is not None and self._shots.own
 
     def ask(self, index: int) -> Asked:
         """The document at a position, and its requests."""

@@ -40,24 +40,29 @@ class Notes:
         )
 
 
-def known_at_start(recipe: Recipe, tables: Tables, leak: bool) -> Iterator[str]:
+def known_at_start(recipe: Recipe, tables: Tables, own_shots: bool) -> Iterator[str]:
     """What can be said before any document but the first is read.
 
     Args:
         recipe: The task.
         tables: Its rows.
-        leak: Whether a document may be one of its own shots.
+        own_shots: Whether a document may be one of its own shots in lm-eval.
     """
     if tables.shuffled:
         yield (
             "process_docs draws from the global random generator; here "
             "it is seeded, while lm-eval's number depends on caches of the machine"
         )
-    if leak:
+    if own_shots and recipe.options.exclude_own_shots:
+        yield (
+            "documents are kept out of their own shots (--evals-exclude-own-shots), "
+            f"which come from the same {tables.pool_name}; lm-eval's prompts are others"
+        )
+    elif own_shots:
         yield (
             f"shots are taken from the documents that are asked "
             f"({tables.pool_name}), so a document can be one of its own shots, as in "
-            "lm-eval; name another fewshot_split to prevent it"
+            "lm-eval; name another fewshot_split, or --evals-exclude-own-shots"
         )
     for field in (recipe.fields.text, recipe.fields.target):
         yield from _misspelt(recipe, field, tables.asked.columns)

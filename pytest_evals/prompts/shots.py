@@ -22,14 +22,17 @@ class ShotTurns:
     def __init__(
         self, recipe: Recipe, tables: Tables, readers: Readers, multiple_inputs: bool
     ) -> None:
-        """Set up the draw.
+        """Set up the draw; ``own`` is whether lm-eval would let a document be one of
+        its own shots.
 
         Raises:
             TaskFileError: The pool is too small.
         """
         shots, splits = recipe.shots, recipe.splits
         # lm-eval compares the names of the splits, and two absent names are equal.
-        excluded = splits.fewshot == splits.test
+        as_in_lm_eval = splits.fewshot == splits.test
+        own = tables.pool is tables.asked and not as_in_lm_eval
+        excluded = as_in_lm_eval or (own and recipe.options.exclude_own_shots)
         self._shots, self._readers, self._pool = shots, readers, tables.pool
         self._multiple_inputs = multiple_inputs
         self._turns: dict[int, tuple[Turn, ...]] = {}
@@ -40,7 +43,7 @@ class ShotTurns:
             fix = "ask for fewer shots or name a larger fewshot_split"
             fix = fix if isinstance(shots.sampler, str) else ""
             raise TaskFileError([Problem(what, shots.place, fix)]) from None
-        self.leak = tables.pool is tables.asked and not excluded
+        self.own = own
 
     def of(self, index: int) -> Sequence[Turn]:
         """The turns of the shots of the document at a position.

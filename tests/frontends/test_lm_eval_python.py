@@ -126,6 +126,22 @@ def test_what_a_class_does_to_a_row_is_seen_by_no_other_document(tmp_path):
             assert text.count("again") == (2 if "Q0" in text else 1)
 
 
+def test_documents_of_a_class_are_kept_out_of_their_own_shots_on_request(tmp_path):
+    """Its pool is the split that is asked, which lm-eval does not notice: the class
+    names no split."""
+    keys = "\nKEYS = {'validation_split': None, 'test_split': 'test'}\n"
+
+    def own(**options: object) -> list[bool]:
+        task = load(tmp_path, keys, num_fewshot=5, **options)
+        prompts = [task.ask(i).requests[0].prompt.split("\n\n") for i in range(9)]
+        return [
+            prompt[-1] in [s.split(" ")[0] for s in prompt[:-1]] for prompt in prompts
+        ]
+
+    assert any(own())
+    assert not any(own(exclude_own_shots=True))
+
+
 def test_a_row_of_a_list_carries_what_a_class_leaves_in_it_to_the_scores(tmp_path):
     more = "\nclass Rows(list):\n    features = {'q': None}\n"
     more += "Mine.download = lambda self, *a, **k: setattr(self, 'dataset', "

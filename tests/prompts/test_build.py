@@ -383,8 +383,27 @@ def test_a_pool_that_holds_the_documents_themselves_is_flagged():
     assert documents.warnings == (
         "shots are taken from the documents that are asked (split 'test'), so a "
         "document can be one of its own shots, as in lm-eval; name another "
-        "fewshot_split to prevent it",
+        "fewshot_split, or --evals-exclude-own-shots",
     )
+
+
+def test_a_document_is_kept_out_of_its_own_shots_on_request():
+    """The stream is that of lm-eval's own exclusion, over the same pool: row two of
+    STREAMS."""
+    documents = toy(n=3, splits={"test": "test"}, exclude_own_shots=True)
+    drawn = [" ".join(shots_of(documents, i)) for i in range(6)]
+
+    assert drawn == STREAMS[1][2].split(", ")
+    (warning,) = documents.warnings
+    assert "--evals-exclude-own-shots" in warning
+    assert "split 'test'" in warning
+
+
+def test_keeping_documents_out_of_another_split_changes_no_shot():
+    plain, kept = (toy(n=3, exclude_own_shots=wish) for wish in (False, True))
+    for index in range(8):
+        assert plain.ask(index).requests == kept.ask(index).requests
+    assert kept.warnings == ()
 
 
 def test_a_target_outside_the_choices_is_flagged_and_counts_as_wrong():
