@@ -89,8 +89,8 @@ class EvalSession:
         """What a worker has still to say of its collection."""
         self._heard: set[str] = set()
         """Files of groups that workers have told of."""
-        self.remarks: list[str] = []
-        """What workers have found odd."""
+        self.remarks: dict[int, list[str]] = {}
+        """Slot of a worker → what it has found odd."""
         self._warned: set[str] = set()
         hooks = config.hook
         hooks_add_metrics = bool(
@@ -275,7 +275,12 @@ class EvalSession:
             for text in run.task.warnings()
         ]
         texts += self.known.warnings()
-        texts += [*self.models.notes, *self.remarks]
+        texts += self.models.notes
+        if self.remarks:
+            from pytest_evals.prompts.notes import merged
+
+            by_slot = [self.remarks[slot] for slot in sorted(self.remarks)]
+            texts += merged(text for remarks in by_slot for text in remarks)
         if suite_root(self.config, self.options.include_path) != self.config.rootpath:
             texts.append(
                 f"pytest took {self.config.rootpath} for the rootdir, and reads no ini "

@@ -6,7 +6,8 @@ same number and say so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pytest_evals.errors import did_you_mean
@@ -16,7 +17,7 @@ from pytest_evals.prompts.recipe import Recipe
 from pytest_evals.prompts.requests import Shape
 from pytest_evals.prompts.tables import Tables
 
-__all__ = ["Notes", "known_at_start", "odd_target"]
+__all__ = ["Notes", "known_at_start", "merged", "odd_target"]
 
 
 class Notes:
@@ -35,9 +36,33 @@ class Notes:
     def texts(self) -> tuple[str, ...]:
         """All notes in the order of their coming, with the number of documents."""
         return tuple(
-            f"{text} ({_counted(list(documents))})" if documents else text
+            f"{text} ({_counted(len(documents), next(iter(documents)))})"
+            if documents
+            else text
             for text, documents in list(self._documents.items())
         )
+
+
+_COUNTED = re.compile(
+    r"(?P<text>.+) \((?:(?P<n>\d+) documents, first )?document (?P<first>\S+)\)"
+)
+
+
+def merged(texts: Iterable[str]) -> list[str]:
+    """Notes of several processes as those of one: a note on documents once, with the
+    number of all of them and the first that is named."""
+    found: dict[str, tuple[int, str]] = {}
+    for text in texts:
+        parts = _COUNTED.fullmatch(text)
+        if parts is None:
+            found.setdefault(text, (0, ""))
+            continue
+        n, first = found.get(parts["text"], (0, parts["first"]))
+        found[parts["text"]] = (n + int(parts["n"] or 1), first)
+    return [
+        f"{text} ({_counted(n, first)})" if n else text
+        for text, (n, first) in found.items()
+    ]
 
 
 def known_at_start(recipe: Recipe, tables: Tables, own_shots: bool) -> Iterator[str]:
@@ -106,8 +131,5 @@ def _odd_digits(given: Any) -> bool:
     return isinstance(given, str) and given.isdigit() and number_or_text(given) == given
 
 
-def _counted(documents: list[str]) -> str:
-    first = f"document {documents[0]}"
-    return (
-        first if len(documents) == 1 else f"{len(documents)} documents, first {first}"
-    )
+def _counted(n: int, first: str) -> str:
+    return f"document {first}" if n == 1 else f"{n} documents, first document {first}"

@@ -171,6 +171,18 @@ def test_what_comes_before_the_end_of_thinking_is_no_part_of_the_answer(
     assert response.text == text.split(mark)[-1].lstrip()
 
 
+def test_a_stop_string_inside_the_thinking_is_noted(opened, written, ask):
+    """HF models of lm-eval are stopped there as well (reference: flag)."""
+    prompt, text, stop = written
+    model = opened("llama", think_end_token="</never>")
+    ask(model, Generate(prompt, max_tokens=30))
+    assert model.notes == ()
+    (response,) = ask(model, Generate(prompt, stop=(stop,), max_tokens=30))
+    assert response.text == text.split(stop)[0].lstrip()
+    (note,) = model.notes
+    assert "before think_end_token came" in note
+
+
 def test_samples_depend_on_the_request_alone(opened, ask):
     """Neither on the batch, nor on the order, nor on torch's own generator."""
     import torch

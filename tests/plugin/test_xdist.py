@@ -250,20 +250,21 @@ def test_groups_without_gates_reach_a_controller_that_shares_no_folder(suite):
 
 
 def test_what_workers_find_odd_while_they_ask_is_said_once(suite):
-    """Document 0 has a list of answers, document 4 a text (reference: flag)."""
+    """Document 0 has one answer, some of both shards have a list, which is flagged."""
     rows = [
-        {
-            "id": f"q{i}",
-            "question": f"quiz {i}?",
-            "answer": [f"a{i}"] if i != 4 else "a4",
-        }
-        for i in range(10)
+        {"id": f"q{i}", "question": f"quiz {i}?", "answer": f"a{i}"} for i in range(10)
     ]
-    suite.task("quiz", doc_to_target="{{answer}}")
+    suite.task(
+        "quiz",
+        doc_to_target=f"{{{{[answer] if id in {['q2', 'q7', 'q9']} else answer}}}}",
+    )
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     (suite.evals / "quiz.jsonl").write_text(lines)
-    alone = suite.run("evals").outlines
-    warned = [line for line in alone if "q4" in line and "warning" in line]
-    assert len(warned) == 1
-    spread = suite.run("evals", "-n2").outlines
-    assert [line for line in spread if "q4" in line and "warning" in line] == warned
+
+    def warned(*arguments):
+        lines = suite.run("evals", *arguments).outlines
+        return [line for line in lines if "doc_to_target gives" in line]
+
+    alone = warned()
+    assert alone[0].endswith("(3 documents, first document q2)")
+    assert warned("-n2") == alone

@@ -93,6 +93,8 @@ class Writer:
         self._think_end = think_end
         self._ends = _end_ids(model, encoder)
         self._end_text = encoder.end_text
+        self.notes: dict[str, None] = {}
+        """What is odd about texts that were written so far."""
 
     def write(
         self, writings: Sequence[Writing], recipe: Recipe
@@ -163,6 +165,9 @@ class Writer:
         tokens = row.tokens
         text = self._encoder.decode(tokens)
         if self._think_end:
+            thinks = self._think_end not in text
+            if thinks and any(stop in text for stop in row.stops.strings):
+                self.notes[_STOPPED_THINKING] = None
             text = text.split(self._think_end)[-1].lstrip()
         shown = cut(text, (*row.stops.strings, self._end_text))
         stopped = (
@@ -170,6 +175,12 @@ class Writer:
         )
         finish: Finish = "stop" if stopped else "length"
         return Text(shown, len(tokens), finish, row.elapsed_s, row.sound)
+
+
+_STOPPED_THINKING = (
+    "a stop string of the task ended an answer before think_end_token came, and what "
+    "the model had thought so far was scored, as in lm-eval"
+)
 
 
 def _end_ids(model: Any, encoder: Encoder) -> frozenset[int]:

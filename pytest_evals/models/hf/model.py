@@ -59,7 +59,7 @@ class HfModel:
         self.works_ahead = model.device.type != "cpu"
         """Whether it goes on between two answers, while others use the processor. On a
         CPU they would only take it from each other."""
-        writer = Writer(
+        self._writer = Writer(
             model,
             encoder,
             steps_for(model, forward, self._counters),
@@ -80,7 +80,7 @@ class HfModel:
             settings.batch_tokens or choice.batch_tokens or tokens, settings.batch_size
         )
         self._scorer = Scorer(encoder, choice, budget, length)
-        self._author = Author(encoder, writer, length, model.generation_config)
+        self._author = Author(encoder, self._writer, length, model.generation_config)
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
         """Answer all requests, each batch as soon as it is done.
@@ -121,7 +121,7 @@ class HfModel:
     @property
     def notes(self) -> tuple[str, ...]:
         """What whoever reads the numbers given so far should know of them."""
-        return tuple(self._scorer.notes)
+        return (*self._scorer.notes, *self._writer.notes)
 
     def render(self, prompt: Prompt) -> str:
         """The text of a prompt; a chat goes through the tokenizer's template.
@@ -138,7 +138,7 @@ class HfModel:
         """Give the model's memory back; it cannot answer any more."""
         for ahead in self._running:
             ahead.close()
-        del self._scorer, self._author
+        del self._scorer, self._author, self._writer
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
