@@ -298,6 +298,8 @@ def _unreadable(source: Source, located: Source, error: Exception) -> TaskFileEr
     empty = row_fault(located.arguments.get("data_files"), root)
     if empty is not None:
         return TaskFileError([Problem(empty, source.data_place)])
+    if "Dataset scripts are no longer supported" in str(root):
+        return _is_script(source)
     name = f" ({source.name})" if source.name else ""
     reason = (str(root).strip() or "no reason given").splitlines()[0]
     what = (
@@ -312,6 +314,21 @@ def _unreadable(source: Source, located: Source, error: Exception) -> TaskFileEr
         )
     kind = UnreachableError if _is_out_of_reach(error) else TaskFileError
     return kind([Problem(what, source.place, fix)])
+
+
+def _is_script(source: Source) -> TaskFileError:
+    """The error for a dataset that is a Python script; ``datasets`` 4 runs none."""
+    trusted = "trust_remote_code" in source.arguments
+    useless = ", with or without trust_remote_code" if trusted else ""
+    what = (
+        f"the dataset {source.path!r} is a loading script, which the datasets library "
+        f"runs no more{useless}"
+    )
+    fix = (
+        "a dataset of the Hub mostly has its files as Parquet too: dataset_kwargs: "
+        "{revision: refs/convert/parquet}; or read yours with custom_dataset"
+    )
+    return TaskFileError([Problem(what, source.place, fix)])
 
 
 def _is_out_of_reach(error: BaseException) -> bool:

@@ -179,3 +179,19 @@ def _json(path: Path) -> dict[str, Any]:
 
 def _rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def test_lm_evals_weights_and_biases_logger_reads_our_results_like_its_own(files):
+    """The part of it that needs neither the library nor a network. Its tables of
+    samples take what is in lm-eval's memory, and no samples file, lm-eval's or ours.
+    """
+    from lm_eval.loggers.wandb_logger import WandbLogger
+
+    def read(results: dict[str, Any]) -> tuple[Any, ...]:
+        logger = WandbLogger.__new__(WandbLogger)
+        logger.post_init(results)
+        return logger._get_config(), *logger._sanitize_results_dict()
+
+    ours, theirs = read(files.ours), read(files.theirs)
+    for mine, other in zip(ours, theirs, strict=True):
+        assert sorted(mine) == sorted(other)

@@ -131,6 +131,26 @@ class TestFiles:
 
         assert list(load(given)["train"]) == [{"q": 1}]
 
+    def test_a_loading_script_is_named_as_what_it_is(self, folder):
+        (folder / "rows.py").write_text("import datasets\n")
+
+        text = failure(load, source(folder, path="rows.py", trust_remote_code=True))
+
+        assert text == (
+            "evals/toy.yaml:4: the dataset 'rows.py' is a loading script, which the "
+            "datasets library runs no more, with or without trust_remote_code\n"
+            "  fix: a dataset of the Hub mostly has its files as Parquet too: "
+            "dataset_kwargs: {revision: refs/convert/parquet}; or read yours with "
+            "custom_dataset"
+        )
+
+    def test_a_streamed_dataset_is_read_whole(self, folder):
+        write(folder / "x.jsonl", [{"q": 1}, {"q": 2}])
+
+        given = source(folder, data_files="x.jsonl", streaming=True)
+
+        assert list(load(given)["train"]) == [{"q": 1}, {"q": 2}]
+
     def test_an_unreachable_dataset_is_an_error_of_the_task_file(
         self, folder, monkeypatch
     ):
