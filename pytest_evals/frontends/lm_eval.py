@@ -107,7 +107,7 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
         n_shots=recipe.shots.n,
         repeats=recipe.repeats,
         config=dumped({**top.values, "task": name}, recipe, metadata),
-        warnings=lambda: (*at_once, *documents.warnings),
+        warnings=lambda: (*at_once, *documents.warnings, *scorer.warnings),
     )
 
 

@@ -24,6 +24,7 @@ from pytest_evals.frontends.python_object import PythonObject
 from pytest_evals.frontends.python_prompts import chat_text, repeats_of, requests_of
 from pytest_evals.frontends.python_shots import ShotStream
 from pytest_evals.prompts.rows import Table, document_ids, selection
+from pytest_evals.scorers.neighbours import LOOKS_BEYOND, Neighbours
 from pytest_evals.scorers.text import shown
 from pytest_evals.scorers.user_code import UserCode, plain
 
@@ -73,6 +74,7 @@ class PythonDocuments:
             own = options.exclude_own_shots
             self._shots = ShotStream(task, self._n_shots, self._row, own)
         self._in_order = made.draws_in_its_own_way
+        self._neighbours = Neighbours(lambda one, other: self._left([*one, *other]))
 
     def _row(self, index: int) -> Any:
         """A document that nobody else has: a dataset makes it anew each time."""
@@ -92,8 +94,10 @@ class PythonDocuments:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is odd about the rows."""
-        return document_ids(self._table).warnings
+        """What is odd about the documents that were looked at so far."""
+        rows = document_ids(self._table).warnings
+        beyond = LOOKS_BEYOND.format(name=self._name)
+        return (*rows, beyond) if self._neighbours.differ else rows
 
     def ids(self) -> Sequence[str]:
         """Unique ids of the documents to run, in order."""
@@ -179,13 +183,20 @@ class PythonDocuments:
         for instance in instances:
             n = repeats_of(instance)
             instance.resps = [_seen(*next(responses)) for _ in range(n)]
-            instance.filtered_resps = {}
-        with UserCode("apply_filters"):
-            self._task._instances = instances
-            self._task.apply_filters()
+        alone = self._left(instances)
         if not instances[0].filtered_resps:
             raise DocumentError("apply_filters: the class has no filter")
+        self._neighbours.look(list(map(copy, instances)), alone)
         return instances
+
+    def _left(self, instances: Sequence[Any]) -> list[dict[str, Any]]:
+        """What all filters leave of the responses of each instance."""
+        for instance in instances:
+            instance.filtered_resps = {}
+        with UserCode("apply_filters"):
+            self._task._instances = list(instances)
+            self._task.apply_filters()
+        return [dict(instance.filtered_resps) for instance in instances]
 
     def _build(self, index: int) -> _Built:
         first = len(self._built) if self._in_order else index

@@ -28,6 +28,7 @@ from pytest_evals.scorers.metrics import (
     known_metrics,
     metric,
 )
+from pytest_evals.scorers.neighbours import LOOKS_BEYOND, Neighbours
 from pytest_evals.scorers.perplexity import measure_continuation, measure_rolling
 from pytest_evals.scorers.text import shown, text_metric
 from pytest_evals.scorers.user_code import UserCode, plain
@@ -37,6 +38,8 @@ __all__ = ["ProcessResults", "Scorer"]
 ProcessResults = Callable[[dict[str, Any], list[Any]], Mapping[str, Any]]
 """A task's own scoring: row and filtered responses, one a request, to values by
 metric."""
+_Answered = tuple[list[list[Any]], Mapping[str, Any]]
+"""The responses to each request of a document, and its row."""
 Measure = Callable[[Doc, tuple[Any, ...]], list[Measured]]
 """A document and its filtered responses, one a request, to what metrics say of it."""
 
@@ -65,6 +68,7 @@ class Scorer:
     process_results: ProcessResults | None = None
     _measure: Measure = field(init=False, repr=False, compare=False)
     _accuracies: Mapping[str, bool] = field(init=False, repr=False, compare=False)
+    _neighbours: Mapping[str, Neighbours] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Look everything up once, so that a bad name is told before any document."""
@@ -76,6 +80,8 @@ class Scorer:
         accuracies = {spec.name: is_accuracy(spec) for spec in self.metrics}
         object.__setattr__(self, "_measure", measure)
         object.__setattr__(self, "_accuracies", accuracies)
+        watched = {p.name: Neighbours(_of_two(p)) for p in self.pipelines if p.is_own}
+        object.__setattr__(self, "_neighbours", watched)
 
     def __call__(self, record: Record) -> tuple[Score, ...]:
         """The scores of an answered document: for each pipeline, for each metric.
@@ -87,9 +93,21 @@ class Scorer:
         scores: list[Score] = []
         for pipeline in self.pipelines:
             filtered = plain(pipeline.apply(responses, record.doc.row))
+            if pipeline.name in self._neighbours:
+                document = (responses, record.doc.row)
+                self._neighbours[pipeline.name].look(document, filtered)
             for measured in self.measured(record.doc, filtered):
                 scores.append(self._score(pipeline.name, filtered, measured))
         return tuple(scores)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the documents that were scored so far."""
+        return tuple(
+            LOOKS_BEYOND.format(name=repr(name))
+            for name, seen in self._neighbours.items()
+            if seen.differ
+        )
 
     def measured(self, doc: Doc, filtered: tuple[Any, ...]) -> list[Measured]:
         """What the metrics say of a document.
@@ -156,6 +174,17 @@ class Scorer:
             filtered=filtered,
             explanation=measured.explanation,
         )
+
+
+def _of_two(
+    pipeline: Pipeline,
+) -> Callable[[_Answered, _Answered], tuple[Any, ...]]:
+    def together(one: _Answered, other: _Answered) -> tuple[Any, ...]:
+        rows = [row for responses, row in (one, other) for _ in responses]
+        left: tuple[Any, ...] = plain(pipeline.apply_all([*one[0], *other[0]], rows))
+        return left
+
+    return together
 
 
 def _check_unique(noun: str, names: Sequence[str]) -> None:

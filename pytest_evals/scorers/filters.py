@@ -56,6 +56,8 @@ class FilterStep:
 class _Built(NamedTuple):
     name: str
     filter: Filter
+    own: bool = False
+    """Whether somebody else wrote it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,11 +79,25 @@ class Pipeline:
         Raises:
             DocumentError: A filter failed, or lost or made requests.
         """
+        return self.apply_all(responses, [row] * len(responses))
+
+    @property
+    def is_own(self) -> bool:
+        """Whether somebody else wrote one of its filters."""
+        return any(step.own for step in self.steps)
+
+    def apply_all(
+        self, responses: Sequence[Sequence[Any]], rows: Sequence[Mapping[str, Any]]
+    ) -> tuple[Any, ...]:
+        """As :meth:`apply`, with a row for each request, of whichever document.
+
+        Raises:
+            DocumentError: A filter failed, or lost or made requests.
+        """
         current: list[Any] = [list(group) for group in responses]
         for step in self.steps:
-            rows = [row] * len(current)
             with UserCode(f"filter {step.name!r} of pipeline {self.name!r}"):
-                filtered = list(step.filter.apply(current, rows))
+                filtered = list(step.filter.apply(current, list(rows)))
                 if len(filtered) != len(current):
                     raise DocumentError(
                         f"it made {len(filtered)} entries of {len(current)}; "
@@ -235,7 +251,8 @@ def _built(step: FilterStep) -> _Built:
         made = make(**step.arguments)
         if not callable(getattr(made, "apply", None)):
             raise EvalsError(f"made {made!r}, which has no apply(responses, rows)")
-    return _Built(name, made)
+    own = not isinstance(step.function, str) or step.function == "custom"
+    return _Built(name, made, own)
 
 
 def _check_arguments(make: Callable[..., Any], arguments: Mapping[str, Any]) -> None:

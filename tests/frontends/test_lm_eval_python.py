@@ -142,6 +142,21 @@ def test_documents_of_a_class_are_kept_out_of_their_own_shots_on_request(tmp_pat
     assert not any(own(exclude_own_shots=True))
 
 
+def test_filters_of_a_class_that_look_beyond_a_document_are_found(tmp_path):
+    more = "\ndef first_of_all(self):\n    for one in self._instances:\n"
+    more += "        one.filtered_resps['none'] = self._instances[0].resps[0]\n"
+    (tmp_path / "own").mkdir()
+    plain, own = (
+        load(tmp_path, ""),
+        load(tmp_path / "own", f"{more}Mine.apply_filters = first_of_all\n"),
+    )
+    for task in (plain, own):
+        for index, text in enumerate(["a", "b", "c"]):
+            assert task.score(answered(task, index, text))[0].value == 1
+    assert plain.warnings() == ()
+    assert "several documents" in own.warnings()[0]
+
+
 def test_a_row_of_a_list_carries_what_a_class_leaves_in_it_to_the_scores(tmp_path):
     more = "\nclass Rows(list):\n    features = {'q': None}\n"
     more += "Mine.download = lambda self, *a, **k: setattr(self, 'dataset', "

@@ -411,3 +411,35 @@ def test_names_are_checked_when_the_scorer_is_made():
         scorer(
             "multiple_choice", "acc", pipelines=(pipeline("x", []), pipeline("x", []))
         )
+
+
+class Longest:
+    """Leaves of each text whether it is the longest of all that it sees."""
+
+    def apply(self, responses, rows):
+        texts = [group[0] for group in responses]
+        return [[str(len(text) == max(map(len, texts)))] for text in texts]
+
+
+class Quoted:
+    """Looks at its own document only."""
+
+    def apply(self, responses, rows):
+        return [[f"{row['q']}: {g[0]}"] for g, row in zip(responses, rows, strict=True)]
+
+
+@pytest.mark.parametrize(("own", "n"), [(Longest, 1), (Quoted, 0)])
+def test_a_filter_that_looks_beyond_its_document_is_found_and_said(own, n):
+    """lm-eval 0.4.13 shows it all documents at once (``api/filter.py``)."""
+    steps = [FilterStep(function=own), FilterStep(function="take_first")]
+    scorer = Scorer(
+        output_type="generate_until",
+        metrics=(MetricSpec(name="exact_match"),),
+        pipelines=(pipeline("own", steps),),
+    )
+    for index, text in enumerate(["a", "bb", "ccc"]):
+        doc = Doc("", ["x"], 0, row={"q": f"q{index}"})
+        responses = (Response(text=text),)
+        scorer(Record(task="t", index=index, doc=doc, responses=responses))
+    assert len(scorer.warnings) == n
+    assert all("'own'" in warning for warning in scorer.warnings)

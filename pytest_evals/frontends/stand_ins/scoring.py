@@ -31,9 +31,10 @@ class Ensemble:
         self.name, self._pipeline = made.name, made
 
     def apply(self, instances: Sequence[Any]) -> None:
-        """Set the filtered response of each instance of one document."""
+        """Set the filtered response of each instance."""
         responses = [instance.resps for instance in instances]
-        filtered = self._pipeline.apply(responses, instances[0].doc)
+        rows = [instance.doc for instance in instances]
+        filtered = self._pipeline.apply_all(responses, rows)
         for instance, value in zip(instances, filtered, strict=True):
             instance.filtered_resps[self.name] = value
 
