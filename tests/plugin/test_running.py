@@ -212,6 +212,7 @@ def test_model_that_breaks_is_one_error(suite):
         ("--evals-limit=-3", "ERROR: --evals-limit=-3: a number of documents *"),
         ("--evals-limit=many", "ERROR: --evals-limit=many: a number of documents *"),
         ("--evals-num-fewshot=x", "*--evals-num-fewshot=x: a whole number*"),
+        ("--evals-seed=1,2,3", "*--evals-seed=1,2,3: a whole number is wanted*"),
         ("--evals-gen-kwargs=hot", "*--evals-gen-kwargs=hot: 'hot' is no NAME=VALUE"),
         ("--evals-gen-kwargs=temprature=1", "*--evals-gen-kwargs: *'temperature'?*"),
         ("--evals-gen-kwargs=max_gen_toks=abc", "*--evals-gen-kwargs: *max_gen_toks*"),

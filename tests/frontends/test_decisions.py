@@ -1,0 +1,151 @@
+"""Where lm-eval 0.4.13 gives a number that one would not expect, or ends without one:
+what a task file gives here, and what is said. The other decisions have their tests in
+the rooms that they are about."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pytest_evals.core.record import Record
+from pytest_evals.core.request import Response
+from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.frontends.lm_eval import load_tasks
+from pytest_evals.pipeline import ask, score, summarise
+
+
+def task_of(folder: Path, rows: list[dict[str, object]], **keys: object) -> Task:
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (folder / "rows.jsonl").write_text(lines)
+    config = {
+        "task": "t",
+        "dataset_path": "json",
+        "dataset_kwargs": {"data_files": {"test": "rows.jsonl"}},
+        "test_split": "test",
+        "doc_to_text": "q",
+        "doc_to_target": "a",
+        **keys,
+    }
+    (folder / "t.yaml").write_text(yaml.safe_dump(config))
+    (task,) = load_tasks(folder / "t.yaml", TaskOptions())
+    return task
+
+
+def scored(task: Task, texts: list[str]) -> list[Record]:
+    """All documents, each answered with a text or with log-probabilities that make the
+    first choice the likeliest."""
+    task.rows.ids()
+    records = []
+    for index, text in enumerate(texts):
+        asked = ask(task, index)
+        responses = tuple(
+            Response(text=text, logprob=-float(i), greedy=i == 0)
+            for i, _ in enumerate(asked.requests)
+        )
+        whole = Record(
+            task="t",
+            index=index,
+            doc=asked.doc,
+            requests=asked.requests,
+            responses=responses,
+            error=asked.error,
+        )
+        records.append(score(whole, task))
+    return records
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "process_results: !function f.judge\nmetric_list: [{metric: mine}]\n",
+        "metric_list: [{metric: !function f.mine}]\n",
+    ],
+)
+def test_an_unknown_metric_without_aggregation_is_averaged_with_a_warning(
+    keys, tmp_path
+):
+    """lm-eval crashes when it makes the task."""
+    (tmp_path / "f.py").write_text(
+        "def judge(doc, results):\n    return {'mine': len(results[0])}\n"
+        "def mine(references, predictions):\n    return len(predictions[0])\n"
+    )
+    task_of(tmp_path, [{"q": "x", "a": "y"}] * 2)
+    with (tmp_path / "t.yaml").open("a") as file:
+        file.write(keys)
+    (task,) = load_tasks(tmp_path / "t.yaml", TaskOptions())
+    (metric,) = summarise(task, scored(task, ["a", "aaa"]), 2).metrics
+    assert metric.estimate.value == 2
+    assert task.warnings() == ("metric 'mine' has no aggregation; the mean is taken",)
+
+
+@pytest.mark.parametrize("label", ["007", "²"])
+def test_digits_that_are_no_number_stay_text_with_a_warning(label, tmp_path):
+    """lm-eval ends with a SyntaxError."""
+    rows = [{"q": "x", "a": label, "c": [label, "8"]}]
+    task = task_of(
+        tmp_path,
+        rows,
+        output_type="multiple_choice",
+        doc_to_target="{{a}}",
+        doc_to_choice="c",
+    )
+    (record,) = scored(task, [""])
+    assert record.doc.gold_index == 0
+    assert record.correct is True
+    (warning,) = task.warnings()
+    assert f"{label!r} has digits but is no number, and is kept as text" in warning
+
+
+def test_graded_metrics_of_several_targets_are_0_or_1_with_a_warning(tmp_path):
+    (tmp_path / "f.py").write_text(
+        "def share(references, predictions):\n    return 0.25\n"
+    )
+    rows = [{"q": "x", "a": ["y", "z"]}]
+    task_of(tmp_path, rows)
+    with (tmp_path / "t.yaml").open("a") as file:
+        file.write("metric_list: [{metric: !function f.share, aggregation: mean}]\n")
+    (task,) = load_tasks(tmp_path / "t.yaml", TaskOptions())
+    (record,) = scored(task, ["y"])
+    assert [one.value for one in record.scores] == [1.0]
+    (warning,) = task.warnings()
+    assert "share is 1 if any of them gives more than 0" in warning
+
+
+def test_a_right_answer_outside_the_choices_is_wrong_with_a_warning(tmp_path):
+    rows = [{"q": "x", "a": 7, "c": ["y", "z"]}, {"q": "x", "a": 0, "c": ["y", "z"]}]
+    task = task_of(tmp_path, rows, output_type="multiple_choice", doc_to_choice="c")
+    assert [record.correct for record in scored(task, ["", ""])] == [False, True]
+    (warning,) = task.warnings()
+    assert "the target is not among the choices" in warning
+
+
+def test_shots_of_metadata_are_shown_and_change_no_prompt(tmp_path):
+    """lm-eval's own docs say that they are shown; in 0.4.13 they have no effect."""
+    rows = [{"q": f"Q{i}", "a": "y"} for i in range(4)]
+    task = task_of(tmp_path, rows, metadata={"num_fewshot": 3})
+    assert task.n_shots == 0
+    assert task.ask(1).requests[0].prompt == "Q1"
+    assert task.config["metadata"] == {"num_fewshot": 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "reference", "arguments"),
+    [
+        (
+            "The Answer, 12.",
+            "the answer 12",
+            {"ignore_case": True, "ignore_punctuation": True},
+        ),
+        ("a 1", "a ", {"ignore_numbers": True}),
+        ("x$1", "x1", {"regexes_to_ignore": [r"\$"]}),
+    ],
+)
+def test_exact_match_ignores_what_lm_eval_ignores(text, reference, arguments, tmp_path):
+    """Measured on lm-eval 0.4.13: each counts as 1."""
+    metric = {"metric": "exact_match", "aggregation": "mean", **arguments}
+    task = task_of(tmp_path, [{"q": "x", "a": reference}], metric_list=[metric])
+    (record,) = scored(task, [text])
+    assert [one.value for one in record.scores] == [1.0]
