@@ -300,7 +300,34 @@ def stripped() -> Any:
     return wrapped(by_regex(GPT2, normalizers.Strip()))
 
 
-SEAMLESS = [across_words, with_end, by_pairs, with_dropout, stripped]
+def spaces_gone() -> Any:
+    """What splits at spaces finds none, and tokens reach over what they have become."""
+    from tokenizers import normalizers, pre_tokenizers
+
+    splitter = pre_tokenizers.WhitespaceSplit()
+    return wrapped(trained(normalizers.Replace(" ", "▁"), splitter, size=2500))
+
+
+def marks_with_spaces() -> Any:
+    """A letter comes apart, and its mark is one token with the space behind it."""
+    from tokenizers import Tokenizer, models, normalizers
+
+    words = ["e", "\u0301", " ", "\u0301 ", *"abcdfghijklmnopqrstuvwxyz"]
+    vocabulary = {word: i for i, word in enumerate(words)}
+    inner = Tokenizer(models.BPE(vocab=vocabulary, merges=[("\u0301", " ")]))
+    inner.normalizer = normalizers.NFD()
+    return wrapped(inner)
+
+
+SEAMLESS = [
+    across_words,
+    by_pairs,
+    marks_with_spaces,
+    spaces_gone,
+    stripped,
+    with_dropout,
+    with_end,
+]
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -50,10 +50,20 @@ LONGEST_ADDED = 64
 _TOKEN_ACROSS = {
     # Bytes as GPT-2 writes them; those of letters beyond ASCII are 128 and higher.
     "Ġ": re.compile("[A-Za-z¡-¬®-ÿĢ-Ń]Ġ"),
-    "▁": re.compile(r"(?:[^\W\d_]|<0x..>)▁"),
-    " ": re.compile(r"(?:[^\W\d_]|<0x..>) "),
+    # Letters, their marks, bytes of either; and what else is beyond ASCII, to be safe.
+    "▁": re.compile("(?:[A-Za-z]|[^\x00-\x7f▁]|<0x..>)▁"),
+    " ": re.compile("(?:[A-Za-z]|[^\x00-\x7f]|<0x..>) "),
 }
 """How vocabularies write a space → what a token has that reaches over a seam."""
+
+_SPACE_SPLITTERS = (
+    "BertPreTokenizer",
+    "ByteLevel",
+    "Metaspace",
+    "Whitespace",
+    "WhitespaceSplit",
+)
+"""What splits texts at each space, unless it is told not to."""
 
 
 class Seams:
@@ -138,7 +148,7 @@ def seams_of(tokenizer: Any, encode: Encode, span: int = SPAN) -> Seams | None:
     known = (
         all(map(_is_local, normalizers))
         and all(reads_in_runs(splitter, normalizers) for splitter in splitters)
-        and _keeps_words_apart(inner, splitters)
+        and _keeps_words_apart(inner, normalizers, splitters)
         and all(0 < len(token.content) <= LONGEST_ADDED for token in added)
     )
     if not known:
@@ -171,9 +181,16 @@ def _is_local(normalizer: Mapping[str, Any]) -> bool:
     }
 
 
-def _keeps_words_apart(inner: Any, splitters: Sequence[Mapping[str, Any]]) -> bool:
+def _keeps_words_apart(
+    inner: Any,
+    normalizers: Sequence[Mapping[str, Any]],
+    splitters: Sequence[Mapping[str, Any]],
+) -> bool:
     """Whether no token can reach over a space between letters."""
-    if any(map(_splits_at_spaces, splitters)):
+    # What looks for spaces does not find them where they have become something else.
+    replaced = any(one.get("pattern") == {"String": " "} for one in normalizers)
+    kinds = ("Metaspace",) if replaced else _SPACE_SPLITTERS
+    if any(one["type"] in kinds and _splits(one) for one in splitters):
         return getattr(inner.model, "dropout", None) is None
     model = inner.model
     if type(model).__name__ != "BPE" or model.dropout is not None:
@@ -188,15 +205,8 @@ def _keeps_words_apart(inner: Any, splitters: Sequence[Mapping[str, Any]]) -> bo
     return not any(pattern.search(words) for pattern in _TOKEN_ACROSS.values())
 
 
-def _splits_at_spaces(splitter: Mapping[str, Any]) -> bool:
-    match splitter["type"]:
-        case "BertPreTokenizer" | "Whitespace" | "WhitespaceSplit":
-            return True
-        case "ByteLevel":
-            return bool(splitter.get("use_regex", True))
-        case "Metaspace":
-            return bool(splitter.get("split", True))
-    return False
+def _splits(splitter: Mapping[str, Any]) -> bool:
+    return bool(splitter.get("use_regex", True) and splitter.get("split", True))
 
 
 def _alike(seams: Seams, encode: Encode) -> bool:
