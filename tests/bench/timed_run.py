@@ -21,13 +21,17 @@ from pathlib import Path
 from typing import Any
 
 
+def _clocks() -> tuple[float, float]:
+    """Seconds of the clock, and of the processor for this process."""
+    return time.time(), time.process_time()
+
+
 class Watch:
-    """Counts of a process; written when it ends."""
+    """Counts of a process; written when it ends. Times are pairs, as of ``_clocks``."""
 
     def __init__(self) -> None:
-        self.opened = 0.0
-        self.inference_s = 0.0
-        self.last = 0.0
+        self.opened = (0.0, 0.0)
+        self.inference = [0.0, 0.0]
         self.n_read = 0
         self.padding: list[Any] = []
         self.own: dict[str, int] = {}
@@ -35,14 +39,14 @@ class Watch:
 
     def open(self) -> None:
         """The model is there; what it has read in trials does not count."""
-        self.opened = time.time()
+        self.opened = _clocks()
         self.n_read = 0
         self.padding = []
 
-    def add(self, start: float) -> None:
+    def add(self, start: tuple[float, float]) -> None:
         """The model has worked since then."""
-        self.inference_s += time.time() - start
-        self.last = time.time()
+        for i, now in enumerate(_clocks()):
+            self.inference[i] += now - start[i]
 
     def see(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A forward pass begins. Nothing waits here for the device."""
@@ -65,8 +69,7 @@ class Watch:
             peak = torch.cuda.max_memory_allocated()
         seen = {
             "opened": self.opened,
-            "inference_s": self.inference_s,
-            "last": self.last,
+            "inference": self.inference,
             "n_read": self.own.get("n_read", self.n_read),
             "n_padding": self.own.get("n_padding", sum(map(int, self.padding))),
             "n_seen": self.n_read,
@@ -113,7 +116,7 @@ class _Ours:
         def timed(requests: Any) -> Iterator[Any]:
             stream = answer(requests)
             while True:
-                start = time.time()
+                start = _clocks()
                 pair = next(stream, None)
                 self._watch.add(start)
                 if pair is None:
@@ -127,7 +130,7 @@ class _Ours:
 
 def _timed(method: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
     def timed(*args: Any, **kwargs: Any) -> Any:
-        start = time.time()
+        start = _clocks()
         try:
             return method(*args, **kwargs)
         finally:
