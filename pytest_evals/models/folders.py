@@ -42,7 +42,7 @@ def check_folder(target: str, needed: str = "config.json") -> None:
     if (path / "adapter_config.json").is_file():
         raise OptionError(
             f"{target!r} is an adapter, not a model; "
-            "merge it into its model and give the merged folder"
+            f"give the model that it was made for, and peft={target}"
         )
     inside = sorted(str(p.parent.name) for p in path.glob(f"*/{needed}"))
     hint = f"; did you mean {str(Path(target) / inside[0])!r}?" if inside else ""

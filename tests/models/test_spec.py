@@ -119,9 +119,31 @@ def test_a_target_may_be_quoted():
             "the hf model's device is 'gpu'; write cpu, cuda, cuda:1 or mps",
         ),
         (
-            "hf:m,peft=x",
-            "the hf model takes no argument 'peft': "
-            "merge the adapter into the model first",
+            "hf:m,delta=x",
+            "the hf model takes no argument 'delta': merge the weights first",
+        ),
+        (
+            "hf:m,device_map=atuo",
+            "the hf model's device_map is 'atuo'; did you mean 'auto'?",
+        ),
+        (
+            "hf:m,device_map=auto,device=cuda",
+            "the hf model takes one of device and device_map: the map chooses devices",
+        ),
+        (
+            "hf:m,load_in_4bit=true,load_in_8bit=true",
+            "the hf model takes one of load_in_8bit and load_in_4bit: "
+            "each says how weights are quantised",
+        ),
+        (
+            'hf:m,quantization={"bits":4}',
+            "the hf model's quantization has no 'quant_method'; write it as in a "
+            'config.json, such as {"quant_method":"bitsandbytes","load_in_4bit":true}',
+        ),
+        (
+            "hf:m,enable_thinking=true",
+            "the hf model's enable_thinking needs think_end_token, the text that ends "
+            "the thinking, such as '</think>': what comes before is no answer",
         ),
         (
             "hf:m,chat_template_args=[1]",
@@ -169,7 +191,7 @@ def test_an_adapter_is_told_from_a_model(here):
     (here / "suites" / "data" / "adapter_config.json").write_text("{}")
     assert error_of("hf:suites/data") == (
         "'suites/data' is an adapter, not a model; "
-        "merge it into its model and give the merged folder"
+        "give the model that it was made for, and peft=suites/data"
     )
 
 

@@ -85,7 +85,8 @@ class Writer:
         room: Room,
         think_end: str = "",
     ) -> None:
-        """``steps`` starts a batch; ``think_end`` ends what is not part of answers."""
+        """``steps`` starts a batch; ``think_end``, a text or the digits of a token's
+        id, ends what is not part of answers."""
         self._model = model
         self._encoder = encoder
         self._steps = steps
@@ -163,18 +164,27 @@ class Writer:
         if row.lost:
             return Unusable(f"{row.length} tokens do not fit into the device's memory")
         tokens = row.tokens
-        text = self._encoder.decode(tokens)
-        if self._think_end:
-            thinks = self._think_end not in text
-            if thinks and any(stop in text for stop in row.stops.strings):
-                self.notes[_STOPPED_THINKING] = None
-            text = text.split(self._think_end)[-1].lstrip()
+        text = self._after_thinking(row)
         shown = cut(text, (*row.stops.strings, self._end_text))
         stopped = (
             tokens[-1] in self._ends or len(tokens) < row.max_tokens or shown != text
         )
         finish: Finish = "stop" if stopped else "length"
         return Text(shown, len(tokens), finish, row.elapsed_s, row.sound)
+
+    def _after_thinking(self, row: Row) -> str:
+        """The text, without what the model thought (lm-eval 0.4.13,
+        ``HFLM.generate_until``)."""
+        mark, text = self._think_end, self._encoder.decode(row.tokens)
+        if not mark:
+            return text
+        after = text.split(mark)[1:]
+        if mark.isdigit():
+            ends = [i for i, token in enumerate(row.tokens) if token == int(mark)]
+            after = [self._encoder.decode(row.tokens[i + 1 :]) for i in ends[-1:]]
+        if not after and any(stop in text for stop in row.stops.strings):
+            self.notes[_STOPPED_THINKING] = None
+        return (after[-1] if after else text).lstrip()
 
 
 _STOPPED_THINKING = (

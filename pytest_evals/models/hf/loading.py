@@ -7,6 +7,7 @@ matter become errors. Nothing here answers a request.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -21,9 +22,10 @@ import transformers
 from huggingface_hub.utils import logging as hub_logging
 from transformers.utils import logging
 
-from pytest_evals.errors import ModelError
+from pytest_evals.errors import MissingExtraError, ModelError
 from pytest_evals.models.folders import is_local
 from pytest_evals.models.hf.settings import HfSettings
+from pytest_evals.models.hf.weights import load_weights, origin, path_of
 
 __all__ = ["Loaded", "describe", "load", "load_tokenizer"]
 
@@ -72,11 +74,10 @@ def load(settings: HfSettings) -> Loaded:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     device = _device(settings)
     with _quiet(), _one_error(settings.target):
-        config = transformers.AutoConfig.from_pretrained(**_origin(settings))
+        config = transformers.AutoConfig.from_pretrained(**origin(settings))
         _refuse_encoder_decoder(config, settings)
         tokenizer = _load_tokenizer(settings)
-        model = _load_weights(settings, config)
-        model = model.eval().to(device)
+        model = load_weights(settings, config, device)
     return Loaded(
         model=model,
         tokenizer=tokenizer,
@@ -113,6 +114,10 @@ def describe(loaded: Loaded, name: str) -> Mapping[str, Any]:
         "num_parameters": model.num_parameters(),
         "dtype": str(model.dtype).removeprefix("torch."),
         "device": str(loaded.device),
+        "device_map": settings.device_map,
+        "peft": settings.peft,
+        "peft_weights": _fingerprint(settings.peft),
+        "quantization": _quantisation(model),
         "attn_implementation": getattr(model.config, "_attn_implementation", None),
         "max_length": loaded.max_length,
         "add_bos_token": settings.add_bos_token,
@@ -121,58 +126,21 @@ def describe(loaded: Loaded, name: str) -> Mapping[str, Any]:
         "pad_token": _token(tokenizer, "pad"),
         "chat_template": str(template) if template else "",
         "chat_template_sha": _sha(str(template)) if template else "",
-        "chat_template_args": dict(settings.chat_template_args),
+        "chat_template_args": dict(settings.template_args),
         "think_end_token": settings.think_end_token,
         "torch_version": torch.__version__,
         "transformers_version": transformers.__version__,
     }
 
 
-def _origin(settings: HfSettings) -> dict[str, Any]:
-    target = settings.target
-    return {
-        "pretrained_model_name_or_path": _path(target),
-        "revision": settings.revision or None,
-        "trust_remote_code": settings.trust_remote_code,
-    }
-
-
-def _path(target: str) -> str:
-    return str(Path(target).expanduser()) if is_local(target) else target
-
-
 def _load_tokenizer(settings: HfSettings) -> Any:
-    origin = _origin(settings)
+    source = origin(settings)
     if settings.tokenizer:
-        origin["pretrained_model_name_or_path"] = _path(settings.tokenizer)
-        origin["revision"] = None
+        source["pretrained_model_name_or_path"] = path_of(settings.tokenizer)
+        source["revision"] = None
     if settings.add_bos_token is not None:
-        origin["add_bos_token"] = settings.add_bos_token
-    return transformers.AutoTokenizer.from_pretrained(**origin)
-
-
-def _load_weights(settings: HfSettings, config: Any) -> Any:
-    chosen: dict[str, Any] = {}
-    if settings.attn_implementation:
-        chosen["attn_implementation"] = settings.attn_implementation
-    dtype = settings.dtype
-    causal: Any = transformers.AutoModelForCausalLM
-    model, found = causal.from_pretrained(
-        **_origin(settings),
-        config=config,
-        dtype=dtype if dtype == "auto" else getattr(torch, dtype),
-        output_loading_info=True,
-        **chosen,
-    )
-    missing = sorted(found["missing_keys"])
-    if missing:
-        shown = ", ".join(missing[:3]) + (" …" if len(missing) > 3 else "")
-        raise ModelError(
-            f"the checkpoint {settings.target!r} lacks weights of a "
-            f"{type(model).__name__}: {shown}; "
-            "they would be random, so this is not a model that can be scored"
-        )
-    return model
+        source["add_bos_token"] = settings.add_bos_token
+    return transformers.AutoTokenizer.from_pretrained(**source)
 
 
 def _refuse_encoder_decoder(config: Any, settings: HfSettings) -> None:
@@ -214,6 +182,15 @@ def _max_length(config: Any, tokenizer: Any) -> int:
     return int(length) if length is not None and length < 1e18 else DEFAULT_LENGTH
 
 
+def _quantisation(model: Any) -> dict[str, Any]:
+    """How its weights are quantised, by itself or when it was loaded; empty if not."""
+    found = getattr(model.config, "quantization_config", None)
+    if found is None:
+        return {}
+    shown = found if isinstance(found, dict) else found.to_dict()
+    return {str(k): v for k, v in json.loads(json.dumps(shown, default=str)).items()}
+
+
 def _token(tokenizer: Any, name: str) -> list[Any]:
     return [
         getattr(tokenizer, f"{name}_token", None),
@@ -224,7 +201,7 @@ def _token(tokenizer: Any, name: str) -> list[Any]:
 def _fingerprint(target: str) -> str:
     """SHA-256 that changes when local weights change; empty for a name on the Hub,
     where the commit says it."""
-    if not is_local(target):
+    if not target or not is_local(target):
         return ""
     folder = Path(target).expanduser()
     endings = {".safetensors", ".bin", ".json", ".model", ".txt", ".jinja", ".py"}
@@ -269,7 +246,7 @@ def _one_error(target: str) -> Iterator[None]:
     """Turn whatever transformers raises into one error that says what and how."""
     try:
         yield
-    except ModelError:
+    except (ModelError, MissingExtraError):
         raise
     # Libraries below raise whatever they like, and all of it means the same here.
     except Exception as error:  # noqa: BLE001

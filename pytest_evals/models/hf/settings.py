@@ -23,15 +23,12 @@ ATTENTION = (
     "flex_attention",
     "sdpa",
 )
+MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
 REFUSED = {
     "backend": "whether a model decodes only is read from its config",
     "delta": "merge the weights first",
-    "device_map": "a model runs on one device",
-    "load_in_4bit": "weights are taken as they are stored",
-    "load_in_8bit": "weights are taken as they are stored",
     "max_batch_size": "use batch_size, an upper bound, or batch_tokens",
-    "parallelize": "a model runs on one device",
-    "peft": "merge the adapter into the model first",
+    "parallelize": "device_map=auto spreads a model over all devices",
     "softmax_dtype": "log-probabilities are always taken in float32",
     "token": "set the environment variable HF_TOKEN",
 }
@@ -61,8 +58,16 @@ class HfSettings:
         attn_implementation: Which attention transformers uses; empty for its default.
         chat_template_args: What is handed to the chat template, such as
             ``{"enable_thinking": false}``.
-        think_end_token: Text that ends the model's thinking: the answer is what comes
-            after its last occurrence. Empty for none.
+        enable_thinking: The one of them that most want; ``None`` for what the template
+            does by itself.
+        think_end_token: Text, or the id of a token, that ends the model's thinking: the
+            answer is what comes after its last occurrence. Empty for none.
+        device_map: How accelerate spreads the weights over several devices; empty for
+            one device.
+        peft: Folder or name of an adapter; empty for none.
+        load_in_8bit: Whether bitsandbytes quantises the weights to 8 bits.
+        load_in_4bit: Or to 4.
+        quantization: Another ``quantization_config`` of transformers.
     """
 
     target: str
@@ -78,7 +83,25 @@ class HfSettings:
     batch_size: int = 0
     attn_implementation: str = ""
     chat_template_args: Mapping[str, Any] = field(default_factory=dict)
+    enable_thinking: bool | None = None
     think_end_token: str = ""
+    device_map: str = ""
+    peft: str = ""
+    load_in_8bit: bool = False
+    load_in_4bit: bool = False
+    quantization: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def quantises(self) -> bool:
+        """Whether weights are quantised when they are loaded."""
+        return self.load_in_8bit or self.load_in_4bit or bool(self.quantization)
+
+    @property
+    def template_args(self) -> Mapping[str, Any]:
+        """All that the chat template is given."""
+        if self.enable_thinking is None:
+            return self.chat_template_args
+        return {**self.chat_template_args, "enable_thinking": self.enable_thinking}
 
 
 def check_hf(spec: ModelSpec) -> None:
@@ -91,6 +114,8 @@ def check_hf(spec: ModelSpec) -> None:
     check_folder(settings.target)
     if settings.tokenizer:
         check_folder(settings.tokenizer, needed="tokenizer_config.json")
+    if settings.peft:
+        check_folder(settings.peft, needed="adapter_config.json")
 
 
 def read_settings(spec: ModelSpec) -> HfSettings:
@@ -111,7 +136,33 @@ def read_settings(spec: ModelSpec) -> HfSettings:
     given: dict[str, Any] = {
         name: _READERS[name](name, v) for name, v in spec.arguments.items()
     }
-    return HfSettings(target=spec.target, **given)
+    settings = HfSettings(target=spec.target, **given)
+    _refuse_contradictions(settings)
+    return settings
+
+
+def _refuse_contradictions(settings: HfSettings) -> None:
+    ways = [n for n in ("load_in_8bit", "load_in_4bit") if getattr(settings, n)]
+    ways += ["quantization"] if settings.quantization else []
+    if len(ways) > 1:
+        raise OptionError(
+            f"the hf model takes one of {' and '.join(ways)}: "
+            "each says how weights are quantised"
+        )
+    if settings.quantization and "quant_method" not in settings.quantization:
+        raise OptionError(
+            "the hf model's quantization has no 'quant_method'; write it as in a "
+            'config.json, such as {"quant_method":"bitsandbytes","load_in_4bit":true}'
+        )
+    if settings.device and settings.device_map:
+        raise OptionError(
+            "the hf model takes one of device and device_map: the map chooses devices"
+        )
+    if settings.enable_thinking and not settings.think_end_token:
+        raise OptionError(
+            "the hf model's enable_thinking needs think_end_token, the text that ends "
+            "the thinking, such as '</think>': what comes before is no answer"
+        )
 
 
 def _text(name: str, value: str) -> str:
@@ -183,6 +234,10 @@ def _object(name: str, value: str) -> dict[str, Any]:
     return found
 
 
+def _map(name: str, value: str) -> str:
+    return _word(name, value, MAPS)
+
+
 _READERS = {
     "dtype": _dtype,
     "device": _device,
@@ -196,5 +251,11 @@ _READERS = {
     "batch_size": _rows,
     "attn_implementation": _attention,
     "chat_template_args": _object,
+    "device_map": _map,
+    "enable_thinking": _flag,
+    "load_in_4bit": _flag,
+    "load_in_8bit": _flag,
+    "peft": _text,
+    "quantization": _object,
     "think_end_token": _text,
 }

@@ -295,7 +295,7 @@ class Encoder:
             tokenize=False,
             add_generation_prompt=not goes_on,
             continue_final_message=goes_on,
-            **self._settings.chat_template_args,
+            **self._settings.template_args,
         )
         return text
 

@@ -1,0 +1,136 @@
+"""Weights in other forms: with an adapter, quantised, over several devices."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import pytest
+import torch
+
+from pytest_evals.core.request import Generate, Loglikelihood
+from pytest_evals.errors import MissingExtraError, ModelError
+from pytest_evals.models.spec import open_model, parse_spec
+
+REQUESTS = [
+    Loglikelihood("the cat", " sat"),
+    Loglikelihood("the cat", " sat on the mat"),
+    *(Generate(p, max_tokens=8) for p in ("the cat", "hello world and the dog", "a")),
+]
+
+
+@pytest.fixture(scope="module")
+def adapter(saved_model, tmp_path_factory):
+    """A LoRA adapter of the llama whose layers are not zero, and the adapted model as
+    peft itself runs it."""
+    peft = pytest.importorskip("peft")
+    from transformers import AutoModelForCausalLM
+
+    torch.manual_seed(3)
+    base = AutoModelForCausalLM.from_pretrained(saved_model("llama"))
+    config = peft.LoraConfig(
+        r=4, target_modules=["q_proj", "down_proj"], init_lora_weights=False
+    )
+    path = tmp_path_factory.mktemp("adapter")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = peft.get_peft_model(base, config).eval()
+        model.save_pretrained(path)
+    return path, model
+
+
+def test_an_adapter_changes_the_numbers_as_peft_says(saved_model, adapter, opened, ask):
+    pytest.importorskip("peft")
+    path, theirs = adapter
+    model = open_model(parse_spec(f"hf:{saved_model('llama')},peft={path},device=cpu"))
+    with_adapter, without = ask(model, *REQUESTS), ask(opened("llama"), *REQUESTS)
+    tokenizer = model._encoder._tokenizer
+    head, whole = (tokenizer.encode(t) for t in ("the cat", "the cat sat on the mat"))
+    with torch.no_grad():
+        logits = theirs(torch.tensor([whole])).logits[0].log_softmax(-1)
+    expected = sum(float(logits[i - 1, whole[i]]) for i in range(len(head), len(whole)))
+    assert with_adapter[1].logprob == pytest.approx(expected, abs=1e-4)
+    assert without[1].logprob != pytest.approx(expected, abs=1e-2)
+    ids = torch.tensor([head])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        out = theirs.generate(
+            input_ids=ids,
+            attention_mask=torch.ones_like(ids),
+            max_new_tokens=8,
+            do_sample=False,
+            pad_token_id=1,
+        )
+    text = tokenizer.decode(out[0, len(head) :], skip_special_tokens=True)
+    assert with_adapter[2].text == text
+    assert model.info["peft"] == str(path)
+    assert len(model.info["peft_weights"]) == 64
+    assert opened("llama").info["peft_weights"] == ""
+
+
+def test_an_adapter_of_another_model_is_one_clear_error(saved_model, adapter):
+    path, _ = adapter
+    with pytest.raises(ModelError) as caught:
+        open_model(parse_spec(f"hf:{saved_model('gpt2')},peft={path},device=cpu"))
+    message = str(caught.value)
+    assert message.startswith(
+        f"cannot load the adapter '{path}' into '{saved_model('gpt2')}': "
+    )
+    assert message.endswith("\n  fix: give peft the adapter of this very model")
+
+
+def test_a_map_of_devices_gives_the_same_numbers(saved_model, opened, ask):
+    pytest.importorskip("accelerate")
+    model = open_model(parse_spec(f"hf:{saved_model('llama')},device_map=sequential"))
+    expected = ask(opened("llama"), *REQUESTS)
+    for one, other in zip(ask(model, *REQUESTS), expected, strict=True):
+        assert (one.error, one.text) == (other.error, other.text)
+        assert one.logprob == pytest.approx(other.logprob, abs=1e-4)
+    assert model.info["device_map"] == "sequential"
+
+
+@pytest.mark.parametrize(
+    ("argument", "library", "message"),
+    [
+        ("peft=someone/adapter", "peft", "peft needs peft; install {}[peft]"),
+        (
+            "load_in_8bit=true",
+            "bitsandbytes",
+            "load_in_8bit needs bitsandbytes; install {}[quantized]",
+        ),
+        (
+            "load_in_4bit=true",
+            "accelerate",
+            "quantised loading needs accelerate; install {}[quantized]",
+        ),
+        (
+            "device_map=auto",
+            "accelerate",
+            "device_map needs accelerate; install {}[accelerate]",
+        ),
+    ],
+)
+def test_a_missing_library_is_named_with_its_extra(
+    argument, library, message, saved_model, monkeypatch
+):
+    from pytest_evals.models.hf import weights
+
+    real = weights.find_spec
+    monkeypatch.setattr(
+        weights, "find_spec", lambda name: None if name == library else real(name)
+    )
+    with pytest.raises(MissingExtraError) as caught:
+        open_model(parse_spec(f"hf:{saved_model('gpt2')},{argument}"))
+    wanted = message.format("pytest-evals-suites")
+    assert str(caught.value) == f"the hf model's {wanted}"
+
+
+@pytest.mark.parametrize("argument", ["load_in_8bit=true", "load_in_4bit=true"])
+def test_a_quantised_model_answers_and_says_what_it_is(argument, saved_model, ask):
+    """On the CPU too, where bitsandbytes is installed."""
+    pytest.importorskip("bitsandbytes")
+    model = open_model(parse_spec(f"hf:{saved_model('llama')},{argument},device=cpu"))
+    found = ask(model, *REQUESTS)
+    assert all(response.error == "" for response in found)
+    assert model.info["quantization"]["quant_method"] == "bitsandbytes"
+    assert json.loads(json.dumps(model.info)) == model.info
