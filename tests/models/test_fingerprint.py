@@ -96,6 +96,20 @@ def test_another_tokenizer_is_another_model(tmp_path, model):
     assert of(f"hf:{model},tokenizer={other}") != same != of(f"hf:{model}")
 
 
+def test_another_adapter_is_another_model_and_its_place_does_not_matter(
+    tmp_path, model
+):
+    adapter = tmp_path / "adapter"
+    adapter.mkdir()
+    (adapter / "adapter_config.json").write_text("{}")
+    copy = shutil.copytree(adapter, tmp_path / "copy")
+    first = of(f"hf:{model},peft={adapter}")
+    assert first == of(f"hf:{model},peft={copy}")
+    assert first["libraries"].keys() - of(f"hf:{model}")["libraries"].keys() == {"peft"}
+    (copy / "adapter_model.safetensors").write_text("x")
+    assert of(f"hf:{model},peft={copy}") not in (first, of(f"hf:{model}"))
+
+
 def test_it_is_json_and_holds_versions(model):
     found = of(f"hf:{model}")
     assert json.loads(json.dumps(found)) == found

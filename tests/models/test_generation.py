@@ -183,6 +183,40 @@ def test_a_stop_string_inside_the_thinking_is_noted(opened, written, ask):
     assert "before think_end_token came" in note
 
 
+def test_the_end_of_thinking_may_be_the_id_of_a_token(opened, oracle, ask):
+    """lm-eval 0.4.13, ``HFLM.generate_until``: what follows its last occurrence."""
+    prompt, n = "the cat", 30
+    (whole,) = ask(opened("llama"), Generate(prompt, max_tokens=n))
+    plain = oracle("llama")
+    import torch
+
+    ids = plain.tokenizer.encode(prompt)
+    for _ in range(n):
+        with torch.no_grad():
+            ids.append(int(plain.model(torch.tensor([ids])).logits[0, -1].argmax()))
+    new = ids[-n:]
+    mark = new[n // 2]
+    last = n - 1 - new[::-1].index(mark)
+    model = opened("llama", think_end_token=mark)
+    (response,) = ask(model, Generate(prompt, max_tokens=n))
+    rest = plain.tokenizer.decode(new[last + 1 :], skip_special_tokens=True)
+    assert response.text == rest.lstrip() != whole.text
+    assert response.n_tokens == n
+
+
+def test_enable_thinking_reaches_the_chat_template(saved_model, tmp_path, ask):
+    import shutil
+
+    path = shutil.copytree(saved_model("llama"), tmp_path / "llama")
+    template = "{% if enable_thinking is defined %}{{ enable_thinking }}{% endif %}!"
+    (path / "chat_template.jinja").write_text(template)
+    chat = (Message("user", "hello"),)
+    for argument, text in [("false", "False!"), ("true,think_end_token=x", "True!")]:
+        model = open_model(parse_spec(f"hf:{path},enable_thinking={argument}"))
+        assert model.render(chat) == text
+    assert open_model(parse_spec(f"hf:{path}")).render(chat) == "!"
+
+
 def test_samples_depend_on_the_request_alone(opened, ask):
     """Neither on the batch, nor on the order, nor on torch's own generator."""
     import torch

@@ -33,7 +33,15 @@ INNER_ENDINGS = frozenset({".jinja", ".py"})
 """Those that may lie in a folder below; weights there belong to other models."""
 LIBRARIES = ("tokenizers", "torch", "transformers")
 _ELSEWHERE = frozenset(
-    {"target", "tokenizer", "revision", "device", "batch_tokens", "batch_size"}
+    {
+        "target",
+        "tokenizer",
+        "peft",
+        "revision",
+        "device",
+        "batch_tokens",
+        "batch_size",
+    }
 )
 """Settings that are in the fingerprint in another form, or not at all."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -63,7 +71,10 @@ def fingerprint(settings: HfSettings, hash_file: HashFile) -> Mapping[str, Any] 
     tokenizer: Mapping[str, Any] | None = {}
     if settings.tokenizer:
         tokenizer = _origin(settings.tokenizer, "", hash_file)
-    if model is None or tokenizer is None:
+    adapter: Mapping[str, Any] | None = {}
+    if settings.peft:
+        adapter = _origin(settings.peft, "", hash_file)
+    if model is None or tokenizer is None or adapter is None:
         return None
     others = {
         field.name: _plain(getattr(settings, field.name))
@@ -74,9 +85,10 @@ def fingerprint(settings: HfSettings, hash_file: HashFile) -> Mapping[str, Any] 
         "kind": "hf",
         "model": model,
         "tokenizer": tokenizer,
+        "adapter": adapter,
         **others,
         "device": settings.device.partition(":")[0],
-        "libraries": {name: _version(name) for name in LIBRARIES},
+        "libraries": {name: _version(name) for name in _libraries(settings)},
         "engine": _engine(),
     }
 
@@ -152,6 +164,13 @@ def _commit_here(name: str, revision: str) -> str:
         return (folder / "refs" / revision).read_text(encoding="utf-8").strip()
     except OSError:
         return ""
+
+
+def _libraries(settings: HfSettings) -> tuple[str, ...]:
+    """Those that compute; others only where they have a part in it."""
+    adapts = ("peft",) if settings.peft else ()
+    quantises = ("bitsandbytes",) if settings.quantises else ()
+    return (*LIBRARIES, *adapts, *quantises)
 
 
 def _plain(value: Any) -> Any:

@@ -137,6 +137,7 @@ class Flow:
     def _enter(self) -> Iterator[Row]:
         """Let rows in as far as there is room; the lost ones are given back."""
         n = self._n_entering()
+        self._sort(n)
         while n > 0:
             group = self._group(n)
             if self._read(group):
@@ -168,18 +169,32 @@ class Flow:
         self._n_full = n if few else 0
         return 0 if few else found
 
+    def _sort(self, n: int) -> None:
+        """Order the next ``n`` rows by length within their branches: they enter
+        together, and equal lengths need no padding."""
+        entering = [self._waiting.popleft() for _ in range(n)]
+        number: dict[Branch | None, int] = {}
+        for row in entering:
+            number.setdefault(row.branch, len(number))
+        entering.sort(key=lambda row: (number[row.branch], -row.length))
+        self._waiting.extendleft(reversed(entering))
+
     def _group(self, most: int) -> list[Row]:
         """The next rows that are read together: they have one branch, and their
-        distinct prompts are not too much at a time."""
+        distinct prompts are neither too much at a time nor too much padding."""
         found: list[Row] = []
-        width = n_distinct = 0
+        width = n_distinct = n_useful = 0
         for row in self._waiting:
             if found and (len(found) == most or row.branch is not found[0].branch):
                 break
-            start = len(row.branch.ids) if row.branch else 0
-            width = max(width, row.length - start)
-            n_distinct += not found or not _same(row, found[-1])
-            if found and n_distinct * width > self._room.read:
+            length = row.length - (len(row.branch.ids) if row.branch else 0)
+            if not found or not _same(row, found[-1]):
+                width = max(width, length)
+                n_distinct += 1
+                n_useful += length
+            n_read = n_distinct * width
+            too_much = n_read > self._room.read
+            if found and (too_much or n_read - n_useful > self._room.pass_cost):
                 break
             found.append(row)
         return found

@@ -28,10 +28,6 @@ from pytest_evals.models.hf.tokens import Encoder, Ids, Unusable
 
 __all__ = ["Text", "Writer", "Writing"]
 
-PAYS = {"cuda": 512, "cpu": 64}
-"""Tokens that reading a shared beginning by itself must save: a pass over a few tokens
-takes about as long as one over so many more."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Writing:
@@ -114,7 +110,7 @@ class Writer:
     def _rows(self, writings: Sequence[Writing]) -> Iterator[Row]:
         """The texts in the order in which they are best begun."""
         stops = {w.stop: Stops(self._encoder, w.stop) for w in writings}
-        pays = PAYS.get(self._model.device.type, PAYS["cuda"])
+        pays = self._room.pass_cost
         prompts = [w.prompt for w in writings]
         for leaf in leaves(prompts, [w.cost for w in writings], pays):
             for number in leaf.members:

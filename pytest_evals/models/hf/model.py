@@ -145,14 +145,17 @@ class HfModel:
 
 READING_SHARE = 4
 """Prompts are read in parts of the budget: while they are read they are held twice."""
+PASS_COSTS = {"cpu": 64}
+"""A pass over few tokens takes as long as so many more in another one; 512 on a GPU."""
 
 
 def _room(model: Any, tokens: int, settings: HfSettings) -> Room:
     """The room for texts: what the user says, else what the memory holds, and on a CPU
     no more than makes it faster."""
-    rows = settings.batch_size
+    kind, rows = model.device.type, settings.batch_size
+    cost = PASS_COSTS.get(kind, 512)
     if settings.batch_tokens:
-        return Room(tokens, rows=rows)
-    most = tokens if model.device.type == "cpu" else MOST_TOKENS
-    measure = free_tokens(model.device, most)
-    return Room(tokens, max(1, tokens // READING_SHARE), rows, measure)
+        return Room(tokens, rows=rows, pass_cost=cost)
+    read = max(1, tokens // READING_SHARE)
+    measure = free_tokens(model.device, tokens if kind == "cpu" else MOST_TOKENS)
+    return Room(tokens, read, rows, pass_cost=cost, measure=measure)

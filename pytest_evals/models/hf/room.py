@@ -35,6 +35,8 @@ class Room:
         held: int,
         read: int = 0,
         rows: int = 0,
+        *,
+        pass_cost: int = 1,
         measure: Callable[[int, int], int] | None = None,
     ) -> None:
         """Bounds to begin with.
@@ -43,12 +45,14 @@ class Room:
             held: Tokens that may be held, padding included.
             read: Tokens that may be read at a time; 0 for as many.
             rows: Rows at most, 0 for no bound.
+            pass_cost: Tokens that a further pass must save to be worth its while.
             measure: From the bytes that a token of a row takes, and those that all rows
                 hold already, to the tokens for which there is memory.
         """
         self.held = held
         self.read = read or held
         self.growth = FIRST_GROWTH
+        self.pass_cost = pass_cost
         self._most_held = held
         self._most_read = self.read
         self._rows = rows
