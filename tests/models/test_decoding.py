@@ -40,9 +40,9 @@ def model(opened):
 )
 @given(data=st.data())
 def test_logits_are_those_of_reading_everything_again(kind, data, model):
-    torch_model, forward = model(kind)
+    _, forward = model(kind)
     counters = Counters()
-    fast = CachedSteps(torch_model, counters)
+    fast = CachedSteps(forward, counters)
     plain = PlainSteps(forward, Counters())
     rests = st.lists(st.integers(2, 329), min_size=1, max_size=12)
     prompts = data.draw(
@@ -89,9 +89,9 @@ def assert_near(one, other):
 
 
 def test_shared_beginnings_and_equal_prompts_are_read_once(model):
-    torch_model, _ = model("gpt2")
+    _, forward = model("gpt2")
     counters = Counters()
-    steps = CachedSteps(torch_model, counters)
+    steps = CachedSteps(forward, counters)
     shots, rows = list(range(40)), [[50], [51, 52], [50], [50]]
     prompts = [np.asarray([*shots, *row], dtype=np.int32) for row in rows]
     order = leaves(prompts, [1, 2, 1, 1], pays=8)
@@ -105,9 +105,9 @@ def test_shared_beginnings_and_equal_prompts_are_read_once(model):
 
 
 def test_padding_is_counted(model):
-    torch_model, _ = model("gpt2")
+    _, forward = model("gpt2")
     counters = Counters()
-    steps = CachedSteps(torch_model, counters)
+    steps = CachedSteps(forward, counters)
     steps.join(
         [np.arange(5, dtype=np.int32), np.arange(2, dtype=np.int32)], None, False
     )
@@ -117,8 +117,8 @@ def test_padding_is_counted(model):
 
 def test_what_is_no_number_in_one_row_does_not_reach_the_next_one_in_its_place(model):
     """A mask does not hide it: nothing times NaN is NaN."""
-    torch_model, forward = model("llama")
-    steps, plain = CachedSteps(torch_model, Counters()), PlainSteps(forward, Counters())
+    _, forward = model("llama")
+    steps, plain = CachedSteps(forward, Counters()), PlainSteps(forward, Counters())
     long, short = np.arange(2, 20, dtype=np.int32), np.arange(2, 5, dtype=np.int32)
     steps.join([long, long], None, again=False)
     with torch.inference_mode():

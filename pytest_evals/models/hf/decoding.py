@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pytest_evals.models.hf.branches import Branch
 from pytest_evals.models.hf.counters import Counters
-from pytest_evals.models.hf.forward import Forward
+from pytest_evals.models.hf.forward import Forward, rounds
 from pytest_evals.models.hf.reading import Reader
 from pytest_evals.models.hf.shelf import Shelf
 from pytest_evals.models.hf.tokens import Ids
@@ -68,10 +68,9 @@ class Steps(Protocol):
 class CachedSteps:
     """Rows with their keys and values."""
 
-    def __init__(self, model: Any, counters: Counters) -> None:
+    def __init__(self, forward: Forward, counters: Counters) -> None:
         """``counters`` learn what is read."""
-        self._device = model.device
-        self._reader = Reader(model, counters)
+        self._reader = Reader(forward, counters)
         self._shelf = Shelf()
 
     @torch.inference_mode()
@@ -97,10 +96,7 @@ class CachedSteps:
         columns = torch.arange(self._shelf.width + 1)
         mask = columns >= self._shelf.width - lengths[:, None]  # (B, T + 1)
         logits = self._reader.token(
-            tokens[:, None].to(self._device),
-            mask.long().to(self._device),
-            lengths[:, None].to(self._device),
-            cache,
+            tokens[:, None], mask.long(), lengths[:, None], cache
         )
         self._shelf.closed()
         return logits
@@ -181,21 +177,21 @@ class PlainSteps:
 
 
 def steps_for(
-    model: Any, forward: Forward, counters: Counters
+    forward: Forward, counters: Counters
 ) -> Callable[[], CachedSteps | PlainSteps]:
     """What steps this model takes: cached ones if they give the logits that plain ones
     give, with a shared beginning, with padding, and with rows that go and come; else
     plain ones."""
 
     def cached() -> CachedSteps:
-        return CachedSteps(model, counters)
+        return CachedSteps(forward, counters)
 
     def plain() -> PlainSteps:
         return PlainSteps(forward, counters)
 
     unseen = Counters()
     try:
-        mine = _trial(CachedSteps(model, unseen), model)
+        mine = _trial(CachedSteps(forward, unseen), forward.model)
     # Whatever a model does not take, it says so in its own way.
     except (
         AttributeError,
@@ -206,10 +202,9 @@ def steps_for(
         NotImplementedError,
     ):
         return plain
-    theirs = _trial(PlainSteps(forward, unseen), model)
-    rough = model.dtype in (torch.float16, torch.bfloat16)
+    theirs = _trial(PlainSteps(forward, unseen), forward.model)
     most = float((mine - theirs).abs().max() / theirs.abs().max().clamp(min=1e-6))
-    return cached if most <= (0.05 if rough else 1e-4) else plain
+    return cached if most <= (0.05 if rounds(forward.model) else 1e-4) else plain
 
 
 def _trial(steps: Steps, model: Any) -> Tensor:

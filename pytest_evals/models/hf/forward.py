@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["Chunk", "Forward", "View", "sees_later_tokens"]
+__all__ = ["Chunk", "Forward", "View", "rounds", "sees_later_tokens"]
 
 CHUNK_ELEMENTS = {"cuda": 2**28, "cpu": 2**24}
 """Logits that are in memory at a time, in float32."""
@@ -92,13 +92,13 @@ class Forward:
         given = (view or View()).arguments()
         if self.picks_hidden:
             states = self.model.base_model(input_ids=ids, **given).last_hidden_state
-            wanted = states.flatten(0, 1)[places]  # (P, H)
+            wanted = _at(states, places)  # (P, H)
             width = self.head.weight.shape[0]
         elif self.picks_before_head:
             wanted = self._logits_at(ids, places, given)  # (P, V)
             width = wanted.shape[1]
         else:
-            wanted = self.model(input_ids=ids, **given).logits.flatten(0, 1)[places]
+            wanted = _at(self.model(input_ids=ids, **given).logits, places)
             width = wanted.shape[1]
         most = CHUNK_ELEMENTS.get(self.device.type, 2**24)
         step = max(1, most // width)
@@ -113,7 +113,7 @@ class Forward:
 
     def _logits_at(self, ids: Tensor, places: Tensor, given: dict[str, Any]) -> Tensor:
         def pick(_: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-            return (inputs[0].flatten(0, 1)[places][None], *inputs[1:])
+            return (_at(inputs[0], places)[None], *inputs[1:])
 
         handle = self.head.register_forward_pre_hook(pick)
         try:
@@ -133,7 +133,19 @@ class Forward:
                 mine = self._logits_at(ids, places, {"use_cache": False})
             except (AttributeError, TypeError, ValueError, RuntimeError, IndexError):
                 return False
-        return _near(mine, theirs[places])
+        return _near(self.model, mine, theirs[places])
+
+
+def _at(states: Tensor, places: Tensor) -> Tensor:
+    """(P, N) of (B, T, N), which a model on several devices has on its last one."""
+    return states.flatten(0, 1)[places.to(states.device)]
+
+
+def rounds(model: Any) -> bool:
+    """Whether logits depend on the batch by more than the last digits of float32:
+    weights in 8 bits are multiplied in parts that all tokens have a say in."""
+    half = model.dtype in (torch.float16, torch.bfloat16)
+    return half or bool(getattr(model, "is_quantized", False))
 
 
 def sees_later_tokens(model: Any) -> bool:
@@ -145,7 +157,7 @@ def sees_later_tokens(model: Any) -> bool:
     with torch.inference_mode():
         one = model(input_ids=ids, use_cache=False).logits[:, :6]
         other = model(input_ids=changed, use_cache=False).logits[:, :6]
-    return not _near(one, other)
+    return not _near(model, one, other)
 
 
 def _is_body_and_head(model: Any) -> bool:
@@ -169,7 +181,7 @@ def _is_body_and_head(model: Any) -> bool:
             return False
         theirs = model(input_ids=ids, use_cache=False).logits
         theirs_loud = _logits_with_scaled_states(model, head, ids, scale)
-    return _near(mine, theirs) and _near(loud, theirs_loud)
+    return _near(model, mine, theirs) and _near(model, loud, theirs_loud)
 
 
 def _logits_with_scaled_states(
@@ -194,10 +206,9 @@ def _some_ids(model: Any, n: int) -> Tensor:
     return placed
 
 
-def _near(one: Tensor, other: Tensor) -> bool:
+def _near(model: Any, one: Tensor, other: Tensor) -> bool:
     if one.shape != other.shape or not torch.isfinite(one).all():
         return False
-    rough = one.dtype in (torch.float16, torch.bfloat16)
     most = (one.float() - other.float()).abs().max()
     size = one.float().abs().max().clamp(min=1e-6)
-    return bool(most <= (0.02 if rough else 1e-4) * size)
+    return bool(most <= (0.02 if rounds(model) else 1e-4) * size)

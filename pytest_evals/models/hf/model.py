@@ -62,7 +62,7 @@ class HfModel:
         self._writer = Writer(
             model,
             encoder,
-            steps_for(model, forward, self._counters),
+            steps_for(forward, self._counters),
             _room(model, tokens, settings),
             settings.think_end_token,
         )

@@ -7,9 +7,7 @@ on the right, so that a token is as far from the shared beginning as it would be
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +17,7 @@ from transformers.cache_utils import DynamicCache
 
 from pytest_evals.models.hf.branches import Branch
 from pytest_evals.models.hf.counters import Counters
+from pytest_evals.models.hf.forward import Forward, View
 from pytest_evals.models.hf.tokens import Ids
 
 __all__ = ["Read", "Reader"]
@@ -54,13 +53,10 @@ class _Last(NamedTuple):
 class Reader:
     """A model that reads."""
 
-    def __init__(self, model: Any, counters: Counters) -> None:
+    def __init__(self, forward: Forward, counters: Counters) -> None:
         """``counters`` learn what is read."""
-        self._model = model
+        self._forward = forward
         self._counters = counters
-        self._head = model.get_output_embeddings()
-        known = inspect.signature(model.forward).parameters
-        self._takes_positions = "position_ids" in known
         self._path: tuple[Branch, ...] = ()
         self._states: States = []
         self._last: _Last | None = None
@@ -96,7 +92,7 @@ class Reader:
         Returns:
             (B, V) float32.
         """
-        logits: Tensor = self._run(ids, mask, positions, cache)[:, -1].float()
+        logits = self._run(ids, torch.arange(len(ids)), mask, positions, cache)
         self._counters.add(len(ids), len(ids))
         return logits
 
@@ -136,54 +132,31 @@ class Reader:
         ids = np.zeros((len(rows), width), dtype=np.int64)
         for i, row in enumerate(rows):
             ids[i, : len(row)] = row
-        device = self._model.device
         cache: Any = DynamicCache()
         for layer, (keys, values) in enumerate(self._states if start else ()):
             shape = (len(rows), -1, -1, -1)
             keys, values = keys[:, :, :start], values[:, :, :start]
             cache.update(keys.expand(shape), values.expand(shape), layer)
-        positions = torch.arange(start, start + width, device=device)[None]
-        mask = torch.ones((len(rows), start + width), dtype=torch.long, device=device)
-        lasts = torch.tensor([len(row) - 1 for row in rows], device=device)
-        with _only_at(self._head, lasts):
-            logits = self._run(torch.from_numpy(ids).to(device), mask, positions, cache)
-        if logits.shape[1] > 1:
-            logits = logits[torch.arange(len(rows)), lasts.to(logits.device)][:, None]
+        positions = torch.arange(start, start + width).expand(len(rows), -1)
+        mask = torch.ones((len(rows), start + width), dtype=torch.long)
+        places = torch.tensor([i * width + len(row) - 1 for i, row in enumerate(rows)])
+        logits = self._run(torch.from_numpy(ids), places, mask, positions, cache)
         states = [(layer.keys, layer.values) for layer in cache.layers]
         if not states or states[0][0].shape[-2] != start + width:
             raise TypeError("this model keeps no keys and values of each token")
         self._counters.add(len(rows) * width, sum(map(len, rows)))
-        return logits[:, -1].float(), states
+        return logits, states
 
-    def _run(self, ids: Tensor, mask: Tensor, positions: Tensor, cache: Any) -> Tensor:
-        chosen = {"position_ids": positions} if self._takes_positions else {}
-        out = self._model(
-            input_ids=ids,
-            attention_mask=mask,
-            past_key_values=cache,
-            use_cache=True,
-            **chosen,
+    def _run(
+        self, ids: Tensor, places: Tensor, mask: Tensor, positions: Tensor, cache: Any
+    ) -> Tensor:
+        forward = self._forward
+        view = View(
+            mask=mask.to(forward.device),
+            positions=positions.to(forward.device) if forward.takes_positions else None,
+            past=cache,
         )
-        logits: Tensor = out.logits
-        return logits
-
-
-@contextmanager
-def _only_at(head: Any, lasts: Tensor) -> Iterator[None]:
-    """Have the model compute logits at one place a row, which for a large vocabulary is
-    most of the memory."""
-
-    def picked(_: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        states = inputs[0]  # (B, T, H), on the last device of a model on several
-        rows = torch.arange(len(lasts), device=states.device)
-        return (states[rows, lasts.to(states.device)][:, None], *inputs[1:])
-
-    handle = head.register_forward_pre_hook(picked) if head is not None else None
-    try:
-        yield
-    finally:
-        if handle is not None:
-            handle.remove()
+        return torch.cat([part.logits for part in forward(ids, places, view)])
 
 
 def _n_equal(prompts: Sequence[Ids], prompt: Ids) -> int:
