@@ -134,6 +134,13 @@ TABLE = (
         kind="flag",
         ini=False,
     ),
+    Option(
+        "select",
+        "WORDS",
+        "Run only documents of the last run of this model that were wrong, error or "
+        "missing; several words with commas.",
+        ini=False,
+    ),
     Option("json", "PATH", "Also write results.json to this file.", ini=False),
     Option(
         "gate",

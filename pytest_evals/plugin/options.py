@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from pytest_evals.plugin.option_table import TABLE, Option
-from pytest_evals.plugin.values import documents, mapping, pairs, policy, share, shots
+from pytest_evals.plugin.values import (
+    documents,
+    mapping,
+    pairs,
+    policy,
+    share,
+    shots,
+    statuses,
+)
 
 if TYPE_CHECKING:
     from pytest_evals.core.gate import Gate, Policy
@@ -52,6 +60,7 @@ class Options:
     fresh: bool
     no_cache: bool
     rescore: bool
+    select: tuple[str, ...]
     json: Path | None
     gates: tuple[Gate, ...]
     inconclusive: Policy
@@ -95,6 +104,7 @@ class Options:
             fresh=raw["fresh"],
             no_cache=raw["no-cache"],
             rescore=raw["rescore"],
+            select=_checked("select", raw, statuses) or (),
             json=base / raw["json"] if raw["json"] else None,
             gates=tuple(map(_gate, raw["gate"])),
             inconclusive=_checked("inconclusive", raw, policy),

@@ -25,6 +25,7 @@ from pytest_evals.plugin.loop import Loop
 from pytest_evals.plugin.messages import message_of
 from pytest_evals.plugin.nodes import DocItem, GateItem, TaskFile
 from pytest_evals.plugin.progress import Progress
+from pytest_evals.plugin.selecting import Selecting
 from pytest_evals.plugin.session import SESSION, EvalSession
 from pytest_evals.plugin.settling import settle
 from pytest_evals.plugin.shards import deal
@@ -43,6 +44,8 @@ def start(config: pytest.Config) -> EvalSession:
             running = Running(session)
             config.pluginmanager.register(running, NAME)
             config.pluginmanager.register(Loop(running), f"{NAME}-loop")
+            if session.options.select:
+                config.pluginmanager.register(Selecting(session), "evals-selecting")
     return config.stash[SESSION]
 
 

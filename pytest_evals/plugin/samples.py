@@ -38,6 +38,11 @@ class Samples:
         """The folder, once it exists."""
         return self._folder.path
 
+    @property
+    def files(self) -> dict[str, str]:
+        """Task → name of its file in the folder."""
+        return self._folder.files
+
     def add(self, task: str, index: int, sample: Sample) -> None:
         """Take what files say of a finished document."""
         self.hashes.add(task, index, sample)

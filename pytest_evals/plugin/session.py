@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ from pytest_evals.pipeline import score
 from pytest_evals.plugin.answers import Answers
 from pytest_evals.plugin.claims import Claims
 from pytest_evals.plugin.gates import SessionGates
+from pytest_evals.plugin.interim import UNFINISHED, Interim
 from pytest_evals.plugin.library import library_of
 from pytest_evals.plugin.models import Models
 from pytest_evals.plugin.options import OPTIONS, STARTED, suite_root
@@ -84,6 +86,7 @@ class EvalSession:
         self.gates = SessionGates(config.rootpath, self.options.gates)
         self.models = Models(Answers(config, self.options))
         self.samples = Samples(self.options.dir, self.options.model, self.started)
+        self._interim = Interim(self.samples, self._summed_up)
         self.verdicts: dict[tuple[str, str], Verdict] = {}
         self.news: Told | None = None
         """What a worker has still to say of its collection."""
@@ -219,6 +222,8 @@ class EvalSession:
             self.samples.add(run.task.name, record.index, sample)
         run.records[record.index] = record
         run.result = None
+        if len(run.records) == len(run.ids):
+            self._interim.task_ended(run, len(self.runs))
 
     def result(self, name: str) -> TaskResult:
         """A task's metrics over the documents that were run so far."""
@@ -339,15 +344,21 @@ class EvalSession:
             return
         stopped = session.shouldstop or session.shouldfail
         self.partial = self.partial or str(stopped or "") or self._lacking()
-        self.found = self._summed_up()
+        self.found = replace(
+            self._summed_up([*self.runs]),
+            groups=tuple(map(self.group_result, self.known.group_names())),
+            partial=self.partial,
+        )
+        self.samples.flush()
+        if is_distributed(self.config):
+            self.samples.sort()
         results = results_json(
             self.found,
             exit_code=int(session.exitstatus),
             environment=environment(),
             task_hashes=self.samples.hashes.digests(),
+            sample_files=self.samples.files,
         )
-        if is_distributed(self.config):
-            self.samples.sort()
         self.samples.results(results, self.options.json)
         self.config.hook.pytest_evals_result(result=self.found)
         if self.samples.error and session.exitstatus == pytest.ExitCode.OK:
@@ -362,12 +373,12 @@ class EvalSession:
             return ""
         return f"{n_selected - n_missing} of {n_selected} documents were run"
 
-    def _summed_up(self) -> RunResult:
+    def _summed_up(self, names: Sequence[str]) -> RunResult:
+        """What is known of some tasks, before all is known of all."""
         return RunResult(
             model=self.models.name or self.options.model,
             model_info=self.models.info,
-            tasks=tuple(self.result(name) for name in self.runs),
-            groups=tuple(map(self.group_result, self.known.group_names())),
+            tasks=tuple(map(self.result, names)),
             verdicts=tuple(self.verdicts.values()),
             options=public(self.options),
             started=self.started,
@@ -375,7 +386,7 @@ class EvalSession:
             model_s=self.models.model_s,
             n_requests=self.models.n_requests,
             reuse=self.models.reuse,
-            partial=self.partial,
+            partial=UNFINISHED,
         )
 
 

@@ -10,7 +10,7 @@ import json
 import math
 from typing import Any
 
-__all__ = ["documents", "mapping", "pairs", "policy", "share", "shots"]
+__all__ = ["documents", "mapping", "pairs", "policy", "share", "shots", "statuses"]
 
 
 def shots(text: str) -> int:
@@ -76,6 +76,26 @@ def mapping(text: str) -> dict[str, Any]:
         return pairs(text)
     found: dict[str, Any] = json.loads(text)
     return found
+
+
+STATUSES = ("wrong", "error", "missing")
+"""What a document of an earlier run can have been."""
+
+
+def statuses(text: str) -> tuple[str, ...]:
+    """What documents of an earlier run were, separated by commas.
+
+    Raises:
+        ValueError: A word is none of these.
+    """
+    words = tuple(word.strip() for word in text.split(",") if word.strip())
+    for word in words:
+        if word not in STATUSES:
+            from pytest_evals.errors import did_you_mean
+
+            known = did_you_mean(word, STATUSES) or f"; known: {', '.join(STATUSES)}"
+            raise ValueError(f"a document is never {word!r}{known}")
+    return words
 
 
 def _split(text: str) -> list[str]:

@@ -56,6 +56,7 @@ def results_json(
     exit_code: int | None = None,
     environment: Mapping[str, Any] | None = None,
     task_hashes: Mapping[str, str] | None = None,
+    sample_files: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The run as strict JSON.
 
@@ -65,6 +66,7 @@ def results_json(
         environment: Versions and the like, for the top level: ``git_hash``,
             ``transformers_version``, ``pretty_env_info`` and whatever else is known.
         task_hashes: One a task, over its documents and prompts.
+        sample_files: Task → name of the file with its documents.
     """
     notes: list[str] = []
     by_name = {task.task.name: task for task in result.tasks}
@@ -99,6 +101,7 @@ def results_json(
         **speech_of(result),
         "total_evaluation_time_seconds": str(result.elapsed_s),
         **_ours(result, exit_code),
+        "sample_files": dict(sample_files or {}),
         **known,
         "notes": notes,
     }

@@ -2,7 +2,8 @@
 
 The fields and hashes are lm-eval's (0.4.13, ``evaluator.py``), one row per filter.
 Other than there, numbers stay numbers, and a document that could not be scored has its
-row too. Ours are ``id``, ``status``, ``error``, ``correct``, ``finish`` and ``tokens``.
+row too. Ours are ``id``, ``status``, ``error``, ``correct``, ``answer``, ``finish`` and
+``tokens``.
 """
 
 from __future__ import annotations
@@ -77,6 +78,7 @@ def _rows(
         row["filtered_resps"] = _filtered(scores, facts["resps"], record.requests)
         row["filter"] = name
         row["metrics"] = [score.metric for score in scores]
+        row["answer"] = scores[0].answer if scores else ""
         for score in scores:
             # A metric that is called like a field must not hide it.
             key = score.key if score.metric in row else score.metric

@@ -57,6 +57,11 @@ class RunFolder:
         """The folder, ``None`` as long as nothing has been written."""
         return self._path
 
+    @property
+    def files(self) -> dict[str, str]:
+        """Task → name of its samples file in the folder."""
+        return dict(self._files)
+
     def append_samples(self, task: str, lines: Iterable[str]) -> None:
         """Append documents to the task's file, each a line of strict JSON.
 

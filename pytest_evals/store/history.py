@@ -1,0 +1,114 @@
+"""Runs that were: what their folders say. A line that is torn, since its writer was
+killed or the disk was full, is a document that is still owed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.errors import StoreError
+
+__all__ = ["EarlierRun", "last_run", "read_run"]
+
+RESULTS = "results.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierRun:
+    """A run or a baseline on the disk.
+
+    Args:
+        path: Its folder.
+        results: What ``results.json`` says.
+    """
+
+    path: Path
+    results: Mapping[str, Any]
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Names of the tasks that have documents here."""
+        return tuple(self._files())
+
+    def rows(self, task: str) -> Iterator[dict[str, Any]]:
+        """A task's documents, one row each: the first one, where filters give several.
+
+        Raises:
+            StoreError: The file cannot be read.
+        """
+        name = self._files().get(task)
+        if not isinstance(name, str):
+            return
+        path = self.path / Path(name).name
+        seen: set[object] = set()
+        try:
+            with path.open("rb") as lines:
+                for line in lines:
+                    row = _row(line)
+                    if row is not None and row["doc_id"] not in seen:
+                        seen.add(row["doc_id"])
+                        yield row
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StoreError(f"cannot read {str(path)!r}: {error.strerror}") from error
+
+    def _files(self) -> Mapping[str, Any]:
+        found = self.results.get("sample_files")
+        return found if isinstance(found, dict) else {}
+
+
+def read_run(path: Path) -> EarlierRun:
+    """The run in a folder.
+
+    Raises:
+        StoreError: There is none, or it cannot be read.
+    """
+    place = path / RESULTS
+    try:
+        found = json.loads(place.read_bytes())
+    except OSError as error:
+        raise StoreError(f"cannot read {str(place)!r}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"{str(place)!r} is no results file: {error}") from None
+    if not isinstance(found, dict):
+        raise StoreError(f"{str(place)!r} is no results file")
+    return EarlierRun(path=path, results=found)
+
+
+def last_run(base: Path, model: str) -> EarlierRun | None:
+    """The newest run of a model, ``None`` if there is none that can be read.
+
+    Args:
+        base: The results folder.
+        model: The option that named the model, as results files have it.
+    """
+    try:
+        folders = [path for path in (base / "runs").iterdir() if path.is_dir()]
+    except OSError:
+        return None
+    found = []
+    for folder in folders:
+        try:
+            run = read_run(folder)
+        except StoreError:
+            continue
+        options, date = run.results.get("options"), run.results.get("date")
+        if not isinstance(options, dict) or not isinstance(date, int | float):
+            continue
+        if options.get("model") == model and run.tasks:
+            found.append((date, folder.name, run))
+    return max(found, key=lambda one: one[:2])[2] if found else None
+
+
+def _row(line: bytes) -> dict[str, Any] | None:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    whole = isinstance(row, dict) and "doc_id" in row and "id" in row
+    return row if whole else None

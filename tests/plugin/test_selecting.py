@@ -1,0 +1,148 @@
+"""--evals-select: the documents of the last run that need another look."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+def select(suite, words, *arguments, **more):
+    return suite.run("evals", f"--evals-select={words}", *arguments, **more)
+
+
+def newest(suite):
+    """The folder of the newest run."""
+    runs = suite.pytester.path.glob(".evals/runs/*")
+    return max(runs, key=lambda path: path.stat().st_mtime_ns)
+
+
+@pytest.fixture
+def mixed(suite):
+    """A run with two wrong documents, one error, and three that were not run."""
+    suite.knows(wrong=[1, 4], errors=[6])
+    suite.run("evals", "-k", "not (q7 or q8 or q9)")
+    return suite
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("wrong", "14"),
+        ("error", "6"),
+        ("missing", "789"),
+        ("wrong,error", "146"),
+        ("missing, wrong", "14789"),
+    ],
+)
+def test_only_those_documents_run(mixed, words, wanted):
+    result = select(mixed, words, "--collect-only", "-q")
+    ids = [line for line in result.stdout.lines if "::" in line]
+    assert ids == [f"evals/quiz.yaml::quiz[q{n}]" for n in wanted]
+    result.stdout.fnmatch_lines(
+        [f"evals: {len(wanted)} of 10 documents: * in *.evals/runs/*"]
+    )
+
+
+def test_gates_over_a_selection_are_skipped(suite):
+    suite.task("quiz", gates=["exact_match >= 0.5"])
+    suite.knows(wrong=[1])
+    assert suite.run("evals").parseoutcomes() == {"passed": 10, "wrong": 1}
+    result = select(suite, "wrong")
+    outcomes = result.parseoutcomes()
+    assert outcomes == {"wrong": 1, "skipped": 1, "deselected": 9}
+
+
+def test_nothing_to_select_is_nothing_to_run(suite):
+    suite.task("quiz", gates=["exact_match >= 0.5"])
+    suite.run("evals")
+    result = select(suite, "wrong")
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines(["evals: 0 of 10 documents: wrong in *"])
+
+
+def test_without_an_earlier_run_everything_is_missing(suite):
+    assert select(suite, "missing").parseoutcomes() == {"passed": 10}
+    other = select(suite, "wrong", model="scripted:first")
+    assert other.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    other.stdout.fnmatch_lines(["*there is no earlier run of this model"])
+
+
+def test_the_last_run_of_another_model_does_not_count(mixed):
+    mixed.run("evals", model="scripted:first")
+    result = select(mixed, "wrong", "--collect-only", "-q")
+    result.stdout.fnmatch_lines(["evals: 2 of 10 documents: wrong in *"])
+
+
+def test_a_torn_line_is_owed_work(suite):
+    suite.run("evals")
+    path = newest(suite) / "samples_quiz.jsonl"
+    raw = path.read_bytes()
+    path.write_bytes(raw[:-40])
+    result = select(suite, "missing")
+    assert result.parseoutcomes() == {"passed": 1, "deselected": 9}
+
+
+def test_a_task_that_has_changed_is_said(mixed):
+    mixed.task("quiz", doc_to_text="Q: {{question}}")
+    result = select(mixed, "wrong", "--collect-only", "-q")
+    result.stdout.fnmatch_lines(
+        ["evals: 2 of 10 *", "evals: warning: quiz has changed since that run; *"]
+    )
+
+
+def test_a_word_that_means_nothing_is_refused(suite):
+    result = select(suite, "wrng")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*--evals-select=wrng: a document is never 'wrng'; did you mean 'wrong'?"]
+    )
+
+
+def test_workers_select_alike(mixed):
+    result = mixed.pytester.runpytest_subprocess(
+        "evals", "--model=scripted:answers.jsonl", "--evals-select=wrong", "-n2"
+    )
+    assert result.parseoutcomes() == {"wrong": 2}
+
+
+KILLED = """
+import os
+
+from pytest_evals import Response
+
+
+class Dying:
+    name = "dying"
+
+    def answer(self, requests):
+        for position, request in enumerate(requests):
+            yield position, Response(text=request.prompt)
+
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def eval_model():
+    return Dying()
+
+
+def pytest_runtest_logreport(report):
+    if report.nodeid.endswith("second[q5]"):
+        os._exit(9)
+"""
+
+
+def test_tasks_that_have_ended_are_on_the_disk_when_a_run_is_killed(suite):
+    (suite.evals / "quiz.yaml").unlink()
+    suite.task("first")
+    suite.task("second")
+    suite.pytester.makeconftest(KILLED)
+    suite.pytester.runpytest_subprocess("evals")
+    results = json.loads((newest(suite) / "results.json").read_text())
+    assert list(results["results"]) == ["first"]
+    assert results["counts"]["first"]["wrong"] == 10
+    assert results["partial"] == "the run has not ended, or was killed"
+    lines = (newest(suite) / results["sample_files"]["first"]).read_text().splitlines()
+    assert len(lines) == 10
