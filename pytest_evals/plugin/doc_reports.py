@@ -21,6 +21,7 @@ _DOCUMENTS: dict[str, Status] = {
     "correct": ("passed", "", "PASSED"),
     "scored": ("passed", "", "PASSED"),
     "wrong": ("wrong", "", ("WRONG", {"yellow": True})),
+    "regressed": ("regressed", "", ("REGRESSED", {"red": True})),
     "error": ("error", "E", ("ERROR", {"red": True})),
     "unscored": ("error", "E", ("ERROR", {"red": True})),
     "skipped": ("skipped", "", ("SKIPPED", {"yellow": True})),
@@ -36,7 +37,7 @@ def status_of(report: pytest.TestReport) -> Status | None:
     word = getattr(report, "evals_word", None)
     if word is None or report.when != "call":
         return None
-    if word in ("wrong", "inconclusive") and report.failed:
+    if word in ("wrong", "regressed", "inconclusive") and report.failed:
         return None
     return _DOCUMENTS.get("skipped" if report.skipped and word == "" else word)
 

@@ -261,7 +261,8 @@ class DocItem(pytest.Item):
         """
         session = session_of(self.config)
         record = session.run(self)
-        if self.word in _NO_SCORE or (self.word == "wrong" and session.options.strict):
+        is_wrong = self.word in ("wrong", "regressed")
+        if self.word in _NO_SCORE or (is_wrong and session.options.strict):
             raise DocumentFailed(record)
 
     def repr_failure(

@@ -137,9 +137,20 @@ TABLE = (
     Option(
         "select",
         "WORDS",
-        "Run only documents of the last run of this model that were wrong, error or "
-        "missing; several words with commas.",
+        "Run only documents of the last run of this model that were wrong, error, "
+        "missing or regressed; several words with commas.",
         ini=False,
+    ),
+    Option(
+        "save",
+        "NAME",
+        "Make this run the baseline of that name, if it is whole and sound.",
+        ini=False,
+    ),
+    Option(
+        "compare",
+        "NAME|PATH",
+        "Show what has changed since a baseline, or since the run in a folder.",
     ),
     Option("json", "PATH", "Also write results.json to this file.", ini=False),
     Option(

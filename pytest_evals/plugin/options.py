@@ -16,6 +16,7 @@ import pytest
 from pytest_evals.plugin.option_table import TABLE, Option
 from pytest_evals.plugin.values import (
     documents,
+    folder_name,
     mapping,
     pairs,
     policy,
@@ -61,6 +62,8 @@ class Options:
     no_cache: bool
     rescore: bool
     select: tuple[str, ...]
+    save: str
+    compare: str
     json: Path | None
     gates: tuple[Gate, ...]
     inconclusive: Policy
@@ -84,6 +87,7 @@ class Options:
         _refuse_two(raw, ("fresh", "no-cache", "rescore"))
         base = config.invocation_params.dir
         include = _folders(config, raw["include-path"])
+        folder = suite_root(config, include) / raw["dir"]
         return cls(
             model=raw["model"],
             tasks=tuple(raw["tasks"].replace(",", " ").split()),
@@ -100,11 +104,13 @@ class Options:
             metadata=_checked("metadata", raw, mapping) or {},
             device=raw["device"],
             batch_tokens=raw["batch-tokens"],
-            dir=suite_root(config, include) / raw["dir"],
+            dir=folder,
             fresh=raw["fresh"],
             no_cache=raw["no-cache"],
             rescore=raw["rescore"],
-            select=_checked("select", raw, statuses) or (),
+            select=_statuses(raw),
+            save=_checked("save", raw, folder_name) or "",
+            compare=_baseline(raw["compare"], folder, base),
             json=base / raw["json"] if raw["json"] else None,
             gates=tuple(map(_gate, raw["gate"])),
             inconclusive=_checked("inconclusive", raw, policy),
@@ -170,6 +176,28 @@ def _raw(config: pytest.Config, option: Option) -> Any:
     if value is None or value == "":
         return {"flag": False, "list": []}.get(option.kind, option.default)
     return value
+
+
+def _statuses(raw: Mapping[str, Any]) -> tuple[str, ...]:
+    words: tuple[str, ...] = _checked("select", raw, statuses) or ()
+    if "regressed" in words and not raw["compare"]:
+        raise pytest.UsageError(
+            "--evals-select=regressed needs a baseline: give --evals-compare too"
+        )
+    return words
+
+
+def _baseline(name: str, folder: Path, here: Path) -> str:
+    """The name of a baseline that exists."""
+    if name:
+        from pytest_evals.errors import StoreError
+        from pytest_evals.store.baselines import find_baseline
+
+        try:
+            find_baseline(folder, name, here)
+        except StoreError as error:
+            raise pytest.UsageError(f"--evals-compare: {error}") from None
+    return name
 
 
 def _refuse_two(raw: Mapping[str, Any], names: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypeGuard
 
 import pytest
 
+from pytest_evals.plugin.comparing import Comparing
 from pytest_evals.plugin.direct import Calls, calls_of
 from pytest_evals.plugin.doc_reports import (
     Status,
@@ -44,6 +45,8 @@ def start(config: pytest.Config) -> EvalSession:
             running = Running(session)
             config.pluginmanager.register(running, NAME)
             config.pluginmanager.register(Loop(running), f"{NAME}-loop")
+            if session.options.save or session.options.compare:
+                config.pluginmanager.register(Comparing(session), "evals-comparing")
             if session.options.select:
                 config.pluginmanager.register(Selecting(session), "evals-selecting")
     return config.stash[SESSION]

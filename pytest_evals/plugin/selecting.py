@@ -84,11 +84,20 @@ class Selecting:
         return chosen
 
     def _wants(self, task: Task, row: Row | None) -> bool:
-        return any(_WANTS[word](row) for word in self._session.options.select)
+        words, baseline = self._session.options.select, self._session.baseline
+        if any(_WANTS[word](row) for word in words if word in _WANTS):
+            return True
+        if "regressed" not in words or baseline is None or not _is_wrong(row):
+            return False
+        return baseline.was_right(task.name, str((row or {}).get("doc_hash")))
+
+
+def _is_wrong(row: Row | None) -> bool:
+    return row is not None and row.get("correct") is False
 
 
 _WANTS: Mapping[str, Callable[[Row | None], bool]] = {
-    "wrong": lambda row: row is not None and row.get("correct") is False,
+    "wrong": _is_wrong,
     "error": lambda row: row is not None and row.get("status") != "scored",
     "missing": lambda row: row is None,
 }

@@ -51,6 +51,7 @@ from pytest_evals.scorers.summary import summarise
 from pytest_evals.scorers.user_code import UserCode
 
 if TYPE_CHECKING:
+    from pytest_evals.plugin.baseline import Baseline
     from pytest_evals.plugin.nodes import DocItem, TaskFile
 
 __all__ = ["SESSION", "EvalSession", "session_of"]
@@ -115,6 +116,7 @@ class EvalSession:
         self.folders: dict[Path, pytest.Directory] = {}
         """Folders of such files, where pytest has not collected them itself."""
         self.partial = ""
+        self.baseline: Baseline | None = None
         self.found: RunResult | None = None
         """What the run has found, once it is over."""
 
@@ -149,6 +151,8 @@ class EvalSession:
             took_s += response.elapsed_s
         item.took_s = took_s
         item.word = _word(record)
+        if item.word == "wrong" and self.baseline is not None:
+            item.word = self.baseline.word(record, item.job.task)
         chat = self.options.apply_chat_template
         render = self.models.render_of(item) if chat else None
         item.packed = self.finish(item.job.task, record, render)

@@ -8,9 +8,19 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
-__all__ = ["documents", "mapping", "pairs", "policy", "share", "shots", "statuses"]
+__all__ = [
+    "documents",
+    "folder_name",
+    "mapping",
+    "pairs",
+    "policy",
+    "share",
+    "shots",
+    "statuses",
+]
 
 
 def shots(text: str) -> int:
@@ -78,7 +88,7 @@ def mapping(text: str) -> dict[str, Any]:
     return found
 
 
-STATUSES = ("wrong", "error", "missing")
+STATUSES = ("wrong", "error", "missing", "regressed")
 """What a document of an earlier run can have been."""
 
 
@@ -96,6 +106,17 @@ def statuses(text: str) -> tuple[str, ...]:
             known = did_you_mean(word, STATUSES) or f"; known: {', '.join(STATUSES)}"
             raise ValueError(f"a document is never {word!r}{known}")
     return words
+
+
+def folder_name(text: str) -> str:
+    """A name that every file system takes.
+
+    Raises:
+        ValueError: It has other signs.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", text):
+        raise ValueError("a name has letters, digits and . _ - only")
+    return text
 
 
 def _split(text: str) -> list[str]:

@@ -69,6 +69,7 @@ def test_a_choice_has_lm_evals_fields_with_typed_numbers_and_ours(make, choice):
         "resps": [[[-1.0, True]], [[-2.0, False]], [[-3.0, False]]],
         "filtered_resps": [[-1.0, True], [-2.0, False], [-3.0, False]],
         "filter": "none",
+        "answer": "a",
         "metrics": ["acc", "acc_norm"],
         "acc": 1.0,
         "acc_norm": 0.0,

@@ -1,0 +1,187 @@
+"""A run beside a baseline: the same documents, asked the same, or a refusal.
+
+Documents are paired by the hash of their content; equal ones by their order. A task is
+compared only if its documents, prompts and targets are those of the baseline.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_evals.core.comparison import Comparison, DocumentChange, MetricChange
+
+__all__ = ["Side", "compare", "keyed", "setting_changes"]
+
+Row = Mapping[str, Any]
+Key = tuple[str, int]
+
+PROMPT_KEYS = (
+    "description",
+    "doc_to_choice",
+    "doc_to_text",
+    "fewshot_config",
+    "fewshot_delimiter",
+    "fewshot_split",
+    "gen_prefix",
+    "target_delimiter",
+    "use_prompt",
+)
+"""Keys of a task file that prompts are made of."""
+SPEECH_KEYS = ("chat_template_sha", "fewshot_as_multiturn", "system_instruction_sha")
+"""What results files say of how all prompts were put."""
+MACHINE_KEYS = ("device", "torch_version", "transformers_version")
+MOST_NAMED = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One of two runs.
+
+    Args:
+        results: What its ``results.json`` says.
+        rows: Task → its documents, as in samples files.
+    """
+
+    results: Mapping[str, Any]
+    rows: Mapping[str, Sequence[Row]]
+
+    def of(self, section: str, task: str) -> Any:
+        """An entry of a section of the results, ``None`` if there is none."""
+        found = self.results.get(section)
+        return found.get(task) if isinstance(found, dict) else None
+
+
+def compare(name: str, before: Side, now: Side) -> Comparison:
+    """What has changed.
+
+    Args:
+        name: What the baseline is called.
+        before: The baseline.
+        now: This run.
+    """
+    refused = [
+        f"{task}: the baseline has no such task" for task in _lacking(before, now)
+    ]
+    metrics: list[MetricChange] = []
+    worse: list[DocumentChange] = []
+    better: list[DocumentChange] = []
+    n_paired = 0
+    for task in now.rows:
+        if task not in before.rows:
+            continue
+        old, new = keyed(before.rows[task]), keyed(now.rows[task])
+        faults = [*setting_changes(task, before, now), *_content_changes(old, new)]
+        if faults:
+            refused.append(f"{task}: {'; '.join(faults)}")
+            continue
+        metrics += _metrics(task, before, now)
+        for key, row in new.items():
+            was, right = old[key].get("correct"), row.get("correct")
+            n_paired += old[key].get("status") == row.get("status") == "scored"
+            if (was, right) == (True, False):
+                worse.append(_change(task, old[key], row))
+            elif (was, right) == (False, True):
+                better.append(_change(task, old[key], row))
+    return Comparison(
+        name=name,
+        metrics=tuple(metrics),
+        worse=tuple(worse),
+        better=tuple(better),
+        n_paired=n_paired,
+        refused=tuple(refused),
+        warnings=tuple(_machine_changes(before, now)),
+    )
+
+
+def keyed(rows: Iterable[Row]) -> dict[Key, Row]:
+    """Documents by the hash of their content, and a number for equal ones."""
+    seen = Counter[str]()
+    found: dict[Key, Row] = {}
+    for row in rows:
+        content = str(row.get("doc_hash"))
+        found[content, seen[content]] = row
+        seen[content] += 1
+    return found
+
+
+def setting_changes(task: str, before: Side, now: Side) -> Iterator[str]:
+    """What can be known to differ without a look at the documents."""
+    shots = before.of("n-shot", task), now.of("n-shot", task)
+    if shots[0] != shots[1]:
+        yield f"{shots[1]} shots instead of {shots[0]}"
+    sizes = _selected(before, task), _selected(now, task)
+    if sizes[0] != sizes[1]:
+        yield f"{sizes[1]} documents instead of {sizes[0]} (limit or sample)"
+
+
+def _selected(side: Side, task: str) -> Any:
+    counts = side.of("counts", task)
+    return counts.get("selected") if isinstance(counts, dict) else None
+
+
+def _content_changes(old: Mapping[Key, Row], new: Mapping[Key, Row]) -> Iterator[str]:
+    unknown = [row for key, row in new.items() if key not in old]
+    if unknown:
+        yield f"the data has changed: {_count(unknown)}"
+        return
+    for what, field in (("prompt", "prompt_hash"), ("target", "target_hash")):
+        changed = [r for key, r in new.items() if r.get(field) != old[key].get(field)]
+        if changed:
+            yield f"the {what} has changed: {_count(changed)}"
+
+
+def _count(rows: Sequence[Row]) -> str:
+    named = ", ".join(str(row.get("id")) for row in rows[:MOST_NAMED])
+    more = ", …" if len(rows) > MOST_NAMED else ""
+    return f"{len(rows)} document{'s' * (len(rows) != 1)} ({named}{more})"
+
+
+def _lacking(before: Side, now: Side) -> list[str]:
+    return [task for task in now.rows if task not in before.rows]
+
+
+def _metrics(task: str, before: Side, now: Side) -> Iterator[MetricChange]:
+    old, new = before.of("results", task) or {}, now.of("results", task) or {}
+    directions = now.of("higher_is_better", task) or {}
+    for key in dict.fromkeys([*old, *new]):
+        name, comma, _ = key.partition(",")
+        if not comma or name.endswith("_stderr"):
+            continue
+        yield MetricChange(
+            task=task,
+            key=key,
+            before=_number(old.get(key)),
+            now=_number(new.get(key)),
+            higher_is_better=directions.get(name),
+        )
+
+
+def _number(value: Any) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number else None
+
+
+def _change(task: str, old: Row, new: Row) -> DocumentChange:
+    arguments = new.get("arguments") or {}
+    first = arguments.get("gen_args_0") or {}
+    return DocumentChange(
+        task=task,
+        id=str(new.get("id")),
+        prompt=first.get("arg_0", ""),
+        target=str(new.get("target", "")),
+        before=str(old.get("answer", "")),
+        now=str(new.get("answer", "")),
+    )
+
+
+def _machine_changes(before: Side, now: Side) -> Iterator[str]:
+    old, new = (
+        before.results.get("model_info") or {},
+        now.results.get("model_info") or {},
+    )
+    for key in MACHINE_KEYS:
+        if old.get(key) != new.get(key):
+            yield f"{key} is {new.get(key)!r}, in the baseline {old.get(key)!r}"

@@ -1,0 +1,100 @@
+"""Baselines: runs that were blessed on purpose, small enough to be committed.
+
+A baseline is a folder like that of a run, whose documents have their hashes, what
+became of them and the answers, but neither rows nor prompts.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from pathlib import Path
+
+from pytest_evals.errors import StoreError, did_you_mean
+from pytest_evals.store.base import make_base
+from pytest_evals.store.files import append_lines, make_folder, write_json
+from pytest_evals.store.history import EarlierRun, read_run
+
+__all__ = ["find_baseline", "save_baseline"]
+
+_OPTION = "--evals-save"
+_LEFT_OUT = frozenset({"arguments", "doc", "filtered_resps", "resps", "tokens"})
+
+
+def find_baseline(base: Path, name: str, here: Path) -> EarlierRun:
+    """The baseline of a name, or the baseline or run in a folder.
+
+    Args:
+        base: The results folder.
+        name: What the user typed.
+        here: Where a path is relative to.
+
+    Raises:
+        StoreError: There is none; with the nearest name.
+    """
+    place = base / "baselines" / name
+    if not (place / "results.json").is_file():
+        place = here / Path(name).expanduser()
+    if place.name == "results.json":
+        place = place.parent
+    if not (place / "results.json").is_file():
+        known = sorted(p.parent.name for p in base.glob("baselines/*/results.json"))
+        hint = did_you_mean(name, known) or (
+            f"; known: {', '.join(known)}" if known else f"; save one with {_OPTION}"
+        )
+        raise StoreError(f"no baseline called {name!r}, and no folder of a run{hint}")
+    return read_run(place)
+
+
+def save_baseline(base: Path, name: str, run: EarlierRun) -> Path:
+    """Make a run a baseline; it replaces one of that name.
+
+    Returns:
+        Its folder.
+
+    Raises:
+        StoreError: It cannot be written; an earlier one is there as it was then.
+    """
+    make_base(base)
+    folder = base / "baselines"
+    make_folder(folder, _OPTION)
+    place, draft = folder / name, folder / f".{secrets.token_hex(8)}.tmp"
+    try:
+        make_folder(draft, _OPTION)
+        _write(run, draft)
+        _replace(draft, place)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise StoreError(f"cannot write the baseline {str(place)!r}: {why}") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return place
+
+
+def _write(run: EarlierRun, folder: Path) -> None:
+    files: dict[str, str] = dict(run.results.get("sample_files") or {})
+    for task in run.tasks:
+        rows = sorted(run.rows(task), key=lambda row: row["doc_id"])
+        lines = [
+            json.dumps(
+                {k: v for k, v in row.items() if k not in _LEFT_OUT}, ensure_ascii=False
+            )
+            for row in rows
+        ]
+        append_lines(folder / Path(files[task]).name, lines, _OPTION)
+    results = {k: v for k, v in run.results.items() if k != "options"}
+    write_json(folder / "results.json", results, _OPTION)
+
+
+def _replace(draft: Path, place: Path) -> None:
+    old = draft.with_suffix(".old")
+    if place.exists():
+        place.rename(old)
+    try:
+        draft.rename(place)
+    except OSError:
+        if old.exists():
+            old.rename(place)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
