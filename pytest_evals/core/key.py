@@ -11,11 +11,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
-from pytest_evals.core.request import Request
+from pytest_evals.core.request import Prompt, Request
 
-__all__ = ["RequestKey", "canonical", "request_keys"]
+__all__ = [
+    "RequestKey",
+    "canonical",
+    "named_settings",
+    "prompt_hash",
+    "prompt_of",
+    "request_keys",
+]
 
 PROMPT_BYTES = 16
 
@@ -51,12 +58,27 @@ def request_keys(requests: Iterable[Request]) -> Iterator[RequestKey | None]:
         given = getattr(request, first)
         try:
             if given is not last:
-                prompt = _hashed(given)
+                prompt = prompt_hash(given)
                 last = given
             rest = [getattr(request, name) for name in others]
             yield RequestKey(prompt, canonical([request.kind, *rest]))
         except (TypeError, ValueError, RecursionError):
             yield None
+
+
+def named_settings(settings: str) -> dict[str, Any]:
+    """The settings of a key by the names of the fields."""
+    kind, *values = json.loads(settings)
+    classes: tuple[Any, ...] = get_args(Request)
+    _, names = next((_names(c) for c in classes if c.kind == kind), ("", ()))
+    return {"kind": kind, **dict(zip(names, values, strict=False))}
+
+
+def prompt_of(request: Request) -> Prompt:
+    """The prompt, the context or the text of a request."""
+    kind: Any = type(request)
+    given: Prompt = getattr(request, _names(kind)[0])
+    return given
 
 
 def canonical(value: Any) -> str:
@@ -93,6 +115,7 @@ def _names(kind: type[Any]) -> tuple[str, tuple[str, ...]]:
     return first, tuple(others)
 
 
-def _hashed(prompt: Any) -> bytes:
+def prompt_hash(prompt: Prompt) -> bytes:
+    """16 bytes that are equal for equal prompts."""
     text = _ENCODER.encode(prompt).encode("ascii")
     return blake2b(text, digest_size=PROMPT_BYTES).digest()

@@ -33,6 +33,7 @@ class Answers:
         self._hashes: FileHashes | None = None
         self._stored: list[StoredModel] = []
         self._note = ""
+        self._is_closed = options.rescore or bool(options.explain_cache)
 
     def named(self, text: str) -> Model:
         """The model that a spec names, with its store in front.
@@ -62,16 +63,15 @@ class Answers:
                 )
             return model
 
-        rescores = self._options.rescore
         model = StoredModel(
             str(spec),
             self._responses(fingerprint),
-            None if rescores else open_same,
+            None if self._is_closed else open_same,
             lambda: _render(spec),
             reads=not self._options.fresh,
         )
         self._stored.append(model)
-        if not rescores and not model.is_known:
+        if not self._is_closed and not model.is_known:
             model.opened()
         return model
 
@@ -101,7 +101,7 @@ class Answers:
         stored = StoredModel(
             name,
             responses,
-            None if self._options.rescore else lambda: model,
+            None if self._is_closed else lambda: model,
             lambda: cast("Render | None", getattr(model, "render", None)),
             reads=not self._options.fresh,
         )
@@ -127,8 +127,7 @@ class Answers:
         )
 
     def _responses(self, fingerprint: Mapping[str, Any]) -> Responses:
-        writes = not self._options.rescore
-        return Responses(self._options.dir, fingerprint, writes=writes)
+        return Responses(self._options.dir, fingerprint, writes=not self._is_closed)
 
     def _fingerprint(self, text: str) -> Mapping[str, Any] | None:
         """What identifies a spec's model; ``None`` if only the model itself can say."""

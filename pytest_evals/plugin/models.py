@@ -18,7 +18,7 @@ from pytest_evals.core.request import Model
 from pytest_evals.core.result import Reuse
 from pytest_evals.core.task import Task
 from pytest_evals.errors import ModelError
-from pytest_evals.pipeline import WINDOW, Plan
+from pytest_evals.pipeline import WINDOW, Plan, ask
 from pytest_evals.plugin.answers import Answers
 
 if TYPE_CHECKING:
@@ -79,6 +79,16 @@ class Models:
         except BaseException:
             self._broken[definition] = item.nodeid
             raise
+
+    def model_of(self, item: DocItem) -> Model:
+        """The model of a document that is set up."""
+        return self._open[item.parent.model_definition(item)]
+
+    def asked(self, item: DocItem) -> Record:
+        """What is asked about a document, as it would be in a run."""
+        task, index = item.job.task, item.job.index
+        (record,) = _Prepare([item])(task, [ask(task, index)])
+        return record
 
     def take(self, item: DocItem) -> Record:
         """The answered record of a document.

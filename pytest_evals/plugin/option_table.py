@@ -135,6 +135,13 @@ TABLE = (
         ini=False,
     ),
     Option(
+        "explain-cache",
+        "NODEID",
+        "Ask nothing: say whether the responses of this document are stored, and which "
+        "part of their keys has changed if they are not.",
+        ini=False,
+    ),
+    Option(
         "select",
         "WORDS",
         "Run only documents of the last run of this model that were wrong, error, "

@@ -61,6 +61,7 @@ class Options:
     fresh: bool
     no_cache: bool
     rescore: bool
+    explain_cache: str
     select: tuple[str, ...]
     save: str
     compare: str
@@ -108,6 +109,7 @@ class Options:
             fresh=raw["fresh"],
             no_cache=raw["no-cache"],
             rescore=raw["rescore"],
+            explain_cache=raw["explain-cache"],
             select=_statuses(raw),
             save=_checked("save", raw, folder_name) or "",
             compare=_baseline(raw["compare"], folder, base),

@@ -21,6 +21,7 @@ from pytest_evals.plugin.doc_reports import (
     status_of,
     teardown_of,
 )
+from pytest_evals.plugin.explaining import Explaining
 from pytest_evals.plugin.last_failed import documents_of_gates, keep_failed
 from pytest_evals.plugin.loop import Loop
 from pytest_evals.plugin.messages import message_of
@@ -47,6 +48,8 @@ def start(config: pytest.Config) -> EvalSession:
             config.pluginmanager.register(Loop(running), f"{NAME}-loop")
             if session.options.save or session.options.compare:
                 config.pluginmanager.register(Comparing(session), "evals-comparing")
+            if session.options.explain_cache:
+                config.pluginmanager.register(Explaining(session), "evals-explaining")
             if session.options.select:
                 config.pluginmanager.register(Selecting(session), "evals-selecting")
     return config.stash[SESSION]
@@ -135,7 +138,8 @@ class Running:
         failed = session.testsfailed and not session.config.getoption(
             "continue_on_collection_errors"
         )
-        if self._session.runs and not failed:
+        explains = self._session.options.explain_cache
+        if self._session.runs and not failed and not explains:
             self.begin()
         try:
             return (yield)

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pytest_evals.errors import StoreError
 
-__all__ = ["EarlierRun", "last_run", "read_run"]
+__all__ = ["EarlierRun", "earlier_runs", "last_run", "read_run"]
 
 RESULTS = "results.json"
 
@@ -87,22 +88,31 @@ def last_run(base: Path, model: str) -> EarlierRun | None:
         base: The results folder.
         model: The option that named the model, as results files have it.
     """
+    for run in earlier_runs(base):
+        options = run.results.get("options")
+        if isinstance(options, dict) and options.get("model") == model:
+            return run
+    return None
+
+
+def earlier_runs(base: Path) -> list[EarlierRun]:
+    """All runs that can be read, the newest first.
+
+    Args:
+        base: The results folder.
+    """
     try:
         folders = [path for path in (base / "runs").iterdir() if path.is_dir()]
     except OSError:
-        return None
+        return []
     found = []
     for folder in folders:
-        try:
+        with suppress(StoreError):
             run = read_run(folder)
-        except StoreError:
-            continue
-        options, date = run.results.get("options"), run.results.get("date")
-        if not isinstance(options, dict) or not isinstance(date, int | float):
-            continue
-        if options.get("model") == model and run.tasks:
-            found.append((date, folder.name, run))
-    return max(found, key=lambda one: one[:2])[2] if found else None
+            date = run.results.get("date")
+            if isinstance(date, int | float) and run.tasks:
+                found.append((date, folder.name, run))
+    return [run for *_, run in sorted(found, key=lambda one: one[:2], reverse=True)]
 
 
 def _row(line: bytes) -> dict[str, Any] | None:

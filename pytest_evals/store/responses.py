@@ -68,6 +68,7 @@ class Responses:
             TypeError: The fingerprint holds a value that is none of JSON's.
         """
         self._base, self._path = base, base / NAME
+        self.fingerprint = fingerprint
         self._fingerprint = canonical(fingerprint)
         self._hash = model_hash(fingerprint)
         self._writes = writes

@@ -123,6 +123,11 @@ class StoredModel:
         return bool(getattr(self._model, "works_ahead", False))
 
     @property
+    def fingerprint(self) -> Mapping[str, Any]:
+        """What identifies the model."""
+        return self._responses.fingerprint
+
+    @property
     def is_known(self) -> bool:
         """Whether the model was ever open while this store was used."""
         return self._info is not None

@@ -304,3 +304,69 @@ def test_a_model_of_hugging_face_is_opened_only_if_something_is_missing(
     first.stdout.fnmatch_lines(["torch", "responses: 10 asked"])
     second.stdout.fnmatch_lines(["no torch", "responses: 10 reused from the store*"])
     third.stdout.fnmatch_lines(["torch", "responses: 10 asked"])
+
+
+def explain(suite, name="quiz[q3]"):
+    return run(suite, f"--evals-explain-cache=evals/quiz.yaml::{name}")
+
+
+def test_explaining_asks_nothing_and_leaves_no_run(counting):
+    result = explain(counting)
+    assert result.ret == 0
+    assert asked(counting) == []
+    assert not (counting.pytester.path / ".evals").exists()
+    result.stdout.fnmatch_lines(
+        [
+            "evals/quiz.yaml::quiz[[]q3[]]: 1 request",
+            "request 0: not in the store, and nothing like it",
+        ]
+    )
+
+
+def test_explaining_a_stored_document_says_since_when(counting):
+    run(counting)
+    result = explain(counting)
+    result.stdout.fnmatch_lines(["request 0: in the store since 2*-*-* *:*:* UTC"])
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (
+            {"doc_to_text": "{{question}} Say it:"},
+            "prompt differs from character 7: 'quiz 3[?] Say it:', was 'quiz 3[?]'",
+        ),
+        (
+            {"generation_kwargs": {"until": ["\n\n"], "max_gen_toks": 7}},
+            "max_tokens is 7, was 256",
+        ),
+        ({"generation_kwargs": {"until": ["x"]}}, "stop is [[]'x'], was *"),
+    ],
+)
+def test_explaining_names_what_has_changed_in_the_request(counting, change, why):
+    run(counting)
+    counting.task("quiz", **change)
+    explain(counting).stdout.fnmatch_lines(
+        ["request 0: not in the store; the nearest was stored 2*", f"  {why}"]
+    )
+
+
+def test_explaining_names_what_has_changed_in_the_model(counting):
+    run(counting)
+    model(counting, "fingerprint = {'version': 1, 'files': {'a.bin': 'ff'}}")
+    run(counting)
+    model(counting, "fingerprint = {'version': 1, 'files': {'a.bin': '00'}}")
+    explain(counting).stdout.fnmatch_lines(
+        [
+            "request 0: not in the store; the nearest was stored 2*",
+            "  model: files/a.bin is '00', was 'ff'",
+        ]
+    )
+
+
+def test_explaining_a_document_that_does_not_exist_names_the_nearest(counting):
+    result = explain(counting, "quizz[q3]")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*no document 'evals/quiz.yaml::quizz[[]q3[]]'; did you mean 'evals/quiz*"]
+    )

@@ -1,0 +1,140 @@
+"""``--evals-explain-cache``: why a document's responses are in the store, or are not.
+
+The document is collected and set up as for a run; nothing is asked, and the model is
+not opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_evals.core.key import prompt_hash, prompt_of, request_keys
+from pytest_evals.core.request import Message, Prompt
+from pytest_evals.errors import did_you_mean
+from pytest_evals.plugin.nodes import DocItem
+from pytest_evals.reports.cached import Difference, Explanation, explanation_lines
+from pytest_evals.store.history import earlier_runs
+from pytest_evals.store.nearest import nearest
+from pytest_evals.store.stored import StoredModel
+
+if TYPE_CHECKING:
+    from pytest_evals.core.key import RequestKey
+    from pytest_evals.plugin.session import EvalSession
+
+__all__ = ["Explained", "Explaining"]
+
+MOST_COMPARED = 2000
+"""Ids that a mistyped one is compared with."""
+
+
+class Explained(DocItem):
+    """The document, which is explained instead of run."""
+
+    explaining: Explaining
+
+    def runtest(self) -> None:
+        """Keep the lines for the summary."""
+        self.explaining.explain(self)
+
+
+class Explaining:
+    """The hooks of such a session, as a pytest plugin."""
+
+    def __init__(self, session: EvalSession) -> None:
+        """Nothing is explained yet."""
+        self._session = session
+        self._wanted = session.options.explain_cache
+        self._lines: list[str] = []
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        """Leave that document only.
+
+        Raises:
+            pytest.UsageError: There is none of that id.
+        """
+        documents = {i.nodeid: i for i in items if isinstance(i, DocItem)}
+        found = documents.get(self._wanted)
+        if found is None:
+            near = did_you_mean(self._wanted, [*documents][:MOST_COMPARED])
+            raise pytest.UsageError(
+                f"--evals-explain-cache: no document {self._wanted!r}{near}"
+            )
+        item = Explained.from_parent(
+            found.parent, name=found.name, nodeid=found.nodeid, job=found.job, marks=[]
+        )
+        item.explaining = self
+        config.hook.pytest_deselected(items=[i for i in items if i is not found])
+        items[:] = [item]
+
+    def explain(self, item: DocItem) -> None:
+        """Find the nearest stored requests."""
+        model = self._session.models.model_of(item)
+        if not isinstance(model, StoredModel):
+            self._lines = [f"the responses of {model.name} are not stored"]
+            return
+        record = self._session.models.asked(item)
+        before = {prompt_hash(prompt): prompt for prompt in self._prompts(item)}
+        explained = []
+        for request, key in zip(
+            record.requests, request_keys(record.requests), strict=True
+        ):
+            explained.append(self._explanation(model, key, prompt_of(request), before))
+        self._lines = list(explanation_lines(item.nodeid, explained))
+        if record.error:
+            self._lines.append(record.error)
+
+    def _explanation(
+        self,
+        model: StoredModel,
+        key: RequestKey | None,
+        prompt: Prompt,
+        before: dict[bytes, Prompt],
+    ) -> Explanation:
+        if key is None:
+            return Explanation(None)
+        folder = self._session.options.dir
+        found = nearest(folder, key, model.fingerprint, before)
+        if found is None:
+            return Explanation(None)
+        other = "" if found.key.prompt == key.prompt else before[found.key.prompt]
+        parts = [Difference(c.name, c.now, c.before) for c in found.settings]
+        parts += [Difference(f"model: {c.name}", c.now, c.before) for c in found.model]
+        return Explanation(found.stored, tuple(parts), _text(prompt), _text(other))
+
+    def _prompts(self, item: DocItem) -> Iterator[Prompt]:
+        """Prompts of the document in earlier runs, the latest first."""
+        for run in earlier_runs(self._session.options.dir):
+            for row in run.rows(item.job.task.name):
+                if row["doc_id"] == item.job.index:
+                    for one in row.get("arguments", {}).values():
+                        yield _prompt(one.get("arg_0"))
+                    break
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> None:
+        """Say it."""
+        if self._lines:
+            terminalreporter.write_sep("=", "the store")
+            for line in self._lines:
+                terminalreporter.write_line(line)
+
+
+def _prompt(given: Any) -> Prompt:
+    """A prompt as it stands in a samples file."""
+    if isinstance(given, list):
+        return tuple(Message(one["role"], one["content"]) for one in given)
+    return str(given)
+
+
+def _text(prompt: Prompt) -> str:
+    if isinstance(prompt, str):
+        return prompt
+    return "\n".join(f"{message.role}: {message.content}" for message in prompt)

@@ -1,0 +1,70 @@
+"""Why a document's requests are in the store or not, as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from pytest_evals.reports.escape import cut
+
+__all__ = ["Difference", "Explanation", "explanation_lines"]
+
+LONGEST = 60
+AROUND = 20
+"""Characters of a prompt that are shown before the first that differs."""
+
+
+class Difference(NamedTuple):
+    """One part of a key: what it is and what it was."""
+
+    part: str
+    now: Any
+    before: Any
+
+
+class Explanation(NamedTuple):
+    """One request of a document.
+
+    Args:
+        stored: When the nearest stored one was stored, Unix time; ``None`` if there is
+            none.
+        differences: How that one differs, besides its prompt.
+        prompt: The prompt, as text.
+        before: The prompt that is stored, empty if it is the same.
+    """
+
+    stored: float | None
+    differences: tuple[Difference, ...] = ()
+    prompt: str = ""
+    before: str = ""
+
+
+def explanation_lines(nodeid: str, requests: Sequence[Explanation]) -> Iterator[str]:
+    """What became of each request, and which part of its key is another one."""
+    yield f"{nodeid}: {len(requests)} request{'s' * (len(requests) != 1)}"
+    for n, one in enumerate(requests):
+        if one.stored is None:
+            yield f"request {n}: not in the store, and nothing like it"
+            continue
+        when = f"{datetime.fromtimestamp(one.stored, UTC):%Y-%m-%d %H:%M:%S} UTC"
+        if not one.differences and not one.before:
+            yield f"request {n}: in the store since {when}"
+            continue
+        yield f"request {n}: not in the store; the nearest was stored {when}"
+        if one.before:
+            yield f"  {_prompt(one.prompt, one.before)}"
+        for part, now, before in one.differences:
+            yield f"  {part} is {_shown(now)}, was {_shown(before)}"
+
+
+def _prompt(now: str, before: str) -> str:
+    pairs = enumerate(zip(now, before, strict=False))
+    place = next((i for i, (a, b) in pairs if a != b), min(len(now), len(before)))
+    start = max(0, place - AROUND)
+    shown = [cut(text[start:], LONGEST) for text in (now, before)]
+    return f"prompt differs from character {place}: {shown[0]!r}, was {shown[1]!r}"
+
+
+def _shown(value: Any) -> str:
+    return "not there" if value is None else cut(repr(value), LONGEST)

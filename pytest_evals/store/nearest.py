@@ -1,0 +1,123 @@
+"""Why a request is not in the store: the stored one that comes nearest to it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_evals.core.key import RequestKey, named_settings
+from pytest_evals.errors import StoreError
+from pytest_evals.store.database import connect
+from pytest_evals.store.responses import NAME
+
+__all__ = ["Change", "Nearest", "nearest"]
+
+
+class Change(NamedTuple):
+    """One part of a key that differs; ``None`` where it does not exist."""
+
+    name: str
+    now: Any
+    before: Any
+
+
+class Nearest(NamedTuple):
+    """A stored request.
+
+    Args:
+        key: What identifies it; its prompt may be another one.
+        stored: Unix time.
+        settings: How its settings differ.
+        model: How its model differs. If neither differs and the prompt is the same, it
+            is the request itself.
+    """
+
+    key: RequestKey
+    stored: float
+    settings: tuple[Change, ...]
+    model: tuple[Change, ...]
+
+
+def nearest(
+    base: Path,
+    key: RequestKey,
+    fingerprint: Mapping[str, Any],
+    prompts: Iterable[bytes] = (),
+) -> Nearest | None:
+    """The stored request that differs least.
+
+    Args:
+        base: The results folder.
+        key: The request.
+        fingerprint: What identifies its model.
+        prompts: Hashes of prompts that the document had before, the latest first; they
+            are looked for if the prompt itself was never asked.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    path = base / NAME
+    if not path.exists():
+        return None
+    try:
+        with closing(connect(path)) as connection:
+            for prompt in (key.prompt, *prompts):
+                found = [
+                    _measured(row, key, prompt, fingerprint)
+                    for row in _rows(connection, prompt)
+                ]
+                if found:
+                    return min(found, key=_distance)
+    except sqlite3.Error as error:
+        raise StoreError(f"cannot read {str(path)!r}: {error}") from error
+    return None
+
+
+Row = tuple[str, float, str]
+
+
+def _rows(connection: sqlite3.Connection, prompt: bytes) -> Iterator[Row]:
+    return connection.execute(
+        "SELECT r.settings, r.stored, m.fingerprint FROM responses r "
+        "JOIN models m ON m.id = r.model WHERE r.prompt = ?",
+        [prompt],
+    )
+
+
+def _measured(
+    row: Row, key: RequestKey, prompt: bytes, fingerprint: Mapping[str, Any]
+) -> Nearest:
+    settings, stored, model = row
+    return Nearest(
+        RequestKey(prompt, settings),
+        stored,
+        _changes(named_settings(key.settings), named_settings(settings)),
+        _changes(_flat(fingerprint), _flat(json.loads(model))),
+    )
+
+
+def _distance(found: Nearest) -> tuple[int, float]:
+    return len(found.settings) + len(found.model), -found.stored
+
+
+def _changes(now: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[Change, ...]:
+    return tuple(
+        Change(name, now.get(name), before.get(name))
+        for name in dict.fromkeys([*now, *before])
+        if now.get(name) != before.get(name)
+    )
+
+
+def _flat(value: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """``{"model": {"files": …}}`` as ``{"model/files": …}``."""
+    flat: dict[str, Any] = {}
+    for name, inner in value.items():
+        if isinstance(inner, dict) and inner:
+            flat |= _flat(inner, f"{above}{name}/")
+        else:
+            flat[f"{above}{name}"] = inner
+    return flat
