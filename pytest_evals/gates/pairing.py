@@ -166,12 +166,14 @@ def _number(value: Any) -> float | None:
 
 def _change(task: str, old: Row, new: Row) -> DocumentChange:
     arguments = new.get("arguments") or {}
-    first = arguments.get("gen_args_0") or {}
+    target = str(new.get("target", ""))
+    right = (arguments.get(f"gen_args_{target}") or {}).get("arg_1")
     return DocumentChange(
         task=task,
         id=str(new.get("id")),
-        prompt=first.get("arg_0", ""),
-        target=str(new.get("target", "")),
+        prompt=(arguments.get("gen_args_0") or {}).get("arg_0", ""),
+        # Of a choice the target is a number: the text says more.
+        target=right.strip() if isinstance(right, str) else target,
         before=str(old.get("answer", "")),
         now=str(new.get("answer", "")),
     )
