@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_evals.core.key import request_keys
@@ -82,6 +82,7 @@ def test_the_strategy_of_the_next_test_knows_all_fields():
     assert {field.name for field in dataclasses.fields(Response)} == known
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.lists(RESPONSES, max_size=8))
 def test_a_response_comes_back_exactly(tmp_path_factory, given_responses):
     base = tmp_path_factory.mktemp("store")
