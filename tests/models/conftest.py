@@ -113,6 +113,29 @@ def make_model(kind: str) -> object:
             hf.MixtralConfig(**shape, num_local_experts=4, num_experts_per_tok=2)
         ),
         "olmo2": lambda: hf.Olmo2ForCausalLM(hf.Olmo2Config(**shape)),
+        "phi3": lambda: hf.Phi3ForCausalLM(
+            hf.Phi3Config(
+                **shape,
+                original_max_position_embeddings=24,
+                rope_parameters={
+                    "rope_type": "longrope",
+                    "rope_theta": 10_000.0,
+                    "short_factor": [1.0, 1.1, 1.2, 1.3],
+                    "long_factor": [2.0, 3.0, 4.0, 5.0],
+                    "original_max_position_embeddings": 24,
+                },
+            )
+        ),
+        "dynamic": lambda: hf.LlamaForCausalLM(
+            hf.LlamaConfig(
+                **{**shape, "max_position_embeddings": 24},
+                rope_parameters={
+                    "rope_type": "dynamic",
+                    "rope_theta": 10_000.0,
+                    "factor": 4.0,
+                },
+            )
+        ),
         "mamba": lambda: hf.MambaForCausalLM(hf.MambaConfig(**ours, state_size=4)),
     }
     model = makers[kind]()

@@ -69,6 +69,27 @@ def test_every_architecture_takes_its_path_and_gives_the_numbers_of_one_at_a_tim
             assert response.greedy is greedy
 
 
+@pytest.mark.parametrize("kind", ["phi3", "dynamic"])
+def test_positions_that_are_scaled_in_long_sequences_are_those_of_the_sequence_alone(
+    kind, opened, oracle, ask
+):
+    """Above 24 tokens the scale is another; transformers takes it from the longest
+    sequence of a batch."""
+    pairs = [("the " * n + "cat", end) for n in (3, 22, 23, 24, 40, 60) for end in "ab"]
+    model = opened(kind, max_length=64)
+    assert model.info["scoring_path"] == "packed"
+    alone = []
+    for pair in pairs:
+        oracle(kind).loglikelihood("a", "b")  # the scale goes back
+        alone.append(oracle(kind).loglikelihood(*pair))
+    for budget in ({}, {"batch_tokens": 32}):
+        model = opened(kind, max_length=64, **budget)
+        found = ask(model, *(Loglikelihood(*pair) for pair in pairs))
+        for (logprob, greedy), response in zip(alone, found, strict=True):
+            assert response.logprob == pytest.approx(logprob, abs=1e-4)
+            assert response.greedy is greedy
+
+
 @pytest.mark.parametrize("kind", ["bloom", "mamba"])
 def test_a_slower_path_is_said_to_those_who_wait_for_it(kind, saved_model, ask):
     from pytest_evals.models.spec import open_model, parse_spec

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pytest_evals.models.hf.batches import Budget, in_batches
+from pytest_evals.models.hf.batches import Batch, Budget, in_batches
 from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.footprint import Footprint
 from pytest_evals.models.hf.forward import Chunk, Forward, View
@@ -43,6 +43,7 @@ class Sheet:
         ends: (B, T) int64, place after each token's last descendant.
         lengths: (B,) int64, tokens of each row.
         depth: Tokens of the prefix before each row.
+        branched: Whether there is a row with several sequences.
     """
 
     ids: Tensor
@@ -50,6 +51,7 @@ class Sheet:
     ends: Tensor
     lengths: Tensor
     depth: int
+    branched: bool
 
 
 See = Callable[[Sheet, Any], View]
@@ -90,13 +92,7 @@ class Grouped:
         todo = [group]
         while todo:
             rows = self._cut(trie, todo.pop(), budget)
-            batches = in_batches(
-                rows,
-                [self._cost(row) for row in rows],
-                lambda some: self._run(trie, lines, some),
-                budget,
-            )
-            for batch in batches:
+            for batch in self._batches(trie, lines, rows, budget):
                 if not isinstance(batch.result, Unusable):
                     yield from self._checked(batch.result, batch.elapsed_s, lines)
                     continue
@@ -112,6 +108,21 @@ class Grouped:
     def _cut(self, trie: Trie, group: Group, budget: Budget) -> list[Row]:
         rows = cut(trie, group, min(self._shape.width, budget.tokens))
         return sorted(rows, key=lambda row: -row.n_tokens)
+
+    def _batches(
+        self, trie: Trie, lines: Sequence[Line], rows: Sequence[Row], budget: Budget
+    ) -> Iterator[Batch[Row, dict[int, Scored]]]:
+        """Rows that need no mask, and so a faster kernel and less memory, keep to
+        themselves."""
+        for branched in (False, True):
+            some = [row for row in rows if (len(row.members) > 1) is branched]
+            masked = branched or any(row.depth for row in some)
+            yield from in_batches(
+                some,
+                [self._cost(row) if masked else row.n_tokens for row in some],
+                lambda batch: self._run(trie, lines, batch),
+                budget,
+            )
 
     def _cost(self, row: Row) -> int:
         return self._footprint.tokens(row.n_tokens, row.depth)
@@ -167,7 +178,8 @@ class Grouped:
             table[:, r, :n] = layout.ids, layout.positions, layout.ends
         ids, positions, ends = torch.from_numpy(table).to(self.forward.device)
         placed = torch.from_numpy(lengths).to(self.forward.device)
-        return Sheet(ids, positions, ends, placed, depth)
+        branched = any(layout.ends.min() < len(layout.ends) for layout in layouts)
+        return Sheet(ids, positions, ends, placed, depth, branched)
 
     def _read(self, ids: Ids, n_before: int, past: Any) -> None:
         """Read a part of a prefix, as a batch of one row."""

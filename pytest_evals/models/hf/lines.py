@@ -1,15 +1,17 @@
-"""Tokens to score, and what comes of them."""
+"""Tokens to score, what comes of them, and what does it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from pytest_evals.models.hf.batches import Budget
 from pytest_evals.models.hf.tokens import Ids, Pair, Unusable
 
-__all__ = ["Done", "Line", "Scored", "line_of", "windows_of"]
+__all__ = ["Done", "Line", "Path", "Scored", "line_of", "windows_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +53,20 @@ class Done(NamedTuple):
 
     scored: dict[int, Scored | Unusable]
     elapsed_s: float
+
+
+class Path(Protocol):
+    """A way from lines to log-probabilities."""
+
+    name: str
+
+    def score(self, lines: Sequence[Line], budget: Budget) -> Iterator[Done]:
+        """All lines, each once, as batches finish."""
+        ...
+
+    def forget(self) -> None:
+        """Give back the memory of what is kept between calls."""
+        ...
 
 
 def line_of(pair: Pair, max_length: int) -> Line | Unusable:

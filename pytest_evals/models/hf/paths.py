@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,12 +22,13 @@ from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.footprint import footprint_of
 from pytest_evals.models.hf.forward import Forward, View
 from pytest_evals.models.hf.grouped import Grouped, See, Sheet
-from pytest_evals.models.hf.lines import Done, Line
+from pytest_evals.models.hf.lengths import ByLength, usual_length
+from pytest_evals.models.hf.lines import Line, Path
 from pytest_evals.models.hf.loglikelihood import Plain
 from pytest_evals.models.hf.masks import Kinds, kinds_of, masks
 from pytest_evals.models.hf.sharing import Shape
 
-__all__ = ["Choice", "Path", "choose"]
+__all__ = ["Choice", "choose"]
 
 SHAPES = {"cuda": Shape(width=1024, gain=8192, multiple=8)}
 """A GPU wants many tokens a pass, and its kernels rows of masks that are aligned."""
@@ -52,20 +53,6 @@ NOTES = {
 }
 
 
-class Path(Protocol):
-    """A way from lines to log-probabilities."""
-
-    name: str
-
-    def score(self, lines: Sequence[Line], budget: Budget) -> Iterator[Done]:
-        """All lines, each once, as batches finish."""
-        ...
-
-    def forget(self) -> None:
-        """Give back the memory of what is kept between calls."""
-        ...
-
-
 class Choice(NamedTuple):
     """What was found.
 
@@ -87,13 +74,16 @@ def choose(plain: Plain, max_length: int) -> Choice:
     shape = SHAPES.get(device, OTHER_SHAPE)
     batch_tokens = CPU_TOKENS if device == "cpu" else 0
     judge = Plain(plain.forward, Counters())  # what is tried out is not counted
-    lines = _trial_lines(plain.forward, max_length)
+    length = usual_length(plain.forward.model.config)
+    lines = _trial_lines(plain.forward, min(max_length, length or max_length))
     theirs = _numbers(judge, lines)
     for way in _ways(plain.forward):
         trial = way.path(judge, replace(shape, width=TRIAL_WIDTH, gain=1))
         if _agrees(trial, judge, lines, theirs):
-            note = NOTES.get(way.name, "")
-            return Choice(way.path(plain, shape), note, batch_tokens)
+            path: Path = way.path(plain, shape)
+            if length:
+                path = ByLength(path, plain, length)
+            return Choice(path, NOTES.get(way.name, ""), batch_tokens)
     return Choice(plain, NOTES["plain"], batch_tokens)
 
 
@@ -127,9 +117,12 @@ def _ways(forward: Forward) -> Iterator[_Way]:
 
 
 def _packed(kinds: Kinds, dtype: torch.dtype) -> See:
-    """Each token sees its own ancestors, by masks of ours."""
+    """Each token sees its own ancestors, by masks of ours where they are not just all
+    tokens to the left."""
 
     def see(sheet: Sheet, past: Any) -> View:
+        if past is None and not sheet.branched:
+            return View()
         mask = masks(kinds, sheet.ends, sheet.positions, sheet.depth, dtype)
         return View(mask=mask, positions=sheet.positions, past=past)
 
