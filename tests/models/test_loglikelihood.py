@@ -56,25 +56,44 @@ def test_a_soft_cap_after_the_head_is_noticed_and_hidden_states_are_picked_elsew
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(pairs=st.lists(st.tuples(texts, continuations), min_size=1, max_size=8))
+@given(
+    pairs=st.lists(
+        st.tuples(texts, st.sampled_from([1, 1, 8]), continuations),
+        min_size=1,
+        max_size=8,
+    ),
+    wholes=st.lists(st.tuples(texts, st.sampled_from([1, 8])), max_size=2),
+)
 def test_any_set_of_requests_gives_the_numbers_of_one_at_a_time(
-    kind, pairs, opened, oracle, ask
+    kind, pairs, wholes, opened, oracle, ask
 ):
-    """Whatever shares a batch or a row, and however small the batches are."""
-    requests = [Loglikelihood(*pair) for pair in pairs]
-    large = ask(opened(kind), *requests)
-    small = ask(opened(kind, batch_tokens=20), *requests)
-    for pair, one, other in zip(pairs, large, small, strict=True):
-        assert one.error == other.error
-        if one.error:
+    """Whatever shares a batch or a row, however small the batches are, and also when
+    contexts and texts are longer than the model's window."""
+    pairs = [(context * times, continuation) for context, times, continuation in pairs]
+    wholes = [text * times for text, times in wholes]
+    requests = [*(Loglikelihood(*pair) for pair in pairs), *map(Rolling, wholes)]
+    given_ways = (
+        ask(opened(kind), *requests),
+        ask(opened(kind, batch_tokens=20), *requests),
+        ask(opened(kind, batch_size=1), *requests[::-1])[::-1],
+    )
+    for pair, *found in zip(pairs, *given_ways, strict=False):
+        if found[0].error:
+            assert len({one.error for one in found}) == 1
             assert kind == "gpt2"
             assert pair[0] != ""
             assert pair[0].strip() == ""
             continue
         logprob, greedy = oracle(kind).loglikelihood(*pair)
-        assert one.logprob == pytest.approx(logprob, abs=1e-4)
-        assert other.logprob == pytest.approx(logprob, abs=1e-4)
-        assert one.greedy is other.greedy is greedy
+        for one in found:
+            assert one.logprob == pytest.approx(logprob, abs=1e-4)
+            assert one.greedy is greedy
+    for text, *found in zip(
+        wholes, *(way[len(pairs) :] for way in given_ways), strict=True
+    ):
+        expected = oracle(kind).rolling(text) if text else 0.0
+        for one in found:
+            assert one.logprob == pytest.approx(expected, abs=1e-3)
 
 
 def test_the_most_likely_continuation_is_greedy(opened, oracle, ask):

@@ -197,7 +197,7 @@ shapes = st.builds(
     ],
 )
 @settings(
-    max_examples=25,
+    max_examples=12,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -313,6 +313,26 @@ def test_shared_tokens_are_read_once(models):
     read = counters.n_read
     answers(plain, lines, 1024)
     assert counters.n_read - read == sum(len(line.tokens) - 1 for line in lines)
+
+
+def test_a_prefix_is_kept_for_the_next_window_and_given_back_when_told(models):
+    draw = np.random.default_rng(5)
+    prefix = draw.integers(2, 330, 30)
+    lines = [
+        Line(np.concatenate([prefix, draw.integers(2, 330, 9)]).astype(np.int32), 2)
+        for _ in range(20)
+    ]
+    counters = Counters()
+    plain = Plain(models("llama").forward, counters)
+    fast = path_of(plain, "packed", Shape(width=64, gain=10))
+    read = []
+    for some in (lines[:10], lines[10:], lines[:10]):
+        before = counters.n_read - counters.n_padding
+        answers(fast, some, 1024)
+        read.append(counters.n_read - counters.n_padding - before)
+        if len(read) == 2:
+            fast.forget()
+    assert read == [30 + 10 * 8, 10 * 8, 30 + 10 * 8]
 
 
 def test_a_line_whose_logits_are_no_numbers_spoils_no_other(saved_model):
