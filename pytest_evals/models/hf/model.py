@@ -150,12 +150,13 @@ PASS_COSTS = {"cpu": 64}
 
 
 def _room(model: Any, tokens: int, settings: HfSettings) -> Room:
-    """The room for texts: what the user says, else what the memory holds, and on a CPU
-    no more than makes it faster."""
+    """The room for texts: what the user says, else what the memory holds; no more than
+    makes a CPU faster, and where nobody knows the memory no more than that either."""
     kind, rows = model.device.type, settings.batch_size
     cost = PASS_COSTS.get(kind, 512)
     if settings.batch_tokens:
         return Room(tokens, rows=rows, pass_cost=cost)
     read = max(1, tokens // READING_SHARE)
-    measure = free_tokens(model.device, tokens if kind == "cpu" else MOST_TOKENS)
+    most = MOST_TOKENS if kind == "cuda" else tokens
+    measure = free_tokens(model.device, most)
     return Room(tokens, read, rows, pass_cost=cost, measure=measure)
