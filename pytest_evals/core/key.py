@@ -57,7 +57,7 @@ def request_keys(requests: Iterable[Request]) -> Iterator[RequestKey | None]:
         first, others = _names(kind)
         given = getattr(request, first)
         try:
-            if given is not last:
+            if given is not last and given != last:
                 prompt = prompt_hash(given)
                 last = given
             rest = [getattr(request, name) for name in others]
