@@ -29,11 +29,16 @@ __all__ = [
     "open_cutter",
     "open_model",
     "parse_spec",
+    "redacted",
 ]
 
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _SECRET = re.compile(r"^(.*_)?(key|password|secret|auth_token|access_token|token)$")
 """Names of arguments whose values are shown to nobody."""
+_BEFORE_HOST = re.compile(r"(://)[^/?#\s]*@")
+_IN_QUERY = re.compile(
+    r"(?i)([?&](?:[\w-]*[_-])?(?:key|password|secret|sig|signature|token)=)[^&#,\s]*"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +59,7 @@ class ModelSpec:
         """The spec on one line, without secrets; what results files call the model."""
         parts = [f"{self.kind}:{_quoted(self.target)}"]
         for name, value in self.arguments.items():
-            shown = "***" if _SECRET.match(name) else _quoted(value)
+            shown = "***" if _SECRET.match(name) else _quoted(redacted(value))
             parts.append(f"{name}={shown}")
         return ",".join(parts)
 
@@ -67,6 +72,7 @@ KINDS: Registry[Callable[[ModelSpec], Model]] = Registry(
     "kind of model",
     {
         "hf": "pytest_evals.models.hf.opening:open_hf",
+        "openai": "pytest_evals.models.openai.opening:open_openai",
         "scripted": "pytest_evals.models.scripted:open_scripted",
     },
 )
@@ -76,6 +82,7 @@ CHECKS: Registry[Callable[[ModelSpec], None]] = Registry(
     "kind of model",
     {
         "hf": "pytest_evals.models.hf.settings:check_hf",
+        "openai": "pytest_evals.models.openai.settings:check_openai",
         "scripted": "pytest_evals.models.scripted:check_scripted",
     },
 )
@@ -91,7 +98,10 @@ Fingerprint = Callable[[ModelSpec, Callable[[Path], str]], Mapping[str, Any] | N
 
 FINGERPRINTS: Registry[Fingerprint] = Registry(
     "kind of model with a fingerprint",
-    {"hf": "pytest_evals.models.hf.fingerprint:hf_fingerprint"},
+    {
+        "hf": "pytest_evals.models.hf.fingerprint:hf_fingerprint",
+        "openai": "pytest_evals.models.openai.fingerprint:openai_fingerprint",
+    },
 )
 """Kind → what identifies a model of that kind without opening it. Answers of a kind
 that is not here are not worth storing."""
@@ -182,6 +192,12 @@ def fingerprint_of(
     return FINGERPRINTS[spec.kind](spec, hash_file)
 
 
+def redacted(text: str) -> str:
+    """A text with addresses in it, without what opens doors: name and password before
+    the host, and arguments that are called like secrets."""
+    return _IN_QUERY.sub(r"\1***", _BEFORE_HOST.sub(r"\1***@", text))
+
+
 def _arguments(parts: list[str]) -> dict[str, str]:
     arguments: dict[str, str] = {}
     for part in parts:
@@ -210,7 +226,8 @@ def _no_kind(head: str) -> str:
 
 
 def _example(kind: str) -> str:
-    return "'scripted:first'" if kind == "scripted" else f"'{kind}:PATH_OR_NAME'"
+    examples = {"scripted": "scripted:first", "openai": "openai:MODEL,base_url=…"}
+    return repr(examples.get(kind, f"{kind}:PATH_OR_NAME"))
 
 
 def _parts(text: str) -> list[str]:

@@ -1,0 +1,136 @@
+"""Requests until they are answered: retries with growing pauses, at the server's pace.
+Whatever stays unanswered is a fault; what dooms the whole run breaks the model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any, TypeVar
+
+from pytest_evals.errors import ModelError
+from pytest_evals.models.openai.endpoint import Endpoint, Path, Reply
+from pytest_evals.models.openai.faults import UNREACHED, Fault
+from pytest_evals.models.openai.pace import Pace
+from pytest_evals.models.openai.settings import OpenAISettings
+from pytest_evals.models.openai.usage import Usage
+
+__all__ = ["Asker", "Backoff"]
+
+T = TypeVar("T")
+KNOCKS = 3
+"""Attempts to reach a server that has never replied."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """Pauses between attempts, in seconds: doubled each time, shortened by chance."""
+
+    first_s: float = 0.5
+    most_s: float = 30.0
+
+    def pause(self, attempt: int, random: Random) -> float:
+        """The pause after an attempt, counted from 1."""
+        whole = min(self.most_s, self.first_s * float(2 ** min(attempt - 1, 30)))
+        return whole * (0.5 + random.random() / 2)
+
+
+class Asker:
+    """A server that is asked until it answers."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        settings: OpenAISettings,
+        usage: Usage,
+        backoff: Backoff,
+    ) -> None:
+        """Made inside of the event loop that it runs in."""
+        self._endpoint = endpoint
+        self._settings = settings
+        self._usage = usage
+        self._backoff = backoff
+        # Pauses need not be the same in two runs, and two workers' should differ.
+        self._random = Random()
+        self.pace = Pace(settings.concurrency)
+
+    async def ask(
+        self,
+        path: Path,
+        body: Mapping[str, Any],
+        read: Callable[[Reply], T],
+        retries: int | None = None,
+    ) -> T:
+        """What ``read`` makes of the reply; a reply of which it makes a fault counts as
+        none.
+
+        Raises:
+            Fault: There is no reply that can be used.
+            ModelError: There will be none to any request.
+        """
+        most = 1 + (self._settings.max_retries if retries is None else retries)
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return await self._once(path, body, read)
+            except Fault as fault:
+                self._give_up_if_hopeless(fault, path, min(most, KNOCKS) <= attempt)
+                if not fault.again or attempt >= most:
+                    raise _counted(fault, attempt) from None
+                self._usage.sends_again(fault.kind)
+                pause = self._backoff.pause(attempt, self._random)
+                await asyncio.sleep(max(pause, fault.wait_s))
+
+    async def _once(
+        self, path: Path, body: Mapping[str, Any], read: Callable[[Reply], T]
+    ) -> T:
+        async with self.pace.turn() as began:
+            self._usage.sent()
+            try:
+                reply = await self._endpoint.post(path, body)
+                self._usage.count(reply)
+                found = read(reply)
+            except Fault as fault:
+                if fault.slower:
+                    self.pace.too_much(began, fault.wait_s)
+                raise
+        self._usage.replied()
+        self.pace.went_well()
+        return found
+
+    def _give_up_if_hopeless(self, fault: Fault, path: Path, knocked: bool) -> None:
+        """The first fault tells that all others would be the same.
+
+        Raises:
+            ModelError: They would.
+        """
+        if self._usage.n_replies:
+            return
+        settings = self._settings
+        if fault.kind == UNREACHED and knocked:
+            raise ModelError(f"{fault.what}\n  fix: start the server, or see base_url=")
+        if not fault.hopeless:
+            return
+        fix = _FIXES.get(fault.kind, "").format(
+            variable=settings.api_key_env, model=settings.target, path=_PATHS[path]
+        )
+        where = f"{settings.url}/{_PATHS[path]}"
+        raise ModelError(f"{where}: {fault.what}" + (f"\n  fix: {fix}" if fix else ""))
+
+
+_PATHS: Mapping[Path, str] = {"chat": "chat/completions", "completions": "completions"}
+_KEY = "set the environment variable {variable} to a key that the server takes"
+_FIXES = {
+    "401": _KEY,
+    "403": _KEY,
+    "404": "see that the server has a model {model!r} and takes {path} (api=chat or "
+    "api=completions), and that base_url ends in /v1 where the server has that",
+}
+
+
+def _counted(fault: Fault, attempts: int) -> Fault:
+    if attempts > 1:
+        fault.what = f"{fault.what} ({attempts} attempts)"
+    return fault

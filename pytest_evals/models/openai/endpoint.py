@@ -1,0 +1,116 @@
+"""One server: sends one request, gives its JSON or a fault. Does not send again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from typing import Any, Literal
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+import openai
+
+from pytest_evals.models.openai.faults import (
+    LATE,
+    UNREACHED,
+    Fault,
+    of_status,
+    seconds,
+    shortened,
+)
+from pytest_evals.models.openai.settings import OpenAISettings
+
+__all__ = ["Endpoint", "Path", "Reply"]
+
+Path = Literal["chat", "completions"]
+Reply = Mapping[str, Any]
+"""What a server said, as JSON."""
+
+
+class Endpoint:
+    """A client of the openai library, which keeps its connections."""
+
+    def __init__(self, settings: OpenAISettings, key: str) -> None:
+        """Nothing is sent yet."""
+        self._settings = settings
+        self._key = key
+        parts = urlsplit(settings.base_url)
+        self._client = openai.AsyncOpenAI(
+            api_key=key or "none",
+            base_url=urlunsplit(parts._replace(query="", fragment="")),
+            default_query=dict(parse_qsl(parts.query)) or None,
+            timeout=settings.timeout,
+            max_retries=0,
+        )
+
+    async def post(self, path: Path, body: Mapping[str, Any]) -> Reply:
+        """The reply to one request.
+
+        Raises:
+            Fault: There is none that can be used.
+        """
+        try:
+            # The library's own limit begins anew with every byte of a slow server.
+            async with asyncio.timeout(self._settings.timeout):
+                text = await self._text(path, dict(body))
+        except openai.APIStatusError as error:
+            headers = error.response.headers
+            after = headers.get("retry-after", ""), headers.get("retry-after-ms", "")
+            wait_s = seconds(after[0], time.time(), after[1])
+            fault = of_status(error.status_code, error.response.text, wait_s)
+            raise self._safe(fault) from None
+        except (TimeoutError, openai.APITimeoutError):
+            limit = f"no reply within {self._settings.timeout:g} s"
+            raise Fault(limit, LATE, again=True, slower=True) from None
+        except openai.APIConnectionError as error:
+            raise self._lost(error) from None
+        return _parsed(text)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def _text(self, path: Path, body: dict[str, Any]) -> str:
+        model = self._settings.target
+        extra = {**body, **self._settings.extra_body}
+        if path == "chat":
+            chat = self._client.chat.completions.with_raw_response
+            messages = extra.pop("messages")
+            reply = await chat.create(model=model, messages=messages, extra_body=extra)
+            return reply.text
+        texts = self._client.completions.with_raw_response
+        prompt = extra.pop("prompt")
+        return (await texts.create(model=model, prompt=prompt, extra_body=extra)).text
+
+    def _lost(self, error: openai.APIConnectionError) -> Fault:
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        words = shortened(str(cause)) if str(cause) else type(cause).__name__
+        what = f"the connection to {self._settings.url} failed: {words}"
+        return self._safe(Fault(what, UNREACHED, again=True))
+
+    def _safe(self, fault: Fault) -> Fault:
+        """A server may repeat the key that it refuses."""
+        if self._key:
+            fault.what = fault.what.replace(self._key, "***")
+        return fault
+
+
+def _parsed(text: str) -> Reply:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        raise Fault(f"the reply is not JSON: {shortened(text)}", again=True) from None
+    if not isinstance(found, dict):
+        raise Fault(f"the reply is no JSON object: {shortened(text)}", again=True)
+    if found.get("error") and not found.get("choices"):
+        # Gateways report what went wrong behind them under status 200.
+        raise of_status(_code(found["error"]), text, 0.0)
+    return found
+
+
+def _code(error: Any) -> int:
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, int) and 400 <= code < 600 else 500

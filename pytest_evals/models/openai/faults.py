@@ -1,0 +1,104 @@
+"""What can go wrong between a request and its reply, and what follows from it. Texts
+of servers are shortened and escaped; keys are taken out where they are told."""
+
+from __future__ import annotations
+
+import json
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+__all__ = ["LATE", "UNREACHED", "Fault", "of_status", "said", "seconds", "shortened"]
+
+MOST_SHOWN = 200
+UNUSABLE = "unusable reply"
+UNREACHED = "no connection"
+LATE = "timeout"
+BUSY = frozenset({408, 409, 425, 429})
+OVERLOADED = frozenset({408, 429, 503, 504, 529})
+HOPELESS = frozenset({401, 403, 404})
+"""What will be the answer to every request, if it is the answer to the first."""
+
+
+class Fault(Exception):
+    """A request that got no usable reply.
+
+    Args:
+        what: In words, for the document's error.
+        kind: In a word or two, for counts; the HTTP status where there was one.
+        again: Whether the same request may be answered later.
+        slower: Whether the server wants fewer requests.
+        wait_s: Seconds that the server asks to wait.
+        hopeless: Whether no other request will be answered either.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        kind: str = UNUSABLE,
+        *,
+        again: bool = False,
+        slower: bool = False,
+        wait_s: float = 0.0,
+        hopeless: bool = False,
+    ) -> None:
+        """Keep what is known."""
+        super().__init__(what)
+        self.what = what
+        self.kind = kind
+        self.again = again
+        self.slower = slower
+        self.wait_s = wait_s
+        self.hopeless = hopeless
+
+
+def of_status(status: int, text: str, wait_s: float) -> Fault:
+    """The fault of a reply that is not 200."""
+    words = said(text)
+    out_of_money = status == 429 and "insufficient_quota" in text
+    again = (status in BUSY or status >= 500) and not out_of_money
+    return Fault(
+        f"the server said {status}: {words}",
+        str(status),
+        again=again,
+        slower=again and status in OVERLOADED,
+        wait_s=wait_s,
+        hopeless=status in HOPELESS or out_of_money,
+    )
+
+
+def said(text: str) -> str:
+    """The message in a reply, as the servers word it, or the reply itself."""
+    try:
+        found: Any = json.loads(text)
+    except ValueError:
+        return shortened(text)
+    for name in ("error", "message", "detail"):
+        if isinstance(found, dict) and found.get(name):
+            found = found[name]
+    return shortened(found if isinstance(found, str) else json.dumps(found))
+
+
+def shortened(text: str) -> str:
+    """A text of the server on one line."""
+    text = text.strip()
+    more = f" … ({len(text)} characters)" if len(text) > MOST_SHOWN else ""
+    return f"{text[:MOST_SHOWN]!r}{more}" if text else "nothing"
+
+
+def seconds(retry_after: str, now: float, milliseconds: str = "") -> float:
+    """What ``Retry-After`` asks for: seconds or a date; 0 for what means nothing.
+
+    Args:
+        retry_after: The header's value.
+        now: Unix time.
+        milliseconds: The value of ``retry-after-ms``, which counts first.
+    """
+    for value, unit in ((milliseconds, 0.001), (retry_after, 1.0)):
+        try:
+            return max(0.0, min(float(value) * unit, 3600.0))
+        except ValueError:
+            continue
+    try:
+        return max(0.0, min(parsedate_to_datetime(retry_after).timestamp() - now, 3600))
+    except (TypeError, ValueError):
+        return 0.0

@@ -1,0 +1,127 @@
+"""A model behind an OpenAI-compatible server. Asks; measures nothing of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from pytest_evals.core.request import Generate, Request, Response
+from pytest_evals.errors import ModelError
+from pytest_evals.models.openai.asking import Asker, Backoff
+from pytest_evals.models.openai.background import Background
+from pytest_evals.models.openai.endpoint import Endpoint
+from pytest_evals.models.openai.faults import Fault
+from pytest_evals.models.openai.scoring import Scorer
+from pytest_evals.models.openai.settings import OpenAISettings
+from pytest_evals.models.openai.usage import Usage
+from pytest_evals.models.openai.writing import asked, path_of, read_text
+
+__all__ = ["OpenAIModel"]
+
+Answer = tuple[int, Response]
+
+
+class OpenAIModel:
+    """A server, asked side by side from a thread of its own."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: OpenAISettings,
+        key: str = "",
+        backoff: Backoff | None = None,
+    ) -> None:
+        """Nothing is sent yet; ``key`` is kept in the client alone."""
+        self.name = name
+        self._settings = settings
+        self._usage = Usage(settings.price_in, settings.price_out)
+        self._background = Background()
+        self._endpoint, self._asker = self._background.run(
+            _made(settings, key, self._usage, backoff or Backoff())
+        )
+        self._scorer = Scorer(self._asker, settings)
+        self.info: dict[str, Any] = {
+            "model": name,
+            "model_name": settings.target,
+            "base_url": settings.url,
+            "api": settings.api or "by prompt",
+            "usage": self._usage.shown,
+        }
+
+    def answer(self, requests: Sequence[Request]) -> Iterator[Answer]:
+        """Answer all requests, in the order in which the server does.
+
+        Raises:
+            ModelError: The server cannot be reached, refuses whatever it is asked, or
+                cannot score texts and has to; before the batch is sent.
+        """
+        if any(not isinstance(request, Generate) for request in requests):
+            self._be_able_to_score()
+        work = [partial(self._one, i, request) for i, request in enumerate(requests)]
+        yield from self._background.stream(work, self._settings.concurrency)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What whoever reads the numbers given so far should know of them."""
+        notes = self._usage.notes()
+        lowest = self._asker.pace.lowest
+        if lowest < self._settings.concurrency:
+            notes.append(
+                f"the server was overloaded: at times only {lowest} of "
+                f"{self._settings.concurrency} requests were sent at once"
+            )
+        if self._settings.thinks:
+            notes.append(
+                f"{self._settings.target} takes no temperature: its answers are "
+                "sampled, also where a task wants greedy ones"
+            )
+        return tuple(f"{self._settings.target}: {note}" for note in notes)
+
+    def close(self) -> None:
+        """End what is on its way, and close the connections."""
+        self._background.close(self._endpoint.close)
+
+    def _be_able_to_score(self) -> None:
+        if self._settings.api == "chat":
+            raise ModelError(
+                "the chat api gives no log-probabilities of a text, which tasks with "
+                "log-likelihoods need\n  fix: leave api=chat out, if the server has "
+                "completions too; or run tasks with output_type generate_until only"
+            )
+        self._background.run(self._scorer.probe())
+        form = self._scorer.form
+        self.info["loglikelihoods"] = form.name if form else ""
+
+    async def _one(self, position: int, request: Request) -> Answer:
+        try:
+            if isinstance(request, Generate):
+                return position, await self._text(request)
+            began = time.perf_counter()
+            scored = await self._scorer.score(request)
+            return position, replace(scored, elapsed_s=self._share(began))
+        except Fault as fault:
+            return position, Response(error=fault.what)
+
+    async def _text(self, request: Generate) -> Response:
+        settings = self._settings
+        began = time.perf_counter()
+        return await self._asker.ask(
+            path_of(request, settings),
+            asked(request, settings),
+            lambda reply: read_text(reply, request, settings, self._share(began)),
+        )
+
+    def _share(self, began: float) -> float:
+        """Seconds since then, shared with those that are asked at the same time."""
+        return (time.perf_counter() - began) / self._asker.pace.limit
+
+
+async def _made(
+    settings: OpenAISettings, key: str, usage: Usage, backoff: Backoff
+) -> tuple[Endpoint, Asker]:
+    """Client and asker, made in the loop that they belong to."""
+    endpoint = Endpoint(settings, key)
+    return endpoint, Asker(endpoint, settings, usage, backoff)

@@ -1,0 +1,44 @@
+"""The door to models behind a server: importing it does not import the openai
+library. Keys come from the environment and go nowhere but into the client."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+
+from pytest_evals.core.request import Model
+from pytest_evals.errors import MissingExtraError, OptionError
+from pytest_evals.models.openai.settings import OpenAISettings, read_settings
+from pytest_evals.models.spec import ModelSpec
+
+__all__ = ["open_openai"]
+
+
+def open_openai(spec: ModelSpec) -> Model:
+    """The model that a spec names; nothing is sent yet.
+
+    Raises:
+        OptionError: The spec has a mistake, or the key is not in the environment.
+        MissingExtraError: The openai library is not installed.
+    """
+    settings = read_settings(spec)
+    if find_spec("openai") is None:
+        raise MissingExtraError("the openai model", "openai", "openai")
+    key = _key(settings)
+    from pytest_evals.models.openai.model import OpenAIModel
+
+    return OpenAIModel(str(spec), settings, key)
+
+
+def _key(settings: OpenAISettings) -> str:
+    """The key, empty if there is none and none is needed: a server of one's own takes
+    any."""
+    variable = settings.api_key_env
+    key = os.environ.get(variable, "").strip()
+    if key or (not settings.is_openai and variable == "OPENAI_API_KEY"):
+        return key
+    other = "" if settings.is_openai else ", or leave api_key_env out"
+    raise OptionError(
+        f"the environment variable {variable} holds no key for {settings.url}\n"
+        f"  fix: export {variable}=…{other}"
+    )

@@ -1,0 +1,172 @@
+"""The tokens of a text as the server read them, with their log-probabilities.
+
+Two forms exist: ``echo`` with ``logprobs`` (OpenAI's completions; vLLM, SGLang), and
+``prompt_logprobs`` (vLLM's own). Both are asked for one new token, which is left out
+again: many servers refuse to write none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pytest_evals.models.openai.endpoint import Reply
+from pytest_evals.models.openai.faults import Fault, shortened
+from pytest_evals.models.openai.usage import tokens_of
+from pytest_evals.models.openai.writing import choice_of
+
+__all__ = ["FORMS", "Form", "Reading", "Token"]
+
+
+class Token(NamedTuple):
+    """One token of a text.
+
+    Args:
+        text: As the server spells it.
+        logprob: In nats, after all tokens before it; ``None`` for the first one.
+        greedy: Whether no other token was more likely; ``None`` where nobody says.
+    """
+
+    text: str
+    logprob: float | None
+    greedy: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A text as tokens.
+
+    Args:
+        tokens: All of the text's tokens, with those that the server put in front.
+        offsets: Where each begins, in characters, if the server says.
+    """
+
+    tokens: tuple[Token, ...]
+    offsets: tuple[int, ...] = ()
+
+
+class Form(NamedTuple):
+    """A way to ask for log-probabilities of a text.
+
+    ``body`` is what a request says besides the text, ``read`` makes the reading of a
+    reply and the text.
+    """
+
+    name: str
+    body: Mapping[str, Any]
+    read: Callable[[Reply, str], Reading]
+
+
+def _read_echo(reply: Reply, text: str) -> Reading:
+    """``choices[0].logprobs`` with ``tokens``, ``token_logprobs``, ``top_logprobs`` and
+    ``text_offset``, of the text and of the new token after it."""
+    found = choice_of(reply).get("logprobs")
+    if not isinstance(found, dict):
+        raise Fault(f"it gives no log-probabilities: {shortened(str(reply))}")
+    texts = _list(found, "tokens")
+    values = _list(found, "token_logprobs")
+    tops = _list(found, "top_logprobs")
+    if not len(texts) == len(values) == len(tops):
+        raise Fault("its lists of tokens and log-probabilities differ in length")
+    if not all(isinstance(t, str) for t in texts):
+        raise Fault("its tokens are no texts")
+    offsets: Any = found.get("text_offset")
+    known = isinstance(offsets, list) and len(offsets) == len(texts)
+    places: list[int] = offsets if known and _are_whole(offsets) else []
+    n = _n_read(texts, reply, text)
+    pairs = zip(texts, map(_logprob, values), tops, strict=True)
+    tokens = [Token(t, value, _is_top(value, top)) for t, value, top in pairs]
+    return Reading(tokens=tuple(tokens[:n]), offsets=tuple(places[:n]))
+
+
+def _are_whole(values: Sequence[Any]) -> bool:
+    return all(type(value) is int for value in values)
+
+
+def _n_read(texts: Sequence[str], reply: Reply, text: str) -> int:
+    """How many of the tokens are the text's: all but what was written after it.
+
+    Raises:
+        Fault: The text was not repeated.
+    """
+    n_in, n_out = tokens_of(reply)
+    if n_in and len(texts) in (n_in, n_in + n_out):
+        return n_in
+    if n_in and len(texts) <= n_out:
+        raise Fault("it does not repeat the text")
+    whole = "".join(texts)
+    for n in (len(texts) - 1, len(texts)):
+        if n > 0 and "".join(texts[:n]).endswith(text):
+            return n
+    raise Fault(
+        f"the tokens of {shortened(text)} cannot be told from those that were written "
+        f"after it: {shortened(whole)}"
+    )
+
+
+def _is_top(logprob: float | None, top: Any) -> bool | None:
+    """Whether a token is as likely as the most likely one (lm-eval 0.4.13,
+    ``openai_completions.py``, ``parse_logprobs``)."""
+    if not isinstance(top, dict) or not top or logprob is None:
+        return None
+    values = [value for value in map(_logprob, top.values()) if value is not None]
+    return logprob >= max(values) if values else None
+
+
+def _read_prompt_logprobs(reply: Reply, text: str) -> Reading:
+    """``choices[0].prompt_logprobs``: for each token ``null``, or a mapping of its id
+    to ``logprob``, ``rank`` and ``decoded_token``."""
+    found = choice_of(reply).get("prompt_logprobs")
+    if not isinstance(found, list) or not found:
+        raise Fault(f"it gives no prompt_logprobs: {shortened(str(reply))}")
+    first, *rest = [_entry(one, i) for i, one in enumerate(found)]
+    known = "".join(token.text for token in rest)
+    if found[0] is None and text.endswith(known):
+        # Nobody says what the first token is: a special one, or the text's beginning.
+        first = first._replace(text=text[: len(text) - len(known)])
+    return Reading(tokens=(first, *rest))
+
+
+def _entry(entry: Any, position: int) -> Token:
+    if entry is None and position == 0:
+        return Token("", None, None)
+    if not isinstance(entry, dict) or len(entry) != 1:
+        raise Fault(f"its prompt_logprobs hold {shortened(str(entry))}")
+    (one,) = entry.values()
+    if not isinstance(one, dict):
+        raise Fault(f"its prompt_logprobs hold {shortened(str(entry))}")
+    rank, word = one.get("rank"), one.get("decoded_token")
+    greedy = rank == 1 if isinstance(rank, int) else None
+    return Token(
+        word if isinstance(word, str) else "", _logprob(one["logprob"]), greedy
+    )
+
+
+def _list(found: Mapping[str, Any], name: str) -> list[Any]:
+    value = found.get(name)
+    if not isinstance(value, list):
+        raise Fault(f"its logprobs have no list of {name}: {shortened(str(found))}")
+    return value
+
+
+def _logprob(value: Any) -> float | None:
+    """A log-probability; ``None`` where there is none.
+
+    Raises:
+        Fault: It is no number, or that of no probability.
+    """
+    if value is None:
+        return None
+    sound = isinstance(value, int | float) and not isinstance(value, bool)
+    if not sound or math.isnan(value) or value > 1e-3:
+        raise Fault(f"it gives {value!r} for a log-probability")
+    return float(value)
+
+
+FORMS = (
+    Form("echo", {"echo": True, "logprobs": 1}, _read_echo),
+    Form("prompt_logprobs", {"prompt_logprobs": 0}, _read_prompt_logprobs),
+)
+"""In the order in which a server is tried."""

@@ -1,0 +1,165 @@
+"""Log-likelihoods from a server that gives log-probabilities of a text."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pytest_evals.core.request import Loglikelihood, Response, Rolling
+from pytest_evals.errors import ModelError
+from pytest_evals.models.openai.asking import Asker
+from pytest_evals.models.openai.boundary import boundary, split
+from pytest_evals.models.openai.faults import Fault
+from pytest_evals.models.openai.readings import FORMS, Form, Reading, Token
+from pytest_evals.models.openai.settings import OpenAISettings
+
+__all__ = ["Scorer"]
+
+PROBE = "The quick brown fox jumps over the lazy dog"
+PROBE_RETRIES = 2
+_NO_FIRST = (
+    "the first token has no log-probability, since the server puts no token before a "
+    "text; name one that it knows, as in prefix=<|endoftext|>"
+)
+
+
+@dataclass(slots=True)
+class Scorer:
+    """A server as a giver of log-likelihoods; lives in its event loop.
+
+    Args:
+        asker: Asks the server.
+        settings: How it is asked.
+        form: The form that the server knows, once that was found out.
+        lengths: Tokens of contexts that had to be counted.
+    """
+
+    asker: Asker
+    settings: OpenAISettings
+    form: Form | None = None
+    lengths: dict[str, asyncio.Task[int]] = field(default_factory=dict)
+
+    async def probe(self) -> None:
+        """Find out, once, in which form the server gives log-probabilities.
+
+        Raises:
+            ModelError: In none.
+        """
+        if self.form is not None:
+            return
+        reasons = []
+        for form in FORMS:
+            try:
+                _check(await self._read(PROBE, form, PROBE_RETRIES))
+            except Fault as fault:
+                reasons.append(f"{form.name}: {fault.what}")
+                continue
+            self.form = form
+            return
+        told = "\n  ".join(reasons)
+        raise ModelError(
+            f"{self.settings.url} cannot score texts, as tasks with log-likelihoods "
+            f"need (multiple_choice, loglikelihood, loglikelihood_rolling)\n  {told}\n"
+            "  fix: run tasks with output_type generate_until on this server, and the "
+            "others on vLLM or with hf:"
+        )
+
+    async def score(self, request: Loglikelihood | Rolling) -> Response:
+        """The response to a request.
+
+        Raises:
+            Fault: There is none.
+        """
+        if isinstance(request, Rolling):
+            return await self._whole(request.text)
+        if not isinstance(request.context, str):
+            raise Fault(
+                "the context is a chat, and a server cannot score the continuation of "
+                "a chat"
+            )
+        context, continuation = split(request.context, request.continuation)
+        if not continuation:
+            raise Fault("the continuation is empty")
+        context = context or self.settings.prefix
+        reading = await self._read(context + continuation)
+        first = boundary(reading, context + continuation, len(context))
+        if first is None:
+            first = await self._length(context) if context else None
+        if first is None:
+            raise Fault("the tokens that the server gives do not make up the text")
+        tokens = reading.tokens[first:]
+        if not tokens:
+            raise Fault(
+                f"the continuation {continuation!r} has no tokens of its own: the "
+                "tokenizer merges it into the context"
+            )
+        return _response(tokens, n_context=first)
+
+    async def _whole(self, text: str) -> Response:
+        """All tokens of a text, after the prefix or what the server puts in front."""
+        if not text:
+            raise Fault("the text is empty")
+        prefix = self.settings.prefix
+        reading = await self._read(prefix + text)
+        first = boundary(reading, prefix + text, len(prefix))
+        if first is None:
+            raise Fault(
+                "the tokens that the server gives do not make up the text"
+                + (" after the prefix" if prefix else "")
+            )
+        scored = _response(reading.tokens[first:], n_context=0)
+        return Response(logprob=scored.logprob, n_tokens=scored.n_tokens)
+
+    async def _length(self, text: str) -> int:
+        """Tokens of a context by itself; asked once, whoever wants to know."""
+        task = self.lengths.get(text)
+        if task is None:
+            task = asyncio.ensure_future(self._count(text))
+            self.lengths[text] = task
+        return await asyncio.shield(task)
+
+    async def _count(self, text: str) -> int:
+        return len((await self._read(text)).tokens)
+
+    async def _read(
+        self, text: str, form: Form | None = None, retries: int | None = None
+    ) -> Reading:
+        form = form or self.form
+        assert form is not None, "probe() comes first"
+        body = {"prompt": text, "temperature": 0, "max_tokens": 1, **form.body}
+        read = form.read
+        return await self.asker.ask(
+            "completions", body, lambda reply: read(reply, text), retries
+        )
+
+
+def _check(reading: Reading) -> None:
+    if len(reading.tokens) < 2:
+        raise Fault("it does not repeat the text")
+    _response(reading.tokens[1:], n_context=1)
+
+
+def _response(tokens: Sequence[Token], n_context: int) -> Response:
+    logprobs: list[float] = []
+    greedy = True
+    for number, token in enumerate(tokens):
+        if token.logprob is None:
+            raise Fault(
+                _NO_FIRST
+                if n_context + number == 0
+                else f"it gives no log-probability for {token.text!r}"
+            )
+        if token.greedy is None:
+            raise Fault(
+                f"it does not say which token is more likely than {token.text!r}"
+            )
+        logprobs.append(token.logprob)
+        greedy = greedy and token.greedy
+    return Response(
+        logprob=math.fsum(logprobs),
+        greedy=greedy,
+        n_prompt_tokens=n_context,
+        n_tokens=len(tokens),
+    )

@@ -1,0 +1,245 @@
+"""The arguments of an ``openai:`` spec, read and checked. Standard library only:
+mistakes are found before the openai library is imported. Keys are never read here."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pytest_evals.errors import OptionError, did_you_mean
+from pytest_evals.models.spec import ModelSpec, redacted
+
+__all__ = ["OPENAI_URL", "Api", "OpenAISettings", "check_openai", "read_settings"]
+
+Api = Literal["", "chat", "completions"]
+OPENAI_URL = "https://api.openai.com/v1"
+_REASONING = re.compile(r"(o[1-9]\d*|gpt-[5-9](\.\d+)?)(?!-chat)(-.*)?")
+"""Models of OpenAI that think before they answer. lm-eval 0.4.13 goes by single
+characters of the name and so takes gpt-3.5 for one of them."""
+_KEY = "set the environment variable OPENAI_API_KEY, or name another by api_key_env="
+REFUSED = {
+    "api_key": _KEY,
+    "auth_token": _KEY,
+    "batch_size": "requests are sent one by one, side by side; use concurrency",
+    "ca_cert_path": "set the environment variable SSL_CERT_FILE",
+    "header": "put what the body needs into extra_body",
+    "max_gen_toks": "use --evals-gen-kwargs",
+    "max_length": "the server refuses what does not fit",
+    "model": "the model is named after 'openai:'",
+    "num_concurrent": "use concurrency",
+    "seed": "use send_seed, or --evals-gen-kwargs seed=…",
+    "token": _KEY,
+    "tokenized_requests": "texts are sent as texts",
+    "tokenizer": "texts are sent as texts, and the server's tokenizer is asked",
+    "tokenizer_backend": "texts are sent as texts",
+    "verify_certificate": "set the environment variable SSL_CERT_FILE",
+}
+"""Arguments that users of lm-eval know and that do not exist here, with a way out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenAISettings:
+    """Which server is asked, and how; the fields are the arguments.
+
+    Args:
+        target: The model's name on the server.
+        base_url: Where the server is, with ``/v1`` where it has that.
+        api: Which of the server's ways to ask is used for texts; empty for ``chat``
+            where the prompt is a chat and ``completions`` where it is a text.
+        api_key_env: The environment variable that holds the key.
+        concurrency: Most requests at the same time.
+        timeout: Seconds that one reply may take.
+        max_retries: How often a request is sent again when the server is busy or
+            broken.
+        max_stops: Most stop strings that are sent; the others end texts here.
+        send_seed: Whether sampled texts are asked for with a seed.
+        reasoning: Whether the model thinks first and takes neither a temperature nor
+            stop strings; ``None`` to go by its name at OpenAI.
+        think_end_token: Text that ends the model's thinking: the answer is what comes
+            after its last occurrence. Empty for none.
+        revision: Which weights the server has under that name, in any words: stored
+            responses of one revision are not used for another.
+        prefix: Text that stands in front of a text without context, such as the
+            end-of-text token of models without BOS.
+        extra_body: What else each request says.
+        price_in: What a million tokens of prompts cost.
+        price_out: What a million tokens of answers cost.
+    """
+
+    target: str
+    base_url: str = field(default=OPENAI_URL, repr=False)
+    api: Api = ""
+    api_key_env: str = "OPENAI_API_KEY"
+    concurrency: int = 32
+    timeout: float = 300.0
+    max_retries: int = 8
+    max_stops: int = 4
+    send_seed: bool = True
+    reasoning: bool | None = None
+    think_end_token: str = ""
+    revision: str = ""
+    prefix: str = ""
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    price_in: float = 0.0
+    price_out: float = 0.0
+
+    @property
+    def is_openai(self) -> bool:
+        """Whether the server is OpenAI's own."""
+        host = urlsplit(self.base_url).hostname or ""
+        return host == "api.openai.com" or host.endswith(".api.openai.com")
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model takes neither a temperature nor stop strings."""
+        if self.reasoning is not None:
+            return self.reasoning
+        return self.is_openai and bool(_REASONING.fullmatch(self.target))
+
+    @property
+    def url(self) -> str:
+        """The server's address, without what is secret in it."""
+        return redacted(self.base_url)
+
+
+def check_openai(spec: ModelSpec) -> None:
+    """Find the mistakes in a spec.
+
+    Raises:
+        OptionError: As :func:`read_settings`.
+    """
+    read_settings(spec)
+
+
+def read_settings(spec: ModelSpec) -> OpenAISettings:
+    """The settings that a spec names.
+
+    An address that ends in ``/completions`` or ``/chat/completions``, as in lm-eval, is
+    cut there and says which api is meant.
+
+    Raises:
+        OptionError: An argument is unknown or has a bad value.
+    """
+    known = [f.name for f in fields(OpenAISettings) if f.name != "target"]
+    for name in spec.arguments:
+        if name in REFUSED:
+            raise OptionError(
+                f"the openai model takes no argument {name!r}: {REFUSED[name]}"
+            )
+        if name not in known:
+            hint = did_you_mean(name, known) or f"; known: {', '.join(sorted(known))}"
+            raise OptionError(f"the openai model takes no argument {name!r}{hint}")
+    given: dict[str, Any] = {
+        name: _READERS[name](name, v) for name, v in spec.arguments.items()
+    }
+    url = given.get("base_url", "")
+    for ending, api in (("/chat/completions", "chat"), ("/completions", "completions")):
+        if url.endswith(ending):
+            url = given["base_url"] = url.removesuffix(ending)
+            given.setdefault("api", api)
+    return OpenAISettings(target=spec.target, **given)
+
+
+def _text(name: str, value: str) -> str:
+    if not value:
+        raise OptionError(f"the openai model's {name} is empty; leave it out")
+    return value
+
+
+def _url(name: str, value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname)
+        sound = sound and (parts.port is None or parts.port > 0)
+    except ValueError:
+        sound = False
+    if not sound:
+        raise OptionError(
+            f"the openai model's {name} is {redacted(value)!r}; write an address such "
+            "as http://localhost:8000/v1"
+        )
+    return value.rstrip("/")
+
+
+def _api(name: str, value: str) -> str:
+    known = ("chat", "completions")
+    if value in known:
+        return value
+    hint = did_you_mean(value, known) or f"; known: {', '.join(known)}"
+    raise OptionError(f"the openai model's {name} is {value!r}{hint}")
+
+
+def _variable(name: str, value: str) -> str:
+    """The value is not shown: it may well be the key itself."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
+        raise OptionError(
+            f"the openai model's {name} is no name of an environment variable; write "
+            "its name, never the key itself"
+        )
+    return value
+
+
+def _flag(name: str, value: str) -> bool:
+    word = value.lower()
+    if word in ("true", "1", "yes"):
+        return True
+    if word in ("false", "0", "no"):
+        return False
+    raise OptionError(f"the openai model's {name} is {value!r}; write true or false")
+
+
+def _whole(least: int) -> Callable[[str, str], int]:
+    def read(name: str, value: str) -> int:
+        if not re.fullmatch(r"\d+(_\d+)*", value) or int(value) < least:
+            raise OptionError(
+                f"the openai model's {name} is {value!r}; "
+                f"write a whole number from {least}"
+            )
+        return int(value)
+
+    return read
+
+
+def _number(name: str, value: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < math.inf or (name == "timeout" and number == 0):
+        wanted = "seconds, more than 0" if name == "timeout" else "a number, 0 or more"
+        raise OptionError(f"the openai model's {name} is {value!r}; write {wanted}")
+    return number
+
+
+def _object(name: str, value: str) -> dict[str, Any]:
+    try:
+        found = json.loads(value)
+    except json.JSONDecodeError as error:
+        raise OptionError(f"the openai model's {name} is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise OptionError(f"the openai model's {name} is not a JSON object: {value!r}")
+    return found
+
+
+_READERS: Mapping[str, Callable[[str, str], Any]] = {
+    "base_url": _url,
+    "api": _api,
+    "api_key_env": _variable,
+    "concurrency": _whole(1),
+    "timeout": _number,
+    "max_retries": _whole(0),
+    "max_stops": _whole(0),
+    "send_seed": _flag,
+    "reasoning": _flag,
+    "think_end_token": _text,
+    "revision": _text,
+    "prefix": _text,
+    "extra_body": _object,
+    "price_in": _number,
+    "price_out": _number,
+}

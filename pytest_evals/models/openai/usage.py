@@ -1,0 +1,86 @@
+"""What a model's answers took: requests, tokens, money. Counts only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["Usage", "tokens_of"]
+
+MILLION = 1_000_000
+
+
+class Usage:
+    """What was counted so far; written by one thread."""
+
+    def __init__(self, price_in: float, price_out: float) -> None:
+        """Prices are for a million tokens, 0 where they are not known."""
+        self._prices = (price_in, price_out)
+        self._again: Counter[str] = Counter()
+        self.shown: dict[str, float] = {
+            "requests": 0,
+            "replies": 0,
+            "retries": 0,
+            "prompt_tokens": 0,
+            "completion_tokens": 0,
+        }
+        """The counts as JSON values, kept up to date."""
+        if any(self._prices):
+            self.shown["cost"] = 0.0
+
+    @property
+    def n_replies(self) -> int:
+        """Replies that could be used."""
+        return int(self.shown["replies"])
+
+    def sent(self) -> None:
+        """A request is on its way."""
+        self.shown["requests"] += 1
+
+    def replied(self) -> None:
+        """A reply could be used."""
+        self.shown["replies"] += 1
+
+    def sends_again(self, why: str) -> None:
+        """A request will be sent again; ``why`` in one word."""
+        self.shown["retries"] += 1
+        self._again[why] += 1
+
+    def count(self, reply: Mapping[str, Any]) -> None:
+        """Add the tokens of a reply, whether it can be used or not."""
+        n_in, n_out = tokens_of(reply)
+        self.shown["prompt_tokens"] += n_in
+        self.shown["completion_tokens"] += n_out
+        if "cost" in self.shown:
+            price_in, price_out = self._prices
+            self.shown["cost"] += (n_in * price_in + n_out * price_out) / MILLION
+
+    def notes(self) -> list[str]:
+        """What the reader of a report should know."""
+        found = []
+        if self._again:
+            reasons = ", ".join(f"{why} ({n})" for why, n in self._again.most_common())
+            found.append(
+                f"{self._total('retries')} requests were sent again: {reasons}"
+            )
+        if "cost" in self.shown:
+            found.append(
+                f"cost: {self.shown['cost']:.4f} for {self._total('prompt_tokens')} "
+                f"tokens of prompts and {self._total('completion_tokens')} of answers"
+            )
+        return found
+
+    def _total(self, name: str) -> str:
+        return f"{int(self.shown[name]):,}"
+
+
+def tokens_of(reply: Mapping[str, Any]) -> tuple[int, int]:
+    """Tokens of prompt and answer; 0 where the server does not say."""
+    usage = reply.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
+    return _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int and value > 0 else 0

@@ -1,0 +1,131 @@
+"""Texts that a server writes: a request as a body, a reply as a response."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_evals.core.request import Finish, Generate, Message, Response
+from pytest_evals.models.openai.endpoint import Path, Reply
+from pytest_evals.models.openai.faults import Fault, shortened
+from pytest_evals.models.openai.sampling import body_of
+from pytest_evals.models.openai.settings import OpenAISettings
+from pytest_evals.models.openai.usage import tokens_of
+
+__all__ = ["asked", "choice_of", "path_of", "read_text"]
+
+_FINISH: Mapping[str, Finish] = {
+    "stop": "stop",
+    "eos": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "length": "length",
+    "max_tokens": "length",
+}
+"""Why texts end, in the words of OpenAI and of some others."""
+
+
+def path_of(request: Generate, settings: OpenAISettings) -> Path:
+    """Which api a prompt goes to."""
+    return settings.api or (
+        "completions" if isinstance(request.prompt, str) else "chat"
+    )
+
+
+def asked(request: Generate, settings: OpenAISettings) -> dict[str, Any]:
+    """The body of a request.
+
+    Raises:
+        Fault: It cannot be asked.
+    """
+    prompt = request.prompt
+    if path_of(request, settings) == "completions":
+        if not isinstance(prompt, str):
+            raise Fault("the prompt is a chat, and api=completions takes texts only")
+        return {"prompt": prompt, **body_of(request, settings, chat=False)}
+    chat = (Message("user", prompt),) if isinstance(prompt, str) else prompt
+    body = {
+        "messages": [{"role": m.role, "content": m.content} for m in chat],
+        **body_of(request, settings, chat=True),
+    }
+    if chat and chat[-1].role == "assistant":
+        if settings.is_openai:
+            raise Fault(
+                "the prompt ends with the beginning of an answer (gen_prefix), with "
+                "which OpenAI's models do not go on"
+            )
+        body["add_generation_prompt"] = False
+        body["continue_final_message"] = True
+    return body
+
+
+def read_text(
+    reply: Reply, request: Generate, settings: OpenAISettings, elapsed_s: float
+) -> Response:
+    """The response that a reply holds.
+
+    Raises:
+        Fault: It holds none.
+    """
+    choice = choice_of(reply)
+    ended = choice.get("finish_reason")
+    text = _text(choice, path_of(request, settings))
+    if ended == "content_filter":
+        raise Fault("the server's content filter stopped the answer")
+    if text is None:
+        raise _silence(choice, ended)
+    if settings.think_end_token:
+        text = text.split(settings.think_end_token)[-1].lstrip()
+    cut = text
+    for stop in request.stop:
+        cut = cut.split(stop)[0] if stop else cut
+    n_prompt_tokens, n_tokens = tokens_of(reply)
+    return Response(
+        text=cut,
+        n_prompt_tokens=n_prompt_tokens,
+        n_tokens=n_tokens,
+        finish="stop" if cut != text else _FINISH.get(str(ended), ""),
+        elapsed_s=elapsed_s,
+    )
+
+
+def choice_of(reply: Reply) -> Mapping[str, Any]:
+    """The first of a reply's answers.
+
+    Raises:
+        Fault: There is none.
+    """
+    choices = reply.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise Fault(f"the reply has no choices: {shortened(str(reply))}", again=True)
+    found: Mapping[str, Any] = choices[0]
+    return found
+
+
+def _text(choice: Mapping[str, Any], path: Path) -> str | None:
+    """The text of an answer; ``None`` where it is null."""
+    if path == "completions":
+        text = choice.get("text")
+    else:
+        message = choice.get("message")
+        if not isinstance(message, dict):
+            shown = shortened(str(choice))
+            raise Fault(f"the reply has no message: {shown}", again=True)
+        text = message.get("content")
+    if text is not None and not isinstance(text, str):
+        raise Fault(f"the answer is no text: {shortened(str(text))}", again=True)
+    return text
+
+
+def _silence(choice: Mapping[str, Any], ended: Any) -> Fault:
+    """An answer without text, which is not an empty text."""
+    message = choice.get("message")
+    message = message if isinstance(message, dict) else {}
+    if message.get("refusal"):
+        return Fault(f"the model refused: {shortened(str(message['refusal']))}")
+    if ended == "length":
+        return Fault(
+            "the answer is null: the model used up its tokens before it began to "
+            "answer; raise max_gen_toks"
+        )
+    return Fault(f"the answer is null (finish_reason {ended!r})", again=True)
