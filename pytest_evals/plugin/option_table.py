@@ -38,7 +38,8 @@ TABLE = (
     Option(
         "model",
         "SPEC",
-        "The model: hf:PATH_OR_ID[,dtype=…,device=…,revision=…] or scripted:…",
+        "The model: hf:PATH_OR_ID[,dtype=…,device=…,revision=…], "
+        "openai:NAME[,base_url=…,api=…] or scripted:…",
     ),
     Option(
         "tasks",

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_evals.core.library import Library
 from pytest_evals.core.task import TaskOptions
+from pytest_evals.models.spec import redacted
 from pytest_evals.plugin.options import Options
 from pytest_evals.plugin.selection import Selection
 from pytest_evals.reports.model import model_arguments
@@ -56,5 +57,6 @@ def task_options(
 def public(options: Options) -> dict[str, Any]:
     """The options as JSON values."""
     plain = {name: getattr(options, name) for name in options.__slots__}
+    plain["model"] = redacted(options.model)
     plain["include_path"] = [str(path) for path in options.include_path]
     return {k: str(v) if isinstance(v, Path) else v for k, v in plain.items()}

@@ -26,7 +26,7 @@ from pytest_evals.core.slim import slim
 from pytest_evals.core.task import Task
 from pytest_evals.errors import OptionError
 from pytest_evals.gates.judge import judge
-from pytest_evals.models.spec import check_spec, parse_spec
+from pytest_evals.models.spec import check_spec, parse_spec, redacted
 from pytest_evals.pipeline import score
 from pytest_evals.plugin.answers import Answers
 from pytest_evals.plugin.claims import Claims
@@ -380,7 +380,7 @@ class EvalSession:
     def _summed_up(self, names: Sequence[str]) -> RunResult:
         """What is known of some tasks, before all is known of all."""
         return RunResult(
-            model=self.models.name or self.options.model,
+            model=self.models.name or redacted(self.options.model),
             model_info=self.models.info,
             tasks=tuple(map(self.result, names)),
             verdicts=tuple(self.verdicts.values()),

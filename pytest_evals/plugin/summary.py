@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_evals.models.spec import redacted
 from pytest_evals.reports.terminal import summary_lines
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def collected_lines(session: EvalSession) -> list[str]:
     counts["document"] = session.models.n_documents
     counts["gate"] = sum(len(run.gates) for run in session.known.all())
     told = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
-    model = session.options.model or "(fixture eval_model)"
+    model = redacted(session.options.model) or "(fixture eval_model)"
     lines = [f"evals: {told} · model {model}"]
     return [*lines, *(f"evals: warning: {text}" for text in session.new_warnings())]
 

@@ -204,6 +204,10 @@ def _seen(output_type: str, response: Response) -> Any:
         raise DocumentError("the model gave no log-probability")
     if output_type == "loglikelihood_rolling":
         return response.logprob
+    if output_type == "loglikelihood" and response.greedy is None:
+        raise DocumentError(
+            "the model does not say whether greedy decoding gives the continuation"
+        )
     return (response.logprob, bool(response.greedy))
 
 

@@ -4,7 +4,9 @@ The rule is that of one encoding of both (lm-eval 0.4.13, ``api/model.py``,
 ``_encode_pair``): the continuation has what comes after as many tokens as the context
 has alone. When a token begins where the continuation does, that is the place: no merge
 of a byte-pair tokenizer reaches over an edge that is still there in the end, so the
-tokens before it are the context's own. Everywhere else the context must be counted.
+tokens before it are the context's own. Everywhere else the context's own tokens must be
+asked for. If both texts do not begin with them, then lm-eval has the model read what no
+text is encoded to, and a server that is sent texts cannot be made to.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from itertools import pairwise
 
 from pytest_evals.models.openai.readings import Reading
 
-__all__ = ["boundary", "split"]
+__all__ = ["begins_with", "boundary", "split"]
 
 MOST_SPECIAL = 3
 """Special tokens that a server may put in front of a text."""
@@ -43,6 +45,14 @@ def boundary(reading: Reading, text: str, at: int) -> int | None:
     if first == len(starts) or starts[first] != at or not reading.tokens[first].text:
         return None
     return first
+
+
+def begins_with(reading: Reading, context: Reading) -> bool:
+    """Whether a text begins with the tokens of its context, spelled alike; not every
+    server says how the first one is spelled."""
+    n = len(context.tokens)
+    pairs = zip(reading.tokens[1:n], context.tokens[1:], strict=True)
+    return all(one.text == other.text for one, other in pairs)
 
 
 def _starts(reading: Reading, text: str) -> Sequence[int] | None:

@@ -1,5 +1,7 @@
-"""All that can change the answers of a server, as far as the spec says it. What a server
-has behind a name may change without a sign: ``revision`` is for that."""
+"""All that can change the answers of a server, as far as the spec says it.
+
+What a server has behind a name may change without a sign: ``revision`` is for that.
+"""
 
 from __future__ import annotations
 

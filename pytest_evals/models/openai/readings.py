@@ -20,6 +20,10 @@ from pytest_evals.models.openai.writing import choice_of
 __all__ = ["FORMS", "Form", "Reading", "Token"]
 
 
+BROKEN = "\ufffd"
+HALF = math.log(0.5)
+
+
 class Token(NamedTuple):
     """One token of a text.
 
@@ -77,7 +81,7 @@ def _read_echo(reply: Reply, text: str) -> Reading:
     places: list[int] = offsets if known and _are_whole(offsets) else []
     n = _n_read(texts, reply, text)
     pairs = zip(texts, map(_logprob, values), tops, strict=True)
-    tokens = [Token(t, value, _is_top(value, top)) for t, value, top in pairs]
+    tokens = [Token(t, value, _is_top(t, value, top)) for t, value, top in pairs]
     return Reading(tokens=tuple(tokens[:n]), offsets=tuple(places[:n]))
 
 
@@ -106,10 +110,16 @@ def _n_read(texts: Sequence[str], reply: Reply, text: str) -> int:
     )
 
 
-def _is_top(logprob: float | None, top: Any) -> bool | None:
+def _is_top(text: str, logprob: float | None, top: Any) -> bool | None:
     """Whether a token is as likely as the most likely one (lm-eval 0.4.13,
-    ``openai_completions.py``, ``parse_logprobs``)."""
+    ``openai_completions.py``, ``parse_logprobs``).
+
+    ``top`` maps spellings, and parts of characters may all be spelled alike: an entry
+    that stands alone may have taken the place of a likelier one.
+    """
     if not isinstance(top, dict) or not top or logprob is None:
+        return None
+    if BROKEN in text and list(top) == [text] and logprob <= HALF:
         return None
     values = [value for value in map(_logprob, top.values()) if value is not None]
     return logprob >= max(values) if values else None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pytest_evals.core.request import Loglikelihood, Response, Rolling
 from pytest_evals.errors import ModelError
 from pytest_evals.models.openai.asking import Asker
-from pytest_evals.models.openai.boundary import boundary, split
+from pytest_evals.models.openai.boundary import begins_with, boundary, split
 from pytest_evals.models.openai.faults import Fault
 from pytest_evals.models.openai.readings import FORMS, Form, Reading, Token
 from pytest_evals.models.openai.settings import OpenAISettings
@@ -23,6 +23,7 @@ _NO_FIRST = (
     "the first token has no log-probability, since the server puts no token before a "
     "text; name one that it knows, as in prefix=<|endoftext|>"
 )
+_NO_SUM = "the tokens that the server gives do not make up the text"
 
 
 @dataclass(slots=True)
@@ -33,13 +34,13 @@ class Scorer:
         asker: Asks the server.
         settings: How it is asked.
         form: The form that the server knows, once that was found out.
-        lengths: Tokens of contexts that had to be counted.
+        contexts: Contexts that had to be asked for by themselves.
     """
 
     asker: Asker
     settings: OpenAISettings
     form: Form | None = None
-    lengths: dict[str, asyncio.Task[int]] = field(default_factory=dict)
+    contexts: dict[str, asyncio.Task[Reading]] = field(default_factory=dict)
 
     async def probe(self) -> None:
         """Find out, once, in which form the server gives log-probabilities.
@@ -86,16 +87,8 @@ class Scorer:
         reading = await self._read(context + continuation)
         first = boundary(reading, context + continuation, len(context))
         if first is None:
-            first = await self._length(context) if context else None
-        if first is None:
-            raise Fault("the tokens that the server gives do not make up the text")
-        tokens = reading.tokens[first:]
-        if not tokens:
-            raise Fault(
-                f"the continuation {continuation!r} has no tokens of its own: the "
-                "tokenizer merges it into the context"
-            )
-        return _response(tokens, n_context=first)
+            first = await self._after(context, continuation, reading)
+        return _response(reading.tokens[first:], n_context=first)
 
     async def _whole(self, text: str) -> Response:
         """All tokens of a text, after the prefix or what the server puts in front."""
@@ -105,23 +98,36 @@ class Scorer:
         reading = await self._read(prefix + text)
         first = boundary(reading, prefix + text, len(prefix))
         if first is None:
-            raise Fault(
-                "the tokens that the server gives do not make up the text"
-                + (" after the prefix" if prefix else "")
-            )
+            raise Fault(_NO_SUM)
         scored = _response(reading.tokens[first:], n_context=0)
         return Response(logprob=scored.logprob, n_tokens=scored.n_tokens)
 
-    async def _length(self, text: str) -> int:
-        """Tokens of a context by itself; asked once, whoever wants to know."""
-        task = self.lengths.get(text)
-        if task is None:
-            task = asyncio.ensure_future(self._count(text))
-            self.lengths[text] = task
-        return await asyncio.shield(task)
+    async def _after(self, context: str, continuation: str, both: Reading) -> int:
+        """The first token of a continuation, by the tokens of its context alone."""
+        if not context:
+            raise Fault(_NO_SUM)
+        alone = await self._alone(context)
+        n = len(alone.tokens)
+        if n >= len(both.tokens):
+            raise Fault(
+                f"the continuation {continuation!r} has no tokens of its own: the "
+                "tokenizer merges it into the context"
+            )
+        if not begins_with(both, alone):
+            raise Fault(
+                f"the continuation {continuation!r} begins within a token, which the "
+                "tokenizer makes of it and of the end of the context; a server that is "
+                "sent texts cannot be made to read them apart"
+            )
+        return n
 
-    async def _count(self, text: str) -> int:
-        return len((await self._read(text)).tokens)
+    async def _alone(self, context: str) -> Reading:
+        """The tokens of a context by itself; asked once, whoever wants to know."""
+        task = self.contexts.get(context)
+        if task is None:
+            task = asyncio.ensure_future(self._read(context))
+            self.contexts[context] = task
+        return await asyncio.shield(task)
 
     async def _read(
         self, text: str, form: Form | None = None, retries: int | None = None
@@ -138,12 +144,12 @@ class Scorer:
 def _check(reading: Reading) -> None:
     if len(reading.tokens) < 2:
         raise Fault("it does not repeat the text")
-    _response(reading.tokens[1:], n_context=1)
+    if _response(reading.tokens[1:], n_context=1).greedy is None:
+        raise Fault("it does not say which tokens are the most likely ones")
 
 
 def _response(tokens: Sequence[Token], n_context: int) -> Response:
     logprobs: list[float] = []
-    greedy = True
     for number, token in enumerate(tokens):
         if token.logprob is None:
             raise Fault(
@@ -151,15 +157,11 @@ def _response(tokens: Sequence[Token], n_context: int) -> Response:
                 if n_context + number == 0
                 else f"it gives no log-probability for {token.text!r}"
             )
-        if token.greedy is None:
-            raise Fault(
-                f"it does not say which token is more likely than {token.text!r}"
-            )
         logprobs.append(token.logprob)
-        greedy = greedy and token.greedy
+    flags = {token.greedy for token in tokens}
     return Response(
         logprob=math.fsum(logprobs),
-        greedy=greedy,
+        greedy=False if False in flags else None if None in flags else True,
         n_prompt_tokens=n_context,
         n_tokens=len(tokens),
     )

@@ -1,0 +1,277 @@
+"""A server of our own with faults on demand, in the formats of OpenAI's completions and
+of vLLM. Its texts are canned, or come from a tiny model by way of plain torch."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from pytest_evals.core.request import Generate
+from pytest_evals.models.openai.asking import Backoff
+from pytest_evals.models.openai.model import OpenAIModel
+from pytest_evals.models.openai.settings import read_settings
+from pytest_evals.models.spec import parse_spec
+
+KEY = "sk-of-a-test-never-shown"
+
+
+class Fault:
+    """What goes wrong with one request.
+
+    Args:
+        status: The reply's status.
+        body: The reply, as text or as JSON.
+        headers: Further headers.
+        slow_s: How long it takes.
+        cut: Whether the connection ends within the reply.
+    """
+
+    def __init__(
+        self,
+        status: int = 200,
+        body: Any = "",
+        headers: dict[str, str] | None = None,
+        slow_s: float = 0.0,
+        cut: bool = False,
+    ) -> None:
+        self.status, self.headers = status, headers or {}
+        self.text = body if isinstance(body, str) else json.dumps(body)
+        self.slow_s, self.cut = slow_s, cut
+
+
+class Served:
+    """The server's state: what it was asked, and what it shall do."""
+
+    def __init__(self) -> None:
+        self.bodies: list[tuple[str, dict[str, Any]]] = []
+        self.headers: list[dict[str, str]] = []
+        self.times: list[float] = []
+        self.faults: deque[Fault | None] = deque()
+        """For the next requests, one after the other; ``None`` is no fault."""
+        self.fault: Callable[[dict[str, Any]], Fault | None] = lambda body: None
+        """For each request, by what it asks."""
+        self.reply: Callable[[str, dict[str, Any]], dict[str, Any]] = canned
+        self.running = 0
+        self.most_running = 0
+        self.counts: Counter[str] = Counter()
+        self.lock = threading.Lock()
+        self.url = ""
+
+    def take(self, path: str, body: dict[str, Any], headers: dict[str, str]) -> Fault:
+        with self.lock:
+            self.bodies.append((path, body))
+            self.headers.append(headers)
+            self.times.append(time.monotonic())
+            fault = self.faults.popleft() if self.faults else None
+        fault = fault or self.fault(body)
+        return fault or Fault(body=self.reply(path, body))
+
+
+def canned(path: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Repeats the prompt after "said "."""
+    usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+    if path.endswith("chat/completions"):
+        text = "said " + body["messages"][-1]["content"]
+        choice = {"message": {"role": "assistant", "content": text}}
+    else:
+        choice = {"text": "said " + body["prompt"]}
+    return {
+        "choices": [{"index": 0, "finish_reason": "stop", **choice}],
+        "usage": usage,
+    }
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    served: Served
+
+    def do_POST(self) -> None:
+        served = self.served
+        with served.lock:
+            served.running += 1
+            served.most_running = max(served.most_running, served.running)
+        try:
+            size = int(self.headers["content-length"])
+            body = json.loads(self.rfile.read(size))
+            fault = served.take(
+                self.path, body, {k.lower(): v for k, v in self.headers.items()}
+            )
+            time.sleep(fault.slow_s)
+            self.send(fault)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        finally:
+            with served.lock:
+                served.running -= 1
+
+    def send(self, fault: Fault) -> None:
+        data = fault.text.encode()
+        self.send_response(fault.status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        for name, value in fault.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if fault.cut:
+            self.wfile.write(data[: len(data) // 2])
+            self.close_connection = True
+            self.connection.shutdown(socket.SHUT_RDWR)
+        else:
+            self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    """The state of a server that runs."""
+    state = Served()
+    handler = type("Handler", (_Handler,), {"served": state})
+    server = _Server(("127.0.0.1", 0), handler)
+    state.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    yield state
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def model_of(served: Served) -> Iterator[Callable[..., OpenAIModel]]:
+    """A function from arguments of a spec to the model at that server, with pauses of
+    milliseconds."""
+    made: list[OpenAIModel] = []
+
+    def model(name: str = "tiny", **arguments: object) -> OpenAIModel:
+        given = {"base_url": served.url, **arguments}
+        text = ",".join([f"openai:{name}", *(f"{k}={v}" for k, v in given.items())])
+        spec = parse_spec(text)
+        backoff = Backoff(first_s=0.002, most_s=0.01)
+        made.append(OpenAIModel(str(spec), read_settings(spec), KEY, backoff))
+        return made[-1]
+
+    yield model
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def fault() -> type[Fault]:
+    """What a server can be told to do wrong."""
+    return Fault
+
+
+@pytest.fixture
+def text_of() -> Callable[..., Generate]:
+    """A function from a prompt to a greedy request."""
+
+    def request(prompt: Any = "Q:", **fields: Any) -> Generate:
+        return Generate(prompt, **fields)
+
+    return request
+
+
+class Tiny:
+    """A tiny model behind the server's door: each token's log-probability by one plain
+    pass of torch, in the formats of other servers.
+
+    Args:
+        oracle: Tokenizer and model.
+        form: ``openai`` for echo with places in the text, ``vllm`` for echo whose
+            places count the special token in front, ``sglang`` for echo without
+            places, ``prompt_logprobs`` for vLLM's own, where echo is refused.
+    """
+
+    def __init__(self, oracle: Any, form: str) -> None:
+        self.tokenizer, self.model, self.form = oracle.tokenizer, oracle.model, form
+        self.lock = threading.Lock()
+
+    def __call__(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        import torch
+
+        ids = self.tokenizer.encode(body["prompt"])
+        with self.lock, torch.no_grad():
+            logits = self.model(torch.tensor([ids])).logits[0]
+        shares = logits.double().log_softmax(-1)
+        ids.append(int(shares[-1].argmax()))
+        words = [self.spelled(i) for i in ids]
+        values = [None, *(float(shares[n, i]) for n, i in enumerate(ids[1:]))]
+        tops = [None, *(self.top(shares[n], i) for n, i in enumerate(ids[1:]))]
+        usage = {"prompt_tokens": len(ids) - 1, "completion_tokens": 1}
+        choice: dict[str, Any] = {
+            "index": 0,
+            "finish_reason": "length",
+            "text": words[-1],
+        }
+        if body.get("echo") and self.form != "prompt_logprobs":
+            choice["text"] = body["prompt"] + words[-1]
+            choice["logprobs"] = {
+                "tokens": words,
+                "token_logprobs": values,
+                "top_logprobs": tops,
+                "text_offset": self.places(words, ids),
+            }
+        if "prompt_logprobs" in body and self.form == "prompt_logprobs":
+            choice["prompt_logprobs"] = [
+                None,
+                *(self.entry(shares[n], i) for n, i in enumerate(ids[1:-1])),
+            ]
+        return {"choices": [choice], "usage": usage}
+
+    def spelled(self, token: int) -> str:
+        """OpenAI spells parts of characters as bytes, the others as U+FFFD."""
+        word: str = self.tokenizer.decode([token])
+        if self.form == "openai" and "\ufffd" in word:
+            return f"bytes:{self.tokenizer.convert_ids_to_tokens(token)}"
+        return word
+
+    def top(self, row: Any, token: int) -> dict[str, float]:
+        best = int(row.argmax())
+        return {self.spelled(i): float(row[i]) for i in (best, token)}
+
+    def entry(self, row: Any, token: int) -> dict[str, Any]:
+        rank = int((row > row[token]).sum()) + 1
+        word = self.tokenizer.decode([token])
+        one = {"logprob": float(row[token]), "rank": rank, "decoded_token": word}
+        return {str(token): one}
+
+    def places(self, words: list[str], ids: list[int]) -> list[int]:
+        if self.form == "sglang":
+            return [-1] * len(words)
+        bos = ids[0] == self.tokenizer.bos_token_id
+        counted, at = [], 0
+        for n, word in enumerate(words):
+            if self.form == "openai":
+                at = len(self.tokenizer.decode(ids[bos:n]).rstrip("\ufffd"))
+            counted.append(at)
+            at += len(word)
+        return counted
+
+
+@pytest.fixture
+def tiny(oracle: Callable[[str], Any]) -> Callable[..., Tiny]:
+    """A function from a kind of model and a format to what the server replies."""
+
+    def reply(kind: str = "gpt2", form: str = "openai") -> Tiny:
+        return Tiny(oracle(kind), form)
+
+    return reply

@@ -1,0 +1,207 @@
+"""What becomes of requests when the server is busy, broken, slow or wrong: an error of
+the document, never an answer; and no request is lost or asked without end."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_evals.core.request import Generate, Message
+from pytest_evals.errors import ModelError
+
+
+def many(n):
+    return [Generate(f"Q{i}:") for i in range(n)]
+
+
+def body(**choice):
+    return {"choices": [choice] if choice else []}
+
+
+def test_every_request_is_answered_in_its_own_place(served, model_of, ask):
+    found = ask(model_of(), *many(100))
+    assert [r.text for r in found] == [f"said Q{i}:" for i in range(100)]
+    assert {(r.n_prompt_tokens, r.n_tokens, r.finish) for r in found} == {
+        (7, 3, "stop")
+    }
+
+
+def test_no_more_requests_are_sent_at_once_than_allowed(served, model_of, ask, fault):
+    served.fault = lambda body: fault(
+        body=served.reply("completions", body), slow_s=0.01
+    )
+    ask(model_of(concurrency=3), *many(12))
+    assert served.most_running == 3
+
+
+def test_a_storm_of_429_ends_with_all_answers(served, model_of, ask, fault):
+    storm = fault(429, {"error": {"message": "slow down"}}, {"retry-after-ms": "20"})
+    served.faults.extend([storm] * 60)
+    model = model_of(max_retries=40)
+    found = ask(model, *many(40))
+    assert [r.text for r in found] == [f"said Q{i}:" for i in range(40)]
+    assert model.info["usage"]["retries"] == 60
+    (again, overloaded) = model.notes
+    assert again == "tiny: 60 requests were sent again: 429 (60)"
+    assert "the server was overloaded: at times only " in overloaded
+
+
+def test_retry_after_is_waited_for(served, model_of, ask, fault):
+    served.faults.append(fault(429, "{}", {"retry-after": "0.3"}))
+    ask(model_of(concurrency=1), *many(2))
+    assert served.times[1] - served.times[0] >= 0.3
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504])
+def test_a_fault_that_goes_away_costs_no_answer(served, model_of, ask, fault, status):
+    served.faults.extend([fault(status, "<html>busy</html>")] * 3)
+    (found,) = ask(model_of(), Generate("Q:"))
+    assert (found.text, found.error) == ("said Q:", "")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"status": 500, "body": "boom"}, "the server said 500: 'boom'"),
+        (
+            {"body": '{"choices": [{"te'},
+            """the reply is not JSON: '{"choices": [{"te'""",
+        ),
+        ({"body": "[1]"}, "the reply is no JSON object: '[1]'"),
+        ({"body": ""}, "the reply is not JSON: nothing"),
+        ({"body": {"choices": []}}, "the reply has no choices: \"{'choices': []}\""),
+        ({"body": {"choices": None}}, "the reply has no choices"),
+        ({"body": body(text=7)}, "the answer is no text: '7'"),
+        ({"body": body(text=None)}, "the answer is null (finish_reason None)"),
+        (
+            {"body": {"error": {"message": "upstream", "code": 502}}},
+            "said 502: 'upstream'",
+        ),
+        ({"body": "x" * 900, "cut": True}, "the connection to http://127.0.0.1:"),
+        ({"body": "{}", "slow_s": 1.0}, "no reply within 0.3 s"),
+    ],
+)
+def test_a_fault_that_stays_is_an_error_of_its_document(
+    served, model_of, ask, fault, wrong, told
+):
+    served.fault = lambda body: fault(**wrong) if "bad" in body["prompt"] else None
+    model = model_of(max_retries=2, timeout=0.3)
+    ask(model, Generate("first"))
+    bad, good = ask(model, Generate("bad"), Generate("good"))
+    assert told in bad.error
+    assert bad.error.endswith(" (3 attempts)")
+    assert (bad.text, bad.logprob) == ("", None)
+    assert good.text == "said good"
+
+
+def test_a_reply_is_told_escaped_and_shortened(served, model_of, ask, fault):
+    served.fault = lambda body: fault(body="\x1b[31m" + "y" * 5000)
+    (found,) = ask(model_of(max_retries=0), Generate("Q:"))
+    assert "\x1b" not in found.error
+    assert len(found.error) < 300
+    assert "(5005 characters)" in found.error
+
+
+def test_a_request_that_the_server_cannot_take_is_not_sent_again(
+    served, model_of, ask, fault
+):
+    words = {"error": {"message": "This model's maximum context length is 64 tokens"}}
+    served.fault = lambda body: fault(400, words) if "long" in body["prompt"] else None
+    found = ask(model_of(), Generate("long"), Generate("short"))
+    assert found[0].error == (
+        'the server said 400: "This model\'s maximum context length is 64 tokens"'
+    )
+    assert found[1].text == "said short"
+    assert len(served.bodies) == 2
+
+
+def test_half_of_the_requests_fail_and_the_others_are_answered(
+    served, model_of, ask, fault
+):
+    served.fault = lambda body: fault(500) if int(body["prompt"][1:-1]) % 2 else None
+    found = ask(model_of(max_retries=1), *many(40))
+    assert [bool(r.error) for r in found] == [False, True] * 20
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_key_is_one_error_that_names_the_variable(
+    served, model_of, fault, status
+):
+    key = "sk-of-a-test-never-shown"
+    words = {"error": {"message": f"Incorrect API key provided: {key}"}}
+    served.fault = lambda body: fault(status, words)
+    with pytest.raises(ModelError) as caught:
+        list(model_of(concurrency=2, api_key_env="MY_KEY").answer(many(50)))
+    assert str(caught.value) == (
+        f"{served.url}/completions: the server said {status}: "
+        "'Incorrect API key provided: ***'\n"
+        "  fix: set the environment variable MY_KEY to a key that the server takes"
+    )
+    assert len(served.bodies) <= 4
+
+
+def test_a_model_that_is_not_there_is_one_error(served, model_of, fault):
+    words = {"object": "error", "message": "The model `tiny` does not exist."}
+    served.fault = lambda body: fault(404, words)
+    with pytest.raises(ModelError) as caught:
+        list(model_of().answer(many(50)))
+    assert str(caught.value) == (
+        f"{served.url}/completions: the server said 404: "
+        "'The model `tiny` does not exist.'\n"
+        "  fix: see that the server has a model 'tiny' and takes completions (api=chat "
+        "or api=completions), and that base_url ends in /v1 where the server has that"
+    )
+
+
+def test_money_that_is_used_up_is_one_error(served, model_of, fault):
+    words = {"error": {"message": "no quota", "code": "insufficient_quota"}}
+    served.fault = lambda body: fault(429, words)
+    with pytest.raises(ModelError, match="the server said 429: 'no quota'"):
+        list(model_of().answer(many(50)))
+
+
+def test_a_server_that_is_not_there_is_one_error(model_of):
+    model = model_of(base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(ModelError) as caught:
+        list(model.answer(many(50)))
+    assert "the connection to http://127.0.0.1:9/v1 failed" in str(caught.value)
+    assert "fix: start the server" in str(caught.value)
+
+
+def test_who_stops_to_listen_ends_the_work(served, model_of, fault):
+    served.fault = lambda body: fault(
+        body=served.reply("completions", body), slow_s=0.02
+    )
+    model = model_of(concurrency=2)
+    answers = model.answer(many(500))
+    next(iter(answers))
+    answers.close()
+    model.close()
+    assert len(served.bodies) < 20
+
+
+def test_a_model_may_be_closed_twice_and_never_asked(model_of):
+    model = model_of()
+    model.close()
+    model.close()
+
+
+def test_chat_replies_without_text_are_errors(served, model_of, ask, fault):
+    silent = {
+        "cut": {"message": {"content": None}, "finish_reason": "length"},
+        "filtered": {"message": {"content": "par"}, "finish_reason": "content_filter"},
+        "refused": {"message": {"content": None, "refusal": "no"}},
+        "void": {},
+    }
+    served.fault = lambda body: fault(body=_chosen(silent, body))
+    chats = [Generate((Message("user", name),)) for name in silent]
+    cut, filtered, refused, void = ask(model_of(max_retries=0), *chats)
+    assert "the model used up its tokens before it began to answer" in cut.error
+    assert filtered.error == "the server's content filter stopped the answer"
+    assert refused.error == "the model refused: 'no'"
+    assert "the reply has no message" in void.error
+
+
+def _chosen(replies, asked):
+    return json.dumps({"choices": [replies[asked["messages"][0]["content"]]]})

@@ -1,0 +1,202 @@
+"""Log-likelihoods from a server, beside those of a plain pass of torch (the oracle of
+these tests, which knows nothing of the package) and those of the same model in this
+process."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_evals.core.request import Loglikelihood, Message, Rolling
+from pytest_evals.errors import ModelError
+
+FORMS = ["openai", "vllm", "sglang", "prompt_logprobs"]
+SERVERS = [(kind, form) for kind in ("gpt2", "llama") for form in FORMS]
+PAIRS = [
+    ("the cat sat on the", " mat"),
+    ("the cat sat on the", " dog and the cat"),
+    ("the cat sat on the ", "mat"),
+    ("Question:\n\n", "Answer"),
+    ("hello wor", "k"),
+    ("Question: é", "à ö"),  # characters of two tokens each
+    ("x", "é"),
+]
+VAGUE = [("Question: é", "à ö"), ("x", "é")]
+"""All parts of characters are spelled alike by some servers, so that nobody can say
+which of them is the most likely one."""
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_server_gives_the_log_likelihoods_of_plain_torch(
+    served, model_of, tiny, oracle, ask, server
+):
+    served.reply = tiny(*server)
+    found = ask(model_of(), *(Loglikelihood(*pair) for pair in PAIRS))
+    for pair, response in zip(PAIRS, found, strict=True):
+        expected, greedy = oracle(server[0]).loglikelihood(*pair)
+        assert (response.error, response.n_truncated) == ("", 0), pair
+        assert response.greedy in (greedy, None if pair in VAGUE else greedy), pair
+        assert response.logprob == pytest.approx(expected, abs=1e-6), pair
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_server_gives_what_the_same_model_gives_in_this_process(
+    served, model_of, tiny, opened, ask, server
+):
+    served.reply = tiny(*server)
+    requests = [Loglikelihood(*pair) for pair in PAIRS]
+    found, local = ask(model_of(), *requests), ask(opened(server[0]), *requests)
+    for ours, theirs in zip(found, local, strict=True):
+        assert ours.logprob == pytest.approx(theirs.logprob, abs=1e-4)
+        assert ours.n_tokens == theirs.n_tokens
+        assert ours.n_prompt_tokens == theirs.n_prompt_tokens
+
+
+def test_a_context_is_asked_for_only_where_a_token_reaches_over_its_end(
+    served, model_of, tiny, ask
+):
+    served.reply = tiny("gpt2")
+    model = model_of()
+    ask(model, *(Loglikelihood("the cat sat", c) for c in (" on", " mat", " dog")))
+    texts = [body["prompt"] for _, body in served.bodies[1:]]  # the first is the probe
+    assert sorted(texts) == ["the cat sat dog", "the cat sat mat", "the cat sat on"]
+    served.bodies.clear()
+    ask(model, *(Loglikelihood("the c", c) for c in ("at", "at sat", "at on")))
+    assert [body["prompt"] for _, body in served.bodies].count("the c") == 1
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_continuation_that_begins_within_a_token_is_an_error(
+    served, model_of, tiny, ask, form
+):
+    """lm-eval has the model read ``the``, `` c``, `` sat``, which no text is encoded
+    to; `` sat`` after `` cat`` is another number."""
+    served.reply = tiny("gpt2", form)
+    (found,) = ask(model_of(), Loglikelihood("the c", "at sat"))
+    assert "'at sat' begins within a token" in found.error
+    assert found.logprob is None
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_continuation_without_a_token_of_its_own_is_an_error(
+    served, model_of, tiny, opened, ask, form
+):
+    served.reply = tiny("gpt2", form)
+    request = Loglikelihood("the c", "at")
+    (found,) = ask(model_of(), request)
+    (local,) = ask(opened("gpt2"), request)
+    assert found.error == local.error
+    assert "merges it into the context" in found.error
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_text_without_context_comes_after_the_token_that_the_server_puts_first(
+    served, model_of, tiny, oracle, ask, form
+):
+    served.reply = tiny("llama", form)
+    (found,) = ask(model_of(), Loglikelihood("", "the cat"))
+    expected, greedy = oracle("llama").loglikelihood("", "the cat")
+    assert (found.logprob, found.greedy) == (pytest.approx(expected, abs=1e-6), greedy)
+
+
+@pytest.mark.parametrize("request_", [Loglikelihood("", "the cat"), Rolling("the cat")])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_first_token_without_anything_before_it_is_an_error(
+    served, model_of, tiny, ask, form, request_
+):
+    served.reply = tiny("gpt2", form)
+    (found,) = ask(model_of(), request_)
+    assert found.error == (
+        "the first token has no log-probability, since the server puts no token before "
+        "a text; name one that it knows, as in prefix=<|endoftext|>"
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_prefix_stands_in_front_of_texts_without_context(
+    served, model_of, tiny, oracle, ask, form
+):
+    served.reply = tiny("gpt2", form)
+    model = model_of(prefix="<s>")
+    found = ask(model, Loglikelihood("", "the cat"), Rolling("the cat sat"))
+    expected = oracle("gpt2").loglikelihood("", "the cat")[0]
+    assert found[0].logprob == pytest.approx(expected, abs=1e-6)
+    assert found[1].logprob == pytest.approx(
+        oracle("gpt2").rolling("the cat sat"), abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_whole_text_is_scored_after_the_token_that_the_server_puts_first(
+    served, model_of, tiny, oracle, ask, form
+):
+    served.reply = tiny("llama", form)
+    (found,) = ask(model_of(), Rolling("the cat sat é"))
+    # P(BOS | BOS) is not part of it: the tokens after BOS are scored, and no other.
+    ids = oracle("llama").tokenizer.encode("the cat sat é")
+    expected, _ = oracle("llama").tokens(ids[:1], ids[1:])
+    assert found.error or found.logprob == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_server_that_repeats_nothing_is_one_error_before_the_batch(
+    served, model_of, text_of
+):
+    """As ``transformers serve``, which leaves out what it does not know."""
+    requests = [Loglikelihood("a", " b")] * 100 + [text_of()]
+    with pytest.raises(ModelError) as caught:
+        list(model_of().answer(requests))
+    assert "cannot score texts" in str(caught.value)
+    assert "echo: it gives no log-probabilities" in str(caught.value)
+    assert "prompt_logprobs: it gives no prompt_logprobs" in str(caught.value)
+    assert len(served.bodies) == 2
+
+
+def test_a_server_that_refuses_echo_is_asked_for_prompt_logprobs(
+    served, model_of, tiny, oracle, ask, fault
+):
+    served.reply = tiny("gpt2", "prompt_logprobs")
+    words = {"error": {"message": "echo is not supported"}}
+    served.fault = lambda body: fault(400, words) if "echo" in body else None
+    model = model_of()
+    (found,) = ask(model, Loglikelihood("the cat", " sat"))
+    expected, _ = oracle("gpt2").loglikelihood("the cat", " sat")
+    assert found.logprob == pytest.approx(expected, abs=1e-6)
+    assert model.info["loglikelihoods"] == "prompt_logprobs"
+
+
+def test_the_server_is_tried_once(served, model_of, tiny, ask):
+    served.reply = tiny()
+    model = model_of()
+    for _ in range(3):
+        ask(model, Loglikelihood("the cat", " sat"))
+    assert len(served.bodies) == 1 + 3
+
+
+def test_the_chat_api_scores_nothing_and_is_not_asked(served, model_of):
+    with pytest.raises(ModelError, match="the chat api gives no log-probabilities"):
+        list(model_of(api="chat").answer([Loglikelihood("a", " b")]))
+    assert served.bodies == []
+
+
+def test_the_continuation_of_a_chat_is_an_error_of_its_document(
+    served, model_of, tiny, ask
+):
+    served.reply = tiny()
+    (found,) = ask(model_of(), Loglikelihood((Message("user", "hi"),), " b"))
+    assert "a server cannot score the continuation of a chat" in found.error
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), "x", True, 0.5])
+def test_a_log_probability_that_is_none_is_an_error(served, model_of, tiny, ask, value):
+    good = tiny("gpt2")
+
+    def spoiled(path, body):
+        reply = good(path, body)
+        if body["prompt"].startswith("bad"):
+            reply["choices"][0]["logprobs"]["token_logprobs"][-2] = value
+        return reply
+
+    served.reply = spoiled
+    found = ask(model_of(), Loglikelihood("bad", " cat"), Loglikelihood("the", " cat"))
+    assert "log-probability" in found[0].error
+    assert found[0].logprob is None
+    assert found[1].error == ""

@@ -1,0 +1,220 @@
+"""What an ``openai:`` spec may say, and that nothing secret is shown."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pytest_evals.core.request import Generate
+from pytest_evals.errors import MissingExtraError, OptionError
+from pytest_evals.models.openai.settings import read_settings
+from pytest_evals.models.spec import (
+    check_spec,
+    fingerprint_of,
+    open_model,
+    parse_spec,
+    redacted,
+)
+
+
+def error_of(text):
+    with pytest.raises(OptionError) as caught:
+        check_spec(parse_spec(text))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "openai:m,concurency=3",
+            "the openai model takes no argument 'concurency'; did you mean "
+            "'concurrency'?",
+        ),
+        (
+            "openai:m,num_concurrent=3",
+            "the openai model takes no argument 'num_concurrent': use concurrency",
+        ),
+        (
+            "openai:m,api_key=sk-1",
+            "the openai model takes no argument 'api_key': set the environment "
+            "variable OPENAI_API_KEY, or name another by api_key_env=",
+        ),
+        (
+            "openai:m,api_key_env=sk-proj-123",
+            "the openai model's api_key_env is no name of an environment variable; "
+            "write its name, never the key itself",
+        ),
+        (
+            "openai:m,base_url=localhost:8000",
+            "the openai model's base_url is 'localhost:8000'; write an address such as "
+            "http://localhost:8000/v1",
+        ),
+        (
+            "openai:m,base_url=ftp://me:secret@host",
+            "the openai model's base_url is 'ftp://***@host'; write an address such as "
+            "http://localhost:8000/v1",
+        ),
+        (
+            "openai:m,api=chats",
+            "the openai model's api is 'chats'; did you mean 'chat'?",
+        ),
+        (
+            "openai:m,concurrency=0",
+            "the openai model's concurrency is '0'; write a whole number from 1",
+        ),
+        (
+            "openai:m,timeout=0",
+            "the openai model's timeout is '0'; write seconds, more than 0",
+        ),
+        (
+            "openai:m,price_in=nan",
+            "the openai model's price_in is 'nan'; write a number, 0 or more",
+        ),
+        (
+            "openai:m,extra_body=[1]",
+            "the openai model's extra_body is not a JSON object: '[1]'",
+        ),
+        ("openai:", "'openai:' names no model; write 'openai:MODEL,base_url=…'"),
+    ],
+)
+def test_a_wrong_argument_is_told_before_anything_is_sent(text, told):
+    assert error_of(text) == told
+
+
+@pytest.mark.parametrize(
+    ("given", "url", "api"),
+    [
+        ("http://h/v1/", "http://h/v1", ""),
+        ("http://h/v1/completions", "http://h/v1", "completions"),
+        ("http://h/v1/chat/completions", "http://h/v1", "chat"),
+    ],
+)
+def test_an_address_of_lm_eval_says_which_api_is_meant(given, url, api):
+    settings = read_settings(parse_spec(f"openai:m,base_url={given}"))
+    assert (settings.base_url, settings.api) == (url, api)
+
+
+@pytest.mark.parametrize(
+    ("name", "thinks"),
+    [
+        ("o1", True),
+        ("o3-mini-2025-01-31", True),
+        ("gpt-5", True),
+        ("gpt-5-mini", True),
+        ("gpt-5.1", True),
+        ("gpt-5-chat-latest", False),
+        ("gpt-3.5-turbo-instruct", False),
+        ("gpt-4o", False),
+        ("gpt-4.1-2025-04-14", False),
+    ],
+)
+def test_models_that_think_first_are_known_by_their_whole_name(name, thinks):
+    assert read_settings(parse_spec(f"openai:{name}")).thinks is thinks
+    local = f"openai:{name},base_url=http://localhost/v1"
+    assert read_settings(parse_spec(local)).thinks is False
+
+
+def test_nothing_secret_of_an_address_is_shown():
+    url = "https://me:hush@host/v1?api-key=hush&api-version=3&Signature=hush"
+    spec = parse_spec(f"openai:m,base_url={url}")
+    shown = "https://***@host/v1?api-key=***&api-version=3&Signature=***"
+    assert redacted(url) == shown
+    assert str(spec) == f"openai:m,base_url={shown}"
+    assert "hush" not in repr(spec) + repr(read_settings(spec))
+    assert "hush" not in str(fingerprint_of(spec, str))
+
+
+def test_an_address_with_name_and_password_is_used_whole(served, model_of, ask):
+    url = served.url.replace("://", "://me:hush@") + "?api-version=3"
+    model = model_of(base_url=url)
+    ask(model, Generate("Q:"))
+    path, _ = served.bodies[0]
+    assert path == "/v1/completions?api-version=3"
+    assert served.headers[0]["authorization"] == "Basic bWU6aHVzaA=="
+    assert "hush" not in str(model.info) + model.name
+
+
+def test_the_key_is_sent_and_shown_nowhere(served, model_of, ask):
+    model = model_of()
+    ask(model, Generate("Q:"))
+    assert served.headers[0]["authorization"] == "Bearer sk-of-a-test-never-shown"
+    assert "sk-of" not in str(model.info) + model.name + str(model.notes)
+
+
+def test_openai_needs_a_key_and_a_server_of_ones_own_does_not(monkeypatch, served):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(OptionError) as caught:
+        open_model(parse_spec("openai:gpt-4o"))
+    assert str(caught.value) == (
+        "the environment variable OPENAI_API_KEY holds no key for "
+        "https://api.openai.com/v1\n  fix: export OPENAI_API_KEY=…"
+    )
+    model = open_model(parse_spec(f"openai:m,base_url={served.url}"))
+    assert dict(model.answer([Generate("Q:")]))[0].text == "said Q:"
+    model.close()
+
+
+def test_a_named_variable_must_hold_a_key(monkeypatch):
+    monkeypatch.delenv("MY_KEY", raising=False)
+    with pytest.raises(
+        OptionError, match="variable MY_KEY holds no key for http://h/v1"
+    ):
+        open_model(parse_spec("openai:m,base_url=http://h/v1,api_key_env=MY_KEY"))
+
+
+def test_the_key_comes_from_the_named_variable(monkeypatch, served):
+    monkeypatch.setenv("MY_KEY", "sk-mine")
+    spec = parse_spec(f"openai:m,base_url={served.url},api_key_env=MY_KEY")
+    model = open_model(spec)
+    list(model.answer([Generate("Q:")]))
+    model.close()
+    assert served.headers[0]["authorization"] == "Bearer sk-mine"
+
+
+def test_without_the_library_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "openai", None)
+    monkeypatch.setattr(
+        "pytest_evals.models.openai.opening.find_spec", lambda name: None
+    )
+    with pytest.raises(MissingExtraError) as caught:
+        open_model(parse_spec("openai:m,base_url=http://h/v1"))
+    assert str(caught.value) == (
+        "the openai model needs openai; install pytest-evals-suites[openai]"
+    )
+
+
+def test_the_library_is_not_imported_before_the_model_is_opened():
+    script = (
+        "import sys; from pytest_evals.models.spec import *;"
+        "spec = parse_spec('openai:m,base_url=http://h/v1'); check_spec(spec);"
+        "fingerprint_of(spec, str);"
+        "import pytest_evals.models.openai.opening;"
+        "print(sorted({'openai', 'httpx', 'httpx2'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_a_fingerprint_names_what_changes_answers_and_nothing_else():
+    def of(text):
+        return fingerprint_of(parse_spec(text), str)
+
+    base = "openai:m,base_url=http://h/v1"
+    assert of(base) == of(f"{base},concurrency=2,timeout=9,price_in=1,max_retries=1")
+    for change in (
+        "api=chat",
+        "revision=2",
+        "prefix=x",
+        "think_end_token=x",
+        "send_seed=false",
+        "reasoning=true",
+        'extra_body={"a":1}',
+    ):
+        assert of(base) != of(f"{base},{change}"), change
+    assert of(base) != of("openai:n,base_url=http://h/v1")
+    assert of(base) != of("openai:m,base_url=http://g/v1")

@@ -1,0 +1,202 @@
+"""What a server is sent for a text, and what is made of its reply."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_evals.core.request import Generate, Message
+
+CHAT = (Message("system", "Be brief."), Message("user", "Hi?"))
+
+
+def sent(served, model, ask, request):
+    (response,) = ask(model, request)
+    (path, body) = served.bodies[-1]
+    return path, body, response
+
+
+def test_a_text_goes_to_completions(served, model_of, ask):
+    request = Generate("Q:", stop=("\n", "Q:"), max_tokens=5)
+    path, body, response = sent(served, model_of(), ask, request)
+    assert path == "/v1/completions"
+    assert body == {
+        "model": "tiny",
+        "prompt": "Q:",
+        "max_tokens": 5,
+        "temperature": 0.0,
+        "stop": ["\n", "Q:"],
+    }
+    assert response.text == "said "
+
+
+def test_a_chat_goes_to_chat_completions(served, model_of, ask):
+    path, body, response = sent(served, model_of(), ask, Generate(CHAT, max_tokens=5))
+    assert path == "/v1/chat/completions"
+    assert body == {
+        "model": "tiny",
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Hi?"},
+        ],
+        "max_tokens": 5,
+        "temperature": 0.0,
+    }
+    assert response.text == "said Hi?"
+
+
+def test_with_api_chat_a_text_is_what_the_user_says(served, model_of, ask):
+    path, body, _ = sent(served, model_of(api="chat"), ask, Generate("Q:"))
+    assert path == "/v1/chat/completions"
+    assert body["messages"] == [{"role": "user", "content": "Q:"}]
+
+
+def test_with_api_completions_a_chat_is_an_error(served, model_of, ask):
+    (found,) = ask(model_of(api="completions"), Generate(CHAT))
+    assert found.error == "the prompt is a chat, and api=completions takes texts only"
+    assert served.bodies == []
+
+
+def test_a_begun_answer_is_gone_on_with(served, model_of, ask):
+    chat = (*CHAT, Message("assistant", "Well,"))
+    _, body, _ = sent(served, model_of(), ask, Generate(chat))
+    assert body["messages"][-1] == {"role": "assistant", "content": "Well,"}
+    assert body["add_generation_prompt"] is False
+    assert body["continue_final_message"] is True
+
+
+def test_at_most_four_stop_strings_are_sent_and_the_rest_is_cut_here(
+    served, model_of, ask
+):
+    served.reply = lambda path, body: {
+        "choices": [{"text": "one two six seven", "finish_reason": "length"}]
+    }
+    request = Generate("Q:", stop=("a", "b", "c", "d", "six"))
+    _, body, response = sent(served, model_of(), ask, request)
+    assert body["stop"] == ["a", "b", "c", "d"]
+    assert (response.text, response.finish) == ("one two ", "stop")
+    _, body, _ = sent(served, model_of(max_stops=9), ask, request)
+    assert len(body["stop"]) == 5
+
+
+def test_a_stop_string_that_another_makes_needless_is_not_sent(served, model_of, ask):
+    request = Generate("Q:", stop=("\n\n", "\n", "\nQ", "\n"))
+    _, body, _ = sent(served, model_of(), ask, request)
+    assert body["stop"] == ["\n"]
+
+
+def test_a_stop_string_that_the_server_leaves_in_the_text_is_cut(served, model_of, ask):
+    served.reply = lambda path, body: {
+        "choices": [{"text": "yes\nQ: more", "finish_reason": "stop"}]
+    }
+    (found,) = ask(model_of(), Generate("Q:", stop=("Q:", "\n")))
+    assert (found.text, found.finish) == ("yes", "stop")
+
+
+@pytest.mark.parametrize(
+    ("word", "finish"), [("stop", "stop"), ("length", "length"), (None, ""), ("x", "")]
+)
+def test_the_reason_why_a_text_ended(served, model_of, ask, word, finish):
+    served.reply = lambda path, body: {
+        "choices": [{"text": "a", "finish_reason": word}]
+    }
+    (found,) = ask(model_of(), Generate("Q:"))
+    assert (found.text, found.finish) == ("a", finish)
+
+
+def test_a_sampled_text_has_a_seed_of_its_own(served, model_of, ask):
+    model = model_of()
+    requests = [Generate("Q:", temperature=0.7, repeat=n) for n in range(3)]
+    ask(model, *requests)
+    ask(model, *requests)
+    seeds = [body["seed"] for _, body in served.bodies]
+    assert sorted(seeds[:3]) == sorted(seeds[3:])
+    assert len(set(seeds)) == 3
+    assert all(0 <= seed < 2**31 for seed in seeds)
+
+
+def test_a_given_seed_is_that_of_the_first_repeat(served, model_of, ask):
+    options = (("seed", 40),)
+    ask(
+        model_of(concurrency=1),
+        *(Generate("Q:", temperature=1, options=options, repeat=n) for n in range(3)),
+    )
+    assert [body["seed"] for _, body in served.bodies] == [40, 41, 42]
+
+
+def test_seeds_can_be_left_out(served, model_of, ask):
+    request = Generate("Q:", temperature=1.0)
+    _, body, _ = sent(served, model_of(send_seed="false"), ask, request)
+    assert "seed" not in body
+
+
+def test_options_are_sent_as_they_are(served, model_of, ask):
+    options = (
+        ("min_p", 0.1),
+        ("num_beams", 1),
+        ("stop_token_ids", (1, 2)),
+        ("top_p", 0.9),
+    )
+    request = Generate("Q:", temperature=1.0, options=options)
+    _, body, _ = sent(served, model_of(), ask, request)
+    assert (body["min_p"], body["top_p"], body["stop_token_ids"]) == (0.1, 0.9, [1, 2])
+    assert "num_beams" not in body
+
+
+def test_an_unknown_option_is_an_error_of_its_document(served, model_of, ask):
+    found = ask(
+        model_of(),
+        Generate("Q:", options=(("top_pp", 0.9),)),
+        Generate("Q:", options=(("num_beams", 4),)),
+        Generate("Q:"),
+    )
+    assert found[0].error.startswith(
+        "the openai model has no generation option 'top_pp'; did you mean 'top_p'?"
+    )
+    assert "no generation option 'num_beams'" in found[1].error
+    assert found[2].text == "said Q:"
+
+
+def test_what_each_request_says_besides(served, model_of, ask):
+    extra = '{"chat_template_kwargs": {"enable_thinking": false}, "top_k": 1}'
+    _, body, _ = sent(served, model_of(extra_body=extra), ask, Generate("Q:"))
+    assert body["chat_template_kwargs"] == {"enable_thinking": False}
+    assert body["top_k"] == 1
+
+
+def test_thinking_is_no_part_of_the_answer_and_no_stop_string_ends_it(
+    served, model_of, ask
+):
+    served.reply = lambda path, body: {
+        "choices": [{"text": "so\n\nwell</think> 42\n\nrest", "finish_reason": "stop"}]
+    }
+    model = model_of(think_end_token="</think>")
+    _, body, response = sent(served, model, ask, Generate("Q:", stop=("\n\n",)))
+    assert "stop" not in body
+    assert response.text == "42"
+
+
+def test_a_model_that_thinks_first_gets_no_temperature_and_no_stop_strings(
+    served, model_of, ask
+):
+    request = Generate(CHAT, stop=("Hi",), max_tokens=9)
+    model = model_of(reasoning="true")
+    _, body, response = sent(served, model, ask, request)
+    assert {"model", "messages", "max_completion_tokens"} == set(body)
+    assert response.text == "said "
+    assert "takes no temperature" in model.notes[0]
+
+
+def test_what_the_answers_took(served, model_of, ask):
+    model = model_of(price_in=2, price_out=10)
+    ask(model, *(Generate(f"Q{i}") for i in range(1000)))
+    assert model.info["usage"] == {
+        "requests": 1000,
+        "replies": 1000,
+        "retries": 0,
+        "prompt_tokens": 7000,
+        "completion_tokens": 3000,
+        "cost": pytest.approx(0.014 + 0.03),
+    }
+    assert model.notes == (
+        "tiny: cost: 0.0440 for 7,000 tokens of prompts and 3,000 of answers",
+    )
