@@ -14,6 +14,8 @@ from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import TaskFileError
 from pytest_evals.frontends.lm_eval import load_tasks
 from pytest_evals.models.hf.settings import HfSettings
+from pytest_evals.models.openai.sampling import OPTIONS
+from pytest_evals.models.openai.settings import OpenAISettings
 from pytest_evals.models.scripted import BUILT_IN, Rule
 from pytest_evals.models.spec import KINDS
 from pytest_evals.plugin import hookspecs
@@ -243,6 +245,16 @@ def test_model_arguments_are_documented():
     }
     arguments = {field.name for field in dataclasses.fields(HfSettings)}
     assert documented == arguments - {"target"}
+
+
+def test_openai_arguments_and_generation_options_are_documented():
+    text = section("models", "`openai:`")
+    documented = {
+        name for row in cells(text) for name in re.findall(r"`(\w+)`", row[1])
+    }
+    arguments = {field.name for field in dataclasses.fields(OpenAISettings)}
+    assert documented >= arguments - {"target"}
+    assert words_in_code(text) >= OPTIONS
 
 
 def test_model_kinds_and_canned_answers_are_documented():
