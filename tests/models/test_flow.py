@@ -113,7 +113,7 @@ def test_rows_that_outgrow_the_budget_wait_and_go_on_where_they_were(
     fresh, opened, ask, monkeypatch
 ):
     """Rows are let in for 64 new tokens at first; here for one."""
-    monkeypatch.setattr("pytest_evals.models.hf.room.FIRST_GROWTH", 1)
+    monkeypatch.setattr("pytest_evals.models.hf.writing.room.FIRST_GROWTH", 1)
     requests = [Generate(q * 3, max_tokens=30) for q in QUESTIONS]
     model = fresh("llama", batch_tokens=80)
     most = 0

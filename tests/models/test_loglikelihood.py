@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_evals.core.request import Loglikelihood, Message, Rolling
-from pytest_evals.models.hf.lines import windows_of
-from pytest_evals.models.hf.loglikelihood import rows_of
+from pytest_evals.models.hf.scoring.lines import windows_of
+from pytest_evals.models.hf.scoring.loglikelihood import rows_of
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.hf.tokens import Encoder, Pair
+from pytest_evals.models.hf.text.tokens import Encoder, Pair
 
 KINDS = ["gpt2", "llama", "mistral", "gemma2", "bloom", "mamba"]
 WORDS = ["the", " cat", " sat", " and", "hello", " world", "\n\n", " ", "é", "Answer:"]

@@ -19,10 +19,10 @@ from pytest_evals.core.request import Generate, Loglikelihood
 from pytest_evals.models.hf.batches import Budget
 from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.forward import Forward
-from pytest_evals.models.hf.lines import Line
-from pytest_evals.models.hf.loglikelihood import Plain
-from pytest_evals.models.hf.paths import _ways, choose
-from pytest_evals.models.hf.sharing import Shape
+from pytest_evals.models.hf.scoring.lines import Line
+from pytest_evals.models.hf.scoring.loglikelihood import Plain
+from pytest_evals.models.hf.scoring.paths import _ways, choose
+from pytest_evals.models.hf.scoring.sharing import Shape
 
 PATHS = {
     "gpt2": "packed",
@@ -265,7 +265,7 @@ def test_choosing_a_path_leaves_all_random_numbers_as_they_were(models):
 def test_a_mask_that_a_model_takes_for_something_else_is_noticed(models, monkeypatch):
     """Boolean masks are numbers to eager attention, which then sees everything nearly
     alike; a window forgotten, siblings seen: each is another number, not an error."""
-    from pytest_evals.models.hf import paths
+    from pytest_evals.models.hf.scoring import paths
 
     real = paths.masks
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pytest_evals.core.request import Generate
-from pytest_evals.models.hf.sampling import Recipe, pick, seed_of
+from pytest_evals.models.hf.writing.sampling import Recipe, pick, seed_of
 
 LOGITS = torch.tensor([[0.0, 1.0, 2.0, 3.0]])
 

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.hf.stops import Stops, cut
-from pytest_evals.models.hf.tokens import Encoder
+from pytest_evals.models.hf.text.tokens import Encoder
+from pytest_evals.models.hf.writing.stops import Stops, cut
 
 WORDS = [
     "▁",

@@ -10,11 +10,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.models.hf.lines import Line
-from pytest_evals.models.hf.masks import masks
-from pytest_evals.models.hf.packing import cut, lay_out
-from pytest_evals.models.hf.sharing import Group, Shape, groups_of
-from pytest_evals.models.hf.trie import trie_of
+from pytest_evals.models.hf.scoring.lines import Line
+from pytest_evals.models.hf.scoring.masks import masks
+from pytest_evals.models.hf.scoring.packing import cut, lay_out
+from pytest_evals.models.hf.scoring.sharing import Group, Shape, groups_of
+from pytest_evals.models.hf.scoring.trie import trie_of
 
 tokens = st.lists(st.integers(0, 2), min_size=2, max_size=25)
 shapes = st.builds(

@@ -206,7 +206,10 @@ def test_model_that_breaks_is_one_error(suite):
     [
         ("--model=scripted", "*"),
         ("--model=hf:./no/such/folder", "*no/such/folder*"),
-        ("--model=hg:gpt2", "*no kind of model called 'hg'*known: hf, openai, scripted*"),
+        (
+            "--model=hg:gpt2",
+            "*no kind of model called 'hg'*known: hf, openai, scripted*",
+        ),
         ("--model=hf:gpt2,dtpye=float16", "*dtpye*did you mean 'dtype'*"),
         ("--evals-limit=0", "ERROR: --evals-limit=0: a number of documents *"),
         ("--evals-limit=-3", "ERROR: --evals-limit=-3: a number of documents *"),

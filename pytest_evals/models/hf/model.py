@@ -16,19 +16,19 @@ from pytest_evals.errors import DocumentError, ModelError
 from pytest_evals.models.hf.ahead import Ahead
 from pytest_evals.models.hf.batches import Budget, default_tokens
 from pytest_evals.models.hf.counters import Counters
-from pytest_evals.models.hf.decoding import steps_for
 from pytest_evals.models.hf.fingerprint import fingerprint, hash_file
 from pytest_evals.models.hf.footprint import footprint_of
 from pytest_evals.models.hf.forward import Forward, sees_later_tokens
-from pytest_evals.models.hf.generation import Writer
 from pytest_evals.models.hf.loading import describe, load
-from pytest_evals.models.hf.loglikelihood import Plain
-from pytest_evals.models.hf.paths import choose
-from pytest_evals.models.hf.room import MOST_TOKENS, Room, free_tokens
-from pytest_evals.models.hf.scoring import Scorer
+from pytest_evals.models.hf.scoring.loglikelihood import Plain
+from pytest_evals.models.hf.scoring.paths import choose
+from pytest_evals.models.hf.scoring.scorer import Scorer
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.hf.tokens import Encoder, Unusable
-from pytest_evals.models.hf.writing import Author
+from pytest_evals.models.hf.text.tokens import Encoder, Unusable
+from pytest_evals.models.hf.writing.author import Author
+from pytest_evals.models.hf.writing.decoding import steps_for
+from pytest_evals.models.hf.writing.generation import Writer
+from pytest_evals.models.hf.writing.room import MOST_TOKENS, Room, free_tokens
 
 __all__ = ["HfModel"]
 

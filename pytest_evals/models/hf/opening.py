@@ -36,7 +36,7 @@ def open_hf_cutter(spec: ModelSpec) -> Cutter:
         ModelError: The tokenizer cannot be loaded.
     """
     settings = _settings(spec)
-    from pytest_evals.models.hf.cutting import HfCutter
+    from pytest_evals.models.hf.text.cutting import HfCutter
 
     return HfCutter(settings)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pytest_evals.models.hf.batches import Budget
-from pytest_evals.models.hf.lines import Done, Line, Path
+from pytest_evals.models.hf.scoring.lines import Done, Line, Path
 
 __all__ = ["ByLength", "usual_length"]
 

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import DynamicCache
 
-from pytest_evals.models.hf.branches import Branch
 from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.forward import Forward, View
-from pytest_evals.models.hf.tokens import Ids
+from pytest_evals.models.hf.text.tokens import Ids
+from pytest_evals.models.hf.writing.branches import Branch
 
 __all__ = ["Read", "Reader"]
 

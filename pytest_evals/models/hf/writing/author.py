@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.core.request import Generate, Response
-from pytest_evals.models.hf.generation import Text, Writer, Writing
-from pytest_evals.models.hf.sampling import Recipe, check_config, recipe_of, seed_of
-from pytest_evals.models.hf.scoring import NOT_A_NUMBER
-from pytest_evals.models.hf.tokens import Encoder, Ids, Unusable
+from pytest_evals.models.hf.scoring.scorer import NOT_A_NUMBER
+from pytest_evals.models.hf.text.tokens import Encoder, Ids, Unusable
+from pytest_evals.models.hf.writing.generation import Text, Writer, Writing
+from pytest_evals.models.hf.writing.sampling import (
+    Recipe,
+    check_config,
+    recipe_of,
+    seed_of,
+)
 
 __all__ = ["Author"]
 

@@ -17,9 +17,9 @@ from torch import Tensor
 from pytest_evals.models.hf.batches import Budget, in_batches
 from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.forward import Chunk, Forward
-from pytest_evals.models.hf.lines import Done, Line, Scored
-from pytest_evals.models.hf.tally import Spot, tally, wanted_of
-from pytest_evals.models.hf.tokens import Ids, Unusable
+from pytest_evals.models.hf.scoring.lines import Done, Line, Scored
+from pytest_evals.models.hf.scoring.tally import Spot, tally, wanted_of
+from pytest_evals.models.hf.text.tokens import Ids, Unusable
 
 __all__ = ["Plain", "Row", "rows_of"]
 

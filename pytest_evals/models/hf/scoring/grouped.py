@@ -21,14 +21,14 @@ from pytest_evals.models.hf.batches import Batch, Budget, in_batches
 from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.footprint import Footprint
 from pytest_evals.models.hf.forward import Chunk, Forward, View
-from pytest_evals.models.hf.lines import Done, Line, Scored
-from pytest_evals.models.hf.loglikelihood import Plain
-from pytest_evals.models.hf.packing import Layout, Row, cut, lay_out
-from pytest_evals.models.hf.prefixes import Prefixes
-from pytest_evals.models.hf.sharing import Group, Shape, groups_of
-from pytest_evals.models.hf.tally import Spot, tally, wanted_of
-from pytest_evals.models.hf.tokens import Ids, Unusable
-from pytest_evals.models.hf.trie import Trie, trie_of
+from pytest_evals.models.hf.scoring.lines import Done, Line, Scored
+from pytest_evals.models.hf.scoring.loglikelihood import Plain
+from pytest_evals.models.hf.scoring.packing import Layout, Row, cut, lay_out
+from pytest_evals.models.hf.scoring.prefixes import Prefixes
+from pytest_evals.models.hf.scoring.sharing import Group, Shape, groups_of
+from pytest_evals.models.hf.scoring.tally import Spot, tally, wanted_of
+from pytest_evals.models.hf.scoring.trie import Trie, trie_of
+from pytest_evals.models.hf.text.tokens import Ids, Unusable
 
 __all__ = ["Grouped", "See", "Sheet"]
 

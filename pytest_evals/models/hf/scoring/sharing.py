@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from pytest_evals.models.hf.trie import Numbers, Trie
+from pytest_evals.models.hf.scoring.trie import Numbers, Trie
 
 __all__ = ["Group", "Shape", "groups_of"]
 

@@ -19,7 +19,7 @@ from transformers.generation import logits_process
 
 from pytest_evals.core.request import Generate
 from pytest_evals.errors import ModelError, did_you_mean
-from pytest_evals.models.hf.tokens import Unusable
+from pytest_evals.models.hf.text.tokens import Unusable
 
 __all__ = ["History", "Recipe", "check_config", "pick", "recipe_of", "seed_of"]
 

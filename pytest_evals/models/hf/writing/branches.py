@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from pytest_evals.models.hf.tokens import Ids
+from pytest_evals.models.hf.text.tokens import Ids
 
 __all__ = ["Branch", "Leaf", "leaves"]
 

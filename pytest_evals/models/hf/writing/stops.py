@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pytest_evals.models.hf.tokens import Encoder
+from pytest_evals.models.hf.text.tokens import Encoder
 
 __all__ = ["Stops", "cut"]
 

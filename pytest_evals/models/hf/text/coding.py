@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pytest_evals.models.hf.seams import SPAN, Seams, seams_of
+from pytest_evals.models.hf.text.seams import SPAN, Seams, seams_of
 
 __all__ = ["Coder", "Ids"]
 

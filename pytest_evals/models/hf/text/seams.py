@@ -26,7 +26,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_evals.models.hf.splitters import reads_in_runs
+from pytest_evals.models.hf.text.splitters import reads_in_runs
 
 __all__ = ["SPAN", "Seams", "seams_of"]
 

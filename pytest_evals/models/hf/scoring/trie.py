@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pytest_evals.models.hf.lines import Line
-from pytest_evals.models.hf.tokens import Ids
+from pytest_evals.models.hf.scoring.lines import Line
+from pytest_evals.models.hf.text.tokens import Ids
 
 __all__ = ["Numbers", "Trie", "trie_of"]
 

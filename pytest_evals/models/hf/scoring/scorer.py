@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from pytest_evals.core.request import Loglikelihood, Response, Rolling
 from pytest_evals.models.hf.batches import Budget
-from pytest_evals.models.hf.lines import Line, Scored, line_of, windows_of
-from pytest_evals.models.hf.paths import Choice
-from pytest_evals.models.hf.tokens import Encoder, Unusable
+from pytest_evals.models.hf.scoring.lines import Line, Scored, line_of, windows_of
+from pytest_evals.models.hf.scoring.paths import Choice
+from pytest_evals.models.hf.text.tokens import Encoder, Unusable
 
 __all__ = ["NOT_A_NUMBER", "Scorer"]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from pytest_evals.models.hf.batches import Budget
-from pytest_evals.models.hf.tokens import Ids, Pair, Unusable
+from pytest_evals.models.hf.text.tokens import Ids, Pair, Unusable
 
 __all__ = ["Done", "Line", "Path", "Scored", "line_of", "windows_of"]
 

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_evals.models.hf.lines import Line
-from pytest_evals.models.hf.sharing import Group
-from pytest_evals.models.hf.tally import Spot
-from pytest_evals.models.hf.trie import Numbers, Trie
+from pytest_evals.models.hf.scoring.lines import Line
+from pytest_evals.models.hf.scoring.sharing import Group
+from pytest_evals.models.hf.scoring.tally import Spot
+from pytest_evals.models.hf.scoring.trie import Numbers, Trie
 
 __all__ = ["Layout", "Row", "cut", "lay_out"]
 

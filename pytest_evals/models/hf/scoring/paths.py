@@ -21,12 +21,12 @@ from pytest_evals.models.hf.batches import Budget
 from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.footprint import footprint_of
 from pytest_evals.models.hf.forward import Forward, View
-from pytest_evals.models.hf.grouped import Grouped, See, Sheet
-from pytest_evals.models.hf.lengths import ByLength, usual_length
-from pytest_evals.models.hf.lines import Line, Path
-from pytest_evals.models.hf.loglikelihood import Plain
-from pytest_evals.models.hf.masks import Kinds, kinds_of, masks
-from pytest_evals.models.hf.sharing import Shape
+from pytest_evals.models.hf.scoring.grouped import Grouped, See, Sheet
+from pytest_evals.models.hf.scoring.lengths import ByLength, usual_length
+from pytest_evals.models.hf.scoring.lines import Line, Path
+from pytest_evals.models.hf.scoring.loglikelihood import Plain
+from pytest_evals.models.hf.scoring.masks import Kinds, kinds_of, masks
+from pytest_evals.models.hf.scoring.sharing import Shape
 
 __all__ = ["Choice", "choose"]
 

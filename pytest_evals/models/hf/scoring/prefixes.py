@@ -14,7 +14,7 @@ import torch
 import transformers
 from torch import Tensor
 
-from pytest_evals.models.hf.tokens import Ids
+from pytest_evals.models.hf.text.tokens import Ids
 
 __all__ = ["Prefixes"]
 

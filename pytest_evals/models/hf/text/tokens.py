@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from pytest_evals.core.request import Loglikelihood, Message, Prompt
-from pytest_evals.models.hf.coding import Coder, Ids
 from pytest_evals.models.hf.settings import HfSettings
+from pytest_evals.models.hf.text.coding import Coder, Ids
 
 __all__ = ["Encoder", "Ids", "Pair", "Unusable"]
 

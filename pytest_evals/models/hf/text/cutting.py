@@ -7,7 +7,7 @@ from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request
 from pytest_evals.errors import DocumentError
 from pytest_evals.models.hf.loading import load_tokenizer
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.hf.tokens import Encoder, Ids, Unusable
+from pytest_evals.models.hf.text.tokens import Encoder, Ids, Unusable
 
 __all__ = ["HfCutter"]
 

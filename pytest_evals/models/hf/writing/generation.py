@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 import torch
 
 from pytest_evals.core.request import Finish
-from pytest_evals.models.hf.branches import leaves
-from pytest_evals.models.hf.decoding import Steps
-from pytest_evals.models.hf.flow import Flow, Row
 from pytest_evals.models.hf.memory import or_none
-from pytest_evals.models.hf.room import Room
-from pytest_evals.models.hf.sampling import Recipe
-from pytest_evals.models.hf.stops import Stops, cut
-from pytest_evals.models.hf.tokens import Encoder, Ids, Unusable
+from pytest_evals.models.hf.text.tokens import Encoder, Ids, Unusable
+from pytest_evals.models.hf.writing.branches import leaves
+from pytest_evals.models.hf.writing.decoding import Steps
+from pytest_evals.models.hf.writing.flow import Flow, Row
+from pytest_evals.models.hf.writing.room import Room
+from pytest_evals.models.hf.writing.sampling import Recipe
+from pytest_evals.models.hf.writing.stops import Stops, cut
 
 __all__ = ["Text", "Writer", "Writing"]
 

@@ -1,0 +1,1 @@
+"""Requests for log-probabilities: what they share is read once."""

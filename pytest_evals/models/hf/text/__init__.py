@@ -1,0 +1,1 @@
+"""Texts to token ids, and where a text may be cut."""

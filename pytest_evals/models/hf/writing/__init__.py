@@ -1,0 +1,1 @@
+"""Requests for texts: written side by side, from prompts to strings."""
