@@ -68,7 +68,8 @@ class KilledSuite:
             "generation_kwargs: {until: ['.'], max_gen_toks: 8}\n"
             "metric_list: [{metric: exact_match}]\n"
         )
-        rows = [{"question": f"q{i}", "answer": f"{i}q"} for i in range(N)]
+        prompts = [f"q{i}" for i in range(N)]
+        rows = [{"question": p, "answer": p[::-1]} for p in prompts]
         (folder / "quiz.jsonl").write_text("\n".join(map(json.dumps, rows)))
         self.log = folder / "asked.txt"
         self.read = 0
@@ -125,7 +126,7 @@ def test_what_was_answered_is_never_asked_again_whenever_a_run_is_killed(
     calm.mkdir()
     killed.mkdir()
     undisturbed = KilledSuite(calm)
-    assert undisturbed.start().wait() == 0
+    undisturbed.start().communicate()
     suite = KilledSuite(killed)
     chance = random.Random(1)
     safe: set[str] = set()
