@@ -240,6 +240,10 @@ class Plan:
                 self._open(self._render(range(number, number + 1)), model)
         return self._ready.pop(number)
 
+    def stop(self) -> None:
+        """Listen to the model no longer, which ends what it has under way."""
+        self._stream = iter(())
+
     def _pull(self, model: Model) -> bool:
         """Take one answer out of the stream, opening the next window if it is empty."""
         start = time.perf_counter()

@@ -20,6 +20,7 @@ from pytest_evals.core.task import Task
 from pytest_evals.errors import ModelError
 from pytest_evals.pipeline import WINDOW, Plan, ask
 from pytest_evals.plugin.answers import Answers
+from pytest_evals.plugin.losses import Losses
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.nodes import DocItem
@@ -33,12 +34,15 @@ Definition = FixtureDef[Any]
 class Models:
     """Which model answers which document, and the plan of each model."""
 
-    def __init__(self, answers: Answers) -> None:
-        """Nothing is opened yet."""
+    def __init__(self, answers: Answers, max_errors: float = 1.0) -> None:
+        """Nothing is opened yet; ``max_errors`` is the share of documents that a model
+        may leave unanswered."""
         self.answers = answers
+        self._max_errors = max_errors
         self._plans: dict[Definition, Plan] = {}
         self._open: dict[Definition, Model] = {}
         self._broken: dict[Definition, str] = {}
+        self._losses: dict[Definition, Losses] = {}
         self._remote = _Remote()
         self.tick: Callable[[], None] | None = None
         """Called after each answer, for the progress line."""
@@ -101,9 +105,12 @@ class Models:
             self._skip_if_broken(definition)
         plan = self._plans[definition]
         try:
-            return plan.take(item.job, self._open[definition], self.tick)
+            record = plan.take(item.job, self._open[definition], self.tick)
+            self._losses.setdefault(definition, Losses(self._max_errors)).add(record)
+            return record
         except Exception:
             self._broken[definition] = item.nodeid
+            plan.stop()
             raise
 
     def render_of(self, item: DocItem) -> Render | None:

@@ -188,6 +188,12 @@ TABLE = (
         "there is a model, and go on.",
         ini=False,
     ),
+    Option(
+        "max-errors",
+        "P%",
+        "Stop when the model leaves more than this share of the documents unanswered.",
+        default="5%",
+    ),
     Option("strict", "", "A wrong answer fails its document.", kind="flag"),
     Option(
         "allow-unsafe-code",

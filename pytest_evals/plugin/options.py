@@ -19,6 +19,7 @@ from pytest_evals.plugin.values import (
     folder_name,
     mapping,
     pairs,
+    percent,
     policy,
     share,
     shots,
@@ -68,6 +69,7 @@ class Options:
     json: Path | None
     gates: tuple[Gate, ...]
     inconclusive: Policy
+    max_errors: float
     strict: bool
     allow_unsafe_code: bool
     validate: bool
@@ -116,6 +118,7 @@ class Options:
             json=base / raw["json"] if raw["json"] else None,
             gates=tuple(map(_gate, raw["gate"])),
             inconclusive=_checked("inconclusive", raw, policy),
+            max_errors=_checked("max-errors", raw, percent),
             strict=raw["strict"],
             allow_unsafe_code=raw["allow-unsafe-code"],
             # Without a model nothing can be asked, and the prompts are what is wanted.

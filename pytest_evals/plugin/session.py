@@ -85,7 +85,7 @@ class EvalSession:
             config, self.options, self.selection, self.library
         )
         self.gates = SessionGates(config.rootpath, self.options.gates)
-        self.models = Models(Answers(config, self.options))
+        self.models = Models(Answers(config, self.options), self.options.max_errors)
         self.samples = Samples(self.options.dir, self.options.model, self.started)
         self._interim = Interim(self.samples, self._summed_up)
         self.verdicts: dict[tuple[str, str], Verdict] = {}

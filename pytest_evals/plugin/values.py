@@ -16,6 +16,7 @@ __all__ = [
     "folder_name",
     "mapping",
     "pairs",
+    "percent",
     "policy",
     "share",
     "shots",
@@ -61,6 +62,17 @@ def share(text: str) -> float:
         raise ValueError(wanted)
     if number > 1 and number != int(number):
         raise ValueError(wanted)
+    return number
+
+
+def percent(text: str) -> float:
+    """A share from 0 to 1, written as one or with a percent sign."""
+    try:
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise ValueError("a share such as 5% is wanted")
     return number
 
 

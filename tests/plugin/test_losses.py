@@ -1,0 +1,74 @@
+"""A run stops when the model leaves too much unanswered."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.record import Record
+from pytest_evals.core.request import Generate, Response
+from pytest_evals.errors import ModelError
+from pytest_evals.plugin.losses import Losses
+
+
+def record(error=""):
+    asked = (Generate("Q:"),)
+    doc = Doc("", [], 0)
+    responses = (Response(error=error),)
+    return Record(
+        task="t", index=0, doc=doc, requests=asked, responses=responses, error=error
+    )
+
+
+def test_a_model_that_answers_nothing_is_stopped_after_twenty_documents():
+    losses = Losses(0.05)
+    for _ in range(19):
+        losses.add(record("down"))
+    with pytest.raises(ModelError) as caught:
+        losses.add(record("down"))
+    assert str(caught.value).startswith(
+        "the run stops: the model could not answer 20 of 20 documents, more than "
+        "--evals-max-errors=5% allows; the last one: down\n"
+    )
+
+
+def test_a_few_odd_documents_at_the_start_do_not_stop_a_run():
+    losses = Losses(0.05)
+    for n in range(1000):
+        losses.add(record("odd" if n < 4 or n % 100 == 0 else ""))
+
+
+def test_a_share_of_all_is_never_reached():
+    losses = Losses(1.0)
+    for _ in range(500):
+        losses.add(record("down"))
+
+
+def test_documents_that_cannot_be_asked_are_not_the_models_fault():
+    losses = Losses(0.0)
+    for _ in range(100):
+        losses.add(Record(task="t", index=0, doc=Doc("", [], 0), error="no template"))
+
+
+@pytest.mark.parametrize("args", [(), ("-n2",)])
+def test_half_the_documents_fail_and_the_run_stops(pytester, args):
+    """What was answered stays, the rest is skipped, and the gate is not green."""
+    rows = "".join(f'{{"q": "q{i}", "a": "a"}}\n' for i in range(300))
+    pytester.path.joinpath("t.jsonl").write_text(rows)
+    pytester.path.joinpath("t.yaml").write_text(
+        "task: t\ndataset_path: json\ndataset_kwargs: {data_files: {test: t.jsonl}}\n"
+        "test_split: test\noutput_type: generate_until\n"
+        "doc_to_text: '{{q}}'\ndoc_to_target: '{{a}}'\n"
+        "metric_list: [{metric: exact_match}]\ngates: [exact_match >= 0]\n"
+    )
+    pytester.path.joinpath("r.jsonl").write_text(
+        '{"regex": "[13579]$", "error": "down"}\n{"text": "a"}\n'
+    )
+    pytester.makeini("[pytest]\n")
+    done = pytester.runpytest_subprocess("--model=scripted:r.jsonl", "t.yaml", *args)
+    assert done.ret == 1
+    done.stdout.fnmatch_lines(["*the run stops: the model could not answer*"])
+    outcomes = done.parseoutcomes()
+    assert outcomes["skipped"] > 200
+    assert 10 <= outcomes["passed"] <= 40
+    assert "t::exact_match passed" not in done.stdout.str()
