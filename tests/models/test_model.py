@@ -189,6 +189,15 @@ def test_a_closed_model_gives_its_memory_back(saved_model):
     assert not hasattr(model, "_scorer")
 
 
+def test_a_closed_model_still_says_its_notes(saved_model, ask):
+    """The report is written after the fixture has closed the model."""
+    model = open_model(parse_spec(f"hf:{saved_model('bloom')}"))
+    ask(model, Loglikelihood("the", " cat"))
+    model.close()
+    (note,) = model.notes
+    assert note.startswith("log-likelihoods share prefixes")
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_half_precision_gives_log_probabilities_in_float32(dtype, opened, oracle, ask):
     """lm-eval takes them in the model's type, and so gets multiples of 1/16 or so."""

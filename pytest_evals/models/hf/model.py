@@ -80,6 +80,8 @@ class HfModel:
             settings.batch_tokens or choice.batch_tokens or tokens, settings.batch_size
         )
         self._scorer = Scorer(encoder, choice, budget, length)
+        # A closed model is still asked for them, by the report.
+        self._notes = (self._scorer.notes, self._writer.notes)
         self._author = Author(encoder, self._writer, length, model.generation_config)
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
@@ -121,7 +123,7 @@ class HfModel:
     @property
     def notes(self) -> tuple[str, ...]:
         """What whoever reads the numbers given so far should know of them."""
-        return (*self._scorer.notes, *self._writer.notes)
+        return tuple(note for notes in self._notes for note in notes)
 
     def render(self, prompt: Prompt) -> str:
         """The text of a prompt; a chat goes through the tokenizer's template.
