@@ -33,7 +33,7 @@ class Losses:
         if not record.requests:
             return
         self.n_asked += 1
-        if not any(response.error for response in record.responses):
+        if not record.error or not any(one.error for one in record.responses):
             return
         self.n_lost += 1
         if self.n_asked >= FEWEST and self.n_lost > self.most * max(self.n_asked, BASE):

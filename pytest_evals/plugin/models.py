@@ -6,6 +6,7 @@ of it share a model and a plan.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, cast
@@ -38,11 +39,10 @@ class Models:
         """Nothing is opened yet; ``max_errors`` is the share of documents that a model
         may leave unanswered."""
         self.answers = answers
-        self._max_errors = max_errors
         self._plans: dict[Definition, Plan] = {}
         self._open: dict[Definition, Model] = {}
         self._broken: dict[Definition, str] = {}
-        self._losses: dict[Definition, Losses] = {}
+        self._losses = defaultdict[Definition, Losses](lambda: Losses(max_errors))
         self._remote = _Remote()
         self.tick: Callable[[], None] | None = None
         """Called after each answer, for the progress line."""
@@ -106,7 +106,7 @@ class Models:
         plan = self._plans[definition]
         try:
             record = plan.take(item.job, self._open[definition], self.tick)
-            self._losses.setdefault(definition, Losses(self._max_errors)).add(record)
+            self._losses[definition].add(record)
             return record
         except Exception:
             self._broken[definition] = item.nodeid

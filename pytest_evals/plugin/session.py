@@ -18,7 +18,6 @@ import pytest
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate, Outcome, Verdict
-from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.core.score import Score, Status
@@ -28,6 +27,7 @@ from pytest_evals.errors import OptionError
 from pytest_evals.gates.judge import judge
 from pytest_evals.models.spec import check_spec, parse_spec, redacted
 from pytest_evals.pipeline import score
+from pytest_evals.plugin.added import added_metrics
 from pytest_evals.plugin.answers import Answers
 from pytest_evals.plugin.claims import Claims
 from pytest_evals.plugin.gates import SessionGates
@@ -234,9 +234,8 @@ class EvalSession:
         run = self.runs[name]
         if run.result is None:
             result = summarise(run.task, [*run.records.values()], len(run.ids))
-            run.result = replace(
-                result, metrics=(*result.metrics, *self._added(run, result))
-            )
+            added = added_metrics(self.config, result)
+            run.result = replace(result, metrics=(*result.metrics, *added))
         return run.result
 
     def group_result(self, name: str) -> GroupResult:
@@ -244,26 +243,6 @@ class EvalSession:
         group = self.known.groups[name].group
         tasks = {task.name: self.result(task.name) for task in group.tasks()}
         return summarise_group(group, tasks)
-
-    def _added(self, run: TaskRun, result: TaskResult) -> list[MetricResult]:
-        """The metrics of the user's hook."""
-        hook = self.config.hook.pytest_evals_metrics
-        found: list[MetricResult] = []
-        for numbers in hook(task=run.task, records=result.records):
-            for key, value in (numbers or {}).items():
-                name, _, filter_ = key.partition(",")
-                known = value if isinstance(value, Estimate) else Estimate(float(value))
-                found.append(
-                    MetricResult(
-                        name=name,
-                        filter=filter_ or "none",
-                        estimate=known,
-                        n_scored=len(result.records) - result.n_errored,
-                        n_errored=result.n_errored,
-                        n_missing=result.n_missing,
-                    )
-                )
-        return found
 
     def judge(self, gate: Gate) -> tuple[Verdict, TaskResult | GroupResult]:
         """A gate's verdict over what was run, and what it rests on."""
