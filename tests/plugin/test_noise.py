@@ -7,13 +7,13 @@ import pytest
 GATE = {"metric": "exact_match", "min": 0.7, "over": "population"}
 
 
-@pytest.mark.parametrize("workers", [[], ["-n2"]])
 @pytest.mark.parametrize(
-    ("policy", "ret", "outcomes"),
+    ("policy", "ret", "outcomes", "workers"),
     [
-        ("warn", 0, {"passed": 8, "wrong": 2, "inconclusive": 1}),
-        ("fail", 1, {"passed": 8, "wrong": 2, "failed": 1}),
-        ("pass", 0, {"passed": 9, "wrong": 2}),
+        ("warn", 0, {"passed": 8, "wrong": 2, "inconclusive": 1}, []),
+        ("warn", 0, {"passed": 8, "wrong": 2, "inconclusive": 1}, ["-n2"]),
+        ("fail", 1, {"passed": 8, "wrong": 2, "failed": 1}, []),
+        ("pass", 0, {"passed": 9, "wrong": 2}, []),
     ],
 )
 def test_open_verdict_is_what_the_policy_says(suite, policy, ret, outcomes, workers):

@@ -81,6 +81,7 @@ def test_numbers_and_prompts_are_the_same_for_any_number_of_workers(quiz):
     assert run(quiz, "evals", "-n2") == alone
 
 
+@pytest.mark.parametrize("quiz", ["without"], indirect=True)
 def test_collecting_makes_no_requests_and_a_selected_document_only_its_own(quiz):
     quiz.pytester.runpytest_subprocess("--collect-only", "evals")
     made = quiz.pytester.path / "made.txt"
