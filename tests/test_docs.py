@@ -269,9 +269,9 @@ def test_model_kinds_and_canned_answers_are_documented():
 def test_python_compiles_and_yaml_parses(path):
     text = path.read_text(encoding="utf-8")
     for code in blocks(text, "python"):
-        compile(code, str(path), "exec")
+        assert compile(code, str(path), "exec")
     for code in blocks(text, "yaml"):
-        yaml.load(code, Loader)
+        assert yaml.load(code, Loader) is not None
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)

@@ -184,7 +184,9 @@ def test_a_mistyped_path_is_found_before_anything_is_loaded(here, text, message)
 
 @pytest.mark.parametrize("target", ["gpt2", "org/name", "suites/tiny"])
 def test_names_on_the_hub_and_good_paths_are_let_through(here, target):
-    check_spec(parse_spec(f"hf:{target}"))
+    spec = parse_spec(f"hf:{target}")
+    check_spec(spec)
+    assert spec.target == target
 
 
 def test_an_adapter_is_told_from_a_model(here):

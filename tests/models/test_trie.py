@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 import torch
@@ -215,7 +213,7 @@ def test_windows_and_chunks_are_measured_in_positions():
 
 
 @pytest.mark.slow
-def test_a_large_window_is_planned_in_seconds():
+def test_a_large_window_reads_each_shared_beginning_once():
     """14,000 documents with four answers after 1,900 tokens, of 57 tasks."""
     draw = np.random.default_rng(0)
     shots = draw.integers(0, 30_000, (57, 1600)).astype(np.int32)
@@ -224,10 +222,8 @@ def test_a_large_window_is_planned_in_seconds():
         question = draw.integers(0, 30_000, 280).astype(np.int32)
         for answer in draw.integers(0, 30_000, (4, 20)).astype(np.int32):
             lines.append(Line(np.concatenate([shots[i % 57], question, answer]), 20))
-    began = time.process_time()
     trie = trie_of(lines)
     shape = Shape(width=512, gain=128)
     rows = [row for group in groups_of(trie, shape) for row in cut(trie, group, 512)]
     laid_out = sum(len(lay_out(trie, lines, row).ids) for row in rows)
-    assert time.process_time() - began < 20  # about 3 on an idle machine
     assert laid_out <= 14_000 * (280 + 80)

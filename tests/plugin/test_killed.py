@@ -18,7 +18,7 @@ from pytest_evals.core.request import Generate
 from pytest_evals.store.responses import NAME, Responses
 
 N = 400
-KILLS = 8
+KILLS = 20
 MOST_LOST_S = 2.0
 """What was answered longer than this before the kill must be there; half of it is for
 slow machines."""

@@ -36,18 +36,21 @@ def test_a_few_odd_documents_at_the_start_do_not_stop_a_run():
     losses = Losses(0.05)
     for n in range(1000):
         losses.add(record("odd" if n < 4 or n % 100 == 0 else ""))
+    assert (losses.n_lost, losses.n_asked) == (13, 1000)
 
 
 def test_a_share_of_all_is_never_reached():
     losses = Losses(1.0)
     for _ in range(500):
         losses.add(record("down"))
+    assert losses.n_lost == losses.n_asked == 500
 
 
 def test_documents_that_cannot_be_asked_are_not_the_models_fault():
     losses = Losses(0.0)
     for _ in range(100):
         losses.add(Record(task="t", index=0, doc=Doc("", [], 0), error="no template"))
+    assert losses.n_lost == losses.n_asked == 0
 
 
 @pytest.mark.parametrize("args", [(), ("-n2",)])

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from pytest_evals.core.request import Generate, Prompt, Request, Response
-from pytest_evals.errors import DocumentError, ModelError
+from pytest_evals.errors import ModelError
 from pytest_evals.models.hf.ahead import Ahead
 from pytest_evals.models.hf.batches import Budget, default_tokens
 from pytest_evals.models.hf.counters import Counters
@@ -24,7 +24,7 @@ from pytest_evals.models.hf.scoring.loglikelihood import Plain
 from pytest_evals.models.hf.scoring.paths import choose
 from pytest_evals.models.hf.scoring.scorer import Scorer
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.hf.text.tokens import Encoder, Unusable
+from pytest_evals.models.hf.text.tokens import Encoder
 from pytest_evals.models.hf.writing.author import Author
 from pytest_evals.models.hf.writing.decoding import steps_for
 from pytest_evals.models.hf.writing.generation import Writer
@@ -131,10 +131,7 @@ class HfModel:
         Raises:
             DocumentError: There is no template, or it refuses the chat.
         """
-        try:
-            return self._encoder.render(prompt)
-        except Unusable as why:
-            raise DocumentError(str(why)) from None
+        return self._encoder.render(prompt)
 
     def close(self) -> None:
         """Give the model's memory back; it cannot answer any more."""

@@ -3,18 +3,20 @@ are found before torch is imported."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from pytest_evals.errors import OptionError, did_you_mean
+from pytest_evals.errors import OptionError
+from pytest_evals.models.arguments import Arguments
 from pytest_evals.models.folders import check_folder
 from pytest_evals.models.spec import ModelSpec
 
 __all__ = ["HfSettings", "check_hf", "read_settings"]
 
+_ARGUMENTS = Arguments("hf")
+_COUNT = _ARGUMENTS.whole(1)
 DTYPES = ("auto", "bfloat16", "float16", "float32", "float64")
 ATTENTION = (
     "eager",
@@ -125,14 +127,7 @@ def read_settings(spec: ModelSpec) -> HfSettings:
         OptionError: An argument is unknown or has a bad value.
     """
     known = [f.name for f in fields(HfSettings) if f.name != "target"]
-    for name in spec.arguments:
-        if name in REFUSED:
-            raise OptionError(
-                f"the hf model takes no argument {name!r}: {REFUSED[name]}"
-            )
-        if name not in known:
-            hint = did_you_mean(name, known) or f"; known: {', '.join(sorted(known))}"
-            raise OptionError(f"the hf model takes no argument {name!r}{hint}")
+    _ARGUMENTS.check(spec, known, REFUSED)
     given: dict[str, Any] = {
         name: _READERS[name](name, v) for name, v in spec.arguments.items()
     }
@@ -165,97 +160,41 @@ def _refuse_contradictions(settings: HfSettings) -> None:
         )
 
 
-def _text(name: str, value: str) -> str:
-    if not value:
-        raise OptionError(f"the hf model's {name} is empty; leave it out")
-    return value
-
-
-def _flag(name: str, value: str) -> bool:
-    word = value.lower()
-    if word in ("true", "1", "yes"):
-        return True
-    if word in ("false", "0", "no"):
-        return False
-    raise OptionError(f"the hf model's {name} is {value!r}; write true or false")
-
-
-def _number(name: str, value: str, least: int) -> int:
-    if not re.fullmatch(r"\d+(_\d+)*", value) or int(value) < least:
-        raise OptionError(
-            f"the hf model's {name} is {value!r}; write a whole number from {least}"
-        )
-    return int(value)
-
-
-def _count(name: str, value: str) -> int:
-    return _number(name, value, least=1)
-
-
-def _token(name: str, value: str) -> int:
-    return _number(name, value, least=0)
-
-
 def _rows(name: str, value: str) -> int:
-    return 0 if value == "auto" else _count(name, value)
-
-
-def _word(name: str, value: str, known: tuple[str, ...]) -> str:
-    if value in known:
-        return value
-    hint = did_you_mean(value, known) or f"; known: {', '.join(known)}"
-    raise OptionError(f"the hf model's {name} is {value!r}{hint}")
+    return 0 if value == "auto" else _COUNT(name, value)
 
 
 def _dtype(name: str, value: str) -> str:
     short = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
-    return _word(name, short.get(value, value.removeprefix("torch.")), DTYPES)
-
-
-def _attention(name: str, value: str) -> str:
-    return _word(name, value, ATTENTION)
+    return _ARGUMENTS.one_of(DTYPES)(
+        name, short.get(value, value.removeprefix("torch."))
+    )
 
 
 def _device(name: str, value: str) -> str:
     if not re.fullmatch(r"(cpu|mps|cuda|xpu|npu|hpu)(:\d+)?", value):
-        raise OptionError(
-            f"the hf model's {name} is {value!r}; write cpu, cuda, cuda:1 or mps"
-        )
+        raise _ARGUMENTS.wrong(name, value, "; write cpu, cuda, cuda:1 or mps")
     return value
-
-
-def _object(name: str, value: str) -> dict[str, Any]:
-    try:
-        found = json.loads(value)
-    except json.JSONDecodeError as error:
-        raise OptionError(f"the hf model's {name} is not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise OptionError(f"the hf model's {name} is not a JSON object: {value!r}")
-    return found
-
-
-def _map(name: str, value: str) -> str:
-    return _word(name, value, MAPS)
 
 
 _READERS = {
     "dtype": _dtype,
     "device": _device,
-    "revision": _text,
-    "trust_remote_code": _flag,
-    "tokenizer": _text,
-    "max_length": _count,
-    "add_bos_token": _flag,
-    "prefix_token_id": _token,
-    "batch_tokens": _count,
+    "revision": _ARGUMENTS.text,
+    "trust_remote_code": _ARGUMENTS.flag,
+    "tokenizer": _ARGUMENTS.text,
+    "max_length": _COUNT,
+    "add_bos_token": _ARGUMENTS.flag,
+    "prefix_token_id": _ARGUMENTS.whole(0),
+    "batch_tokens": _COUNT,
     "batch_size": _rows,
-    "attn_implementation": _attention,
-    "chat_template_args": _object,
-    "device_map": _map,
-    "enable_thinking": _flag,
-    "load_in_4bit": _flag,
-    "load_in_8bit": _flag,
-    "peft": _text,
-    "quantization": _object,
-    "think_end_token": _text,
+    "attn_implementation": _ARGUMENTS.one_of(ATTENTION),
+    "chat_template_args": _ARGUMENTS.mapping,
+    "device_map": _ARGUMENTS.one_of(MAPS),
+    "enable_thinking": _ARGUMENTS.flag,
+    "load_in_4bit": _ARGUMENTS.flag,
+    "load_in_8bit": _ARGUMENTS.flag,
+    "peft": _ARGUMENTS.text,
+    "quantization": _ARGUMENTS.mapping,
+    "think_end_token": _ARGUMENTS.text,
 }

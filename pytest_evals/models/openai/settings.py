@@ -3,7 +3,6 @@ mistakes are found before the openai library is imported. Keys are never read he
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -11,12 +10,14 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pytest_evals.errors import OptionError, did_you_mean
+from pytest_evals.errors import OptionError
+from pytest_evals.models.arguments import Arguments
 from pytest_evals.models.spec import ModelSpec, redacted
 
 __all__ = ["OPENAI_URL", "Api", "OpenAISettings", "check_openai", "read_settings"]
 
 Api = Literal["", "chat", "completions"]
+_ARGUMENTS = Arguments("openai")
 OPENAI_URL = "https://api.openai.com/v1"
 _REASONING = re.compile(r"(o[1-9]\d*|gpt-[5-9](\.\d+)?)(?!-chat)(-.*)?")
 """Models of OpenAI that think before they answer. lm-eval 0.4.13 goes by single
@@ -126,14 +127,7 @@ def read_settings(spec: ModelSpec) -> OpenAISettings:
         OptionError: An argument is unknown or has a bad value.
     """
     known = [f.name for f in fields(OpenAISettings) if f.name != "target"]
-    for name in spec.arguments:
-        if name in REFUSED:
-            raise OptionError(
-                f"the openai model takes no argument {name!r}: {REFUSED[name]}"
-            )
-        if name not in known:
-            hint = did_you_mean(name, known) or f"; known: {', '.join(sorted(known))}"
-            raise OptionError(f"the openai model takes no argument {name!r}{hint}")
+    _ARGUMENTS.check(spec, known, REFUSED)
     given: dict[str, Any] = {
         name: _READERS[name](name, v) for name, v in spec.arguments.items()
     }
@@ -143,12 +137,6 @@ def read_settings(spec: ModelSpec) -> OpenAISettings:
             url = given["base_url"] = url.removesuffix(ending)
             given.setdefault("api", api)
     return OpenAISettings(target=spec.target, **given)
-
-
-def _text(name: str, value: str) -> str:
-    if not value:
-        raise OptionError(f"the openai model's {name} is empty; leave it out")
-    return value
 
 
 def _url(name: str, value: str) -> str:
@@ -166,14 +154,6 @@ def _url(name: str, value: str) -> str:
     return value.rstrip("/")
 
 
-def _api(name: str, value: str) -> str:
-    known = ("chat", "completions")
-    if value in known:
-        return value
-    hint = did_you_mean(value, known) or f"; known: {', '.join(known)}"
-    raise OptionError(f"the openai model's {name} is {value!r}{hint}")
-
-
 def _variable(name: str, value: str) -> str:
     """The value is not shown: it may well be the key itself."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
@@ -184,27 +164,6 @@ def _variable(name: str, value: str) -> str:
     return value
 
 
-def _flag(name: str, value: str) -> bool:
-    word = value.lower()
-    if word in ("true", "1", "yes"):
-        return True
-    if word in ("false", "0", "no"):
-        return False
-    raise OptionError(f"the openai model's {name} is {value!r}; write true or false")
-
-
-def _whole(least: int) -> Callable[[str, str], int]:
-    def read(name: str, value: str) -> int:
-        if not re.fullmatch(r"\d+(_\d+)*", value) or int(value) < least:
-            raise OptionError(
-                f"the openai model's {name} is {value!r}; "
-                f"write a whole number from {least}"
-            )
-        return int(value)
-
-    return read
-
-
 def _number(name: str, value: str) -> float:
     try:
         number = float(value)
@@ -212,34 +171,24 @@ def _number(name: str, value: str) -> float:
         number = -1.0
     if not 0 <= number < math.inf or (name == "timeout" and number == 0):
         wanted = "seconds, more than 0" if name == "timeout" else "a number, 0 or more"
-        raise OptionError(f"the openai model's {name} is {value!r}; write {wanted}")
+        raise _ARGUMENTS.wrong(name, value, f"; write {wanted}")
     return number
-
-
-def _object(name: str, value: str) -> dict[str, Any]:
-    try:
-        found = json.loads(value)
-    except json.JSONDecodeError as error:
-        raise OptionError(f"the openai model's {name} is not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise OptionError(f"the openai model's {name} is not a JSON object: {value!r}")
-    return found
 
 
 _READERS: Mapping[str, Callable[[str, str], Any]] = {
     "base_url": _url,
-    "api": _api,
+    "api": _ARGUMENTS.one_of(("chat", "completions")),
     "api_key_env": _variable,
-    "concurrency": _whole(1),
+    "concurrency": _ARGUMENTS.whole(1),
     "timeout": _number,
-    "max_retries": _whole(0),
-    "max_stops": _whole(0),
-    "send_seed": _flag,
-    "reasoning": _flag,
-    "think_end_token": _text,
-    "revision": _text,
-    "prefix": _text,
-    "extra_body": _object,
+    "max_retries": _ARGUMENTS.whole(0),
+    "max_stops": _ARGUMENTS.whole(0),
+    "send_seed": _ARGUMENTS.flag,
+    "reasoning": _ARGUMENTS.flag,
+    "think_end_token": _ARGUMENTS.text,
+    "revision": _ARGUMENTS.text,
+    "prefix": _ARGUMENTS.text,
+    "extra_body": _ARGUMENTS.mapping,
     "price_in": _number,
     "price_out": _number,
 }

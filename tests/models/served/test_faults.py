@@ -181,10 +181,11 @@ def test_who_stops_to_listen_ends_the_work(served, model_of, fault):
     assert len(served.bodies) < 20
 
 
-def test_a_model_may_be_closed_twice_and_never_asked(model_of):
+def test_a_model_that_is_closed_twice_and_never_asked_sends_nothing(served, model_of):
     model = model_of()
     model.close()
     model.close()
+    assert not served.bodies
 
 
 def test_chat_replies_without_text_are_errors(served, model_of, ask, fault):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pytest_evals.core.cut import Cut
 from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request
-from pytest_evals.errors import DocumentError
 from pytest_evals.models.hf.loading import load_tokenizer
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.text.tokens import Encoder, Ids, Unusable
@@ -37,7 +36,7 @@ class HfCutter:
         if isinstance(request, Loglikelihood):
             (pair,) = self._encoder.pairs([request])
             if isinstance(pair, Unusable):
-                raise DocumentError(str(pair))
+                raise pair
             return self._cut(pair.context, pair.continuation)
         if isinstance(request, Generate):
             (ids,) = self._encoder.prompts([request.prompt])
@@ -52,10 +51,7 @@ class HfCutter:
         Raises:
             DocumentError: There is no template, or it refuses the chat.
         """
-        try:
-            return self._encoder.render(prompt)
-        except Unusable as why:
-            raise DocumentError(str(why)) from None
+        return self._encoder.render(prompt)
 
     def _cut(self, context: Ids, continuation: Ids | None) -> Cut:
         scored = () if continuation is None else self._texts(continuation)
@@ -80,5 +76,5 @@ class HfCutter:
 
 def _usable(ids: Ids | Unusable) -> Ids:
     if isinstance(ids, Unusable):
-        raise DocumentError(str(ids))
+        raise ids
     return ids

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pytest_evals.core.request import Loglikelihood, Message, Prompt
+from pytest_evals.errors import DocumentError
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.text.coding import Coder, Ids
 
@@ -34,7 +35,7 @@ _APPENDING = {
 """Decoders of ``tokenizers`` that put the texts of tokens one after the other."""
 
 
-class Unusable(Exception):
+class Unusable(DocumentError):
     """Why a request cannot be asked; becomes ``Response.error``."""
 
 

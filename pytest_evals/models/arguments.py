@@ -1,0 +1,96 @@
+"""Arguments of a model's spec: which there are, and what their texts mean. Standard
+library only, and the same words whatever the kind of model."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_evals.errors import OptionError, did_you_mean
+from pytest_evals.models.spec import ModelSpec
+
+__all__ = ["Arguments"]
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments of one kind of model. Readers take an argument's name and its text,
+    and raise ``OptionError`` for a text that means nothing."""
+
+    kind: str
+
+    def check(
+        self, spec: ModelSpec, known: Sequence[str], refused: Mapping[str, str]
+    ) -> None:
+        """Make sure that all arguments exist.
+
+        Args:
+            spec: What was given.
+            known: The arguments that exist.
+            refused: Others that users may expect → the way out.
+
+        Raises:
+            OptionError: One does not.
+        """
+        for name in spec.arguments:
+            if name in known:
+                continue
+            hint = did_you_mean(name, known) or f"; known: {', '.join(sorted(known))}"
+            why = f": {refused[name]}" if name in refused else hint
+            raise OptionError(f"the {self.kind} model takes no argument {name!r}{why}")
+
+    def wrong(self, name: str, value: str, rest: str) -> OptionError:
+        """The error for a value, to raise."""
+        return OptionError(f"the {self.kind} model's {name} is {value!r}{rest}")
+
+    def text(self, name: str, value: str) -> str:
+        """Any text that is not empty."""
+        if not value:
+            raise OptionError(f"the {self.kind} model's {name} is empty; leave it out")
+        return value
+
+    def flag(self, name: str, value: str) -> bool:
+        """True or false."""
+        word = value.lower()
+        if word in ("true", "1", "yes"):
+            return True
+        if word in ("false", "0", "no"):
+            return False
+        raise self.wrong(name, value, "; write true or false")
+
+    def whole(self, least: int) -> Callable[[str, str], int]:
+        """A reader of whole numbers from ``least``."""
+
+        def read(name: str, value: str) -> int:
+            if not re.fullmatch(r"\d+(_\d+)*", value) or int(value) < least:
+                wanted = f"; write a whole number from {least}"
+                raise self.wrong(name, value, wanted)
+            return int(value)
+
+        return read
+
+    def one_of(self, known: Sequence[str]) -> Callable[[str, str], str]:
+        """A reader of one of these words."""
+
+        def read(name: str, value: str) -> str:
+            if value in known:
+                return value
+            hint = did_you_mean(value, known) or f"; known: {', '.join(known)}"
+            raise self.wrong(name, value, hint)
+
+        return read
+
+    def mapping(self, name: str, value: str) -> dict[str, Any]:
+        """A JSON object."""
+        try:
+            found = json.loads(value)
+        except json.JSONDecodeError as error:
+            what = f"the {self.kind} model's {name} is not JSON: {error}"
+            raise OptionError(what) from None
+        if not isinstance(found, dict):
+            what = f"the {self.kind} model's {name} is not a JSON object: {value!r}"
+            raise OptionError(what)
+        return found
