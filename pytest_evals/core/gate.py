@@ -10,12 +10,30 @@ from typing import Literal
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.errors import Place
 
-__all__ = ["Bound", "Gate", "Interval", "Outcome", "Policy", "Scope", "Verdict"]
+__all__ = [
+    "Bound",
+    "Change",
+    "Gate",
+    "Interval",
+    "Margin",
+    "Outcome",
+    "Policy",
+    "Scope",
+    "Unit",
+    "Verdict",
+    "Weights",
+]
 
 Scope = Literal["run", "benchmark", "population"]
 """Which noise a gate counts: none, that of another run, that of other documents."""
 Policy = Literal["warn", "fail", "pass"]
 """What becomes of a gate whose verdict is open."""
+Unit = Literal["points", "percent", "plain"]
+"""How a change is shown: a hundredth of a share is a point; percent are of the
+baseline; all else stands as it is."""
+Weights = Literal["", "size", "equal"] | tuple[tuple[str, Decimal], ...]
+"""How much each task of a group counts: as the group's own number has it, by its
+documents, all alike, or as said by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +47,45 @@ class Bound:
     def __str__(self) -> str:
         """The bound as typed: ``>= 0.75``."""
         return f"{self.op} {self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Margin:
+    """How far a metric may be worse than in a baseline.
+
+    Args:
+        key: As typed. ``recovery`` is the share of the baseline's value that must be
+            kept.
+        value: As typed, never negative; a percentage is a share.
+        relative: Whether the value is a share of the baseline's.
+    """
+
+    key: Literal["max_drop", "max_rise", "recovery"]
+    value: Decimal
+    relative: bool = False
+
+    @property
+    def sign(self) -> int:
+        """1 if it bounds falls, -1 if it bounds rises."""
+        return -1 if self.key == "max_rise" else 1
+
+    def allowed(self, before: float) -> float:
+        """The largest change for the worse, never negative, beside a value of the
+        baseline."""
+        if self.key == "recovery":
+            return float(1 - self.value) * abs(before)
+        return float(self.value) * (abs(before) if self.relative else 1.0)
+
+    def __str__(self) -> str:
+        """The margin as a claim: ``drop <= 2%``."""
+        if self.key == "recovery":
+            return f"recovery >= {_percent(self.value)}"
+        number = _percent(self.value) if self.relative else str(self.value)
+        return f"{self.key.removeprefix('max_')} <= {number}"
+
+
+def _percent(share: Decimal) -> str:
+    return f"{float(share * 100):g}%"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +106,17 @@ class Gate:
         flip_rate: Share of documents whose answer turns between two runs of one model,
             ``None`` if unknown.
         inconclusive: What an open verdict means; empty for the session's policy.
+        baseline: Name of the stored run that it is held against; empty for a bound on
+            the number itself.
+        margin: How far it may be worse than there; set where ``baseline`` is.
+        cluster: Field of the documents' rows: those that share its value hang together
+            (questions on one passage, say); empty if they do not.
+        weights: Of a group's tasks.
+        each: Alarms on each task of a group: how far any one of them may be worse.
+        family: Gates whose red verdicts are corrected together, for they are many;
+            empty for none.
+        reducer: How the answers to one document become one value, where the task asks
+            several times; empty for whatever its filters choose.
         text: The claim as written, for headings.
         source: Where it was written.
     """
@@ -63,6 +131,13 @@ class Gate:
     confidence: float = 0.95
     flip_rate: float | None = None
     inconclusive: Policy | Literal[""] = ""
+    baseline: str = ""
+    margin: Margin | None = None
+    cluster: str = ""
+    weights: Weights = ""
+    each: Margin | None = None
+    family: str = "holm"
+    reducer: str = ""
     text: str = ""
     source: Place
 
@@ -80,6 +155,37 @@ class Interval:
     low: float
     high: float
     method: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A metric beside its baseline, over the same documents.
+
+    Args:
+        baseline: What the baseline is called.
+        before: The metric's value there.
+        now: Its value in this run.
+        difference: How far it has moved, as it is compared: ``now - before``, or
+            ``now / before - 1`` where ``unit`` is percent of a ratio.
+        op: Whether it must stay above its bar or below.
+        bar: What it must keep to, on the same scale.
+        unit: How all three are shown.
+        n: Documents that were paired.
+        gained: Documents that were wrong and are right now; ``None`` where documents
+            are neither.
+        lost: The reverse.
+    """
+
+    baseline: str
+    before: float
+    now: float
+    difference: float
+    op: Literal[">=", "<="]
+    bar: float
+    unit: Unit
+    n: int
+    gained: int | None = None
+    lost: int | None = None
 
 
 class Outcome(Enum):
@@ -111,7 +217,13 @@ class Verdict:
             that cannot be said.
         reason: In one line, why the outcome is what it is.
         documents: Ids of documents that decided it (``must_pass``).
-        interval: What was held against the bounds, where noise counts.
+        interval: What was held against the bounds, where noise counts; of a baseline
+            gate, the interval of the change.
+        change: What a baseline gate has found.
+        p_value: Of "it keeps its bound", one-sided: small when that is hardly so.
+            ``None`` where no noise counts.
+        p_adjusted: The same after the correction for all gates of the family.
+        notes: What a reader should know of these numbers, one line each.
         policy: What it means if the outcome is inconclusive.
     """
 
@@ -123,6 +235,10 @@ class Verdict:
     reason: str = ""
     documents: tuple[str, ...] = ()
     interval: Interval | None = None
+    change: Change | None = None
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    notes: tuple[str, ...] = ()
     policy: Policy = "warn"
 
     @property

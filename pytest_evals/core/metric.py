@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Estimate", "Metric", "MetricResult"]
+__all__ = ["Estimate", "Metric", "MetricResult", "Totals"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,27 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """What each document adds to the sums that a metric is computed from.
+
+    Args:
+        columns: (m, n): m numbers of each of n documents.
+        score: The m sums to the metric; to its logarithm where ``is_log``.
+        is_log: Whether the metric is compared as a ratio: a perplexity.
+        is_smooth: Whether the score has a slope everywhere near; BLEU's brevity penalty
+            has a kink.
+        is_ratio: Whether it is one sum over another, or a mean: as good as normal for
+            few documents already.
+    """
+
+    columns: Sequence[Sequence[float]]
+    score: Callable[[Sequence[float]], float]
+    is_log: bool = False
+    is_smooth: bool = True
+    is_ratio: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """One number of a task: which scores it reads and how it adds them up.
 
@@ -37,6 +58,10 @@ class Metric:
         higher_is_better: Direction, ``None`` if unknown.
         is_mean: Whether it is the plain mean of the values, so that a sum of right
             answers says it exactly.
+        totals: The documents' values to the sums that it is computed from; ``None``
+            where there are none.
+        number: The documents' values to the number alone; ``None`` if only
+            ``aggregate`` can say it.
     """
 
     name: str
@@ -44,6 +69,8 @@ class Metric:
     aggregate: Callable[[Sequence[Any]], Estimate]
     higher_is_better: bool | None = None
     is_mean: bool = False
+    totals: Callable[[Sequence[Any]], Totals] | None = None
+    number: Callable[[Sequence[Any]], float] | None = None
 
     @property
     def key(self) -> str:

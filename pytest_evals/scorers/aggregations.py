@@ -13,14 +13,23 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from pytest_evals.core.metric import Estimate
+from pytest_evals.core.metric import Estimate, Totals
 from pytest_evals.core.registry import Registry
 from pytest_evals.errors import EvalsError
+from pytest_evals.scorers import totals
 from pytest_evals.scorers.corpus import CORPUS_METRICS, Corpus, check_library
 from pytest_evals.scorers.user_code import UserCode, plain
 from pytest_evals.stats import agreement, averages, bootstrap, resampling
 
-__all__ = ["AGGREGATIONS", "Aggregation", "check_installed", "estimate", "own"]
+__all__ = [
+    "AGGREGATIONS",
+    "Aggregation",
+    "check_installed",
+    "estimate",
+    "number_of",
+    "own",
+    "totals_of",
+]
 
 
 def _as_they_are(values: Sequence[Any]) -> Sequence[Any]:
@@ -38,6 +47,7 @@ class Aggregation:
         value: To the number.
         stderr: To the standard error by a formula.
         statistic: To what :func:`bootstrap.bootstrap_stderr` resamples.
+        totals: To what gates know its noise by.
     """
 
     name: str
@@ -46,6 +56,19 @@ class Aggregation:
     value: Callable[[Any], float]
     stderr: Callable[[Any], float | None] | None = None
     statistic: Callable[[Any], Callable[[Any], Any]] | None = None
+    totals: Callable[[Any], Totals] | None = None
+
+
+def totals_of(aggregation: Aggregation) -> Callable[[Sequence[Any]], Totals] | None:
+    """Values to what they add to the sums that the number is computed from; ``None``
+    where it is computed from no sums."""
+    how, read = aggregation.totals, aggregation.read
+    return None if how is None else lambda values: how(read(values))
+
+
+def number_of(aggregation: Aggregation) -> Callable[[Sequence[Any]], float]:
+    """Values to the number alone."""
+    return lambda values: aggregation.value(aggregation.read(values))
 
 
 def estimate(
@@ -183,6 +206,7 @@ def _corpus(name: str) -> Aggregation:
         read=partial(Corpus, name),
         value=Corpus.score,
         statistic=Corpus.resampled,
+        totals=Corpus.totals,
     )
 
 
@@ -240,6 +264,7 @@ _TABLE = (
         read=_numbers,
         value=averages.nanmean,
         statistic=resampling.resampled_nanmean,
+        totals=totals.mean_totals,
     ),
     Aggregation(
         name="perplexity",
@@ -247,18 +272,21 @@ _TABLE = (
         read=_numbers,
         value=lambda numbers: _exp(-averages.mean(numbers)),
         statistic=resampling.resampled_perplexity,
+        totals=totals.perplexity_totals,
     ),
     Aggregation(
         name="weighted_perplexity",
         takes="pairs",
         read=_pairs,
         value=lambda pairs: _exp(-_weighted(pairs)),
+        totals=totals.weighted_totals,
     ),
     Aggregation(
         name="bits_per_byte",
         takes="pairs",
         read=_pairs,
         value=lambda pairs: -_weighted(pairs) / math.log(2),
+        totals=partial(totals.weighted_totals, unit=math.log(2), is_log=False),
     ),
     Aggregation(
         name="f1",
@@ -266,6 +294,7 @@ _TABLE = (
         read=_labels,
         value=lambda labels: agreement.f1_score(*labels),
         statistic=lambda labels: resampling.resampled_f1(*labels),
+        totals=totals.f1_totals,
     ),
     Aggregation(
         name="matthews_corrcoef",
@@ -273,8 +302,15 @@ _TABLE = (
         read=_labels,
         value=lambda labels: agreement.matthews_corrcoef(*labels),
         statistic=lambda labels: resampling.resampled_matthews(*labels),
+        totals=totals.matthews_totals,
     ),
-    Aggregation(name="brier_score", takes="pairs", read=_pairs, value=_brier),
+    Aggregation(
+        name="brier_score",
+        takes="pairs",
+        read=_pairs,
+        value=_brier,
+        totals=totals.brier_totals,
+    ),
     # lm-eval's constant for "predict only": the number means nothing.
     Aggregation(name="bypass", value=lambda values: 999.0),
     *map(_corpus, CORPUS_METRICS),

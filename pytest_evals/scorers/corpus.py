@@ -13,6 +13,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_evals.core.metric import Totals
 from pytest_evals.errors import EvalsError, MissingExtraError
 from pytest_evals.stats.resampling import resampled_scores
 
@@ -47,6 +48,8 @@ CORPUS_METRICS: Mapping[str, Callable[[], Any]] = {
     "ter": _ter,
 }
 """Name → sacrebleu's metric, in percent."""
+_SMOOTH = ("chrf", "chrf++")
+"""Those without a kink: BLEU has a brevity penalty, TER is cut off at whole edits."""
 
 
 def check_library(name: str) -> None:
@@ -84,6 +87,7 @@ class Corpus:
             MissingExtraError: sacrebleu is not installed.
         """
         check_library(name)
+        self._name = name
         self._metric = CORPUS_METRICS[name]()
         pairs = _pairs(values)
         self._n_references = [len(pair.references) for pair in pairs]
@@ -114,6 +118,15 @@ class Corpus:
         """The metric of all texts."""
         columns = self._columns[min(self._n_references)]
         return self._score([sum(column) for column in columns])
+
+    def totals(self) -> Totals:
+        """What each text adds; the number of references stays that of all texts."""
+        columns = self._columns[min(self._n_references)]
+        smooth = self._name in _SMOOTH
+        return Totals(columns=columns, score=self._of_sums, is_smooth=smooth)
+
+    def _of_sums(self, sums: Sequence[float]) -> float:
+        return self._score([*sums])
 
     def resampled(self) -> Statistic:
         """The metric of each resample of the texts."""

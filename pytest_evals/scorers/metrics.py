@@ -20,7 +20,9 @@ from pytest_evals.scorers.aggregations import (
     Aggregation,
     check_installed,
     estimate,
+    number_of,
     own,
+    totals_of,
 )
 from pytest_evals.stats.bootstrap import ITERATIONS
 
@@ -194,6 +196,8 @@ def metric(
         aggregate=partial(estimate, how, spec.name, iterations),
         higher_is_better=_higher_is_better(spec),
         is_mean=how is AGGREGATIONS["mean"],
+        totals=totals_of(how),
+        number=number_of(how),
     )
 
 

@@ -10,7 +10,13 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
 
-__all__ = ["brier_score", "check_binary", "f1_score", "matthews_corrcoef"]
+__all__ = [
+    "brier_score",
+    "check_binary",
+    "f1_score",
+    "matthews_corrcoef",
+    "squared_distance",
+]
 
 
 def check_binary(golds: Sequence[Hashable], predictions: Sequence[Hashable]) -> None:
@@ -73,6 +79,15 @@ def brier_score(
     """
     total = 0.0
     for gold, row in zip(golds, probabilities, strict=True):
-        at = range(len(row))[gold]
-        total += sum((p - (i == at)) ** 2 for i, p in enumerate(row))
+        total += squared_distance(gold, row)
     return total / len(golds)
+
+
+def squared_distance(gold: int, row: Sequence[float]) -> float:
+    """Between one document's probabilities and the corner of its right answer.
+
+    Raises:
+        IndexError: The right label is no position in its probabilities.
+    """
+    at = range(len(row))[gold]
+    return sum((p - (i == at)) ** 2 for i, p in enumerate(row))

@@ -48,9 +48,12 @@ def student(value: float, stderr: float, df: float, confidence: float) -> Interv
     Args:
         value: The mean.
         stderr: Its standard error.
-        df: Degrees of freedom, more than 0: documents less one.
+        df: Degrees of freedom, more than 0: documents less one. Infinite where the
+            standard error is known.
         confidence: Of each bound, below 1.
     """
+    if math.isinf(df):
+        return normal(value, stderr, confidence)
     from scipy.special import stdtrit
 
     reach = float(stdtrit(df, confidence)) * stderr

@@ -1,0 +1,102 @@
+"""What documents add to the sums that corpus metrics are computed from.
+
+With these, gates know how such a number varies. What lm-eval reports as standard error
+has its own ways (:mod:`pytest_evals.scorers.aggregations`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+
+from pytest_evals.core.metric import Totals
+from pytest_evals.stats.agreement import squared_distance
+
+__all__ = [
+    "brier_totals",
+    "f1_totals",
+    "matthews_totals",
+    "mean_totals",
+    "perplexity_totals",
+    "weighted_totals",
+]
+
+Labels = tuple[Sequence[Hashable], Sequence[Hashable]]
+Pairs = tuple[Sequence[float], Sequence[float]]
+
+
+def mean_totals(values: Sequence[float]) -> Totals:
+    """Of a mean of what is not NaN."""
+    present = [0.0 if math.isnan(value) else 1.0 for value in values]
+    kept = [0.0 if math.isnan(value) else float(value) for value in values]
+    return Totals(columns=(kept, present), score=_ratio, is_ratio=True)
+
+
+def perplexity_totals(logprobs: Sequence[float]) -> Totals:
+    """Of ``exp(-mean)`` of log-probabilities in nats."""
+    losses = [-value for value in logprobs]
+    ones = [1.0] * len(losses)
+    return Totals(columns=(losses, ones), score=_ratio, is_log=True, is_ratio=True)
+
+
+def weighted_totals(pairs: Pairs, unit: float = 1.0, *, is_log: bool = True) -> Totals:
+    """Of the log-probabilities of texts over their lengths.
+
+    Args:
+        pairs: Log-probabilities in nats, and lengths.
+        unit: Nats in a unit of the number.
+        is_log: Whether the number is the exponential of that ratio.
+    """
+    losses = [-value / unit for value in pairs[0]]
+    lengths = [float(length) for length in pairs[1]]
+    return Totals(columns=(losses, lengths), score=_ratio, is_log=is_log, is_ratio=True)
+
+
+def brier_totals(pairs: tuple[Sequence[int], Sequence[Sequence[float]]]) -> Totals:
+    """Of the mean squared distance between probabilities and right answers."""
+    return mean_totals(
+        [squared_distance(gold, row) for gold, row in zip(*pairs, strict=True)]
+    )
+
+
+def f1_totals(labels: Labels) -> Totals:
+    """Of binary F1 of label 1."""
+    golds = [label == 1 for label in labels[0]]
+    said = [label == 1 for label in labels[1]]
+    both = [float(g and s) for g, s in zip(golds, said, strict=True)]
+    one = [float(g != s) for g, s in zip(golds, said, strict=True)]
+    return Totals(columns=(both, one), score=_f1)
+
+
+def matthews_totals(labels: Labels) -> Totals:
+    """Of Matthews' correlation coefficient: whether a label was right, which was, and
+    which was said."""
+    golds, said = labels
+    known = list(dict.fromkeys((*golds, *said)))
+    same = [float(g == s) for g, s in zip(golds, said, strict=True)]
+    right = [[float(gold == label) for gold in golds] for label in known]
+    given = [[float(one == label) for one in said] for label in known]
+    return Totals(columns=(same, *right, *given), score=_matthews)
+
+
+def _ratio(sums: Sequence[float]) -> float:
+    above, below = sums
+    return above / below if below else math.nan
+
+
+def _f1(sums: Sequence[float]) -> float:
+    both, one = sums
+    return 2 * both / (2 * both + one) if both or one else 0.0
+
+
+def _matthews(sums: Sequence[float]) -> float:
+    same, *rest = sums
+    half = len(rest) // 2
+    right, given = rest[:half], rest[half:]
+    n = math.fsum(right)
+    both = same * n - math.fsum(r * g for r, g in zip(right, given, strict=True))
+    spread_right = n * n - math.fsum(r * r for r in right)
+    spread_given = n * n - math.fsum(g * g for g in given)
+    if spread_right <= 0 or spread_given <= 0:
+        return 0.0
+    return both / math.sqrt(spread_right * spread_given)

@@ -1,0 +1,51 @@
+"""How much each document moves a number that is computed from sums over all of them.
+
+The delta method, or infinitesimal jackknife: the slope of the number at the sums, times
+what the document adds to them beyond the average. Numbers in, numbers out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["influences"]
+
+_STEP = 1e-5
+"""Of a sum, for the slope by differences on both sides."""
+
+
+def influences(
+    columns: Sequence[Sequence[float]], score: Callable[[Sequence[float]], float]
+) -> NDArray[np.float64]:
+    """Deviations whose mean has the standard error of the number.
+
+    Args:
+        columns: (m, n): m numbers of each of n documents.
+        score: The m sums to the number; smooth near these.
+
+    Returns:
+        (n,) numbers that add up to 0.
+    """
+    import numpy as np
+
+    table = np.asarray(columns, dtype=np.float64)  # (m, n)
+    totals = table.sum(axis=1)
+    slopes = np.array([_slope(score, totals, i) for i in range(len(totals))])
+    n = table.shape[1]
+    found: NDArray[np.float64] = n * (slopes @ (table - totals[:, None] / n))
+    return found
+
+
+def _slope(
+    score: Callable[[Sequence[float]], float], totals: NDArray[np.float64], i: int
+) -> float:
+    step = _STEP * max(1.0, abs(float(totals[i])))
+    above, below = totals.copy(), totals.copy()
+    above[i] += step
+    below[i] -= step
+    return (score(above.tolist()) - score(below.tolist())) / (2 * step)

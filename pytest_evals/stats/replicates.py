@@ -1,0 +1,157 @@
+"""Numbers by the bootstrap: many resamples of the documents, and where they fall.
+
+Numbers in, numbers out. The draws are seeded: the same documents give the same
+interval. What lm-eval reports as standard error is another module's business
+(:mod:`pytest_evals.stats.bootstrap`).
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+from pytest_evals.stats.intervals import Interval
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Replicates", "resample", "resample_sums"]
+
+N_REPLICATES = 4000
+"""Enough that a bound at 0.95 rests on 200 replicates beyond it."""
+_NORMAL = NormalDist()
+
+
+@dataclass(frozen=True, slots=True)
+class Replicates:
+    """A number and its replicates, with Efron's corrections (BCa, 1987).
+
+    Args:
+        value: The number.
+        ordered: Its replicates, the smallest first.
+        bias: z of the share of replicates below the value; 0 for plain percentiles.
+        acceleration: How its standard error changes with it; 0 for plain percentiles.
+    """
+
+    value: float
+    ordered: Sequence[float]
+    bias: float = 0.0
+    acceleration: float = 0.0
+
+    @property
+    def stderr(self) -> float:
+        """Standard deviation of the replicates."""
+        mean = math.fsum(self.ordered) / len(self.ordered)
+        squares = math.fsum((one - mean) ** 2 for one in self.ordered)
+        return math.sqrt(squares / (len(self.ordered) - 1))
+
+    def interval(self, confidence: float) -> Interval:
+        """Two one-sided bounds."""
+        z = _NORMAL.inv_cdf(confidence)
+        return Interval(self._bound(-z), self._bound(z))
+
+    def _bound(self, z: float) -> float:
+        reach = self.bias + z
+        room = 1 - self.acceleration * reach
+        if room <= 0:  # so skewed that no replicate lies far enough out
+            return self.ordered[-1 if self.acceleration > 0 else 0]
+        return self._quantile(_NORMAL.cdf(self.bias + reach / room))
+
+    def _quantile(self, share: float) -> float:
+        place = share * (len(self.ordered) - 1)
+        below = min(int(place), len(self.ordered) - 2)
+        low, high = self.ordered[below], self.ordered[below + 1]
+        return low + (place - below) * (high - low)
+
+    def tail(self, bar: float) -> float:
+        """By the bound that would lie on the bar."""
+        n = len(self.ordered)
+        below = bisect_left(self.ordered, bar)
+        middle = (below + bisect_right(self.ordered, bar)) / 2
+        share = min(max(middle, 0.5), n - 0.5) / n
+        away = _NORMAL.inv_cdf(share) - self.bias
+        room = 1 + self.acceleration * away
+        if room <= 0:
+            return 1.0 if away < 0 else 0.0
+        return 1 - _NORMAL.cdf(away / room - self.bias)
+
+
+def resample_sums(
+    columns: Sequence[Sequence[float]],
+    score: Callable[[Sequence[float]], float],
+    *,
+    corrected: bool,
+) -> Replicates:
+    """Replicates of a number that is computed from sums over documents.
+
+    Args:
+        columns: (m, n): m numbers of each of n documents, or clusters of them.
+        score: The m sums to the number.
+        corrected: Whether to correct for bias and skewness (BCa); that needs a number
+            that is smooth in its sums.
+    """
+    import numpy as np
+
+    table = np.asarray(columns, dtype=np.float64).T  # (n, m)
+    n = len(table)
+    totals = table.sum(axis=0)
+    value = score(totals.tolist())
+    generator = np.random.default_rng(0)
+    found = np.empty(N_REPLICATES)
+    for i in range(N_REPLICATES):
+        counts = np.bincount(generator.integers(0, n, n), minlength=n)
+        found[i] = score((counts @ table).tolist())
+    if not corrected:
+        return Replicates(value, _ordered(found))
+    without = np.array([score(row.tolist()) for row in totals - table])
+    return _corrected(value, found, without)
+
+
+def resample(
+    n: int, statistic: Callable[[Sequence[int]], float], value: float
+) -> Replicates:
+    """Replicates of any statistic, by plain percentiles.
+
+    Args:
+        n: Documents.
+        statistic: Positions of documents, some several times, to the number.
+        value: The number of all documents.
+    """
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    found = np.array(
+        [
+            statistic(generator.integers(0, n, n).tolist())
+            for _ in range(N_REPLICATES // 4)
+        ]
+    )
+    return Replicates(value, _ordered(found))
+
+
+def _ordered(found: NDArray[np.float64]) -> list[float]:
+    import numpy as np
+
+    ordered: list[float] = np.sort(found[np.isfinite(found)]).tolist()
+    return ordered
+
+
+def _corrected(
+    value: float, found: NDArray[np.float64], without: NDArray[np.float64]
+) -> Replicates:
+    """Efron's corrections: bias out of the replicates, acceleration out of the
+    jackknife."""
+    import numpy as np
+
+    n = len(found)
+    below = np.count_nonzero(found < value) + np.count_nonzero(found == value) / 2
+    bias = _NORMAL.inv_cdf(min(max(below, 0.5), n - 0.5) / n)
+    away = without.mean() - without
+    spread = float((away**2).sum())
+    skewness = float((away**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
+    return Replicates(value, _ordered(found), bias, skewness)

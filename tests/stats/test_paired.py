@@ -1,0 +1,103 @@
+"""Tango's interval against its definition (the score test under the constrained
+maximum of the likelihood, found by scipy's optimiser), against McNemar's test of
+statsmodels, and against what it promises, by summing over all outcomes."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.optimize import minimize_scalar
+from statsmodels.stats.contingency_tables import mcnemar
+
+from pytest_evals.stats.paired import PairedShares
+
+
+@st.composite
+def tables(draw):
+    n = draw(st.integers(1, 400))
+    gained = draw(st.integers(0, n))
+    return PairedShares(gained, draw(st.integers(0, n - gained)), n)
+
+
+def score_by_definition(pair, difference):
+    """(w - l - n d) over the root of n (2 q + d (1 - d)), where q is the most likely
+    share of lost documents among those tables whose difference is d."""
+    same = pair.n - pair.gained - pair.lost
+
+    def minus_log_likelihood(q):
+        terms = [(pair.gained, q + difference), (pair.lost, q)]
+        terms.append((same, 1 - 2 * q - difference))
+        return -sum(k * math.log(p) if k else 0.0 for k, p in terms if k)
+
+    low, high = max(0.0, -difference), (1 - difference) / 2
+    found = minimize_scalar(
+        minus_log_likelihood, bounds=(low, high), method="bounded",
+        options={"xatol": 1e-12},
+    )  # fmt: skip
+    variance = pair.n * (2 * found.x + difference * (1 - difference))
+    return (pair.gained - pair.lost - pair.n * difference) / math.sqrt(variance)
+
+
+@pytest.mark.parametrize("counts", [(29, 22, 1319), (21, 91, 1319), (4, 7, 200)])
+@pytest.mark.parametrize("difference", [-0.05, -0.02, 0.01, 0.04])
+def test_score_is_that_of_the_constrained_maximum(counts, difference):
+    pair = PairedShares(*counts)
+    known = score_by_definition(pair, difference)
+    assert pair.score(difference) == pytest.approx(known, abs=1e-3)
+
+
+@given(tables())
+def test_score_at_no_difference_is_mcnemars(pair):
+    if pair.gained + pair.lost == 0:
+        assert pair.score(0) == 0
+        return
+    table = [[0, pair.lost], [pair.gained, 0]]
+    known = mcnemar(table, exact=False, correction=False).statistic
+    assert pair.score(0) ** 2 == pytest.approx(known, abs=1e-9)
+
+
+@given(tables(), st.sampled_from([0.8, 0.9, 0.95, 0.99]))
+def test_bounds_are_where_the_test_turns(pair, confidence):
+    z = stats.norm.ppf(confidence)
+    low, high = pair.interval(confidence)
+    assert -1 <= low <= pair.value + 1e-12
+    assert pair.value - 1e-12 <= high <= 1
+    if low > -1 and high < 1:
+        assert pair.score(low) == pytest.approx(z, abs=1e-6)
+        assert pair.score(high) == pytest.approx(-z, abs=1e-6)
+        assert pair.tail(high) == pytest.approx(1 - confidence, abs=1e-6)
+
+
+@given(tables(), st.floats(-0.99, 0.99))
+def test_swapping_the_systems_mirrors_everything(pair, difference):
+    other = PairedShares(pair.lost, pair.gained, pair.n)
+    low, high = pair.interval(0.95)
+    assert other.interval(0.95) == pytest.approx((-high, -low), abs=1e-9)
+    mirrored = 1 - other.tail(-difference)
+    assert pair.tail(difference) == pytest.approx(mirrored, abs=1e-9)
+
+
+def test_no_answer_that_differs_still_leaves_doubt():
+    """Of n documents none differs: z squared over n + z squared, on both sides."""
+    z = stats.norm.ppf(0.95)
+    edge = z * z / (200 + z * z)
+    assert PairedShares(0, 0, 200).interval(0.95) == pytest.approx((-edge, edge))
+
+
+@pytest.mark.parametrize(
+    ("n", "changed", "drop"), [(200, 0.05, 0.02), (200, 0.1, 0.02), (200, 0.2, 0.0)]
+)
+def test_true_margin_is_called_worse_about_as_often_as_promised(n, changed, drop):
+    """The chance over all tables of n documents, of which a share is gained and lost
+    so that the true difference is the margin."""
+    gained, lost = (changed - drop) / 2, (changed + drop) / 2
+    red = [
+        (w, k, n - w - k)
+        for w in range(min(n, int(n * gained) + 30))
+        for k in range(min(n - w, int(n * lost) + 30))
+        if PairedShares(w, k, n).tail(-drop) < 0.05
+    ]
+    shares = [gained, lost, 1 - changed]
+    assert 0.03 < stats.multinomial.pmf(red, n, shares).sum() < 0.065

@@ -1,0 +1,70 @@
+"""The bootstrap's bounds against scipy's, over the same replicates."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from pytest_evals.stats.replicates import Replicates, resample, resample_sums
+
+VALUES = np.random.default_rng(5).gamma(1.5, size=60)
+COLUMNS = (VALUES.tolist(), [1.0] * len(VALUES))
+
+
+def mean(sums):
+    return sums[0] / sums[1]
+
+
+@pytest.mark.parametrize(
+    ("corrected", "method"), [(True, "BCa"), (False, "percentile")]
+)
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])
+def test_bounds_are_scipys(corrected, method, confidence):
+    found = resample_sums(COLUMNS, mean, corrected=corrected)
+    replicates = SimpleNamespace(bootstrap_distribution=np.array(found.ordered))
+    known = stats.bootstrap(
+        (VALUES,),
+        np.mean,
+        n_resamples=0,
+        confidence_level=2 * confidence - 1,
+        method=method,
+        bootstrap_result=replicates,
+    ).confidence_interval
+    assert found.value == pytest.approx(VALUES.mean())
+    assert found.interval(confidence) == pytest.approx((known.low, known.high))
+
+
+def test_replicates_are_spread_like_the_mean():
+    known = stats.bootstrap((VALUES,), np.mean, rng=1, n_resamples=4000)
+    found = resample_sums(COLUMNS, mean, corrected=True)
+    assert found.stderr == pytest.approx(known.standard_error, rel=0.05)
+
+
+def test_the_same_documents_give_the_same_bounds():
+    first = resample_sums(COLUMNS, mean, corrected=True)
+    assert resample_sums(COLUMNS, mean, corrected=True) == first
+
+
+@given(st.floats(-0.2, 0.2), st.floats(-0.15, 0.15), st.floats(-1.5, 1.5))
+def test_tail_is_the_level_whose_bound_lies_on_the_bar(bias, acceleration, bar):
+    ordered = stats.norm.ppf((np.arange(4000) + 0.5) / 4000).tolist()
+    one = Replicates(0.0, ordered, bias, acceleration)
+    p = one.tail(bar)
+    if 0.001 < p < 0.5:
+        assert one.interval(1 - p).high == pytest.approx(bar, abs=0.01)
+    elif 0.5 < p < 0.999:
+        assert one.interval(p).low == pytest.approx(bar, abs=0.01)
+
+
+def test_any_statistic_can_be_resampled():
+    values = np.random.default_rng(2).normal(size=400)
+
+    def median(at):
+        return float(np.median(values[at]))
+
+    found = resample(400, median, float(np.median(values)))
+    known = stats.bootstrap((values,), np.median, rng=1, n_resamples=2000)
+    assert found.stderr == pytest.approx(known.standard_error, rel=0.1)
