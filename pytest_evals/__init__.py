@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         TaskFileError,
     )
     from pytest_evals.pipeline import evaluate
+    from pytest_evals.plugin.eval_results import EvalResults, assert_gate
 
 _MODULES = {
     "core.doc": ("Doc",),
@@ -52,6 +53,7 @@ _MODULES = {
     "core.task": ("Asked", "Task", "TaskOptions"),
     "errors": ("DocumentError", "EvalsError", "ModelError", "Place", "TaskFileError"),
     "pipeline": ("evaluate",),
+    "plugin.eval_results": ("EvalResults", "assert_gate"),
 }
 
 __all__ = [
@@ -60,6 +62,7 @@ __all__ = [
     "Doc",
     "DocumentError",
     "Estimate",
+    "EvalResults",
     "EvalsError",
     "Gate",
     "Generate",
@@ -80,6 +83,7 @@ __all__ = [
     "TaskOptions",
     "TaskResult",
     "Verdict",
+    "assert_gate",
     "evaluate",
 ]
 

@@ -461,6 +461,16 @@ def test_screens_of_the_tutorial_are_what_the_bundled_model_gives(
     assert [line for line in wanted if line != "…" and line not in shown] == []
 
 
+def test_python_gates_of_the_gates_page_hold(tutorial):
+    (code,) = blocks(section("gates", "Gates in Python"), "python")
+    # The scripted model has one of eight right, where the bundled one has five.
+    code = code.replace("0.5", "0.12").replace("0.3", "0.02")
+    (tutorial.path / "test_gates.py").write_text(code)
+    result = tutorial.runpytest("--model=scripted:first")
+    assert result.parseoutcomes() == {"passed": 3, "wrong": 7}
+    assert result.ret == 0
+
+
 def test_screen_of_the_gates_page_is_what_that_gate_says(tutorial):
     path = tutorial.path / "evals" / "capitals.yaml"
     path.write_text(path.read_text() + "gates:\n  - acc => 0.75\n")

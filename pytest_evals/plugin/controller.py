@@ -98,7 +98,7 @@ class Controller:
         default = yield
         from pytest_evals.plugin.scheduling import EvalScheduling
 
-        self._scheduler = EvalScheduling(config, default)
+        self._scheduler = EvalScheduling(config, default, self._stop.parent)
         return self._scheduler
 
     @pytest.hookimpl(wrapper=True)

@@ -1,4 +1,5 @@
-"""The fixtures that documents use, and that a user may override in any conftest.py."""
+"""The fixtures: the model, which a user may override in any conftest.py, and the
+results, for gates written in Python."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ from pytest_evals.errors import OptionError
 
 if TYPE_CHECKING:
     from pytest_evals.core.request import Model
+    from pytest_evals.plugin.eval_results import EvalResults
 
-__all__ = ["eval_model"]
+__all__ = ["eval_model", "eval_results"]
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +39,14 @@ def eval_model(pytestconfig: pytest.Config) -> Iterator[Model]:
     close = getattr(model, "close", None)
     if close is not None:
         close()
+
+
+@pytest.fixture(scope="session")
+def eval_results(pytestconfig: pytest.Config) -> EvalResults:
+    """The numbers of this session: ``eval_results("gsm8k")["exact_match"].value``.
+
+    Tests that ask for it run after all documents and gates.
+    """
+    from pytest_evals.plugin.eval_results import EvalResults
+
+    return EvalResults(pytestconfig)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
+from pytest_evals.plugin.late import is_late
 from pytest_evals.plugin.nodes import DocItem, GateItem
 from pytest_evals.plugin.session import session_of
 
@@ -17,7 +18,8 @@ __all__ = ["documents_of_gates", "keep_failed"]
 def documents_of_gates(
     config: pytest.Config, before: Sequence[pytest.Item], after: Sequence[pytest.Item]
 ) -> list[DocItem]:
-    """Documents that ``--lf`` has deselected although a gate of theirs runs again.
+    """Documents that ``--lf`` has deselected although a gate of theirs runs again; all,
+    if a test of the results does, which may ask for any of them.
 
     Args:
         config: pytest's configuration.
@@ -30,6 +32,8 @@ def documents_of_gates(
     known = session_of(config).known
     judged = [item for item in after if isinstance(item, GateItem)]
     tasks = {task for item in judged for task in known.tasks_of(item.gate.task)}
+    if any(map(is_late, after)):
+        tasks.update(known.tasks)
     kept = set(after)
     return [
         item

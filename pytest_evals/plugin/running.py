@@ -23,9 +23,10 @@ from pytest_evals.plugin.doc_reports import (
 )
 from pytest_evals.plugin.explaining import Explaining
 from pytest_evals.plugin.last_failed import documents_of_gates, keep_failed
+from pytest_evals.plugin.late import turn
 from pytest_evals.plugin.loop import Loop
 from pytest_evals.plugin.messages import message_of
-from pytest_evals.plugin.nodes import DocItem, GateItem, TaskFile
+from pytest_evals.plugin.nodes import DocItem, TaskFile
 from pytest_evals.plugin.progress import Progress
 from pytest_evals.plugin.selecting import Selecting
 from pytest_evals.plugin.session import SESSION, EvalSession
@@ -96,14 +97,15 @@ class Running:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, None, None]:
-        """Gates run last, and never under ``--lf`` without their documents."""
+        """Gates run last, but for tests of the results; and never under ``--lf``
+        without their documents."""
         settle(items, self._session.known)
         collected = list(items)
         yield
         items[:0] = documents_of_gates(config, collected, items)
-        items.sort(key=lambda item: isinstance(item, GateItem))
-        orders = self._session.orders
-        if orders is not None:
+        is_worker = self._session.orders is not None
+        items.sort(key=lambda item: turn(item, on_worker=is_worker))
+        if is_worker:
             self._session.news = told(self._session.known)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_evals.plugin.gate_reports import report_gate
+from pytest_evals.plugin.late import HOST, hand_over
 from pytest_evals.plugin.library import names_of
 from pytest_evals.plugin.options import OPTIONS
 from pytest_evals.plugin.running import begin, start
@@ -35,9 +36,16 @@ __all__ = ["EvalScheduling"]
 class EvalScheduling:
     """Decides, when all workers have collected: xdist's scheduler, or shards."""
 
-    def __init__(self, config: pytest.Config, default: Any) -> None:
-        """Know xdist's own scheduler, and nothing yet of what will be collected."""
+    def __init__(self, config: pytest.Config, default: Any, folder: Path) -> None:
+        """Know xdist's own scheduler, and nothing yet of what will be collected.
+
+        Args:
+            config: pytest's configuration.
+            default: xdist's own scheduler.
+            folder: Where workers find what they are told by files.
+        """
         self.config = config
+        self._folder = folder
         self._default = default
         self._session: EvalSession | None = None
         self._ids: Sequence[str] = ()
@@ -45,6 +53,8 @@ class EvalScheduling:
         self._left: dict[int, dict[int, None]] = {}
         """Slot → positions that are not done, in order."""
         self._gates: list[int] = []
+        self._late: list[int] = []
+        """Positions of tests of the results, until they may run."""
         self._judged = False
         self._nodes: dict[WorkerController, bool] = {}
         """Worker → whether it has collected and may be sent its items."""
@@ -68,7 +78,7 @@ class EvalScheduling:
         """Whether all documents and gates are done."""
         if self._session is None:
             return bool(self._default.tests_finished)
-        return self._judged
+        return self._judged and not self.has_pending
 
     @property
     def has_pending(self) -> bool:
@@ -107,9 +117,17 @@ class EvalScheduling:
         for node, ready in list(self._nodes.items()):
             if ready:
                 self._nodes[node] = False
-                node.send_runtest_some(self.left_of(slot_of(node)))
-                node.shutdown()
+                self._send(node)
         self._judge_if_done()
+
+    def _send(self, node: WorkerController) -> None:
+        """All that is left of its shard. The worker that will run the tests of the
+        results gets the first of them too, and waits there: it starts no item before it
+        knows what comes then."""
+        waiting = self._late[:1] if slot_of(node) == HOST else []
+        node.send_runtest_some(self.left_of(slot_of(node)) + waiting)
+        if not waiting:
+            node.shutdown()
 
     def _take_over(self) -> bool:
         """Deal shards, if there are eval documents and all workers agree."""
@@ -130,12 +148,12 @@ class EvalScheduling:
         begin(self.config)
         self._session = session
         dealt = deal(self._ids, session.known, len(nodes))
-        self._gates = dealt.gates
+        self._gates, self._late = dealt.gates, dealt.late
         self._left = {
             slot: dict.fromkeys(shard) for slot, shard in enumerate(dealt.shards)
         }
         self._nodes = dict.fromkeys(nodes, True)
-        documents = len(self._ids) - len(self._gates)
+        documents = len(self._ids) - len(self._gates) - len(self._late)
         session.models.expect(documents)
         return True
 
@@ -174,6 +192,19 @@ class EvalScheduling:
         for position in self._gates:
             report_gate(self._session, self._ids[position])
         self._judged = True
+        if self._late:
+            self._release()
+
+    def _release(self) -> None:
+        """Let the tests of the results run."""
+        assert self._session is not None
+        hand_over(self._session, self._folder)
+        late, self._late = self._late, []
+        self._left[HOST] = dict.fromkeys(late)
+        for node, ready in self._nodes.items():
+            if slot_of(node) == HOST and not ready:
+                node.send_runtest_some(late[1:])
+                node.shutdown()
 
     def mark_test_pending(self, item: str) -> None:
         """Run an item again (for plugins that ask for it)."""
@@ -219,8 +250,10 @@ class EvalScheduling:
     def report_lost(self, session: pytest.Session) -> None:
         """Report what no worker could run as errors, and judge the gates."""
         lost = [position for left in self._left.values() for position in left]
-        if self._session is None or self._judged:
+        if self._session is None or (self._judged and not lost):
             return
+        lost += self._late
+        self._late = []
         for position in lost:
             report = pytest.TestReport(
                 nodeid=self._ids[position],

@@ -24,11 +24,12 @@ read once, but it is rendered, answered and scored."""
 
 
 class Dealt(NamedTuple):
-    """Positions of items: a list for each worker, and the gates, which none of them
-    runs."""
+    """Positions of items: a list for each worker; the gates, which none of them runs;
+    and the tests of the results, which one of them runs in the end."""
 
     shards: list[list[int]]
     gates: list[int]
+    late: list[int]
 
 
 def deal(ids: Sequence[str], known: Runs, n: int) -> Dealt:
@@ -40,25 +41,34 @@ def deal(ids: Sequence[str], known: Runs, n: int) -> Dealt:
         n: Number of workers, at least 1.
 
     Returns:
-        Each position once. The costs of two shards differ by about one document.
+        Each position once. The costs of two shards differ by about one document. What
+        stands behind the last document and gate is a test of the results: workers
+        collect in that order.
     """
     gates = {f"{run.nodeid}::{gate.id}" for run in known.all() for gate in run.gates}
     tasks = {f"{run.nodeid}[": run for run in known.tasks.values()}
     groups: dict[str, list[int]] = {}
     judged: list[int] = []
+    late: list[int] = []
+    is_behind = False
     for position, nodeid in enumerate(ids):
+        start = nodeid.partition("[")[0] + "["
+        is_behind |= nodeid in gates or start in tasks
         if nodeid in gates:
             judged.append(position)
-            continue
-        start = nodeid.partition("[")[0] + "["
-        groups.setdefault(start if start in tasks else "", []).append(position)
+        elif start in tasks:
+            groups.setdefault(start, []).append(position)
+        elif is_behind:
+            late.append(position)
+        else:
+            groups.setdefault("", []).append(position)
     costs = [FIXED] * len(ids)
     for start, positions in groups.items():
         if start:
             own = _costs(tasks[start])
             for position in positions:
                 costs[position] = own.get(ids[position], FIXED)
-    return Dealt(_cut(groups, costs, n), judged)
+    return Dealt(_cut(groups, costs, n), judged, late)
 
 
 def _costs(run: TaskRun) -> dict[str, int]:

@@ -1,0 +1,84 @@
+"""Tests that ask for the results: Python tests with the fixture ``eval_results``.
+
+They run when all documents are scored and all gates judged. With pytest-xdist they run
+on one worker, which waits for them with the first one in its queue: the controller
+writes the records of all workers to a file, and the worker reads it when the first of
+these tests asks.
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_evals.plugin.nodes import DocItem, GateItem
+from pytest_evals.plugin.session import EvalSession
+from pytest_evals.plugin.wire import pack, unpack
+from pytest_evals.reports.samples import Sample
+
+__all__ = ["FIXTURE", "HOST", "hand_over", "is_late", "take_over", "turn"]
+
+FIXTURE = "eval_results"
+HOST = 0
+"""The slot of the worker that runs these tests."""
+_NAME = "records"
+_NO_SAMPLE = Sample([], "")
+
+
+def is_late(item: pytest.Item) -> bool:
+    """Whether a test asks for the results."""
+    return FIXTURE in getattr(item, "fixturenames", ())
+
+
+def turn(item: pytest.Item, *, on_worker: bool) -> int:
+    """When an item runs: documents, then gates, then tests that ask for the results.
+
+    On a worker all other tests come before the documents: so what stands behind the
+    last document or gate is a late one, which the controller, that knows ids only, can
+    see from their order.
+    """
+    if isinstance(item, GateItem):
+        return 2
+    if is_late(item):
+        return 3
+    return 0 if on_worker and not isinstance(item, DocItem) else 1
+
+
+def hand_over(session: EvalSession, folder: Path) -> None:
+    """Write all records for the worker that runs late tests."""
+    draft = folder / f"{_NAME}.tmp"
+    with draft.open("wb") as stream:
+        for run in session.runs.values():
+            for record in run.records.values():
+                marshal.dump(pack(record, _NO_SAMPLE), stream)
+    draft.rename(folder / _NAME)
+
+
+def take_over(session: EvalSession) -> bool:
+    """Know, on a worker, what the controller knows of all documents.
+
+    Returns:
+        Whether all workers are done; nothing is known of their documents before.
+    """
+    assert session.orders is not None
+    path = Path(session.orders.stop).parent / _NAME
+    if not path.is_file():
+        return False
+    for data in _parts(path):
+        record = unpack(data).record
+        run = session.runs[record.task]
+        run.records[record.index] = record
+        run.result = None
+    return True
+
+
+def _parts(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as stream:
+        while True:
+            try:
+                yield marshal.load(stream)
+            except EOFError:
+                return
