@@ -189,8 +189,8 @@ class Running:
             report = item.config.hook.pytest_runtest_logreport
             self._run(item, lambda one: report(report=one))
             return True
-        calls = calls_of(item.config)
         with _path_shown(self._terminal):
+            calls = calls_of(item.config)
             self._show_and_run(item, calls)
             for document, then in pairwise(self.following):
                 stops = item.session.shouldfail or item.session.shouldstop

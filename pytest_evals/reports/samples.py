@@ -31,6 +31,7 @@ _STRICT = json.JSONEncoder(
 ).encode
 _ALIKE = frozenset({str, int, bool, type(None)})
 """Types that orjson and Python's encoder write alike; floats they do not."""
+_TEXT = frozenset({str})
 
 
 class Sample(NamedTuple):
@@ -91,25 +92,36 @@ def _facts(record: Record) -> dict[str, Any]:
     doc, responses = record.doc, record.responses
     row = dict(doc.row) or _question(doc)
     target = _target(doc)
-    groups = _instances(record)
-    arguments = [_arguments(group[0][0]) for group in groups]
-    unscored = [score.unscored for score in record.scores if score.unscored]
+    arguments: dict[str, dict[str, Any]] = {}
+    answers: list[list[Any]] = []
+    for i, group in enumerate(_instances(record)):
+        arguments[f"gen_args_{i}"] = _arguments(group[0][0])
+        answers.append([_answer(*pair) for pair in group])
+    prompt = _text(arguments["gen_args_0"]["arg_0"]) if arguments else b""
     return {
         "doc_id": record.index,
         "id": doc.id,
         "doc": row,
         "target": target,
-        "arguments": {f"gen_args_{i}": args for i, args in enumerate(arguments)},
-        "resps": [[_answer(*pair) for pair in group] for group in groups],
+        "arguments": arguments,
+        "resps": answers,
         "doc_hash": _sha(_indented(row)),
-        "prompt_hash": _sha(_text(arguments[0]["arg_0"]) if arguments else b""),
+        "prompt_hash": _sha(prompt),
         "target_hash": _sha(_bytes(target)),
         "status": record.status.value,
-        "error": record.error or (unscored[0] if unscored else ""),
+        "error": record.error or _unscored(record),
         "correct": record.correct,
         "finish": [response.finish for response in responses],
         "tokens": _tokens(responses),
     }
+
+
+def _unscored(record: Record) -> str:
+    """Why the first score that has no value has none."""
+    for score in record.scores:
+        if score.unscored:
+            return score.unscored
+    return ""
 
 
 def _tokens(responses: Sequence[Response]) -> dict[str, int]:
@@ -137,13 +149,11 @@ def _alike(value: Any) -> bool:
     kind = type(value)
     if kind in _ALIKE:
         return True
-    if kind is list:
-        return all(map(_alike, value))
-    return (
-        kind is dict
-        and all(type(key) is str for key in value)
-        and all(map(_alike, value.values()))
-    )
+    if kind is dict and _TEXT.issuperset(map(type, value)):
+        value = value.values()
+    elif kind is not list:
+        return False
+    return _ALIKE.issuperset(map(type, value)) or all(map(_alike, value))
 
 
 def _question(doc: Doc) -> dict[str, Any]:
@@ -226,9 +236,9 @@ def _filtered(
     scores: Sequence[Score], responses: list[Any], requests: Sequence[Request]
 ) -> list[Any]:
     """What the filter gave; without one, the first response of each request."""
-    filtered = next((score.filtered for score in scores if score.filtered), None)
-    if filtered is not None:
-        return list(filtered)
+    for score in scores:
+        if score.filtered:
+            return list(score.filtered)
     if not scores or not requests:
         return []
     return [group[0] for group in responses]
