@@ -6,7 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Estimate", "Metric", "MetricResult", "Totals"]
+__all__ = ["BOOTSTRAP_ITERS", "Estimate", "Metric", "MetricResult", "Totals"]
+
+BOOTSTRAP_ITERS = 100_000
+"""Resamples of a bootstrapped standard error, as many as in lm-eval."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.library import Library
-from pytest_evals.core.metric import Metric
+from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Request
 from pytest_evals.core.score import Score
@@ -41,6 +41,8 @@ class TaskOptions:
         fewshot_as_multiturn: In a chat, each shot as a turn of its own.
         system_instruction: Text in front of every prompt.
         gen_kwargs: Generation arguments that override the task's.
+        bootstrap_iters: Resamples of a bootstrapped standard error; with 0 there are no
+            standard errors at all.
         metadata: Entries of every task's metadata that override the file's.
         model_arguments: What the model was opened with; functions that make a dataset
             get it, with the metadata.
@@ -60,6 +62,7 @@ class TaskOptions:
     fewshot_as_multiturn: bool = True
     system_instruction: str = ""
     gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    bootstrap_iters: int = BOOTSTRAP_ITERS
     metadata: Mapping[str, Any] = field(default_factory=dict)
     model_arguments: Mapping[str, Any] = field(default_factory=dict)
     allow_unsafe_code: bool = False

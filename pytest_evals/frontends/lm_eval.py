@@ -77,7 +77,9 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
     _check_unsafe_code(top, options)
     metadata = metadata_of(top, options.metadata)
     recipe, warnings = read_recipe(top, name, metadata, options)
-    scoring = read_scoring(top, recipe.output_type, recipe.repeats)
+    scoring = read_scoring(
+        top, recipe.output_type, recipe.repeats, options.bootstrap_iters
+    )
     gates = own_gates(top, name, metadata)
     top.close("a task file")
     if problems:

@@ -28,7 +28,6 @@ from pytest_evals.scorers.metrics import (
     default_metrics,
     is_measured,
     known_metrics,
-    metric,
 )
 
 __all__ = ["Scoring", "read_scoring"]
@@ -59,7 +58,9 @@ class _Listed(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
-def read_scoring(top: Section, output_type: str, repeats: int) -> Scoring:
+def read_scoring(
+    top: Section, output_type: str, repeats: int, bootstrap_iters: int
+) -> Scoring:
     """The scoring of a task file; its faults are among the section's problems."""
     warnings: list[str] = []
     everything = Scorer(
@@ -68,6 +69,7 @@ def read_scoring(top: Section, output_type: str, repeats: int) -> Scoring:
         pipelines=_pipelines(top, warnings),
         repeats=repeats,
         process_results=top.function("process_results"),
+        bootstrap_iters=bootstrap_iters,
     )
     declared = everything.process_results is not None
     specs: list[MetricSpec] = []
@@ -83,7 +85,7 @@ def read_scoring(top: Section, output_type: str, repeats: int) -> Scoring:
                 )
                 continue
             for pipe in everything.pipelines:
-                metrics.append(metric(spec, pipe.name, output_type, declared))
+                metrics.append(everything.metric(spec, pipe.name))
         except EvalsError as error:
             fault = aggregation_place if _blames(error, spec) else place
             top.problems.append(Problem(str(error), fault))

@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib import metadata as distributions
 from typing import Any
 
-from pytest_evals.core.metric import Metric
+from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
 from pytest_evals.frontends.lm_eval_dump import as_json
@@ -50,6 +50,7 @@ class PythonObject:
         """
         self._class, self._place = found, place
         self.warnings: list[str] = []
+        self._bootstrap_iters = BOOTSTRAP_ITERS
         self.task: Any = None
         base = _lm_evals()
         if not issubclass(found, base.Task):
@@ -113,6 +114,7 @@ class PythonObject:
             what = "UNSAFE_CODE: this task executes code that the model writes"
             fix = "--evals-allow-unsafe-code runs it, on this machine with your rights"
             raise self._fault(what, fix)
+        self._bootstrap_iters = options.bootstrap_iters
         self.call(lambda task: _set_up(task, name, options))
 
     def specs(self) -> dict[str, MetricSpec]:
@@ -177,7 +179,8 @@ class PythonObject:
 
     def metric(self, spec: MetricSpec, pipeline: str) -> Metric:
         """The metric of a filter pipeline."""
-        return metric(spec, pipeline, self.output_type, declared=True)
+        iterations = self._bootstrap_iters
+        return metric(spec, pipeline, self.output_type, True, iterations)
 
     @property
     def output_type(self) -> str:

@@ -77,6 +77,12 @@ TABLE = (
         "prompts differ from lm-eval's there.",
         kind="flag",
     ),
+    Option(
+        "bootstrap-iters",
+        "N",
+        "Resamples of bootstrapped standard errors; 0 leaves all standard errors out.",
+        default="100000",
+    ),
     Option("seed", "N", "Seed of the draw of shots and of samples.", default="1234"),
     Option(
         "apply-chat-template",

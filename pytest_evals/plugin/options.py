@@ -21,6 +21,7 @@ from pytest_evals.plugin.values import (
     pairs,
     percent,
     policy,
+    resamples,
     share,
     shots,
     statuses,
@@ -52,6 +53,7 @@ class Options:
     seed: int
     apply_chat_template: bool
     exclude_own_shots: bool
+    bootstrap_iters: int
     fewshot_as_multiturn: bool
     system_instruction: str
     gen_kwargs: Mapping[str, Any]
@@ -101,6 +103,7 @@ class Options:
             seed=_checked("seed", raw, int),
             apply_chat_template=raw["apply-chat-template"],
             exclude_own_shots=raw["exclude-own-shots"],
+            bootstrap_iters=_checked("bootstrap-iters", raw, resamples),
             fewshot_as_multiturn=not raw["fewshot-as-one-turn"],
             system_instruction=raw["system-instruction"],
             gen_kwargs=_generation(_checked("gen-kwargs", raw, pairs)),

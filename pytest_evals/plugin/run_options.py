@@ -44,6 +44,7 @@ def task_options(
         seed=options.seed,
         chat=options.apply_chat_template,
         exclude_own_shots=options.exclude_own_shots,
+        bootstrap_iters=options.bootstrap_iters,
         fewshot_as_multiturn=options.fewshot_as_multiturn,
         system_instruction=options.system_instruction,
         gen_kwargs=options.gen_kwargs,

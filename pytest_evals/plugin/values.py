@@ -18,6 +18,7 @@ __all__ = [
     "pairs",
     "percent",
     "policy",
+    "resamples",
     "share",
     "shots",
     "statuses",
@@ -29,6 +30,14 @@ def shots(text: str) -> int:
     number = int(text)
     if number < 0:
         raise ValueError("a number of shots is 0 or more")
+    return number
+
+
+def resamples(text: str) -> int:
+    """A number of resamples; 0 for no standard errors, as in lm-eval."""
+    number = int(text)
+    if number < 0:
+        raise ValueError("a number of resamples is 0 or more")
     return number
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_evals.core.metric import BOOTSTRAP_ITERS
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.typed import typed
 from pytest_evals.errors import OptionError
@@ -19,8 +20,6 @@ __all__ = ["config_of", "masked", "model_arguments", "speech_of", "tokenizer_of"
 
 _SECRET = re.compile(r"(?i)((?:key|token|secret|password)=)[^,]*")
 _UNSAFE = re.compile(r'["<>:/|\\?*\[\]]+')
-BOOTSTRAPS = 100_000
-"""Resamples of a bootstrapped standard error; there is no option for them."""
 _SEEDS = {"random_seed": 0, "numpy_seed": 1234, "torch_seed": None}
 """The generators while ``process_docs`` runs; torch's is left alone."""
 
@@ -42,7 +41,7 @@ def config_of(result: RunResult) -> dict[str, Any]:
         "device": info.get("device") or options.get("device"),
         "use_cache": None,
         "limit": options.get("limit"),
-        "bootstrap_iters": BOOTSTRAPS,
+        "bootstrap_iters": options.get("bootstrap_iters", BOOTSTRAP_ITERS),
         "gen_kwargs": options.get("gen_kwargs") or {},
         **_SEEDS,
         "fewshot_seed": options.get("seed"),

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_evals.core.gate import Outcome, Verdict
-from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.metric import BOOTSTRAP_ITERS, MetricResult
 from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.gates.figures import figure, figure_beside
@@ -70,7 +70,7 @@ def summary_lines(result: RunResult, width: int, path: str = "") -> list[Line]:
         lines += table_lines(_COLUMNS, rows, width)
     for text, markup in _remarks(result):
         lines += _wrapped(text, width, markup)
-    for say in (_documents, _gates, _tokens, _responses, _time):
+    for say in (_documents, _gates, _prompts, _tokens, _responses, _time):
         lines += _wrapped(say(result), width, {})
     if path:
         lines.append(Line(f"results: {one_line(path)}"))
@@ -183,12 +183,21 @@ def _remarks(result: RunResult) -> Iterator[tuple[str, Mapping[str, bool]]]:
         for note in group.notes:
             yield f"{group.group.alias or group.group.name}: {note}", {"yellow": True}
         yield from _broken(group.group.alias or group.group.name, group.metrics)
+    iterations = result.options.get("bootstrap_iters", BOOTSTRAP_ITERS)
+    if iterations != BOOTSTRAP_ITERS and _has_stderr(result, "bootstrap"):
+        what = f"bootstrapped standard errors are of {iterations:,} resamples, "
+        yield f"{what}in lm-eval of {BOOTSTRAP_ITERS:,}", {}
     for task in result.tasks:
         name = task.task.alias or task.task.name
         yield from _broken(name, task.metrics)
         if task.n_truncated:
             what = f"{name}: {task.n_truncated} of {task.n_selected} documents did not "
             yield what + "fit into the model; their prompts were cut", {"yellow": True}
+
+
+def _has_stderr(result: RunResult, method: str) -> bool:
+    found = (m.estimate for task in result.tasks for m in task.metrics)
+    return any(estimate and estimate.method == method for estimate in found)
 
 
 def _broken(
@@ -227,6 +236,16 @@ def _gates(result: RunResult) -> str:
     counts = Counter(verdict.outcome for verdict in result.verdicts)
     told = [f"{counts[outcome]} {outcome.value}" for outcome in Outcome]
     return f"gates: {', '.join(t for t in told if t[0] != '0')}" if counts else ""
+
+
+def _prompts(result: RunResult) -> str:
+    """How prompts begin, for models that say it: a token too many or too few there
+    changes every number."""
+    begin = " ".join(map(repr, result.model_info.get("first_tokens") or ()))
+    rule = result.model_info.get("bos_rule")
+    told = [f"begin {begin}"] if begin else []
+    told += [f"BOS token {rule}"] if rule else []
+    return f"prompts: {'; '.join(told)}" if told else ""
 
 
 def _tokens(result: RunResult) -> str:

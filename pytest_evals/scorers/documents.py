@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.core.metric import Metric
+from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.record import Record
 from pytest_evals.core.registry import Registry
 from pytest_evals.core.request import Response
@@ -54,6 +54,7 @@ class Scorer:
         pipelines: The ways to filter the responses; each gives scores of its own.
         repeats: Responses to each request, next to each other.
         process_results: The task's own scoring, instead of the metrics'.
+        bootstrap_iters: Resamples of bootstrapped standard errors.
 
     Raises:
         UnknownNameError: No such output type, or a metric's name is misspelt.
@@ -66,6 +67,7 @@ class Scorer:
     pipelines: tuple[Pipeline, ...] = (TAKE_FIRST,)
     repeats: int = 1
     process_results: ProcessResults | None = None
+    bootstrap_iters: int = BOOTSTRAP_ITERS
     _measure: Measure = field(init=False, repr=False, compare=False)
     _accuracies: Mapping[str, bool] = field(init=False, repr=False, compare=False)
     _neighbours: Mapping[str, Neighbours] = field(init=False, repr=False, compare=False)
@@ -144,8 +146,21 @@ class Scorer:
             )
         else:
             spec = MetricSpec(name=name, aggregation="mean")
-        declared = self.process_results is not None or not named
-        return metric(spec, filter, self.output_type, declared)
+        return self.metric(spec, filter, declared=not named)
+
+    def metric(self, spec: MetricSpec, filter: str, declared: bool = False) -> Metric:  # noqa: A002
+        """How the scores of a metric add up.
+
+        Args:
+            spec: The metric.
+            filter: Name of the filter pipeline.
+            declared: Whether any name is good; so it is with ``process_results``.
+
+        Raises:
+            EvalsError: See :func:`~pytest_evals.scorers.metrics.metric`.
+        """
+        declared = declared or self.process_results is not None
+        return metric(spec, filter, self.output_type, declared, self.bootstrap_iters)
 
     def _grouped(self, responses: Sequence[Response]) -> list[list[Any]]:
         """One list a request, of what filters and metrics see of each response."""

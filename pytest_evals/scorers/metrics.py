@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from pytest_evals.core.metric import Metric
+from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.registry import Registry
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.aggregations import (
@@ -24,7 +24,6 @@ from pytest_evals.scorers.aggregations import (
     own,
     totals_of,
 )
-from pytest_evals.stats.bootstrap import ITERATIONS
 
 __all__ = [
     "METRICS",
@@ -167,7 +166,7 @@ def metric(
     filter: str,  # noqa: A002 - the word of results files
     output_type: str,
     declared: bool,
-    iterations: int = ITERATIONS,
+    iterations: int = BOOTSTRAP_ITERS,
 ) -> Metric:
     """The metric of a task, ready to add up scores.
 

@@ -14,6 +14,8 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from pytest_evals.core.metric import BOOTSTRAP_ITERS
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -24,10 +26,8 @@ if TYPE_CHECKING:
     """(B,) the statistic of each resample."""
     Statistic = Callable[[Draws], Replicates]
 
-__all__ = ["ITERATIONS", "bootstrap_stderr", "draws"]
+__all__ = ["bootstrap_stderr", "draws"]
 
-ITERATIONS = 100_000
-"""lm-eval's default number of replicates."""
 CHUNK = 1000
 """Replicates that share a seed."""
 BLOCK = 1 << 15
@@ -37,7 +37,7 @@ SERIAL = 1 << 21
 
 
 def bootstrap_stderr(
-    n: int, statistic: Statistic, iterations: int = ITERATIONS
+    n: int, statistic: Statistic, iterations: int = BOOTSTRAP_ITERS
 ) -> float | None:
     """Sample standard deviation of a statistic over resamples of ``n`` values.
 

@@ -54,7 +54,7 @@ class StoredModel:
         self._model: Model | None = None
         self._n_asked = self._n_reused = self._n_tokens = 0
         self._elapsed_s = 0.0
-        self._info = responses.info
+        self._stored_info = responses.info
 
     def answer(self, requests: Sequence[Request], /) -> Iterator[tuple[int, Response]]:
         """Answer all requests, those first that are stored."""
@@ -113,8 +113,7 @@ class StoredModel:
             if self._open_model is None:
                 raise RuntimeError(f"{self.name} must not be opened")
             self._model = self._open_model()
-            self._info = getattr(self._model, "info", None) or {}
-            self._responses.keep_info(self._info)
+            self._responses.keep_info(self.info)
         return self._model
 
     @property
@@ -130,12 +129,14 @@ class StoredModel:
     @property
     def is_known(self) -> bool:
         """Whether the model was ever open while this store was used."""
-        return self._info is not None
+        return self._model is not None or self._stored_info is not None
 
     @property
     def info(self) -> Mapping[str, Any]:
         """What the model says of itself, now or when it was last open."""
-        return self._info or {}
+        if self._model is not None:
+            return getattr(self._model, "info", None) or {}
+        return self._stored_info or {}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -166,7 +167,10 @@ class StoredModel:
         self._responses.flush()
 
     def close(self) -> None:
-        """Write what is to be stored, and close the model if it was opened."""
+        """Write what is to be stored, and close the model if it was opened. What it
+        says of itself may have become more since then."""
+        if self._model is not None:
+            self._responses.keep_info(self.info)
         self._responses.close()
         close = getattr(self._model, "close", None)
         if close is not None:

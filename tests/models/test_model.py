@@ -240,3 +240,19 @@ def test_closing_a_model_stops_what_it_is_at(saved_model):
     next(stream)
     model.close()
     assert not [t for t in threading.enumerate() if t.name == "evals-model"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "argument", "rule", "first"),
+    [
+        ("llama", "", "added", ["<s>", "the", " c", "at"]),
+        ("llama", ",add_bos_token=false", "not added, as add_bos_token=False says", 0),
+        ("gpt2", "", "not added", ["the", " cat"]),
+    ],
+)
+def test_a_model_says_how_its_prompts_begin(saved_model, kind, argument, rule, first):
+    model = open_model(parse_spec(f"hf:{saved_model(kind)},device=cpu{argument}"))
+    assert model.info["bos_rule"] == rule
+    assert "first_tokens" not in model.info
+    list(model.answer([Loglikelihood("the cat", " sat")]))
+    assert model.info["first_tokens"][0] == (first[0] if first else "the")

@@ -364,3 +364,18 @@ def test_metadata_of_the_command_line_and_model_arguments_reach_what_makes_a_dat
         result.stdout.fnmatch_lines(["quiz *1 *7 *exact_match *1.000*"])
     row = max(suite.pytester.path.glob(".evals/runs/*/samples_quiz.jsonl")).read_text()
     assert json.loads(row)["doc"]["more"] == "answers.jsonl"
+
+
+@pytest.mark.parametrize(("n", "has_stderr"), [("0", False), ("1000", True)])
+def test_the_number_of_resamples_is_asked_for_and_written_down(suite, n, has_stderr):
+    suite.task("quiz", metric_list=[{"metric": "exact_match", "aggregation": "median"}])
+    suite.knows(wrong=[1, 2, 3])
+    path = suite.pytester.path / "r.json"
+    run = suite.run(f"--evals-bootstrap-iters={n}", f"--evals-json={path}")
+    assert run.ret == 0
+    found = json.loads(path.read_text())
+    assert found["config"]["bootstrap_iters"] == int(n)
+    stderr = found["results"]["quiz"]["exact_match_stderr,none"]
+    assert isinstance(stderr, float) == has_stderr
+    said = "are of 1,000 resamples" in run.stdout.str()
+    assert said == has_stderr

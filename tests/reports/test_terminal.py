@@ -1,5 +1,7 @@
 """The summary, whole; written by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_evals.reports.escape import cells
@@ -168,3 +170,24 @@ def test_hostile_names_and_reasons_stay_on_their_line(make):
     lines = shown(run, 200, evil)
     assert all(line.isprintable() for line in lines)
     assert len(lines) == 10
+
+
+def test_how_prompts_begin_is_told_for_models_that_say_it(make):
+    info = {"bos_rule": "added", "first_tokens": ["<s>", "\x1b[2J", " cat"]}
+    lines = shown(make.run(model_info=info), 80)
+    assert r"prompts: begin '<s>' '\x1b[2J' ' cat'; BOS token added" in lines
+    lines = shown(make.run(model_info={"bos_rule": "not added"}), 80)
+    assert "prompts: BOS token not added" in lines
+
+
+def test_fewer_resamples_than_lm_evals_are_told_where_a_number_rests_on_them(make):
+    def told(method, iterations):
+        metric = make.metric(2.0, 0.1, "perplexity", n_scored=9)
+        metric = replace(metric, estimate=replace(metric.estimate, method=method))
+        run = make.run(make.result(make.task(), metric, n=9))
+        run = replace(run, options={"bootstrap_iters": iterations})
+        return [line for line in shown(run, 100) if "resamples" in line]
+
+    said = "bootstrapped standard errors are of 500 resamples, in lm-eval of 100,000"
+    assert told("bootstrap", 500) == [said]
+    assert told("bootstrap", 100_000) == told("analytic", 500) == []

@@ -6,13 +6,14 @@ Nothing is global here: no seed is set, and two models may be open at once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
 import torch
 
 from pytest_evals.core.request import Generate, Prompt, Request, Response
-from pytest_evals.errors import ModelError
+from pytest_evals.errors import DocumentError, ModelError
 from pytest_evals.models.hf.ahead import Ahead
 from pytest_evals.models.hf.batches import Budget, default_tokens
 from pytest_evals.models.hf.counters import Counters
@@ -24,6 +25,7 @@ from pytest_evals.models.hf.scoring.loglikelihood import Plain
 from pytest_evals.models.hf.scoring.paths import choose
 from pytest_evals.models.hf.scoring.scorer import Scorer
 from pytest_evals.models.hf.settings import HfSettings
+from pytest_evals.models.hf.text.cutting import HfCutter
 from pytest_evals.models.hf.text.tokens import Encoder
 from pytest_evals.models.hf.writing.author import Author
 from pytest_evals.models.hf.writing.decoding import steps_for
@@ -72,6 +74,7 @@ class HfModel:
         self.info: Mapping[str, Any] = {
             **describe(loaded, name),
             "prefix_token_id": encoder.prefix_id,
+            "bos_rule": encoder.bos_rule,
             "scoring_path": choice.path.name,
         }
         self._encoder = encoder
@@ -91,6 +94,8 @@ class HfModel:
             ModelError: Texts are asked for and the model's ``generation_config`` has a
                 setting that is not supported; before anything is run.
         """
+        if "first_tokens" not in self.info:
+            self.info = {**self.info, **self._first_tokens(requests)}
         answers = self._answer(requests)
         if not self.works_ahead:
             return answers
@@ -108,6 +113,15 @@ class HfModel:
         if texts:
             self._scorer.forget()
         yield from self._author.answer(texts)
+
+    def _first_tokens(self, requests: Sequence[Request]) -> dict[str, Any]:
+        """How the first prompt begins that can be asked."""
+        cutter = HfCutter(self._encoder)
+        for request in requests:
+            with suppress(DocumentError):
+                cut = cutter.cut(request)
+                return {"first_tokens": [*cut.context, *cut.continuation][:SHOWN]}
+        return {}
 
     @cached_property
     def fingerprint(self) -> Mapping[str, Any] | None:
@@ -142,6 +156,8 @@ class HfModel:
             torch.cuda.empty_cache()
 
 
+SHOWN = 4
+"""Tokens that tell how prompts begin."""
 READING_SHARE = 4
 """Prompts are read in parts of the budget: while they are read they are held twice."""
 PASS_COSTS = {"cpu": 64}

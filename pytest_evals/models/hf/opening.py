@@ -12,6 +12,9 @@ from pytest_evals.models.spec import ModelSpec
 
 __all__ = ["open_hf", "open_hf_cutter"]
 
+_UNBOUNDED = 2**31
+"""More ids than any model knows: how many this one does is in its weights."""
+
 
 def open_hf(spec: ModelSpec) -> Model:
     """Load the model that a spec names.
@@ -36,9 +39,11 @@ def open_hf_cutter(spec: ModelSpec) -> Cutter:
         ModelError: The tokenizer cannot be loaded.
     """
     settings = _settings(spec)
+    from pytest_evals.models.hf.loading import load_tokenizer
     from pytest_evals.models.hf.text.cutting import HfCutter
+    from pytest_evals.models.hf.text.tokens import Encoder
 
-    return HfCutter(settings)
+    return HfCutter(Encoder(load_tokenizer(settings), settings, _UNBOUNDED))
 
 
 def _settings(spec: ModelSpec) -> HfSettings:

@@ -1,17 +1,13 @@
-"""The tokenizer of a Hugging Face model without its weights: how it cuts requests."""
+"""How the tokenizer of a Hugging Face model cuts requests; it needs no weights."""
 
 from __future__ import annotations
 
 from pytest_evals.core.cut import Cut
 from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request
-from pytest_evals.models.hf.loading import load_tokenizer
-from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.text.tokens import Encoder, Ids, Unusable
 
 __all__ = ["HfCutter"]
 
-_UNBOUNDED = 2**31
-"""More ids than any model knows: how many this one does is in its weights."""
 _BROKEN = "\ufffd"
 """What a decoder gives for the bytes of half a character."""
 
@@ -19,13 +15,9 @@ _BROKEN = "\ufffd"
 class HfCutter:
     """A :class:`~pytest_evals.core.cut.Cutter`."""
 
-    def __init__(self, settings: HfSettings) -> None:
-        """Load the tokenizer.
-
-        Raises:
-            ModelError: It cannot be loaded.
-        """
-        self._encoder = Encoder(load_tokenizer(settings), settings, _UNBOUNDED)
+    def __init__(self, encoder: Encoder) -> None:
+        """Cut as the model of this encoder does."""
+        self._encoder = encoder
 
     def cut(self, request: Request) -> Cut:
         """The tokens of a request; the same that the model would get.

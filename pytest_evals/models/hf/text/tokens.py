@@ -270,6 +270,14 @@ class Encoder:
                 return checked
         return Pair(head, tail)
 
+    @property
+    def bos_rule(self) -> str:
+        """Whether prompts get a beginning-of-text token, and who says so."""
+        bos, given = self._tokenizer.bos_token_id, self._settings.add_bos_token
+        begun = self._coder.ids(["a"], given)["a"][:1]
+        added = "added" if bos is not None and [bos] == begun.tolist() else "not added"
+        return added if given is None else f"{added}, as add_bos_token={given} says"
+
     def prefix(self) -> Ids | Unusable:
         """The (1,) id that stands before a text without context."""
         if self.prefix_id is None:
