@@ -13,7 +13,7 @@ import pytest
 
 from pytest_evals.plugin.nodes import DocItem, GateItem
 
-__all__ = ["Status", "mark", "report_of", "status_of", "teardown_of"]
+__all__ = ["Status", "call_of", "mark", "report_of", "status_of", "teardown_of"]
 
 Status = tuple[str, str, str | tuple[str, dict[str, bool]]]
 
@@ -42,39 +42,66 @@ def status_of(report: pytest.TestReport) -> Status | None:
     return _DOCUMENTS.get("skipped" if report.skipped and word == "" else word)
 
 
-def report_of(item: DocItem, call: pytest.CallInfo[None]) -> pytest.TestReport:
-    """The one report of a document."""
+def report_of(
+    item: DocItem,
+    excinfo: pytest.ExceptionInfo[BaseException] | None,
+    start: float,
+    stop: float,
+) -> pytest.TestReport:
+    """The one report of a document.
+
+    Args:
+        item: The document.
+        excinfo: What its run raised.
+        start: When it began, in seconds of the system's clock.
+        stop: When it ended.
+    """
     outcome: Literal["passed", "failed", "skipped"] = "passed"
     longrepr: Any = None
-    if call.excinfo is not None:
-        error = call.excinfo.value
+    if excinfo is not None:
+        error = excinfo.value
         if isinstance(error, pytest.skip.Exception):
             outcome = "skipped"
             longrepr = ("", 0, f"Skipped: {error.msg}")
         else:
             outcome = "failed"
-            longrepr = item.repr_failure(call.excinfo)
+            longrepr = item.repr_failure(excinfo)
     report = pytest.TestReport(
-        nodeid=getattr(item, "id", item.nodeid),  # pytest 9.2 has it parsed already
+        nodeid=getattr(item, "id", None) or item.nodeid,  # pytest 9.2 has it parsed
         location=item.location,
         keywords=item.parent.report_keywords,
         outcome=outcome,
         longrepr=longrepr,
         when="call",
         duration=item.took_s,
-        start=call.start,
-        stop=call.stop,
+        start=start,
+        stop=stop,
         user_properties=item.user_properties,
     )
     mark(report, item)
     return report
 
 
+def call_of(
+    excinfo: pytest.ExceptionInfo[BaseException], report: pytest.TestReport
+) -> pytest.CallInfo[None]:
+    """The call of a document that raised, for those whom pytest tells of it."""
+    return pytest.CallInfo(
+        result=None,
+        excinfo=excinfo,
+        start=report.start,
+        stop=report.stop,
+        duration=report.stop - report.start,
+        when="call",
+        _ispytest=True,
+    )
+
+
 def teardown_of(report: pytest.TestReport) -> pytest.TestReport:
     """The report of a teardown that did not take place, for report plugins which write
     a test only then (JUnit, HTML)."""
     return pytest.TestReport(
-        nodeid=getattr(report, "id", report.nodeid),
+        nodeid=getattr(report, "id", None) or report.nodeid,
         location=report.location,
         keywords=report.keywords,
         outcome="passed",
