@@ -22,8 +22,10 @@ __all__ = [
     "CHECKS",
     "CUTTERS",
     "FINGERPRINTS",
+    "INNER",
     "KINDS",
     "ModelSpec",
+    "answering",
     "check_spec",
     "fingerprint_of",
     "open_cutter",
@@ -73,6 +75,7 @@ KINDS: Registry[Callable[[ModelSpec], Model]] = Registry(
     {
         "hf": "pytest_evals.models.hf.opening:open_hf",
         "openai": "pytest_evals.models.openai.opening:open_openai",
+        "ray": "pytest_evals.models.ray.opening:open_ray",
         "scripted": "pytest_evals.models.scripted:open_scripted",
     },
 )
@@ -83,10 +86,17 @@ CHECKS: Registry[Callable[[ModelSpec], None]] = Registry(
     {
         "hf": "pytest_evals.models.hf.settings:check_hf",
         "openai": "pytest_evals.models.openai.settings:check_openai",
+        "ray": "pytest_evals.models.ray.settings:check_ray",
         "scripted": "pytest_evals.models.scripted:check_scripted",
     },
 )
 """Kind → what finds mistakes in a spec without loading anything heavy."""
+
+INNER: Registry[Callable[[ModelSpec], ModelSpec]] = Registry(
+    "kind of model that replicates another",
+    {"ray": "pytest_evals.models.ray.settings:inner_spec"},
+)
+"""Kind → the spec of the model that answers, where the kind only says where it is."""
 
 CUTTERS: Registry[Callable[[ModelSpec], Cutter]] = Registry(
     "kind of model with a tokenizer",
@@ -156,6 +166,15 @@ def open_model(spec: ModelSpec) -> Model:
     return KINDS[spec.kind](spec)
 
 
+def answering(spec: ModelSpec) -> ModelSpec:
+    """The spec of the model that gives the answers: of replicas, that of one.
+
+    Raises:
+        OptionError: There is a mistake in it.
+    """
+    return INNER[spec.kind](spec) if spec.kind in INNER else spec
+
+
 def open_cutter(spec: ModelSpec) -> Cutter | None:
     """The model's tokenizer without the model; ``None`` for kinds that have none.
 
@@ -164,10 +183,9 @@ def open_cutter(spec: ModelSpec) -> Cutter | None:
         MissingExtraError: A library that this kind needs is not installed.
         ModelError: The tokenizer cannot be loaded.
     """
-    if spec.kind not in CUTTERS:
-        return None
     check_spec(spec)
-    return CUTTERS[spec.kind](spec)
+    spec = answering(spec)
+    return CUTTERS[spec.kind](spec) if spec.kind in CUTTERS else None
 
 
 def fingerprint_of(
@@ -186,9 +204,10 @@ def fingerprint_of(
     Raises:
         OptionError: As ``check_spec``.
     """
+    check_spec(spec)
+    spec = answering(spec)
     if spec.kind not in FINGERPRINTS:
         return None
-    check_spec(spec)
     return FINGERPRINTS[spec.kind](spec, hash_file)
 
 

@@ -9,7 +9,13 @@ import pytest
 
 from pytest_evals.core.result import Reuse
 from pytest_evals.errors import ModelError, OptionError
-from pytest_evals.models.spec import ModelSpec, fingerprint_of, open_cutter, parse_spec
+from pytest_evals.models.spec import (
+    ModelSpec,
+    answering,
+    fingerprint_of,
+    open_cutter,
+    parse_spec,
+)
 from pytest_evals.store.hashes import FileHashes
 from pytest_evals.store.responses import Responses
 from pytest_evals.store.stored import Render, StoredModel
@@ -64,7 +70,7 @@ class Answers:
             return model
 
         model = StoredModel(
-            str(spec),
+            str(answering(spec)),
             self._responses(fingerprint),
             None if self._is_closed else open_same,
             lambda: _render(spec),

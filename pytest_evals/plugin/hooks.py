@@ -59,6 +59,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[STARTED] = time.time()
     if config.stash[OPTIONS].write_out and is_distributed(config):
         raise pytest.UsageError("--evals-write-out shows prompts without workers: -n0")
+    if config.stash[OPTIONS].ray and is_distributed(config):
+        raise pytest.UsageError("--evals-ray has replicas instead of workers: -n0")
     if config.stash[OPTIONS].explain_cache and is_distributed(config):
         raise pytest.UsageError("--evals-explain-cache needs no workers: -n0")
     if config.stash[OPTIONS].validate:

@@ -13,7 +13,8 @@ class Option(NamedTuple):
     """One option.
 
     ``kind`` is what is given: ``text``, ``flag`` (no value) or ``list`` (may be given
-    several times). An option without ini twin makes sense for one run only.
+    several times). A text with ``alone`` may be left out, and is that then. An option
+    without ini twin makes sense for one run only.
     """
 
     name: str
@@ -22,6 +23,7 @@ class Option(NamedTuple):
     kind: Literal["text", "flag", "list"] = "text"
     ini: bool = True
     default: str = ""
+    alone: str = ""
 
     @property
     def flag(self) -> str:
@@ -113,6 +115,13 @@ TABLE = (
         "batch-tokens",
         "N",
         "Tokens of a batch of an hf model, instead of its own size.",
+    ),
+    Option(
+        "ray",
+        "ADDRESS",
+        "Replicate the hf model (replicas=N) on a Ray cluster: HOST:6379, "
+        "ray://HOST:10001, local, or auto, which is meant without an address.",
+        alone="auto",
     ),
     Option(
         "dir",

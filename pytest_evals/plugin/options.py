@@ -60,6 +60,7 @@ class Options:
     metadata: Mapping[str, Any]
     device: str
     batch_tokens: str
+    ray: str
     dir: Path
     fresh: bool
     no_cache: bool
@@ -110,6 +111,7 @@ class Options:
             metadata=_checked("metadata", raw, mapping) or {},
             device=raw["device"],
             batch_tokens=raw["batch-tokens"],
+            ray=_cluster(raw),
             dir=folder,
             fresh=raw["fresh"],
             no_cache=raw["no-cache"],
@@ -148,6 +150,7 @@ def add_options(parser: pytest.Parser) -> None:
         else:
             arguments |= {"metavar": option.metavar, "default": None}
             arguments |= {"action": "append"} if option.kind == "list" else {}
+            arguments |= {"nargs": "?", "const": option.alone} if option.alone else {}
         group.addoption(option.flag, **arguments)
         if option.ini:
             kinds: dict[str, Literal["string", "bool", "linelist"]]
@@ -193,6 +196,23 @@ def _statuses(raw: Mapping[str, Any]) -> tuple[str, ...]:
             "--evals-select=regressed needs a baseline: give --evals-compare too"
         )
     return words
+
+
+def _cluster(raw: Mapping[str, Any]) -> str:
+    """The address of a Ray cluster, for a model that can be replicated."""
+    text: str = raw["ray"]
+    if text:
+        from pytest_evals.errors import OptionError
+        from pytest_evals.models.ray.settings import check_address
+
+        try:
+            check_address(text)
+        except OptionError as error:
+            hint = ", or --evals-ray=auto" if Path(text).exists() else ""
+            raise pytest.UsageError(f"--evals-ray: {error}{hint}") from None
+        if not raw["model"]:
+            raise pytest.UsageError("--evals-ray needs a model, as in --model=hf:gpt2")
+    return text
 
 
 def _baseline(name: str, folder: Path, here: Path) -> str:

@@ -121,16 +121,16 @@ class EvalSession:
         """What the run has found, once it is over."""
 
     def model_spec(self) -> str:
-        """``--model`` with ``--evals-device`` and ``--evals-batch-tokens`` added."""
+        """``--model`` with ``--evals-device``, ``--evals-batch-tokens`` and
+        ``--evals-ray`` added."""
         spec = self.options.model
         extra = {
             "device": self.options.device,
             "batch_tokens": self.options.batch_tokens,
         }
         if spec.partition(":")[0] == "hf":
-            given = "".join(f",{k}={v}" for k, v in extra.items() if v)
-            return spec + given
-        return spec
+            spec += "".join(f",{k}={v}" for k, v in extra.items() if v)
+        return f"ray:{spec},address={self.options.ray}" if self.options.ray else spec
 
     def load(self, path: Path, ihook: Any, nodeid: str) -> list[TaskRun | GroupRun]:
         """The tasks and groups of a file that this session wants, their rows read.

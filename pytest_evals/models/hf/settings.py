@@ -26,11 +26,14 @@ ATTENTION = (
     "sdpa",
 )
 MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
+_RAY = "--evals-ray replicates a model on a Ray cluster, -n N on this machine"
 REFUSED = {
     "backend": "whether a model decodes only is read from its config",
     "delta": "merge the weights first",
+    "gpus": _RAY,
     "max_batch_size": "use batch_size, an upper bound, or batch_tokens",
     "parallelize": "device_map=auto spreads a model over all devices",
+    "replicas": _RAY,
     "softmax_dtype": "log-probabilities are always taken in float32",
     "token": "set the environment variable HF_TOKEN",
 }

@@ -1,0 +1,1 @@
+"""A model on many machines: replicas on a Ray cluster."""

@@ -1,0 +1,154 @@
+"""A Ray cluster: joining one or starting one, what it has room for, and what its errors
+mean. The only module that imports ray."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import ray
+from ray import exceptions
+
+from pytest_evals.errors import EvalsError, ModelError
+from pytest_evals.models.ray.replica import Replica
+from pytest_evals.models.ray.settings import RaySettings
+from pytest_evals.models.spec import ModelSpec
+
+__all__ = ["Cluster", "Needs", "Ready"]
+
+
+class Needs(NamedTuple):
+    """What replicas take: how many there are, and the devices of each."""
+
+    replicas: int
+    gpus: float
+    cpus: float
+
+
+class Ready(NamedTuple):
+    """One of the things that were waited for, and what came of it.
+
+    ``value`` is what the cluster gives; ``lost`` says why the replica is gone, and
+    ``ended`` that a stream has no more.
+    """
+
+    which: int
+    value: Any = None
+    lost: str = ""
+    ended: bool = False
+
+
+class Cluster:
+    """A cluster that is joined."""
+
+    def __init__(self, address: str) -> None:
+        """Join it; what is joined already is used as it is.
+
+        Raises:
+            ModelError: There is none at that address.
+        """
+        self._is_mine = not ray.is_initialized()
+        if self._is_mine:
+            _join(address)
+
+    def needs(self, settings: RaySettings) -> Needs:
+        """What replicas take, with what the settings leave open.
+
+        Raises:
+            ModelError: The cluster is too small, also when it is idle.
+        """
+        there: Mapping[str, float] = ray.cluster_resources()
+        n_gpus = there.get("GPU", 0.0)
+        gpus = (1.0 if n_gpus else 0.0) if settings.gpus is None else settings.gpus
+        most = int(n_gpus / gpus) if gpus else 1
+        needs = Needs(settings.replicas or max(1, most), gpus, settings.cpus)
+        for name, each in (("GPU", gpus), ("CPU", settings.cpus)):
+            has = there.get(name, 0.0)
+            if each and needs.replicas * each > has + 1e-9:
+                low = name.lower()
+                raise ModelError(
+                    f"{needs.replicas} replicas with {low}s={each:g} need "
+                    f"{needs.replicas * each:g} {name}s, and the Ray cluster has "
+                    f"{has:g}\n  fix: fewer replicas, a smaller {low}s=, or more nodes"
+                )
+        return needs
+
+    def start(self, spec: ModelSpec, needs: Needs) -> list[Any]:
+        """Replicas, which Ray starts where there is room, and again when they are
+        lost."""
+        actor = ray.remote(Replica).options(
+            num_cpus=needs.cpus,
+            num_gpus=needs.gpus,
+            max_restarts=-1,
+            max_task_retries=0,
+            scheduling_strategy="SPREAD",
+        )
+        return [actor.remote(spec) for _ in range(needs.replicas)]
+
+    def put(self, value: Any) -> Any:
+        """A value that several replicas may be sent."""
+        return ray.put(value)
+
+    def wait(self, things: Sequence[Any], timeout_s: float) -> Ready | None:
+        """The first of these that has something; ``None`` if none has in time.
+
+        Args:
+            things: What methods of replicas have given: a reference, or a stream of
+                them.
+            timeout_s: Most seconds to wait.
+
+        Raises:
+            ModelError: A replica's model is broken, or cannot be opened.
+        """
+        done, _ = ray.wait(list(things), num_returns=1, timeout=timeout_s)
+        if not done:
+            return None
+        which = next(i for i, one in enumerate(things) if one is done[0])
+        try:
+            if isinstance(done[0], ray.ObjectRef):
+                return Ready(which, ray.get(done[0]))
+            reference = next(done[0], None)
+            if reference is None:
+                return Ready(which, ended=True)
+            return Ready(which, ray.get(reference))
+        except exceptions.RayTaskError as error:
+            raise _told(error) from None
+        except exceptions.RayError as error:
+            return Ready(which, lost=type(error).__name__)
+
+    def end(self, actors: Sequence[Any]) -> None:
+        """Stop replicas, and leave a cluster that was joined here."""
+        for actor in actors:
+            ray.kill(actor)
+        if self._is_mine:
+            ray.shutdown()
+
+
+def _join(address: str) -> None:
+    found: dict[str, Any] = {"address": None if address == "auto" else address}
+    if address in ("auto", "local"):
+        # Should Ray start a cluster of its own, it is to tell nobody.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        # What replicas print may hold prompts, and belongs to their own logs.
+        ray.init(**found, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, OSError, RuntimeError, ValueError) as error:
+        first = str(error).partition("\n")[0]
+        raise ModelError(
+            f"there is no Ray cluster at {address!r}: {first}\n"
+            "  fix: start one by 'ray start --head', or give --evals-ray=local"
+        ) from error
+
+
+def _told(error: exceptions.RayTaskError) -> ModelError:
+    """What a replica's model said."""
+    cause = error.cause
+    if isinstance(cause, EvalsError):
+        return ModelError(f"a replica could not go on: {cause}")
+    what = f"{type(cause).__name__}: {cause}"
+    fix = ""
+    if isinstance(cause, ImportError):
+        fix = "\n  fix: install the same packages on all nodes of the cluster"
+    return ModelError(f"a replica broke: {what}{fix}")

@@ -1,0 +1,128 @@
+"""The arguments of a ``ray:`` spec, read and checked. Standard library only.
+
+``ray:hf:gpt2,dtype=bfloat16,replicas=4`` is the model ``hf:gpt2,dtype=bfloat16``, four
+times: what is not about the cluster is an argument of that model.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from pytest_evals.errors import OptionError
+from pytest_evals.models.arguments import Arguments
+from pytest_evals.models.spec import ModelSpec, check_spec, parse_spec
+
+__all__ = ["RaySettings", "check_address", "check_ray", "inner_spec", "read_settings"]
+
+_ARGUMENTS = Arguments("ray")
+_ADDRESS = re.compile(r"(ray://)?([\w.-]+|\[[0-9A-Fa-f:]+\]):\d{1,5}")
+KINDS = ("hf", "scripted")
+"""Kinds of models that can be replicated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaySettings:
+    """How many replicas there are, and where; the fields are the arguments.
+
+    Args:
+        address: The cluster: ``host:port``, ``ray://host:port``, ``local`` for one that
+            is started on this machine for the run, or ``auto`` for the one that Ray
+            finds by itself, else as ``local``.
+        replicas: How many; 0 for as many as the cluster has GPUs for, else one.
+        gpus: GPUs of each, whole or a share of one; ``None`` for 1 where the cluster
+            has GPUs, else none.
+        cpus: Processors that each keeps.
+    """
+
+    address: str = "auto"
+    replicas: int = 0
+    gpus: float | None = None
+    cpus: float = 1.0
+
+
+def check_ray(spec: ModelSpec) -> None:
+    """Find the mistakes in a spec.
+
+    Raises:
+        OptionError: As :func:`read_settings`; or the model's own spec has a mistake.
+    """
+    read_settings(spec)
+    inner = inner_spec(spec)
+    check_spec(inner)
+    if ":" in inner.arguments.get("device", ""):
+        raise OptionError(
+            f"device={inner.arguments['device']} is one device of one machine, and Ray "
+            "gives each replica its own; leave the number out"
+        )
+
+
+def inner_spec(spec: ModelSpec) -> ModelSpec:
+    """The spec of the model that is replicated.
+
+    Raises:
+        OptionError: It is none, or of a kind that is not replicated.
+    """
+    inner = parse_spec(spec.target)
+    if inner.kind not in KINDS:
+        raise OptionError(
+            f"Ray replicates {' and '.join(KINDS)} models, not {inner.kind!r}"
+            + ("; a server is asked with concurrency=" * (inner.kind == "openai"))
+        )
+    given = {k: v for k, v in spec.arguments.items() if k not in _READERS}
+    return replace(inner, arguments=given)
+
+
+def read_settings(spec: ModelSpec) -> RaySettings:
+    """The settings that a spec names.
+
+    Raises:
+        OptionError: An argument has a bad value.
+    """
+    known = [f.name for f in fields(RaySettings)]
+    given: dict[str, Any] = {
+        name: _READERS[name](name, spec.arguments[name])
+        for name in known
+        if name in spec.arguments
+    }
+    return RaySettings(**given)
+
+
+def check_address(text: str) -> str:
+    """An address as it was given.
+
+    Raises:
+        OptionError: It is none.
+    """
+    if text in ("auto", "local") or _ADDRESS.fullmatch(text):
+        return text
+    raise OptionError(
+        f"{text!r} is no address of a Ray cluster; write HOST:6379, ray://HOST:10001, "
+        "local or auto"
+    )
+
+
+def _address(name: str, value: str) -> str:
+    return check_address(value)
+
+
+def _share(name: str, value: str) -> float:
+    """Ray gives shares of one device, or whole ones."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    whole = number == int(number) if math.isfinite(number) else False
+    if not 0 <= number < math.inf or (number > 1 and not whole):
+        raise _ARGUMENTS.wrong(name, value, "; write a share such as 0.5, or 1, 2, …")
+    return number
+
+
+_READERS = {
+    "address": _address,
+    "replicas": _ARGUMENTS.whole(1),
+    "gpus": _share,
+    "cpus": _share,
+}

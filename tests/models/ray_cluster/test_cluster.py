@@ -1,0 +1,140 @@
+"""Replicas on a Ray cluster of several nodes, all on this machine: the answers of one
+model, whatever happens to a node."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+ray = pytest.importorskip("ray", reason="ray is not installed")
+
+from ray.cluster_utils import Cluster  # noqa: E402
+
+from pytest_evals.core.request import Generate, Loglikelihood, Rolling  # noqa: E402
+from pytest_evals.errors import ModelError  # noqa: E402
+from pytest_evals.models.spec import open_model, parse_spec  # noqa: E402
+
+pytestmark = pytest.mark.slow
+
+
+class Nodes:
+    """A cluster of a head without processors and two nodes with one each."""
+
+    def __init__(self):
+        self.cluster = Cluster(
+            initialize_head=True, head_node_args={"num_cpus": 0, "num_gpus": 0}
+        )
+        self.workers = [self.cluster.add_node(num_cpus=1) for _ in range(2)]
+        self.cluster.wait_for_nodes()
+        self.address = self.cluster.address
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    found = Nodes()
+    yield found
+    ray.shutdown()
+    found.cluster.shutdown()
+
+
+def open_replicas(nodes, model, n=2):
+    return open_model(parse_spec(f"ray:{model},replicas={n},address={nodes.address}"))
+
+
+@pytest.fixture
+def slow_rules(tmp_path):
+    """A model that needs a millisecond for an answer: it tries many rules first. (The
+    module ``re`` keeps 512 of them.)"""
+    rules = [{"regex": f"never {i}", "text": "x"} for i in range(500)]
+    rules.append({"regex": "7", "text": "seven"})
+    rules.append({"text": "other"})
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps(rule) + "\n" for rule in rules))
+    return f"scripted:{path}"
+
+
+def test_a_run_on_a_cluster_finds_what_a_run_without_one_finds(
+    nodes, pytester, example_suites, tiny_model_path
+):
+    """The same rows, in the same order; numbers as near as batches let them be."""
+    found = {}
+    suite = example_suites / "lm_eval"
+    for name, more in {
+        "alone": [f"--model=hf:{tiny_model_path}"],
+        "spread": [
+            f"--model=hf:{tiny_model_path},replicas=2",
+            f"--evals-ray={nodes.address}",
+        ],
+    }.items():
+        folder = pytester.path / name
+        arguments = ["--evals-limit=20", f"--evals-dir={folder}", "--evals-no-cache"]
+        result = pytester.runpytest(suite, *arguments, *more)
+        (run,) = folder.glob("runs/*")
+        results = json.loads((run / "results.json").read_text())
+        samples = {
+            path.name.rpartition("_20")[0] or path.name: [
+                json.loads(line) for line in path.read_text().splitlines()
+            ]
+            for path in sorted(run.glob("samples_*.jsonl"))
+        }
+        found[name] = (result.parseoutcomes(), results["results"], samples)
+        names = (results["model_name"], results["config"]["model_args"]["pretrained"])
+        assert names == (str(tiny_model_path),) * 2
+    alone, spread = found["alone"], found["spread"]
+    assert alone[0] == spread[0]
+    assert alone[0]["passed"] > 20
+    for task, metrics in alone[1].items():
+        for name, value in metrics.items():
+            if isinstance(value, float):
+                value = pytest.approx(value, abs=1e-3)
+            assert spread[1][task][name] == value, (task, name)
+    for task, rows in alone[2].items():
+        for row, other in zip(rows, spread[2][task], strict=True):
+            for key in ("doc_id", "doc", "arguments", "target", "correct"):
+                assert row.get(key) == other.get(key), (task, row["doc_id"], key)
+
+
+def test_every_request_is_answered_once_when_a_node_dies_in_mid_run(nodes, slow_rules):
+    """Its replica's requests are asked elsewhere; and a node that comes later helps."""
+    requests = [
+        Generate(f"question {i}", max_tokens=4)
+        if i % 3
+        else Loglikelihood(f"question {i}", " seven")
+        for i in range(4000)
+    ]
+    requests.append(Rolling("a whole text"))
+    expected = dict(open_model(parse_spec(slow_rules)).answer(requests))
+    model = open_replicas(nodes, slow_rules)
+    try:
+        found = []
+        for n, pair in enumerate(model.answer(requests)):
+            found.append(pair)
+            if n == 300:
+                nodes.cluster.remove_node(nodes.workers.pop())
+            if n == 2500:
+                nodes.workers.append(nodes.cluster.add_node(num_cpus=1))
+        assert sorted(position for position, _ in found) == list(range(len(requests)))
+        assert dict(found) == expected
+        (note,) = model.notes
+        assert note.endswith(
+            "1 replica was lost; what was not answered was asked again"
+        )
+        again = dict(model.answer(requests[:50]))
+        assert again == {i: expected[i] for i in range(50)}
+    finally:
+        model.close()
+
+
+def test_a_cluster_that_is_too_small_is_one_error(nodes):
+    with pytest.raises(ModelError) as caught:
+        open_replicas(nodes, "scripted:first", n=40)
+    assert str(caught.value).startswith("40 replicas with cpus=1 need 40 CPUs, and the")
+
+
+def test_what_a_replica_cannot_open_is_the_errors_text(nodes, tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "llamma"}')
+    with pytest.raises(ModelError) as caught:
+        open_replicas(nodes, f"hf:{tmp_path}", n=1)
+    assert str(caught.value).startswith("a replica could not go on: ")
+    assert "llamma" in str(caught.value)
