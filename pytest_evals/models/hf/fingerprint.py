@@ -21,7 +21,7 @@ from pytest_evals.models.folders import is_local
 from pytest_evals.models.hf.settings import HfSettings, read_settings
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = ["fingerprint", "hash_file", "hf_fingerprint"]
+__all__ = ["fingerprint", "hash_file", "hf_fingerprint", "source_hash"]
 
 HashFile = Callable[[Path], str]
 
@@ -187,8 +187,14 @@ def _version(library: str) -> str:
 
 @cache
 def _engine() -> str:
-    """A hash of the engine's own source: whatever changes in it may change answers."""
+    return source_hash(Path(__file__).parent)
+
+
+def source_hash(folder: Path) -> str:
+    """A hash of source files, those in folders below included: whatever changes in the
+    engine's own may change answers."""
     total = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        total.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    for path in sorted(folder.rglob("*.py")):
+        name = path.relative_to(folder).as_posix()
+        total.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
     return total.hexdigest()[:16]
