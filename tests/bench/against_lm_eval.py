@@ -13,6 +13,7 @@ machine that others use at the same time, take --clock cpu and OMP_NUM_THREADS=1
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import subprocess
@@ -75,6 +76,8 @@ def run(command: list[str], folder: Path, path: str, clock: str) -> Cost:
         "HF_HUB_OFFLINE": "1",
         "HF_HOME": str(folder.parent / "hf"),
         "TOKENIZERS_PARALLELISM": os.environ.get("TOKENIZERS_PARALLELISM", "true"),
+        # Other plugins of a developer's environment are no part of ours.
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }
     with (folder / "output.txt").open("w") as output:
         began = time.time()
@@ -108,9 +111,8 @@ def run_ours(tasks: Path, model: Path, folder: Path, given: argparse.Namespace) 
     if given.device:
         spec += f",device={given.device}"
     arguments = [f"--model={spec}", "--evals-json=results.json", "-q"]
-    arguments += ["-p", "timed_run", "-p", "no:cacheprovider"]
-    if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
-        arguments += ["-p", "pytest_evals.plugin.hooks"]
+    arguments += ["-p", "pytest_evals.plugin.hooks", "-p", "timed_run"]
+    arguments += ["-p", "no:cacheprovider"]
     command = [sys.executable, "-m", "pytest", str(tasks), *arguments]
     path = os.pathsep.join([str(ROOT), str(HERE)])
     (folder / "pytest.ini").write_text("[pytest]\n")
@@ -141,6 +143,8 @@ def main() -> None:
         make_model(given.model, model)
         print(_machine(given))
         print(HEAD, flush=True)
+        # Theirs was compiled when it was installed.
+        compileall.compile_dir(ROOT / "pytest_evals", quiet=1)
         for kind in kinds:
             _compare(kind, place, model, given)
 

@@ -32,9 +32,10 @@ __all__ = ["Loaded", "describe", "load", "load_tokenizer"]
 # Its functions have no annotations.
 _logging: Any = logging
 DEFAULT_LENGTH = 2048
-HASHED_BYTES = 4 * 2**30
+HASHED_BYTES = 2**26
 """Local weights up to this size are told apart by their content, larger ones by name,
-size and time of change: reading them again would take as long as loading them."""
+size and time of change: reading a gigabyte takes one to three seconds, at each start.
+The store, which remembers what it has read, tells all of them apart by content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

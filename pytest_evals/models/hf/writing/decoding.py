@@ -8,6 +8,7 @@ is for models whose memory is no cache of keys and values, and the oracle of the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -181,14 +182,17 @@ def steps_for(
 ) -> Callable[[], CachedSteps | PlainSteps]:
     """What steps this model takes: cached ones if they give the logits that plain ones
     give, with a shared beginning, with padding, and with rows that go and come; else
-    plain ones."""
+    plain ones. It is tried out when steps are first wanted: most runs want none."""
+    takes_cache = cache(lambda: _takes_cache(forward))
 
-    def cached() -> CachedSteps:
-        return CachedSteps(forward, counters)
+    def steps() -> CachedSteps | PlainSteps:
+        kind = CachedSteps if takes_cache() else PlainSteps
+        return kind(forward, counters)
 
-    def plain() -> PlainSteps:
-        return PlainSteps(forward, counters)
+    return steps
 
+
+def _takes_cache(forward: Forward) -> bool:
     unseen = Counters()
     try:
         mine = _trial(CachedSteps(forward, unseen), forward.model)
@@ -201,10 +205,10 @@ def steps_for(
         RuntimeError,
         NotImplementedError,
     ):
-        return plain
+        return False
     theirs = _trial(PlainSteps(forward, unseen), forward.model)
     most = float((mine - theirs).abs().max() / theirs.abs().max().clamp(min=1e-6))
-    return cached if most <= (0.05 if rounds(forward.model) else 1e-4) else plain
+    return most <= (0.05 if rounds(forward.model) else 1e-4)
 
 
 def _trial(steps: Steps, model: Any) -> Tensor:
