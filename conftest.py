@@ -14,6 +14,12 @@ collect_ignore = ["tests/task_files", "tests/parity/tasks"]
 ROOT = Path(__file__).parent
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The one option of these tests."""
+    text = "recorded values of lighteval to compare with, instead of those in tests/"
+    parser.addoption("--vectors", metavar="PATH", default="", help=text)
+
+
 @pytest.fixture(scope="session")
 def tiny_model_path() -> Path:
     """The bundled model: a folder with weights and tokenizer."""

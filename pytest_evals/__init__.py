@@ -34,6 +34,14 @@ if TYPE_CHECKING:
     )
     from pytest_evals.pipeline import evaluate
     from pytest_evals.plugin.eval_results import EvalResults, assert_gate
+    from pytest_evals.scorers.lighteval.metric import (
+        CorpusLevelMetric,
+        CorpusLevelMetricGrouping,
+        SampleLevelMetric,
+        SampleLevelMetricGrouping,
+        SamplingMethod,
+    )
+    from pytest_evals.scorers.lighteval.response import ModelResponse
 
 _MODULES = {
     "core.doc": ("Doc",),
@@ -54,11 +62,21 @@ _MODULES = {
     "errors": ("DocumentError", "EvalsError", "ModelError", "Place", "TaskFileError"),
     "pipeline": ("evaluate",),
     "plugin.eval_results": ("EvalResults", "assert_gate"),
+    "scorers.lighteval.metric": (
+        "CorpusLevelMetric",
+        "CorpusLevelMetricGrouping",
+        "SampleLevelMetric",
+        "SampleLevelMetricGrouping",
+        "SamplingMethod",
+    ),
+    "scorers.lighteval.response": ("ModelResponse",),
 }
 
 __all__ = [
     "Asked",
     "Bound",
+    "CorpusLevelMetric",
+    "CorpusLevelMetricGrouping",
     "Doc",
     "DocumentError",
     "Estimate",
@@ -72,11 +90,15 @@ __all__ = [
     "MetricResult",
     "Model",
     "ModelError",
+    "ModelResponse",
     "Place",
     "Record",
     "Response",
     "Rolling",
     "RunResult",
+    "SampleLevelMetric",
+    "SampleLevelMetricGrouping",
+    "SamplingMethod",
     "Score",
     "Task",
     "TaskFileError",

@@ -48,6 +48,7 @@ class TaskOptions:
             get it, with the metadata.
         allow_unsafe_code: Whether tasks may run that execute what the model writes.
         base: Folder that relative paths are tried from after the task file's own.
+        metrics: Metrics of the user's own, by the names that task files may use.
         library: Where the names in groups are looked up; ``None`` for the folder of the
             group's file.
     """
@@ -67,6 +68,7 @@ class TaskOptions:
     model_arguments: Mapping[str, Any] = field(default_factory=dict)
     allow_unsafe_code: bool = False
     base: str = ""
+    metrics: Mapping[str, Any] = field(default_factory=dict)
     library: Library | None = None
 
 

@@ -77,9 +77,7 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
     _check_unsafe_code(top, options)
     metadata = metadata_of(top, options.metadata)
     recipe, warnings = read_recipe(top, name, metadata, options)
-    scoring = read_scoring(
-        top, recipe.output_type, recipe.repeats, options.bootstrap_iters
-    )
+    scoring = read_scoring(top, recipe.output_type, recipe.repeats, options)
     gates = own_gates(top, name, metadata)
     top.close("a task file")
     if problems:
@@ -87,7 +85,8 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
     scorer = scoring.scorer
     recipe = replace(
         recipe,
-        metrics=tuple(spec.name for spec in scorer.metrics),
+        metrics=tuple(s.name for s in scorer.metrics if s.computed is None),
+        unconditioned=scorer.needs_unconditioned,
         own_scoring=scorer.process_results is not None,
     )
     documents = Documents(recipe)

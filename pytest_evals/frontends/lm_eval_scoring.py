@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from pytest_evals.core.metric import Metric
+from pytest_evals.core.metric import Metric as HouseMetric
+from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import EvalsError, Place, Problem, did_you_mean
 from pytest_evals.frontends.functions import missing
+from pytest_evals.frontends.metric_names import Names, name_of
 from pytest_evals.frontends.section import Section
 from pytest_evals.frontends.task_modules import registered_filter
 from pytest_evals.scorers.documents import Scorer
@@ -22,6 +24,8 @@ from pytest_evals.scorers.filters import (
     pipeline,
 )
 from pytest_evals.scorers.hf_evaluate import find_metric
+from pytest_evals.scorers.lighteval.entry import Computed
+from pytest_evals.scorers.lighteval.metric import Metric
 from pytest_evals.scorers.metrics import (
     METRICS,
     MetricSpec,
@@ -45,7 +49,7 @@ class Scoring(NamedTuple):
     """
 
     scorer: Scorer
-    metrics: tuple[Metric, ...]
+    metrics: tuple[HouseMetric, ...]
     warnings: tuple[str, ...]
 
 
@@ -59,9 +63,16 @@ class _Listed(NamedTuple):
 
 
 def read_scoring(
-    top: Section, output_type: str, repeats: int, bootstrap_iters: int
+    top: Section, output_type: str, repeats: int, options: TaskOptions
 ) -> Scoring:
-    """The scoring of a task file; its faults are among the section's problems."""
+    """The scoring of a task file; its faults are among the section's problems.
+
+    Args:
+        top: The file.
+        output_type: The task's.
+        repeats: Answers to each request.
+        options: What the command line changes, and metrics that hooks have given names.
+    """
     warnings: list[str] = []
     everything = Scorer(
         output_type=output_type,
@@ -69,15 +80,19 @@ def read_scoring(
         pipelines=_pipelines(top, warnings),
         repeats=repeats,
         process_results=top.function("process_results"),
-        bootstrap_iters=bootstrap_iters,
+        bootstrap_iters=options.bootstrap_iters,
     )
     declared = everything.process_results is not None
     specs: list[MetricSpec] = []
-    metrics: list[Metric] = []
-    for spec, place, aggregation_place, remarks in _listed(top, output_type, declared):
+    metrics: list[HouseMetric] = []
+    known = Names(options.metrics, output_type)
+    for spec, place, aggregation_place, remarks in _listed(top, known, declared):
         warnings += remarks
         try:
+            if spec.computed is not None:
+                spec.computed.check(output_type, repeats)
             replace(everything, metrics=(spec,))
+            _check_new(spec, specs)
             if not declared and _is_never_measured(spec, output_type):
                 warnings.append(
                     f"{place}: metric {spec.name!r} gives no value with output_type "
@@ -85,13 +100,13 @@ def read_scoring(
                 )
                 continue
             for pipe in everything.pipelines:
-                metrics.append(everything.metric(spec, pipe.name))
+                metrics += everything.metrics_of(spec, pipe.name)
         except EvalsError as error:
             fault = aggregation_place if _blames(error, spec) else place
             top.problems.append(Problem(str(error), fault))
             continue
         specs.append(spec)
-        if spec.aggregation is None and spec.name not in METRICS:
+        if spec.computed is None and _lacks_aggregation(spec):
             warnings.append(
                 f"metric {spec.name!r} has no aggregation; the mean is taken"
             )
@@ -102,13 +117,30 @@ def read_scoring(
     return Scoring(scorer, tuple(by_pipeline), tuple(warnings))
 
 
+def _check_new(spec: MetricSpec, before: Sequence[MetricSpec]) -> None:
+    """Make sure that a number is not there already.
+
+    Raises:
+        EvalsError: It is.
+    """
+    known = {name for one in before for name in one.names}
+    for name in spec.names:
+        if name in known:
+            raise EvalsError(f"two metrics are called {name!r}; leave out one of them")
+
+
+def _lacks_aggregation(spec: MetricSpec) -> bool:
+    return spec.aggregation is None and spec.name not in METRICS
+
+
 def _is_never_measured(spec: MetricSpec, output_type: str) -> bool:
-    if output_type == "generate_until":
+    if output_type == "generate_until" or spec.computed is not None:
         return False
     return not is_measured(spec.name, output_type)
 
 
-def _listed(top: Section, output_type: str, declared: bool) -> list[_Listed]:
+def _listed(top: Section, names: Names, declared: bool) -> list[_Listed]:
+    output_type = names.output_type
     given = top.raw("metric_list")
     if given is None:
         place = top.place("output_type" if "output_type" in top else "task")
@@ -119,7 +151,7 @@ def _listed(top: Section, output_type: str, declared: bool) -> list[_Listed]:
         )
     found = []
     for entry in top.entries("metric_list"):
-        spec = _spec(entry, output_type, declared)
+        spec = _spec(entry, names, declared)
         if spec is not None and missing not in entry.values.values():
             places = entry.place("metric"), entry.place("aggregation")
             found.append(_Listed(spec, *places, _remarks(entry, spec, output_type)))
@@ -129,6 +161,8 @@ def _listed(top: Section, output_type: str, declared: bool) -> list[_Listed]:
 def _remarks(entry: Section, spec: MetricSpec, output_type: str) -> tuple[str, ...]:
     """Keys that do nothing; lm-eval hands every key to the metric, and metrics of
     log-likelihoods and of a corpus take none."""
+    if spec.computed is not None:
+        return ()
     known = METRICS.get(spec.name)
     takes = known is None or output_type not in known.pairs_in
     if spec.function is not None or (output_type == "generate_until" and takes):
@@ -140,18 +174,22 @@ def _remarks(entry: Section, spec: MetricSpec, output_type: str) -> tuple[str, .
     )
 
 
-def _spec(entry: Section, output_type: str, declared: bool) -> MetricSpec | None:
+def _spec(entry: Section, names: Names, declared: bool) -> MetricSpec | None:
     given = entry.raw("metric")
     if given is None or given == "":
         entry.problem(None, "an entry of metric_list names a metric", "metric: acc")
         return None
-    if not isinstance(given, str) and not callable(given):
+    if not isinstance(given, str | Metric) and not callable(given):
         entry.wrong("metric", given, (str,))
         return None
     function: Callable[..., Any] | None = None
+    computed: Computed | None = None
+    rest = {key: v for key, v in entry.values.items() if key not in _OWN_KEYS}
     if not declared:
         try:
-            function = _function(entry, given, output_type)
+            computed = names.computed(given, rest)
+            if computed is None:
+                function = _function(entry, given, names.output_type)
         except EvalsError as error:
             entry.problem("metric", str(error))
             return None
@@ -164,14 +202,16 @@ def _spec(entry: Section, output_type: str, declared: bool) -> MetricSpec | None
     up = entry.raw("higher_is_better")
     if up is not None and not isinstance(up, bool):
         entry.wrong("higher_is_better", up, (bool,))
-    name = given if isinstance(given, str) else _name_of(given)
-    rest = {key: v for key, v in entry.values.items() if key not in _OWN_KEYS}
+    name = given if isinstance(given, str) else name_of(given)
+    if computed is not None and (aggregation is not None or up is not None):
+        entry.problem("metric", f"metric {name!r} says itself how its values add up")
     return MetricSpec(
         name=name,
         function=function,
         aggregation=aggregation,
         higher_is_better=up if isinstance(up, bool) else None,
-        arguments={} if declared else rest,
+        arguments={} if declared or computed is not None else rest,
+        computed=computed,
     )
 
 
@@ -203,10 +243,6 @@ def _function(
             f"no metric of output_type {output_type} called {given!r}{hint} "
             f"{join} {error}"
         ) from error
-
-
-def _name_of(function: Any) -> str:
-    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _blames(error: EvalsError, spec: MetricSpec) -> bool:

@@ -59,6 +59,15 @@ def pytest_evals_score(record: Record, task: Task) -> Sequence[Score] | None:
 
 
 @pytest.hookspec
+def pytest_evals_register_metrics(config: pytest.Config) -> Mapping[str, object] | None:
+    """Give metrics of your own names that ``metric:`` of a task file may use.
+
+    Each is a function of ``doc`` and ``response``, whose values are averaged; or a
+    ``pytest_evals.SampleLevelMetric`` or ``CorpusLevelMetric``.
+    """
+
+
+@pytest.hookspec
 def pytest_evals_metrics(
     task: Task, records: Sequence[Record]
 ) -> Mapping[str, float | Estimate] | None:

@@ -11,6 +11,7 @@ import pytest
 from pytest_evals.core.library import Library
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.models.spec import redacted
+from pytest_evals.plugin.added import registered_metrics
 from pytest_evals.plugin.options import Options
 from pytest_evals.plugin.selection import Selection
 from pytest_evals.reports.model import model_arguments
@@ -52,6 +53,7 @@ def task_options(
         model_arguments=model_arguments(options.model),
         allow_unsafe_code=options.allow_unsafe_code,
         base=str(config.invocation_params.dir),
+        metrics=registered_metrics(config),
     )
 
 

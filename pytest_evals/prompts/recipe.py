@@ -95,7 +95,9 @@ class Recipe:
         shots: The examples in front of a question.
         sampling: How answers are generated.
         repeats: How often each request is made.
-        metrics: Names of the task's metrics.
+        metrics: Names of the task's metrics, as far as they are lm-eval's.
+        unconditioned: Whether choices are also asked without the question, for metrics
+            that are not lm-eval's.
         own_scoring: Whether a function of the user scores (``process_results``).
         options: What the command line changes.
     """
@@ -113,5 +115,6 @@ class Recipe:
     sampling: Sampling
     repeats: int = 1
     metrics: tuple[str, ...] = ()
+    unconditioned: bool = False
     own_scoring: bool = False
     options: TaskOptions

@@ -91,7 +91,7 @@ def _multiple_choice(question: Question, frame: Frame) -> Built:
         gold = gold_of(question.target, choices, fields.target)
         context = frame.prompt(query, question.prefix, fields.target_delimiter)
         asked = [Loglikelihood(context, delimiter + choice) for choice in choices]
-    if "acc_mutual_info" in frame.recipe.metrics:
+    if frame.recipe.unconditioned or "acc_mutual_info" in frame.recipe.metrics:
         asked += [Loglikelihood("", delimiter + choice) for choice in choices]
     return Built(query, choices, gold, _repeated(asked, frame))
 

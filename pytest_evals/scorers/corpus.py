@@ -23,31 +23,33 @@ if TYPE_CHECKING:
 __all__ = ["CORPUS_METRICS", "Corpus", "check_library"]
 
 
-def _bleu() -> Any:
+def _bleu(language: str) -> Any:
     from sacrebleu.metrics.bleu import BLEU
 
-    return BLEU(force=True)  # says nothing of texts that look tokenized
+    # force: says nothing of texts that look tokenized
+    return BLEU(force=True, trg_lang=language)
 
 
-def _chrf(word_order: int) -> Any:
+def _chrf(word_order: int, language: str) -> Any:
     from sacrebleu.metrics.chrf import CHRF
 
     return CHRF(word_order=word_order)
 
 
-def _ter() -> Any:
+def _ter(language: str) -> Any:
     from sacrebleu.metrics.ter import TER
 
-    return TER()
+    return TER(asian_support=bool(language))
 
 
-CORPUS_METRICS: Mapping[str, Callable[[], Any]] = {
+CORPUS_METRICS: Mapping[str, Callable[[str], Any]] = {
     "bleu": _bleu,
     "chrf": partial(_chrf, 0),
     "chrf++": partial(_chrf, 2),
     "ter": _ter,
 }
-"""Name → sacrebleu's metric, in percent."""
+"""Name → sacrebleu's metric of texts in a language (zh, ja, ko, or empty for others
+with words between spaces), in percent."""
 _SMOOTH = ("chrf", "chrf++")
 """Those without a kink: BLEU has a brevity penalty, TER is cut off at whole edits."""
 
@@ -62,6 +64,15 @@ def check_library(name: str) -> None:
         raise MissingExtraError(f"aggregation {name!r}", "sacrebleu", "metrics")
 
 
+def _made(name: str, language: str) -> Any:
+    try:
+        return CORPUS_METRICS[name](language)
+    except (ImportError, RuntimeError) as error:
+        library = f"sacrebleu[{language}]"
+        what = f"{name} of texts in {language!r}"
+        raise MissingExtraError(what, library, "languages") from error
+
+
 class _Pair(NamedTuple):
     references: tuple[str | None, ...]
     text: str
@@ -74,13 +85,14 @@ class Corpus:
     document with the fewest has; in a resample, the one with the fewest that was drawn.
     """
 
-    def __init__(self, name: str, values: Sequence[Any]) -> None:
+    def __init__(self, name: str, values: Sequence[Any], language: str = "") -> None:
         """Count.
 
         Args:
             name: Which of :data:`CORPUS_METRICS`.
             values: Pairs of references (a text, or a list of texts) and the generated
                 text (or a list of one).
+            language: Code of the texts' language, for those that need their own words.
 
         Raises:
             EvalsError: A value is not such a pair, or the values mix texts and lists.
@@ -88,7 +100,7 @@ class Corpus:
         """
         check_library(name)
         self._name = name
-        self._metric = CORPUS_METRICS[name]()
+        self._metric = _made(name, language)
         pairs = _pairs(values)
         self._n_references = [len(pair.references) for pair in pairs]
         self._columns = {

@@ -20,6 +20,8 @@ from pytest_evals.core.score import Score
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.choices import measure_choices
 from pytest_evals.scorers.filters import TAKE_FIRST, Pipeline
+from pytest_evals.scorers.lighteval.entry import Computed, response_of
+from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.measured import Measured
 from pytest_evals.scorers.metrics import (
     MetricSpec,
@@ -40,8 +42,9 @@ ProcessResults = Callable[[dict[str, Any], list[Any]], Mapping[str, Any]]
 metric."""
 _Answered = tuple[list[list[Any]], Mapping[str, Any]]
 """The responses to each request of a document, and its row."""
-Measure = Callable[[Doc, tuple[Any, ...]], list[Measured]]
-"""A document and its filtered responses, one a request, to what metrics say of it."""
+Measure = Callable[[Doc, tuple[Any, ...], ModelResponse | None], list[Measured]]
+"""A document and its filtered responses, one a request, to what metrics say of it; with
+the answers as computed metrics see them, where these are known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +79,16 @@ class Scorer:
         """Look everything up once, so that a bad name is told before any document."""
         known_metrics(self.output_type)
         _check_unique("filter pipelines", [one.name for one in self.pipelines])
-        _check_unique("metrics", [spec.name for spec in self.metrics])
+        names = [name for spec in self.metrics for name in spec.names]
+        _check_unique("metrics", names)
         own = self.process_results
         measure = _measured_by(self) if own is None else _by_task(own, self.output_type)
-        accuracies = {spec.name: is_accuracy(spec) for spec in self.metrics}
+        accuracies: dict[str, bool] = {}
+        for spec in self.metrics:
+            computed = spec.computed
+            accuracies |= (
+                computed.accuracies() if computed else {spec.name: is_accuracy(spec)}
+            )
         object.__setattr__(self, "_measure", measure)
         object.__setattr__(self, "_accuracies", accuracies)
         watched = {p.name: Neighbours(_of_two(p)) for p in self.pipelines if p.is_own}
@@ -98,9 +107,19 @@ class Scorer:
             if pipeline.name in self._neighbours:
                 document = (responses, record.doc.row)
                 self._neighbours[pipeline.name].look(document, filtered)
-            for measured in self.measured(record.doc, filtered):
+            response = self._response(record, responses, pipeline, filtered)
+            for measured in self.measured(record.doc, filtered, response):
                 scores.append(self._score(pipeline.name, filtered, measured))
         return tuple(scores)
+
+    @property
+    def needs_unconditioned(self) -> bool:
+        """Whether choices are also asked without the question, for a computed
+        metric."""
+        computed = (spec.computed for spec in self.metrics)
+        return any(
+            metric is not None and metric.needs_unconditioned for metric in computed
+        )
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -111,22 +130,28 @@ class Scorer:
             if seen.differ
         )
 
-    def measured(self, doc: Doc, filtered: tuple[Any, ...]) -> list[Measured]:
+    def measured(
+        self, doc: Doc, filtered: tuple[Any, ...], response: ModelResponse | None = None
+    ) -> list[Measured]:
         """What the metrics say of a document.
 
         Args:
             doc: The document.
             filtered: What a pipeline left of the responses, one a request.
+            response: What computed metrics see; ``None`` to make it of ``filtered``.
 
         Raises:
             DocumentError: It cannot be scored, and why.
         """
-        return self._measure(doc, filtered)
+        return self._measure(doc, filtered, response)
 
     def metric_for(self, name: str, filter: str) -> Metric:  # noqa: A002
         """How the scores of that name add up, also when the task file does not list it:
         a function that returns several values lends them its aggregation, and what
         ``process_results`` returns beyond the list is averaged."""
+        for spec in self.metrics:
+            if spec.computed is not None and name in spec.names:
+                return next(m for m in self.metrics_of(spec, filter) if m.name == name)
         named = [spec for spec in self.metrics if spec.name == name]
         functions = [spec for spec in self.metrics if spec.function is not None]
         alike = functions and all(
@@ -147,6 +172,16 @@ class Scorer:
         else:
             spec = MetricSpec(name=name, aggregation="mean")
         return self.metric(spec, filter, declared=not named)
+
+    def metrics_of(self, spec: MetricSpec, filter: str) -> tuple[Metric, ...]:  # noqa: A002
+        """The numbers of a metric, and how their values add up.
+
+        Raises:
+            EvalsError: See :func:`~pytest_evals.scorers.metrics.metric`.
+        """
+        if spec.computed is not None:
+            return tuple(spec.computed.metrics(filter, self.bootstrap_iters))
+        return (self.metric(spec, filter),)
 
     def metric(self, spec: MetricSpec, filter: str, declared: bool = False) -> Metric:  # noqa: A002
         """How the scores of a metric add up.
@@ -173,6 +208,24 @@ class Scorer:
             values[start : start + self.repeats]
             for start in range(0, len(values), self.repeats)
         ]
+
+    def _response(
+        self,
+        record: Record,
+        responses: list[list[Any]],
+        pipeline: Pipeline,
+        filtered: tuple[Any, ...],
+    ) -> ModelResponse | None:
+        """What computed metrics see: all answers, unless the task filters them."""
+        if not any(spec.computed is not None for spec in self.metrics):
+            return None
+        first = record.responses[:: self.repeats]
+        return response_of(
+            self.output_type,
+            filtered,
+            responses if pipeline == TAKE_FIRST else None,
+            [response.n_tokens for response in first],
+        )
 
     def _score(
         self, pipeline: str, filtered: tuple[Any, ...], measured: Measured
@@ -239,23 +292,49 @@ _MEASURES: Registry[Callable[[Doc, Sequence[Any], Sequence[str]], list[Measured]
 
 
 def _measured_by(scorer: Scorer) -> Measure:
-    """The metrics' own scoring of that output type."""
-    if scorer.output_type == "generate_until":
-        metrics = [text_metric(spec) for spec in scorer.metrics]
-        return lambda doc, filtered: [
+    """The metrics' own scoring of that output type, in the order of the metrics."""
+    parts = [
+        _computed(spec.computed, scorer.output_type)
+        if spec.computed is not None
+        else _known(scorer.output_type, spec)
+        for spec in scorer.metrics
+    ]
+    if all(spec.computed is None for spec in scorer.metrics):
+        parts = [_all_known(scorer.output_type, scorer.metrics)]
+    return lambda doc, filtered, response: [
+        measured for part in parts for measured in part(doc, filtered, response)
+    ]
+
+
+def _computed(metric: Computed, output_type: str) -> Measure:
+    return lambda doc, filtered, response: metric.measure(
+        doc, response or response_of(output_type, filtered)
+    )
+
+
+def _known(output_type: str, spec: MetricSpec) -> Measure:
+    return _all_known(output_type, (spec,))
+
+
+def _all_known(output_type: str, specs: Sequence[MetricSpec]) -> Measure:
+    """Metrics of lm-eval's kind, which share what they make of a document."""
+    if output_type == "generate_until":
+        metrics = [text_metric(spec) for spec in specs]
+        return lambda doc, filtered, response: [
             m for one in metrics for m in one(doc, filtered[0])
         ]
-    output_type = scorer.output_type
-    listed = [spec.name for spec in scorer.metrics]
+    listed = [spec.name for spec in specs]
     names = tuple(name for name in listed if is_measured(name, output_type))
     measure = _MEASURES[output_type]
-    return lambda doc, filtered: measure(doc, filtered, names)
+    return lambda doc, filtered, response: measure(doc, filtered, names)
 
 
 def _by_task(process_results: ProcessResults, output_type: str) -> Measure:
     """The task's own scoring."""
 
-    def measure(doc: Doc, filtered: tuple[Any, ...]) -> list[Measured]:
+    def measure(
+        doc: Doc, filtered: tuple[Any, ...], response: ModelResponse | None
+    ) -> list[Measured]:
         with UserCode("process_results"):
             values = process_results(dict(doc.row), list(filtered))
             if not isinstance(values, Mapping):

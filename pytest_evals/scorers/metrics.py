@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.registry import Registry
@@ -24,6 +24,9 @@ from pytest_evals.scorers.aggregations import (
     own,
     totals_of,
 )
+
+if TYPE_CHECKING:
+    from pytest_evals.scorers.lighteval.entry import Computed
 
 __all__ = [
     "METRICS",
@@ -48,6 +51,7 @@ class MetricSpec:
         higher_is_better: Direction; ``None`` for the metric's own.
         arguments: Whatever else stands in the entry. Metrics of generated texts take
             these; all others ignore them, as in lm-eval.
+        computed: The metric itself, where it is none of lm-eval's kind.
     """
 
     name: str
@@ -55,6 +59,12 @@ class MetricSpec:
     aggregation: str | Callable[[Any], Any] | None = None
     higher_is_better: bool | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    computed: Computed | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its numbers, as far as they are known beforehand."""
+        return self.computed.names if self.computed is not None else (self.name,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Literal
 
 __all__ = [
+    "averaged_f1",
     "brier_score",
     "check_binary",
+    "f1_by_label",
     "f1_score",
     "matthews_corrcoef",
     "squared_distance",
@@ -49,6 +52,43 @@ def f1_score(golds: Sequence[Hashable], predictions: Sequence[Hashable]) -> floa
     both = 2 * counts[True, True]
     either = both + counts[True, False] + counts[False, True]
     return both / either if either else 0.0
+
+
+def f1_by_label(counts: Mapping[tuple[Any, Any], float]) -> dict[Any, float]:
+    """F1 of each label.
+
+    Args:
+        counts: How often each pair of right and predicted label comes.
+    """
+    found = {}
+    for label in dict.fromkeys(label for pair in counts for label in pair):
+        both = counts.get((label, label), 0)
+        either = sum(
+            n * ((gold == label) + (predicted == label))
+            for (gold, predicted), n in counts.items()
+        )
+        found[label] = 2 * both / either if either else 0.0
+    return found
+
+
+def averaged_f1(
+    counts: Mapping[tuple[Any, Any], float],
+    average: Literal["macro", "micro", "weighted"],
+) -> float:
+    """F1 of all labels together; equals scikit-learn's with that ``average``.
+
+    Args:
+        counts: How often each pair of right and predicted label comes; not empty.
+        average: ``micro`` for the share of right labels, ``macro`` for the mean of the
+            labels' F1, ``weighted`` by how often each is the right one.
+    """
+    total = sum(counts.values())
+    if average == "micro":
+        return sum(n for (gold, said), n in counts.items() if gold == said) / total
+    by_label = f1_by_label(counts)
+    if average == "macro":
+        return sum(by_label.values()) / len(by_label)
+    return sum(by_label[gold] * n for (gold, _), n in counts.items()) / total
 
 
 def matthews_corrcoef(

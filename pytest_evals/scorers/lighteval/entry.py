@@ -1,0 +1,292 @@
+"""A metric of a task file that is computed from document and answers: lighteval's, by
+name, or one's own.
+
+It says what the metric needs, measures one document, and says how its values add up;
+:mod:`pytest_evals.scorers.documents` calls it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.metric import Metric as HouseMetric
+from pytest_evals.core.registry import Registry
+from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
+from pytest_evals.scorers.aggregations import (
+    AGGREGATIONS,
+    Aggregation,
+    estimate,
+    number_of,
+    own,
+    totals_of,
+)
+from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
+from pytest_evals.scorers.lighteval.response import ModelResponse
+from pytest_evals.scorers.measured import Measured
+from pytest_evals.scorers.user_code import UserCode
+from pytest_evals.stats.averages import mean
+
+__all__ = ["PREFIX", "Computed", "lighteval_metric", "own_metric", "response_of"]
+
+PREFIX = "lighteval:"
+"""In front of the names of lighteval's metrics in task files."""
+ITERATIONS = 1000
+"""Replicates of the bootstrap, lighteval's default."""
+_FITTING = {
+    "generate_until": SamplingMethod.GENERATIVE,
+    "loglikelihood": SamplingMethod.LOGPROBS,
+    "loglikelihood_rolling": SamplingMethod.PERPLEXITY,
+    "multiple_choice": SamplingMethod.LOGPROBS,
+}
+_FIX = {
+    SamplingMethod.GENERATIVE: "generate_until",
+    SamplingMethod.LOGPROBS: "multiple_choice",
+    SamplingMethod.PERPLEXITY: "loglikelihood_rolling",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A metric as a task uses it."""
+
+    metric: Metric
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its numbers."""
+        return self.metric.names
+
+    @property
+    def needs_unconditioned(self) -> bool:
+        """Whether choices are also asked without the question."""
+        return bool(getattr(self.metric.sample_level_fn, "needs_unconditioned", False))
+
+    def check(self, output_type: str, repeats: int) -> None:
+        """Make sure that it can measure the documents of a task.
+
+        Raises:
+            EvalsError: It measures something else, needs more answers, or an argument
+                that it has not.
+            MissingExtraError: It needs a library that is not installed.
+        """
+        metric, shown = self.metric, repr(self.names[0])
+        if metric.category != _FITTING.get(output_type):
+            raise EvalsError(
+                f"metric {shown} cannot be measured with output_type {output_type}\n"
+                f"  fix: output_type: {_FIX[metric.category]}"
+            )
+        for name in getattr(metric.sample_level_fn, "required", ()):
+            if getattr(metric.sample_level_fn, name) is None:
+                raise EvalsError(f"metric {shown} needs {name!r}\n  fix: {name}: 4")
+        wanted = metric.num_samples()
+        if wanted is not None and wanted > repeats:
+            raise EvalsError(
+                f"metric {shown} needs {wanted} answers to each prompt, and repeats is "
+                f"{repeats}\n  fix: repeats: {wanted}"
+            )
+        for part in (metric.sample_level_fn, metric.corpus_level_fn):
+            for module, library, extra in getattr(part, "libraries", ()):
+                if find_spec(module) is None:
+                    raise MissingExtraError(f"metric {shown}", library, extra)
+
+    def measure(self, doc: Doc, response: ModelResponse) -> list[Measured]:
+        """What it says of a document; columns of the row stand for
+        ``doc.specific`` where the document has none.
+
+        Raises:
+            DocumentError: It cannot be measured, and why.
+        """
+        if doc.specific is None:
+            doc = replace(doc, specific=dict(doc.row))
+        response = _parted(doc, response)
+        with UserCode(f"metric {self.names[0]!r}"):
+            values = self.metric.compute_sample(doc, response)
+        answer = _shown(doc, response)
+        known = self.names
+        return [Measured(n, v, answer) for n, v in values.items() if n in known]
+
+    def metrics(
+        self,
+        filter: str,  # noqa: A002
+        iterations: int = ITERATIONS,
+    ) -> Iterator[HouseMetric]:
+        """How its values add up, one a name.
+
+        Args:
+            filter: Name of the filter pipeline.
+            iterations: Replicates of a bootstrap, at most as many as in lighteval.
+        """
+        n = min(iterations, ITERATIONS)
+        for name, how in self.metric.get_corpus_aggregations().items():
+            added = _aggregation(name, how)
+            yield HouseMetric(
+                name=name,
+                filter=filter,
+                aggregate=partial(estimate, added, name, n),
+                higher_is_better=self.metric.direction(name),
+                is_mean=added is AGGREGATIONS["mean"],
+                totals=totals_of(added),
+                number=number_of(added),
+            )
+
+    def accuracies(self) -> dict[str, bool]:
+        """Of each name, whether 1 means right and 0 wrong."""
+        return {
+            m.name: m.is_mean and m.higher_is_better is True for m in self.metrics("")
+        }
+
+
+def lighteval_metric(name: str, arguments: Mapping[str, Any]) -> Computed:
+    """A metric of lighteval's.
+
+    Args:
+        name: Its name there, with or without the prefix.
+        arguments: What it is made with. ``published: true`` computes it as lighteval
+            does also where that is a mistake.
+
+    Raises:
+        UnknownNameError: lighteval has no such metric.
+        EvalsError: The metric has no such argument, or not such a value.
+    """
+    from pytest_evals.scorers.lighteval.catalogue import CATALOGUE, PUBLISHED
+
+    params = dict(arguments)
+    published = params.pop("published", False)
+    if not isinstance(published, bool):
+        raise EvalsError(f"published is true or false, not {published!r}")
+    makers = PUBLISHED if published else CATALOGUE
+    known: Registry[Callable[[], Metric]] = Registry("metric of lighteval", makers)
+    return Computed(known[name.removeprefix(PREFIX)]()(params))
+
+
+def own_metric(name: str, given: Any, output_type: str) -> Computed | None:
+    """A metric of the user's: an object of :mod:`.metric`, or a function of ``doc`` and
+    ``response``; ``None`` for anything else.
+
+    Args:
+        name: Its name, if it is a function.
+        given: What the user's module has.
+        output_type: The task's.
+    """
+    if isinstance(given, Metric):
+        return Computed(given)
+    category = _FITTING.get(output_type)
+    if category is None or not _takes_document(given):
+        return None
+    return Computed(Metric(name, True, category, given, mean))
+
+
+def _takes_document(given: Any) -> bool:
+    method = getattr(given, "compute", None)
+    if callable(method) and not isinstance(given, type):
+        given = method
+    try:
+        first = list(inspect.signature(given).parameters)[:2]
+    except (TypeError, ValueError):
+        return False
+    return first in (["doc", "response"], ["doc", "model_response"])
+
+
+def _aggregation(name: str, how: Any) -> Aggregation:
+    made = getattr(how, "aggregation", None)
+    if callable(made):
+        found: Aggregation = made()
+        return found
+    if callable(getattr(how, "compute_corpus", None)):
+        return own(partial(_of_corpus, name, how))
+    if how is mean or _is_numpys_mean(how):
+        return AGGREGATIONS["mean"]
+    return AGGREGATIONS[how] if isinstance(how, str) else own(how)
+
+
+def _is_numpys_mean(how: Any) -> bool:
+    module = getattr(how, "__module__", "").partition(".")[0]
+    named = getattr(how, "__name__", "")
+    return (module, named) in (
+        ("numpy", "mean"),
+        ("statistics", "mean"),
+        ("statistics", "fmean"),
+    )
+
+
+def _of_corpus(name: str, how: Any, values: Sequence[Any]) -> Any:
+    found = how.compute_corpus(values)
+    return found[name] if isinstance(found, Mapping) else found
+
+
+def _parted(doc: Doc, response: ModelResponse) -> ModelResponse:
+    """With the log-probabilities of choices without the question, which come last,
+    where metrics look for them."""
+    n = len(doc.choices)
+    if not n or len(response.logprobs) != 2 * n:
+        return response
+    return replace(
+        response,
+        logprobs=response.logprobs[:n],
+        argmax_logits_eq_gold=response.argmax_logits_eq_gold[:n],
+        output_tokens=response.output_tokens[:n],
+        unconditioned_logprobs=response.logprobs[n:],
+    )
+
+
+def _shown(doc: Doc, response: ModelResponse) -> str:
+    """The answer as a person would read it."""
+    if response.text:
+        return ", ".join(response.final_text)
+    logprobs = response.logprobs[: len(doc.choices)]
+    if not logprobs or len(doc.choices) < 2:
+        return ""
+    best = max(range(len(logprobs)), key=logprobs.__getitem__)
+    return str(doc.choices[best])
+
+
+def response_of(
+    output_type: str,
+    filtered: Sequence[Any],
+    everything: Sequence[Sequence[Any]] | None = None,
+    n_tokens: Sequence[int] = (),
+) -> ModelResponse:
+    """What metrics see of the answers to a document.
+
+    Args:
+        output_type: The task's.
+        filtered: What a pipeline left of the responses, one a request.
+        everything: All responses to each request, where nobody filtered them.
+        n_tokens: How many tokens the first response to each request has.
+
+    Raises:
+        DocumentError: The pipeline left something that is no answer.
+    """
+    tokens = [range(n) for n in n_tokens]
+    if output_type == "generate_until":
+        given = everything[0] if everything else filtered[0]
+        return ModelResponse(text=_texts(given), output_tokens=tokens)
+    if output_type == "loglikelihood_rolling":
+        return ModelResponse(logprobs=list(filtered), output_tokens=tokens)
+    if not all(isinstance(one, list | tuple) and len(one) == 2 for one in filtered):
+        raise DocumentError(
+            "the filter pipeline must leave (log-probability, greedy) pairs, got "
+            f"{filtered!r:.200}"
+        )
+    return ModelResponse(
+        logprobs=[logprob for logprob, _ in filtered],
+        argmax_logits_eq_gold=[greedy for _, greedy in filtered],
+        output_tokens=tokens,
+    )
+
+
+def _texts(given: Any) -> list[str]:
+    texts = list(given) if isinstance(given, list | tuple) else [given]
+    for text in texts:
+        if not isinstance(text, str):
+            raise DocumentError(
+                f"the filter pipeline must leave texts, got {text!r:.200}; give its "
+                "last step a fallback"
+            )
+    return texts

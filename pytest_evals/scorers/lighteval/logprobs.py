@@ -1,0 +1,160 @@
+"""Log-probabilities of choices made comparable: by characters, by tokens, or against
+the choice alone (PMI). Names as in lighteval 0.13.0 (``metrics/normalizations.py``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
+from pytest_evals.scorers.lighteval.response import ModelResponse
+
+__all__ = [
+    "LogProbCharNorm",
+    "LogProbNormalization",
+    "LogProbPMINorm",
+    "LogProbTokenNorm",
+    "normalization",
+    "normalize_log_probs",
+    "of_choices",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class LogProbCharNorm:
+    """Nats per character (code point).
+
+    Args:
+        name: What metrics append to their name.
+        ignore_first_space: Whether a space at the start of a choice does not count.
+    """
+
+    name: str = "norm"
+    ignore_first_space: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogProbTokenNorm:
+    """Nats per token."""
+
+    name: str = "norm_token"
+
+
+@dataclass(frozen=True, slots=True)
+class LogProbPMINorm:
+    """Nats gained over the choice after the unconditioned query."""
+
+    name: str = "norm_pmi"
+
+
+LogProbNormalization = LogProbCharNorm | LogProbTokenNorm | LogProbPMINorm
+
+T = TypeVar("T")
+
+_NAMES: Mapping[str, LogProbNormalization | None] = {
+    "none": None,
+    "char": LogProbCharNorm(),
+    "char_ignore_first_space": LogProbCharNorm(ignore_first_space=True),
+    "token": LogProbTokenNorm(),
+    "pmi": LogProbPMINorm(),
+}
+
+
+def normalization(
+    given: LogProbNormalization | str | None,
+) -> LogProbNormalization | None:
+    """A normalisation given as such or by its name in task files.
+
+    Raises:
+        EvalsError: None has that name.
+    """
+    if not isinstance(given, str):
+        return given
+    if given not in _NAMES:
+        hint = did_you_mean(given, list(_NAMES)) or f"; known: {', '.join(_NAMES)}"
+        raise EvalsError(f"no log-probability normalisation called {given!r}{hint}")
+    return _NAMES[given]
+
+
+def of_choices(
+    given: LogProbNormalization | None, doc: Doc, response: ModelResponse
+) -> list[float]:
+    """The normalised log-probabilities of a document's choices, in their order.
+
+    Those after the unconditioned query may also follow the others, as lighteval has
+    them.
+
+    Raises:
+        DocumentError: What the normalisation needs is not there.
+    """
+    n = len(doc.choices)
+    alone = response.unconditioned_logprobs
+    if alone is None and len(response.logprobs) == 2 * n:
+        alone = response.logprobs[n:]
+    return normalize_log_probs(
+        given,
+        list(response.logprobs[:n]),
+        alone,
+        doc.choices,
+        response.output_tokens[:n],
+    )
+
+
+def normalize_log_probs(
+    normalization: LogProbNormalization | None,
+    choices_logprob: Sequence[float],
+    unconditioned_logprob: Sequence[float] | None,
+    choices_text: Sequence[str] | None,
+    choices_tokens: Sequence[Sequence[int]] | None,
+) -> list[float]:
+    """The log-probabilities, normalised.
+
+    Args:
+        normalization: How; ``None`` for not at all.
+        choices_logprob: Nats, one a choice.
+        unconditioned_logprob: Nats without the question, one a choice.
+        choices_text: The choices.
+        choices_tokens: Their tokens; only the number of them counts.
+
+    Raises:
+        DocumentError: What the normalisation needs is missing, has another length than
+            the choices, or is empty.
+    """
+    if normalization is None:
+        return list(choices_logprob)
+    if isinstance(normalization, LogProbPMINorm):
+        alone = _checked(
+            unconditioned_logprob, choices_logprob, "log-probability without question"
+        )
+        return [lp - other for lp, other in zip(choices_logprob, alone, strict=True)]
+    if isinstance(normalization, LogProbTokenNorm):
+        tokens = _checked(choices_tokens, choices_logprob, "list of tokens")
+        lengths = [len(each) for each in tokens]
+    else:
+        texts = _checked(choices_text, choices_logprob, "text")
+        lengths = [_length(text, normalization.ignore_first_space) for text in texts]
+    if not all(lengths):
+        raise DocumentError(
+            f"choice {lengths.index(0)} is empty: its log-probability has no length to "
+            "be divided by"
+        )
+    return [lp / size for lp, size in zip(choices_logprob, lengths, strict=True)]
+
+
+def _length(text: str, ignore_first_space: bool) -> int:
+    skipped = ignore_first_space and text.startswith(" ")
+    return len(text) - skipped
+
+
+def _checked(
+    given: Sequence[T] | None, logprobs: Sequence[float], noun: str
+) -> Sequence[T]:
+    if given is None or len(given) != len(logprobs):
+        n = 0 if given is None else len(given)
+        raise DocumentError(
+            f"the normalisation needs one {noun} for each of {len(logprobs)} choices, "
+            f"and there are {n}"
+        )
+    return given

@@ -1,0 +1,300 @@
+"""What a metric is: one function of a document and its answers, one of all documents.
+
+The classes, their fields and their order are lighteval's (0.13.0,
+``metrics/utils/metric_utils.py``), so that what is written for it works here. Unlike
+there, arguments that a metric does not have are errors, and names are the same in every
+process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
+from pytest_evals.scorers.lighteval.response import ModelResponse
+
+__all__ = [
+    "CorpusLevelComputation",
+    "CorpusLevelMetric",
+    "CorpusLevelMetricGrouping",
+    "Libraries",
+    "Metric",
+    "MetricGrouping",
+    "Preparator",
+    "SampleLevelComputation",
+    "SampleLevelMetric",
+    "SampleLevelMetricGrouping",
+    "SamplingMethod",
+    "arguments_of",
+]
+
+
+Libraries = tuple[tuple[str, str, str], ...]
+"""What a computation imports when it is called: module, library and our extra that
+brings it. It stands in its attribute ``libraries``, so that what is missing is told
+before a model is asked."""
+
+
+class SamplingMethod(StrEnum):
+    """What a metric needs of the model."""
+
+    GENERATIVE = "GENERATIVE"
+    """Generated texts."""
+    LOGPROBS = "LOGPROBS"
+    """A log-probability of each choice."""
+    PERPLEXITY = "PERPLEXITY"
+    """The log-probability of a whole text."""
+
+
+class SampleLevelComputation:
+    """One document's value, or several by name."""
+
+    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> Any:
+        """The value of a document."""
+        raise NotImplementedError
+
+
+class Preparator:
+    """What a corpus metric keeps of one document."""
+
+    def prepare(self, doc: Doc, model_response: ModelResponse, **more: Any) -> Any:
+        """A pair: what stands for the right answer, and what for the model's."""
+        raise NotImplementedError
+
+
+class CorpusLevelComputation:
+    """From what was kept of all documents to one number."""
+
+    def compute_corpus(self, items: Sequence[Any]) -> Any:
+        """The number."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One or several numbers of a task.
+
+    Args:
+        metric_name: Its name; names, where several are computed together.
+        higher_is_better: Direction; by name, where there are several.
+        category: What it needs of the model.
+        sample_level_fn: A function of ``doc`` and ``model_response``; or an object with
+            ``compute``, or with ``prepare`` for a metric of the whole corpus.
+        corpus_level_fn: A function of the documents' values, in their order; or an
+            object with ``compute_corpus``; by name, where they differ.
+        batched_compute: Taken for lighteval's sake: documents are scored one by one.
+    """
+
+    metric_name: Any
+    higher_is_better: Any
+    category: SamplingMethod
+    sample_level_fn: Any
+    corpus_level_fn: Any
+    batched_compute: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its numbers."""
+        given = self.metric_name
+        return (given,) if isinstance(given, str) else tuple(given)
+
+    def get_corpus_aggregations(self) -> dict[str, Any]:
+        """How each of its numbers is made, by name."""
+        how = self.corpus_level_fn
+        if isinstance(how, Mapping):
+            return {name: how[name] for name in self.names}
+        return dict.fromkeys(self.names, how)
+
+    def direction(self, name: str) -> bool | None:
+        """Whether more is better."""
+        given = self.higher_is_better
+        return given.get(name) if isinstance(given, Mapping) else given
+
+    def num_samples(self) -> int | None:
+        """Answers that it wants of each prompt; ``None`` if it does not mind."""
+        count = getattr(self.sample_level_fn, "num_samples", None)
+        return count() if callable(count) else None
+
+    def compute_sample(
+        self, doc: Doc, model_response: ModelResponse, **more: Any
+    ) -> dict[str, Any]:
+        """The document's value of each name.
+
+        Raises:
+            DocumentError: It cannot be said; or a value has no name of the metric's.
+        """
+        value = _called(self.sample_level_fn, doc, model_response, more)
+        if isinstance(self.metric_name, str):
+            return {self.metric_name: value}
+        if not isinstance(value, Mapping):
+            raise DocumentError(f"values by name are wanted, not {value!r:.200}")
+        return {str(name): value[name] for name in value}
+
+    def __call__(self, sample_params: Mapping[str, Any] | None = None) -> Metric:
+        """The metric with other arguments, which its name tells.
+
+        Raises:
+            EvalsError: It has no such argument, or not such a value.
+        """
+        params = dict(sample_params or {})
+        if not params:
+            return self
+        return self.renamed(params).with_arguments(params)
+
+    def with_arguments(self, params: Mapping[str, Any]) -> Metric:
+        """The metric with other arguments, under the same name; metrics that name
+        themselves after their arguments have the names of these.
+
+        Raises:
+            EvalsError: It has no such argument, or not such a value.
+        """
+        corpus = _own_arguments(self.corpus_level_fn, self.sample_level_fn)
+        rest = {key: value for key, value in params.items() if key not in corpus}
+        made = _replaced(self.sample_level_fn, rest)
+        own = getattr(made, "metric_names", None)
+        if own is None:
+            how = self.corpus_level_fn
+            given = {key: value for key, value in params.items() if key in corpus}
+            how = replace(how, **given) if given else how
+            return replace(self, sample_level_fn=made, corpus_level_fn=how)
+        names = own()
+        return replace(
+            self,
+            metric_name=names,
+            higher_is_better=_one_value(self.higher_is_better),
+            corpus_level_fn=_one_value(self.corpus_level_fn),
+            sample_level_fn=made,
+        )
+
+    def renamed(self, params: Mapping[str, Any]) -> Metric:
+        """The metric with its arguments in its names: ``pass@k:k=1&n=16``."""
+        tail = "&".join(f"{key}={_shown(value)}" for key, value in params.items())
+
+        def new(name: str) -> str:
+            return f"{name}:{tail}"
+
+        if isinstance(self.metric_name, str):
+            return replace(self, metric_name=new(self.metric_name))
+        return replace(
+            self,
+            metric_name=[new(name) for name in self.names],
+            higher_is_better=_with_keys(self.higher_is_better, new),
+            corpus_level_fn=_with_keys(self.corpus_level_fn, new),
+            sample_level_fn=_Renamed(self.sample_level_fn, new),
+        )
+
+
+@dataclass(frozen=True)
+class SampleLevelMetric(Metric):
+    """A metric of each document, which is then added up."""
+
+
+@dataclass(frozen=True)
+class CorpusLevelMetric(Metric):
+    """A metric of all documents together."""
+
+
+@dataclass(frozen=True)
+class MetricGrouping(Metric):
+    """Several metrics that are computed together."""
+
+
+@dataclass(frozen=True)
+class SampleLevelMetricGrouping(MetricGrouping):
+    """Several metrics of each document."""
+
+
+@dataclass(frozen=True)
+class CorpusLevelMetricGrouping(MetricGrouping):
+    """Several metrics of all documents together."""
+
+
+class _Renamed:
+    """A computation whose values have other names."""
+
+    def __init__(self, computation: Any, new: Callable[[str], str]) -> None:
+        self.computation, self.new = computation, new
+        self.libraries: Libraries = getattr(computation, "libraries", ())
+
+    def num_samples(self) -> int | None:
+        count = getattr(self.computation, "num_samples", None)
+        return count() if callable(count) else None
+
+    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> Any:
+        values = _called(self.computation, doc, model_response, more)
+        return {self.new(name): value for name, value in values.items()}
+
+
+def arguments_of(computation: Any) -> tuple[str, ...]:
+    """The names of the arguments that a computation was made with."""
+    if isinstance(computation, _Renamed):
+        return arguments_of(computation.computation)
+    if is_dataclass(computation):
+        return tuple(field.name for field in fields(computation) if field.init)
+    return tuple(name for name in _state(computation) if not name.startswith("_"))
+
+
+def _own_arguments(corpus: Any, sample: Any) -> tuple[str, ...]:
+    """Arguments that only the function of the whole corpus has."""
+    if not is_dataclass(corpus) or isinstance(corpus, type):
+        return ()
+    known = arguments_of(sample)
+    return tuple(name for name in arguments_of(corpus) if name not in known)
+
+
+def _state(computation: Any) -> Iterator[str]:
+    return iter(getattr(computation, "__dict__", {}))
+
+
+def _called(
+    function: Any, doc: Doc, response: ModelResponse, more: Mapping[str, Any]
+) -> Any:
+    for name in ("compute", "prepare"):
+        method = getattr(function, name, None)
+        if callable(method):
+            return method(doc=doc, model_response=response, **more)
+    return function(doc, response)
+
+
+def _replaced(computation: Any, params: Mapping[str, Any]) -> Any:
+    if isinstance(computation, _Renamed):
+        made = _replaced(computation.computation, params)
+        if hasattr(made, "metric_names"):
+            return made
+        return _Renamed(made, computation.new)
+    known = arguments_of(computation)
+    for key in params:
+        if key not in known:
+            listed = ", ".join(known) or "none"
+            hint = did_you_mean(str(key), known) or f"; it takes {listed}"
+            raise EvalsError(f"no argument called {key!r}{hint}")
+    if is_dataclass(computation) and not isinstance(computation, type):
+        return replace(computation, **params)
+    from copy import copy
+
+    made = copy(computation)
+    for key, value in params.items():
+        setattr(made, key, value)
+    return made
+
+
+def _one_value(given: Any) -> Any:
+    """What is the same for all names, so that it can be given to others."""
+    return next(iter(given.values())) if isinstance(given, Mapping) else given
+
+
+def _with_keys(given: Any, new: Callable[[str], str]) -> Any:
+    if not isinstance(given, Mapping):
+        return given
+    return {new(name): value for name, value in given.items()}
+
+
+def _shown(value: Any) -> str:
+    """The value as text, without the address that a function's has."""
+    if callable(value) and hasattr(value, "__name__"):
+        return str(value.__name__)
+    return str(value)

@@ -1,0 +1,25 @@
+"""What a model thought aloud, taken out of its answer before that is scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["THINK", "remove_reasoning_tags"]
+
+THINK = (("<think>", "</think>"),)
+"""The tags of most models."""
+
+
+def remove_reasoning_tags(text: str, tag_pairs: Iterable[tuple[str, str]]) -> str:
+    """The text without what stands between the tags, and without these.
+
+    A block that is not closed, or was not opened, stays; so does white space around
+    (lighteval 0.13.0, ``utils/utils.py``).
+    """
+    for opening, closing in tag_pairs:
+        while (start := text.find(opening)) >= 0:
+            end = text.find(closing, start + len(opening))
+            if end < 0:
+                break
+            text = text[:start] + text[end + len(closing) :]
+    return text

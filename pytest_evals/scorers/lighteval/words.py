@@ -1,0 +1,61 @@
+"""Texts cut into words and sentences the way the metrics' papers did: by NLTK, without
+any download.
+
+NLTK's Punkt knows sentences better with its data for English. Those are used where they
+lie on this disk already; without them, Punkt's rules are applied as they are.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from pytest_evals.errors import MissingExtraError
+
+__all__ = ["sentences", "treebank_words", "words"]
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of an English text.
+
+    Raises:
+        MissingExtraError: NLTK is not installed.
+    """
+    return list(_punkt().tokenize(text))
+
+
+def words(text: str) -> list[str]:
+    """The words of each sentence, one after the other (``nltk.word_tokenize``).
+
+    Raises:
+        MissingExtraError: NLTK is not installed.
+    """
+    tokenizer = _nltk("tokenize.destructive").NLTKWordTokenizer()
+    return [word for each in sentences(text) for word in tokenizer.tokenize(each)]
+
+
+def treebank_words(text: str) -> list[str]:
+    """The words of a text, by the rules of the Penn Treebank.
+
+    Raises:
+        MissingExtraError: NLTK is not installed.
+    """
+    return list(_nltk("tokenize.treebank").TreebankWordTokenizer().tokenize(text))
+
+
+@cache
+def _punkt() -> Any:
+    punkt = _nltk("tokenize.punkt")
+    try:
+        return punkt.PunktTokenizer("english")
+    except LookupError:
+        return punkt.PunktSentenceTokenizer()
+
+
+def _nltk(module: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(f"nltk.{module}")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("this metric", "nltk", "metrics") from error

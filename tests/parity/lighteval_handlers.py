@@ -1,0 +1,336 @@
+"""How each kind of recorded value of lighteval is computed here: the name in the record
+→ a function of its parameters and input. What is not ours to compute is listed with the
+reason."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.scorers.lighteval import (
+    choices,
+    corpora,
+    distance,
+    dynamic,
+    extractive,
+    languages,
+    letters,
+    logprobs,
+    matches,
+    normalizers,
+    prepared,
+    reasoning,
+    repeated,
+    rouge,
+)
+from pytest_evals.scorers.lighteval.catalogue import PUBLISHED
+from pytest_evals.scorers.lighteval.math_text import math_normalizer
+from pytest_evals.scorers.lighteval.maths import (
+    ExprExtractionConfig,
+    LatexExtractionConfig,
+)
+from pytest_evals.scorers.lighteval.metric import CorpusLevelComputation, Metric
+from pytest_evals.scorers.lighteval.response import ModelResponse
+from pytest_evals.stats.averages import mean_stderr
+from pytest_evals.stats.bootstrap import bootstrap_stderr
+
+Handler = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
+
+NORMALIZERS = {
+    **{name: normalizers.NORMALIZERS[name] for name in normalizers.NORMALIZERS},
+    "helm_normalizer": normalizers.helm_normalizer_published,
+    "math_normalizer": math_normalizer,
+}
+"""lighteval's names; where ours is corrected, the published one."""
+
+
+def doc_of(given: Mapping[str, Any]) -> Doc:
+    return Doc(**{"query": "", "gold_index": 0, "choices": [], **given})
+
+
+def pair_of(given: Mapping[str, Any]) -> tuple[Doc, ModelResponse]:
+    """Document and answers, in whichever of its two forms the record has them."""
+    if "doc" in given:
+        return doc_of(given["doc"]), ModelResponse(**given["model_response"])
+    golds = given.get("golds", [given.get("gold")])
+    preds = given.get("preds", [given.get("pred")])
+    gold_index = list(range(len(golds)))
+    return doc_of({"choices": golds, "gold_index": gold_index}), ModelResponse(
+        text=preds
+    )
+
+
+def arguments(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Constructor arguments; functions are recorded by their name."""
+    made = {}
+    for key, value in params.items():
+        if isinstance(value, str) and value.startswith("<callable "):
+            value = value.removeprefix("<callable ").removesuffix(">")
+        named = key.startswith("normalize") and isinstance(value, str)
+        made[key] = NORMALIZERS[value] if named else value
+    return made
+
+
+def of_class(made: Callable[..., Any]) -> Handler:
+    def handle(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+        computation = made(**arguments(params))
+        return computation.compute(*pair_of(given))
+
+    return handle
+
+
+def of_metric(make: Callable[..., Metric], *names: str) -> Handler:
+    def handle(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+        metric = make(**{name: params[name] for name in names})
+        return metric.compute_sample(*pair_of(given))
+
+    return handle
+
+
+def sample(name: str) -> Handler:
+    def handle(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+        return PUBLISHED[name]()(params).compute_sample(*pair_of(given))
+
+    return handle
+
+
+def corpus(name: str) -> Handler:
+    def handle(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+        metric = PUBLISHED[name]()(params)
+        pairs = zip(given["docs"], given["model_responses"], strict=True)
+        values = [
+            metric.compute_sample(doc_of(doc), ModelResponse(**response))
+            for doc, response in pairs
+        ]
+        return {
+            key: how.compute_corpus([value[key] for value in values])
+            for key, how in metric.get_corpus_aggregations().items()
+        }
+
+    return handle
+
+
+def catalogue(name: str) -> Handler:
+    def handle(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+        metric = PUBLISHED[name]()
+        how = metric.corpus_level_fn
+        grouped = isinstance(how, Mapping)
+        return {
+            "metric_name": metric.metric_name,
+            "category": metric.category.value,
+            "higher_is_better": metric.higher_is_better,
+            "class": type(metric).__name__,
+            "sample_level_fn": type(metric.sample_level_fn).__name__,
+            "corpus_level_fn": {k: said(v) for k, v in how.items()}
+            if grouped
+            else said(how),
+        }
+
+    return handle
+
+
+def said(how: Any) -> str:
+    """A corpus function as the record writes it."""
+    if not isinstance(how, CorpusLevelComputation):
+        return how.__name__
+    shown = {
+        corpora.CorpusLevelF1Score: ("average", "num_classes"),
+        corpora.CorpusLevelPerplexityMetric: ("metric_type",),
+        corpora.CorpusLevelTranslationMetric: ("metric_type", "lang"),
+    }.get(type(how))
+    if shown is None:
+        return type(how).__name__
+    fields = ", ".join(f"{name}={getattr(how, name)}" for name in shown)
+    return f"{type(how).__name__}({fields})"
+
+
+def metric_name(name: str) -> Handler:
+    def handle(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+        metric = PUBLISHED[name]()({k: literal(v) for k, v in params.items()})
+        return {
+            "metric_name": metric.metric_name,
+            "num_samples": metric.num_samples(),
+        }
+
+    return handle
+
+
+def literal(text: str) -> Any:
+    """An argument that was recorded as its text."""
+    if text.startswith("LogProb"):
+        return eval(text, vars(logprobs))
+    return eval(text, {})
+
+
+def normalizer(function: Callable[[str], str]) -> Handler:
+    return lambda params, given: function(given["text"])
+
+
+def f1(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+    how = corpora.CorpusLevelF1Score(**params, published=True)
+    return how.compute_corpus(list(zip(given["golds"], given["preds"], strict=True)))
+
+
+def pairs(made: Callable[..., Any]) -> Handler:
+    def handle(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+        how = made(**params)
+        one, other = given.values()
+        return how.compute_corpus(list(zip(one, other, strict=True)))
+
+    return handle
+
+
+def norm(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+    how = logprobs.normalization(params["normalization"])
+    return logprobs.normalize_log_probs(how, **given)
+
+
+def extract(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+    if "target" in params:
+        return extract_letters(params, given)
+    kinds = {"expr": ExprExtractionConfig(), "latex": LatexExtractionConfig()}
+    rest = {key: v for key, v in params.items() if key not in ("gold", "pred")}
+    how = extractive.MultilingualExtractiveMatchMetric(
+        gold_extraction_target=[kinds[name] for name in params["gold"].split("+")],
+        pred_extraction_target=[kinds[name] for name in params["pred"].split("+")],
+        **rest,
+    )
+    return how.compute(*pair_of(given))
+
+
+def extract_letters(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+    kind = params["target"].split("/")[1]
+    labels = letters.labels_of(kind, params["language"])[:4]
+    target = letters.IndicesExtractionConfig(kind)
+    how = extractive.MultilingualExtractiveMatchMetric(
+        language=params["language"],
+        gold_extraction_target=target,
+        pred_extraction_target=target,
+    )
+    doc = doc_of({"choices": [given["gold"], "", "", ""]})
+    score = how.compute(doc, ModelResponse(text=[given["pred"]]))
+    return {"indices": list(labels), "score": score}
+
+
+def golds(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+    return doc_of(given).get_golds()
+
+
+def pass_at_k(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+    return repeated.pass_at_k(given["n_scores"], given["n_correct"], params["k"])
+
+
+def g_pass_at_k(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+    thresholds = params["thresholds"] or repeated.THRESHOLDS
+    return repeated.g_pass_at_k(
+        given["n_scores"], given["n_correct"], params["k"], thresholds
+    )
+
+
+def estimates(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+    both = zip(given["num_samples"], given["num_correct"], strict=True)
+    return [repeated.pass_at_k(n, right, params["k"]) for n, right in both]
+
+
+def bootstrap(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+    """Replicates of the statistic, drawn as lighteval and lm-eval draw. lighteval
+    divides their deviation by the root of their number, which ours does not."""
+    function = {"max": max, "median": statistics.median, "min": min}[params["metric"]]
+    values = given["values"]
+    n = params["number_experiments"]
+
+    def statistic(at: Any) -> Any:
+        return np.array([function([values[i] for i in row]) for row in at])
+
+    return bootstrap_stderr(len(values), statistic, n) / n**0.5
+
+
+EXACT: dict[str, Handler] = {
+    "BLEU": of_class(rouge.BLEU),
+    "CorpusLevelF1Score": f1,
+    "CorpusLevelPerplexityMetric": pairs(corpora.CorpusLevelPerplexityMetric),
+    "CorpusLevelTranslationMetric": pairs(corpora.CorpusLevelTranslationMetric),
+    "Doc.get_golds": golds,
+    "ExactMatches": of_class(matches.ExactMatches),
+    "F1_score": of_class(matches.F1_score),
+    "GPassAtK.g_pass_at_k": g_pass_at_k,
+    "LogLikelihoodAccMetric.metric_name": lambda params, given: (
+        dynamic.LogLikelihoodAccMetric(**params).metric_name
+    ),
+    "LoglikelihoodAcc": of_class(choices.LoglikelihoodAcc),
+    "MRR": of_class(choices.MRR),
+    "MajAtN": of_class(repeated.MajAtN),
+    "MatthewsCorrCoef": pairs(corpora.MatthewsCorrCoef),
+    "MultilingualExtractiveMatchMetric": extract,
+    "MultilingualQuasiExactMatchMetric": of_metric(
+        dynamic.MultilingualQuasiExactMatchMetric, "language", "match_type"
+    ),
+    "MultilingualQuasiF1ScoreMetric": of_metric(
+        dynamic.MultilingualQuasiF1ScoreMetric, "language"
+    ),
+    "NormalizedMultiChoiceProbMetric.metric_name": lambda params, given: (
+        dynamic.NormalizedMultiChoiceProbMetric(**params).metric_name
+    ),
+    "NormalizedMultiChoiceProbability": of_class(
+        choices.NormalizedMultiChoiceProbability
+    ),
+    "PassAtK": of_class(repeated.PassAtK),
+    "PassAtK.pass_at_k": pass_at_k,
+    "PerplexityPreparator.count_units": lambda params, given: prepared.count_units(
+        given["text"], params["units_type"]
+    ),
+    "Probability": of_class(choices.Probability),
+    "ProbabilityMetric.metric_name": lambda params, given: (
+        dynamic.ProbabilityMetric(**params).metric_name
+    ),
+    "ROUGE": of_class(rouge.ROUGE),
+    "Recall": of_class(lambda k: choices.Recall(k, published=True)),
+    "StringDistance": of_class(distance.StringDistance),
+    "lcb.estimate_pass_at_k": estimates,
+    "normalizations.get_multilingual_normalizer": lambda params, given: (
+        languages.get_multilingual_normalizer(
+            params["lang"], lower=params.get("lower", True)
+        )(given["text"])
+    ),
+    "normalizations.normalize_log_probs": norm,
+    "normalizations.remove_articles": lambda params, given: languages.remove_articles(
+        given["text"], params["lang"]
+    ),
+    "stderr.bootstrap_stderr": bootstrap,
+    "stderr.get_stderr_function(np.mean)": lambda params, given: mean_stderr(
+        given["values"]
+    ),
+    "stderr.mean_stderr": lambda params, given: mean_stderr(given["values"]),
+    "utils.remove_reasoning_tags": lambda params, given: (
+        reasoning.remove_reasoning_tags(given["text"], params["tag_pairs"])
+    ),
+    **{
+        f"normalizations.{name}": normalizer(NORMALIZERS[name])
+        for name in NORMALIZERS
+        if not name.endswith("_published")
+    },
+}
+
+
+def handler_of(record: Mapping[str, Any]) -> Handler | None:
+    """What computes a record; ``None`` if nothing here does."""
+    kind = record["metric"]
+    if kind in EXACT:
+        return EXACT[kind]
+    match = re.fullmatch(r"Metrics\.(\w+)(#corpus| \(catalogue\)|\.\w+)?", kind)
+    if match is None or match[1] not in PUBLISHED:
+        return None
+    makers: dict[str | None, Callable[[str], Handler]] = {
+        None: sample,
+        "#corpus": corpus,
+        " (catalogue)": catalogue,
+        ".metric_name": metric_name,
+        ".num_samples": lambda name: lambda p, g: PUBLISHED[name]().num_samples(),
+    }
+    make = makers.get(match[2])
+    return make(match[1]) if make else None

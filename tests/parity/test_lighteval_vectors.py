@@ -1,0 +1,295 @@
+"""Values that lighteval 0.13.0 computed itself, against ours.
+
+``--vectors PATH`` reads another recording of the same form: a list of records ``{id,
+metric, params, input, output}``, where an output of ``{"error": …}`` means that
+lighteval raised. Each record matches (1e-6), or differs for one of the reasons below,
+or is none of ours; nothing else is left.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+
+from pytest_evals.errors import EvalsError, MissingExtraError
+
+HERE = Path(__file__).parent
+SHARE = 0.94
+"""Records of ours that must match."""
+
+
+class Reason(NamedTuple):
+    """Why records of a kind differ: a pattern of their name, what else they must have
+    in common, and the words."""
+
+    kind: str
+    applies: Callable[[Mapping[str, Any]], bool]
+    why: str
+
+
+def _errs(record: Mapping[str, Any]) -> bool:
+    return isinstance(record["output"], dict) and "error" in record["output"]
+
+
+def _texts(record: Mapping[str, Any]) -> list[str]:
+    return record["input"].get("model_response", {}).get("text", [])
+
+
+def _too_few(record: Mapping[str, Any]) -> bool:
+    params, n = record["params"], len(_texts(record))
+    k = params.get("k", 1)
+    most = max(k) if isinstance(k, list) else k
+    wanted = params.get("n") or n
+    return n < wanted or most > wanted or not n
+
+
+def _unprepared(record: Mapping[str, Any]) -> bool:
+    response = record["input"].get("model_response", {})
+    stripped = any(text != text.strip() for text in _texts(record))
+    return stripped or "text_post_processed" in response
+
+
+def _several(record: Mapping[str, Any]) -> bool:
+    docs = record["input"].get("docs", [])
+    return len(docs) > 1
+
+
+def _always(record: Mapping[str, Any]) -> bool:
+    return True
+
+
+REASONS = (
+    Reason(
+        r"Metrics\.recall_at_k",
+        lambda r: "k" in r["params"],
+        "lighteval sets an attribute that nothing reads: k has no effect there",
+    ),
+    Reason(
+        r"(Metrics\.)?(pass_at_k|g_pass_at_k|maj_at_n|PassAtK|MajAtN)\w*",
+        _too_few,
+        "fewer answers than n or k are an error, and no answers count as wrong there",
+    ),
+    Reason(
+        r"Metrics\.g_pass_at_k\.num_samples",
+        lambda r: not r["params"],
+        "how many answers are wanted is one number, or none",
+    ),
+    Reason(
+        r"Metrics\.avg_at_n.*",
+        _unprepared,
+        "answers are stripped and without reasoning, as those of pass@k and maj@n",
+    ),
+    Reason(
+        r"Metrics\.maj_at_n",
+        lambda r: _errs(r) and r["input"]["doc"]["gold_index"] != 0,
+        "a gold index other than 0 works",
+    ),
+    Reason(
+        r"Metrics\.(chrf|chrf_plus|ter)#corpus",
+        _several,
+        "references are put to sacrebleu document by document",
+    ),
+    Reason(
+        r"Metrics\.(bleu|chrf|chrf_plus|ter)#corpus",
+        _errs,
+        "several answers to a document: the first one is taken",
+    ),
+    Reason(
+        r"Metrics\..*(perplexity|bits_per_byte)#corpus",
+        lambda r: any(not x["logprobs"] for x in r["input"]["model_responses"]),
+        "no log-probability is an error, not one of 0",
+    ),
+    Reason(
+        r"Metrics\.(bits_per_byte|byte_perplexity)#corpus",
+        lambda r: all(not x["query"] for x in r["input"]["docs"]),
+        "texts of no length have no perplexity per unit",
+    ),
+    Reason(
+        r"Metrics\..*perplexity#corpus",
+        lambda r: _errs(r) and r["output"]["error"] == "OverflowError",
+        "what is too large for a float is infinite",
+    ),
+    Reason(
+        r"Probability",
+        lambda r: len(r["input"]["doc"]["choices"]) > 1,
+        "the probability of the right choices, not of the likeliest one",
+    ),
+    Reason(
+        r"normalizations\.normalize_log_probs",
+        lambda r: len({*map(len, filter(None, r["input"].values()))}) > 1,
+        "as many texts and tokens as choices are wanted, and nothing is cut off",
+    ),
+    Reason(
+        r"CorpusLevelF1Score",
+        lambda r: _errs(r) and r["params"]["average"] is None,
+        "labels that never come are no fault",
+    ),
+    Reason(
+        r"Metrics\.prediction_perplexity \(catalogue\)",
+        lambda r: r["output"]["higher_is_better"] is True,
+        "less perplexity is better",
+    ),
+    Reason(
+        r"normalizations\.get_multilingual_normalizer",
+        lambda r: r["params"]["lang"] == "ces",
+        "Czech works",
+    ),
+    Reason(
+        r"stderr\.bootstrap_stderr",
+        _always,
+        "the standard error is the deviation of the replicates, not of their mean",
+    ),
+    Reason(
+        r"Metrics\.(pass|avg|g_pass)_at_.*(math|latex)",
+        lambda r: (
+            re.search(r"sqrt|\\pi", str(r["input"]["doc"]["choices"])) is not None
+        ),
+        "math-verify rounds an irrational number to compare it with a decimal one",
+    ),
+)
+"""Differences on purpose."""
+
+NOT_OURS = (
+    Reason(
+        r"(TransformersModel|LightevalModel|LiteLLMClient|SampleCache|ModelConfig"
+        r"|GenerationParameters|PipelineParameters|lighteval |inspect ).*",
+        _always,
+        "lighteval's own backends, cache, command line; scorers of inspect-ai",
+    ),
+    Reason(
+        r"utils\.(as_list|safe_divide|make_results_table)",
+        _always,
+        "helpers and tables of lighteval's",
+    ),
+    Reason(
+        r"(templates|PromptManager|FewShotSampler|LightevalTask|Pipeline|Registry)\b.*",
+        _always,
+        "task modules of lighteval cannot be collected yet",
+    ),
+    Reason(
+        r"(ifeval|ifbench|hle|mix_eval|judge_utils|lcb\.extract_code).*"
+        r"|Metrics\.(hle_metrics|simpleqa_judge|bert_score).*"
+        r"|Metrics\.g_pass_at_k\.get_corpus_aggregations.*",
+        _always,
+        "metrics that are not here yet",
+    ),
+)
+"""What lighteval does and this plugin does in another way, or not at all."""
+
+
+def _module(name: str) -> ModuleType:
+    path = HERE / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"parity_{name}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _number(value: Any) -> Any:
+    """Recorded values with their infinities."""
+    if value in ("NaN", "Infinity", "-Infinity"):
+        return float(value.replace("Infinity", "inf"))
+    if isinstance(value, list):
+        return [_number(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _number(item) for key, item in value.items()}
+    return value
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "_asdict"):
+        return _plain(value._asdict())
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value
+
+
+def _same(ours: Any, theirs: Any) -> bool:
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        return ours.keys() <= theirs.keys() and all(
+            _same(ours[key], theirs[key]) for key in ours
+        )
+    if isinstance(ours, list) and isinstance(theirs, list):
+        return len(ours) == len(theirs) and all(map(_same, ours, theirs))
+    if isinstance(ours, int | float) and isinstance(theirs, int | float):
+        both_nan = math.isnan(ours) and math.isnan(theirs)
+        close = math.isclose(ours, theirs, rel_tol=1e-6, abs_tol=1e-9)
+        return both_nan or close
+    return bool(ours == theirs)
+
+
+class Verdict(NamedTuple):
+    """What became of a record: ``match``, ``differs``, ``not ours`` or ``fault``."""
+
+    kind: str
+    text: str
+
+
+def _judged(record: Mapping[str, Any], handlers: ModuleType) -> Verdict:
+    foreign = _reason(NOT_OURS, record)
+    if foreign:
+        return Verdict("not ours", foreign)
+    handler = handlers.handler_of(record)
+    if handler is None:
+        return Verdict("fault", "nothing computes it")
+    verdict = _compared(record, handler)
+    why = _reason(REASONS, record)
+    return Verdict("differs", why) if verdict.kind == "fault" and why else verdict
+
+
+def _reason(reasons: Sequence[Reason], record: Mapping[str, Any]) -> str:
+    for reason in reasons:
+        if re.fullmatch(reason.kind, record["metric"]) and reason.applies(record):
+            return reason.why
+    return ""
+
+
+def _compared(record: Mapping[str, Any], handler: Callable[..., Any]) -> Verdict:
+    theirs = record["output"]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of tokenizers, about themselves
+            ours = _plain(handler(record["params"], _number(record["input"])))
+    except MissingExtraError as error:
+        return Verdict("not ours", str(error))
+    except (EvalsError, IndexError) as error:
+        ours = f"{type(error).__name__}: {error}"
+        return Verdict("match" if _errs(record) else "fault", ours)
+    if not _errs(record) and _same(ours, _number(theirs)):
+        return Verdict("match", "")
+    return Verdict("fault", f"{ours!r:.200} and not {theirs!r:.200}")
+
+
+@pytest.mark.slow
+def test_values_recorded_from_lighteval(request: pytest.FixtureRequest) -> None:
+    """All of them in one test: there are many, and what counts is their share."""
+    given = request.config.getoption("--vectors")
+    path = Path(given) if given else HERE / "recorded" / "lighteval.json"
+    records = json.loads(path.read_text(encoding="utf-8"))
+    handlers = _module("lighteval_handlers")
+    verdicts = [(record, _judged(record, handlers)) for record in records]
+    counts = Counter(verdict.kind for _, verdict in verdicts)
+    why = Counter((v.kind, v.text) for _, v in verdicts if v.kind != "match")
+    for (kind, text), n in sorted(why.items()):
+        print(f"{n:5} {kind}: {text}")
+    print(dict(counts))
+    faults = [
+        f"{record['id']} {record['metric']} {record['params']!r:.120}: {verdict.text}"
+        for record, verdict in verdicts
+        if verdict.kind == "fault"
+    ]
+    assert not faults, "\n".join(faults)
+    ours = len(records) - counts["not ours"]
+    assert counts["match"] >= SHARE * ours
