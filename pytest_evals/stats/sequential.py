@@ -1,0 +1,225 @@
+"""What the sum of a finite list will be, said before all of it was read.
+
+The numbers are fixed, and they are read in an order that was drawn at random. Then
+betting on the next one against a claim about the whole sum wins nothing on average if
+the claim is true, however often one looks and whenever one stops (Ville's inequality):
+wealth of 1/error is seen with a probability of at most ``error``. The bets are those of
+Waudby-Smith and Ramdas (2020, arXiv 2006.04347; 2024, 2010.09686): a mixture of fixed
+fractions and one that adapts. Whoever reads in another order has no such guarantee.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Bounds", "Evidence", "Urn", "sum_bounds"]
+
+Numbers = NDArray[np.float64]
+
+_FRACTIONS = np.geomspace(0.01, 0.9, 10)
+"""Of what may be lost, the shares that the fixed bets stake."""
+_MOST = 0.8
+"""The same, of the bet that adapts, at most."""
+_PSEUDO, _VARIANCE, _LEAST_VARIANCE = 4.0, 0.05, 1e-4
+"""How many numbers the guess counts for, and the variance that is guessed."""
+_ROUNDING = 1e-9
+"""Share of a number by which a sum may be off without being on the other side."""
+_STEPS = 40
+
+
+class Bounds(NamedTuple):
+    """Two one-sided bounds."""
+
+    low: float
+    high: float
+
+
+class Evidence:
+    """Bets that ``n`` numbers from 0 to 1 sum up to ``target`` at least.
+
+    Under the null, a sum below the target, those that are left have a mean of at most
+    ``(target - sum so far) / left``: a bet on more than that cannot win on average.
+    """
+
+    def __init__(
+        self, n: int, target: float, guess: float, *, strict: bool = False
+    ) -> None:
+        """Nothing is read yet.
+
+        Args:
+            n: How many numbers there are in all.
+            target: What their sum is held against.
+            guess: What their mean might be; it costs nothing but speed if it is wrong.
+            strict: Whether the sum must be above the target.
+        """
+        self._n, self._target, self._guess = n, target, guess
+        self._strict = strict
+        self._read, self._sum, self._squares = 0, 0.0, 0.0
+        self._logs = np.zeros(len(_FRACTIONS) + 1)
+
+    def read(self, values: Numbers) -> None:
+        """Bet on each of the next numbers, in their order.
+
+        Args:
+            values: (k,) from 0 to 1.
+
+        Raises:
+            ValueError: A number is not from 0 to 1, or there are too many.
+        """
+        if len(values) > self._n - self._read:
+            raise ValueError(f"more than {self._n} numbers")
+        if not np.all((values >= 0) & (values <= 1)):
+            raise ValueError("numbers from 0 to 1 are wanted")
+        before = self._sum + np.cumsum(values) - values
+        n_before = self._read + np.arange(len(values))
+        mean = (self._target - before) / (self._n - n_before)
+        # Outside of (0, 1) the null is impossible, or nothing can be held against it.
+        open_ = (mean > 0) & (mean < 1)
+        self._bet(values, np.where(open_, mean, 0.5), before, n_before, open_)
+        self._read += len(values)
+        self._sum += float(values.sum())
+
+    def _bet(
+        self,
+        values: Numbers,
+        mean: Numbers,
+        before: Numbers,
+        n_before: NDArray[np.int64],
+        open_: NDArray[np.bool_],
+    ) -> None:
+        gains = np.log1p(_FRACTIONS[:, None] * (values / mean - 1))  # (10, k)
+        self._logs[:-1] += np.where(open_, gains, 0.0).sum(axis=1)
+        weight = _PSEUDO + n_before
+        expected = (_PSEUDO * self._guess + before) / weight
+        after = (_PSEUDO * self._guess + before + values) / (weight + 1)
+        squares = np.square(values - after)
+        seen = self._squares + np.cumsum(squares) - squares
+        variance = np.maximum((_PSEUDO * _VARIANCE + seen) / weight, _LEAST_VARIANCE)
+        away = expected - mean
+        stake = np.clip(away / (variance + away * away), 0, _MOST / mean)
+        gain = np.log1p(stake * (values - mean))
+        self._logs[-1] += float(np.where(open_, gain, 0.0).sum())
+        self._squares += float(squares.sum())
+
+    @property
+    def log_wealth(self) -> float:
+        """Natural logarithm of what a stake of 1 has become, over all bets."""
+        return _log_mean(self._logs)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether no number that is left can change it."""
+        margin = _ROUNDING if self._strict else -_ROUNDING
+        return self._sum > self._target + margin
+
+
+class Urn:
+    """Whether ``n`` numbers from 0 to 1 sum up to a target, decided as early as a share
+    of errors allows: exactly one of both answers is wrong, so each gets all of it."""
+
+    def __init__(
+        self,
+        n: int,
+        target: float,
+        *,
+        error: float,
+        guess: float | None = None,
+        old: Numbers | None = None,
+        strict: bool = False,
+    ) -> None:
+        """Nothing is read yet.
+
+        Args:
+            n: How many numbers there are in all.
+            target: What their sum is held against.
+            error: Probability that the answer is not that of all numbers; 0 decides
+                only what is certain.
+            guess: What their mean might be.
+            old: (n,) the same numbers of another run, from 0 to 1, in the order of
+                reading. Bets on the change join in; the guarantee holds whatever they
+                are.
+            strict: Whether the sum must be above the target.
+        """
+        self._least = -math.log(error) if error > 0 else math.inf
+        middle = min(max(target / n, 0.0), 1.0) if guess is None else guess
+        up = Evidence(n, target, middle, strict=strict)
+        down = Evidence(n, n - target, 1 - middle, strict=not strict)
+        self._up, self._down = [up], [down]
+        self._old, self._read = old, 0
+        if old is not None:
+            # new - old lies in [-1, 1]; its sum is held against target - sum(old).
+            change = (target - float(old.sum()) + n) / 2
+            self._up.append(Evidence(n, change, 0.5, strict=strict))
+            self._down.append(Evidence(n, n - change, 0.5, strict=not strict))
+
+    def read(self, low: Numbers, high: Numbers | None = None) -> bool | None:
+        """Read the next numbers, and answer.
+
+        Args:
+            low: (k,) the next numbers.
+            high: (k,) the same, where a number is known only to lie between both.
+
+        Returns:
+            Whether the sum is at least the target; ``None`` while that is open.
+        """
+        high = low if high is None else high
+        self._up[0].read(low)
+        self._down[0].read(1 - high)
+        if self._old is not None:
+            old = self._old[self._read : self._read + len(low)]
+            self._up[1].read((low - old + 1) / 2)
+            self._down[1].read((old - high + 1) / 2)
+        self._read += len(low)
+        return self.answer
+
+    @property
+    def answer(self) -> bool | None:
+        """What can be said so far."""
+        for sides, answer in ((self._up, True), (self._down, False)):
+            logs = np.array([side.log_wealth for side in sides])
+            if sides[0].is_certain or _log_mean(logs) >= self._least:
+                return answer
+        return None
+
+
+def sum_bounds(
+    low: Numbers, high: Numbers, n: int, error: float, old: Numbers | None = None
+) -> Bounds:
+    """Where the sum of all ``n`` numbers lies, after the first of them were read.
+
+    Args:
+        low: (k,) the numbers that were read.
+        high: (k,) the same, where a number is known only to lie between both.
+        n: How many numbers there are in all.
+        error: Probability that the sum lies below the lower bound, and that it lies
+            above the upper one; at whichever moment one has stopped to read.
+        old: (n,) as for :class:`Urn`.
+    """
+    first, last = float(low.sum()), float(high.sum()) + n - len(high)
+
+    def answer(target: float) -> bool | None:
+        return Urn(n, target, error=error, old=old).read(low, high)
+
+    return Bounds(
+        _edge(first, last, lambda target: answer(target) is True),
+        -_edge(-last, -first, lambda target: answer(-target) is False),
+    )
+
+
+def _edge(good: float, bad: float, holds: Callable[[float], bool]) -> float:
+    """The last number that holds, between one that does and one that need not."""
+    for _ in range(_STEPS):
+        middle = (good + bad) / 2
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return good
+
+
+def _log_mean(logs: Numbers) -> float:
+    """Logarithm of the mean of exponentials."""
+    most = float(logs.max())
+    return most + math.log(float(np.exp(logs - most).mean()))
