@@ -1,150 +1,28 @@
 """The flow on one page, without pytest: ask, answer, score, summarise, judge.
 
-A document goes down the line as a :class:`Record`; each function adds its own field and
-hands it on. Nothing here knows a dialect, a kind of model or a report.
+The first two are those of :mod:`pytest_evals.plan`. Nothing here knows a dialect, a
+kind of model or a report.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from pytest_evals.core.doc import Doc
 from pytest_evals.core.group import Group
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Model, Request, Response
+from pytest_evals.core.request import Model
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.errors import DocumentError, ModelError, Problem, TaskFileError
+from pytest_evals.errors import DocumentError, Problem, TaskFileError
 from pytest_evals.gates.judge import judge
+from pytest_evals.plan import Job, Plan, answer, ask
 from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.summary import summarise
 
 __all__ = ["Job", "Plan", "answer", "ask", "evaluate", "score"]
-
-WINDOW = 16_384
-"""Documents that are rendered and planned together: enough to sort and share over whole
-suites, few enough that their prompts fit into memory."""
-FIRST = 2_048
-"""Documents of the first window: the model need not wait for all the others."""
-
-
-@dataclass(slots=True, eq=False)
-class Job:
-    """A document to run: a task and a position in its dataset; equal only to itself."""
-
-    task: Task
-    index: int
-
-
-def ask(task: Task, index: int) -> Record:
-    """The document at a position of the dataset, with its requests; or why not."""
-    try:
-        doc, requests = task.ask(index)
-    except DocumentError as error:
-        doc = Doc("", [], 0, task_name=task.name)
-        return Record(task=task.name, index=index, doc=doc, error=str(error))
-    return Record(task=task.name, index=index, doc=doc, requests=requests)
-
-
-def answer(records: Sequence[Record], model: Model) -> Iterator[tuple[int, Record]]:
-    """Send all requests as one batch; give each record as soon as it is answered.
-
-    Equal requests are sent once. A record with an error, or with nothing to ask, comes
-    back as it is. A request that stays without response is an error of its document.
-
-    Yields:
-        Position in ``records``, and the record with its responses.
-
-    Raises:
-        ModelError: The model broke its contract (see :class:`Model`).
-    """
-    return _answered(records, _places(records), model)
-
-
-Places = dict[Request, list[tuple[int, int]]]
-"""Each different request of a batch, with where it is asked: the position of the record
-and the position among its requests."""
-
-
-def _places(records: Sequence[Record]) -> Places:
-    places: Places = {}
-    for i, record in enumerate(records):
-        if not record.error:
-            for j, request in enumerate(record.requests):
-                places.setdefault(request, []).append((i, j))
-    return places
-
-
-def _answered(
-    records: Sequence[Record], places: Places, model: Model
-) -> Iterator[tuple[int, Record]]:
-    left = [0 if record.error else len(record.requests) for record in records]
-    idle = [(i, records[i]) for i, n in enumerate(left) if not n]
-    answered = [[_NO_RESPONSE] * n for n in left]
-    where = list(places.values())
-    for position, response in _responses(list(places), model):
-        # What needs no model comes once the model is at work.
-        yield from idle
-        idle = []
-        for i, j in where[position]:
-            answered[i][j] = response
-            left[i] -= 1
-            if left[i] == 0:
-                yield i, _with_responses(records[i], answered[i])
-    yield from idle
-    for i, n in enumerate(left):
-        if n:
-            yield i, _with_responses(records[i], answered[i])
-
-
-_NO_RESPONSE = Response(error="the model gave no response to this request")
-
-
-def _responses(batch: list[Request], model: Model) -> Iterator[tuple[int, Response]]:
-    if not batch:
-        return
-    seen = bytearray(len(batch))
-    for given in model.answer(batch):
-        position, response = _pair(given, model)
-        if not 0 <= position < len(batch) or seen[position]:
-            raise ModelError(
-                f"{model.name}: answer() gave position {position!r} of {len(batch)} "
-                "requests, which is none of them or was given before\n"
-                "  fix: yield (position in requests, Response) once for each request"
-            )
-        seen[position] = 1
-        yield position, response
-
-
-def _pair(given: object, model: Model) -> tuple[int, Response]:
-    match given:
-        case (int() as position, Response() as response):
-            return position, response
-    raise ModelError(
-        f"{model.name}: answer() gave {given!r:.80}\n"
-        "  fix: yield (position in requests, Response) once for each request"
-    )
-
-
-def _with_responses(record: Record, responses: list[Response]) -> Record:
-    error = ""
-    for response in responses:
-        if response.error:
-            error = response.error
-            break
-    return Record(  # not replace(), which costs a document as much as its scoring
-        task=record.task,
-        index=record.index,
-        doc=record.doc,
-        requests=record.requests,
-        responses=tuple(responses),
-        error=error,
-    )
 
 
 def score(record: Record, task: Task) -> Record:
@@ -166,155 +44,6 @@ def score(record: Record, task: Task) -> Record:
         scores=scores,
         error=error,
     )
-
-
-class _Window(NamedTuple):
-    """Documents that are answered together.
-
-    Args:
-        order: The number of each document in the plan.
-        records: The documents, with what is asked about them.
-    """
-
-    order: list[int]
-    records: list[Record]
-
-
-class Plan:
-    """All documents of a session for one model, answered window by window.
-
-    A window is rendered, handed to ``prepare``, and its requests are sent as one batch.
-    Whoever needs a record pulls batches until it is there, so that stopping is always
-    possible between two batches. A model that ``works_ahead`` is given the next window
-    as soon as it is done with one. All of this happens in the thread of whoever pulls.
-
-    Args:
-        jobs: What to run, in the order in which it will be asked for.
-        prepare: Sees the records of one task of a window before they are answered, and
-            returns the records to ask instead.
-        window: Documents in a window.
-    """
-
-    def __init__(
-        self,
-        jobs: Sequence[Job],
-        prepare: Callable[[Task, list[Record]], list[Record]] | None = None,
-        window: int = WINDOW,
-    ) -> None:
-        """Plan the jobs; nothing is rendered yet."""
-        self._jobs = jobs
-        self._prepare = prepare
-        self._window = window
-        self._number = {job: n for n, job in enumerate(jobs)}
-        self._next = 0
-        self._stream: Iterator[tuple[int, Record]] = iter(())
-        self._left = 0
-        self._coming: _Window | None = None
-        self._ready: dict[int, Record] = {}
-        self.n_answered = 0
-        """Documents that came back from the model."""
-        self.n_requests = 0
-        """Different requests that were sent, summed over windows."""
-        self.n_tokens = 0
-        """Tokens of their prompts and answers."""
-        self.model_s = 0.0
-        """Seconds spent inside the model."""
-
-    def __len__(self) -> int:
-        """Documents in the plan."""
-        return len(self._jobs)
-
-    def take(
-        self, job: Job, model: Model, tick: Callable[[], None] | None = None
-    ) -> Record:
-        """The answered record of a job; ``tick`` is called after each answer.
-
-        A record is given once; a job that is asked for again is answered again.
-        """
-        number = self._number[job]
-        while number not in self._ready:
-            pulled = self._pull(model)
-            if tick is not None:
-                tick()
-            if not pulled and number < self._next:
-                self._open(self._render(range(number, number + 1)), model)
-        return self._ready.pop(number)
-
-    def stop(self) -> None:
-        """Listen to the model no longer, which ends what it has under way."""
-        self._stream = iter(())
-
-    def _pull(self, model: Model) -> bool:
-        """Take one answer out of the stream, opening the next window if it is empty."""
-        start = time.perf_counter()
-        pair = next(self._stream, None)
-        self.model_s += time.perf_counter() - start
-        if pair is None:
-            return self._open_next(model)
-        number, record = pair
-        self._ready[number] = record
-        self._left -= 1
-        self.n_answered += 1
-        self.n_tokens += record.n_tokens
-        if getattr(model, "works_ahead", False):
-            self._go_on(model)
-        return True
-
-    def _go_on(self, model: Model) -> None:
-        """While the model works by itself, render the next window; and let it begin
-        that at once when it has nothing else to do. The answers to this one are scored
-        meanwhile."""
-        if self._coming is None:
-            self._coming = self._render_next()
-        if self._left == 0 and self._open_next(model):
-            self._pull(model)
-
-    def _open_next(self, model: Model) -> bool:
-        window = self._coming or self._render_next()
-        self._coming = None
-        if window is not None:
-            self._open(window, model)
-        return window is not None
-
-    def _render_next(self) -> _Window | None:
-        size = self._window if self._next else min(FIRST, self._window)
-        numbers = range(self._next, min(self._next + size, len(self._jobs)))
-        self._next = numbers.stop
-        return self._render(numbers) if numbers else None
-
-    def _open(self, window: _Window, model: Model) -> None:
-        """Start to answer a window."""
-        order, records = window
-        places = _places(records)
-        self.n_requests += len(places)
-        self._left = len(records)
-        answered = _answered(records, places, model)
-        self._stream = ((order[i], record) for i, record in answered)
-
-    def _render(self, numbers: range) -> _Window:
-        """The records of a window's jobs, task by task."""
-        by_task: dict[str, list[int]] = {}
-        for n in numbers:
-            by_task.setdefault(self._jobs[n].task.name, []).append(n)
-        records: list[Record] = []
-        order: list[int] = []
-        for members in by_task.values():
-            task = self._jobs[members[0]].task
-            asked = [ask(task, self._jobs[n].index) for n in members]
-            if self._prepare is not None:
-                asked = self._prepare(task, asked)
-            position = {record.index: record for record in asked}
-            for n in members:
-                index = self._jobs[n].index
-                order.append(n)
-                records.append(position.get(index) or _withdrawn(task, index))
-        return _Window(order, records)
-
-
-def _withdrawn(task: Task, index: int) -> Record:
-    doc = Doc("", [], 0, task_name=task.name)
-    why = "pytest_evals_requests did not return this document"
-    return Record(task=task.name, index=index, doc=doc, error=why)
 
 
 def evaluate(

@@ -110,3 +110,25 @@ def test_other_models_get_a_window_when_one_of_its_documents_is_wanted() -> None
 def test_a_model_that_breaks_says_so_to_whoever_waits(works_ahead: bool) -> None:
     with pytest.raises(ModelError, match="broken"):
         taken([], Model([], works_ahead=works_ahead, breaks=7), window=5)
+
+
+def test_dropped_documents_are_asked_no_more_and_windows_end_where_they_must():
+    asked = []
+
+    class Counting:
+        name = "counting"
+
+        def answer(self, requests):
+            asked.append(len(requests))
+            for position, _ in enumerate(requests):
+                yield position, Response(text="x")
+
+    task = task_of([])
+    jobs = [Job(task, i) for i in range(10)]
+    plan = Plan(jobs, window=8, ends=[3, 6])
+    model = Counting()
+    plan.take(jobs[0], model)
+    plan.take(jobs[3], model)
+    plan.drop(lambda job: job.index in (4, 5, 6, 7))
+    plan.take(jobs[8], model)
+    assert asked == [3, 2, 2]  # the fourth cannot be asked

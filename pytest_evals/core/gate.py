@@ -225,6 +225,7 @@ class Verdict:
         p_adjusted: The same after the correction for all gates of the family.
         notes: What a reader should know of these numbers, one line each.
         policy: What it means if the outcome is inconclusive.
+        early: Whether it was decided before all documents were read.
     """
 
     gate: Gate
@@ -240,6 +241,7 @@ class Verdict:
     p_adjusted: float | None = None
     notes: tuple[str, ...] = ()
     policy: Policy = "warn"
+    early: bool = False
 
     @property
     def is_red(self) -> bool:

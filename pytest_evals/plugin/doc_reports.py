@@ -24,6 +24,7 @@ _DOCUMENTS: dict[str, Status] = {
     "regressed": ("regressed", "", ("REGRESSED", {"red": True})),
     "error": ("error", "E", ("ERROR", {"red": True})),
     "unscored": ("error", "E", ("ERROR", {"red": True})),
+    "stopped": ("stopped", "", ("STOPPED", {"yellow": True})),
     "skipped": ("skipped", "", ("SKIPPED", {"yellow": True})),
     "invalid": ("failed", "F", ("INVALID", {"red": True})),
     "inconclusive": ("inconclusive", "", ("INCONCLUSIVE", {"yellow": True})),

@@ -15,12 +15,11 @@ from pytest_evals.core.metric import Metric
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
 from pytest_evals.gates.grammar import with_unique_ids
+from pytest_evals.gates.steps import SHARES
 
 __all__ = ["FILE_NAMES", "SessionGates", "faults_of", "group_faults"]
 
 FILE_NAMES = ("gates.yaml", "gates.yml")
-_SHARES = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match")
-"""Metrics that are shares of documents when they are averaged."""
 
 
 class SessionGates:
@@ -141,7 +140,7 @@ def _metric_faults(gate: Gate, metrics: Sequence[Metric]) -> list[str]:
         return [
             f"{gate.metric!r} exists under {len(filters)} filters: name one of {keys}"
         ]
-    share = named[0].is_mean and gate.metric in _SHARES
+    share = named[0].is_mean and gate.metric in SHARES
     return [
         f"{gate.metric} lies between 0 and 1, so {bound} says nothing"
         + (f"; did you mean {bound.op} {bound.value}%?" if bound.value <= 100 else "")

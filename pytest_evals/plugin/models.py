@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -19,7 +20,7 @@ from pytest_evals.core.request import Model
 from pytest_evals.core.result import Reuse
 from pytest_evals.core.task import Task
 from pytest_evals.errors import ModelError
-from pytest_evals.pipeline import WINDOW, Plan, ask
+from pytest_evals.plan import WINDOW, Job, Plan, ask
 from pytest_evals.plugin.answers import Answers
 from pytest_evals.plugin.losses import Losses
 
@@ -47,12 +48,18 @@ class Models:
         self.tick: Callable[[], None] | None = None
         """Called after each answer, for the progress line."""
 
-    def plan(self, items: Iterable[DocItem], window: int | None = None) -> None:
+    def plan(
+        self,
+        items: Iterable[DocItem],
+        window: int | None = None,
+        wave_of: Callable[[Job], object] | None = None,
+    ) -> None:
         """Plan the selected documents, one plan a definition of ``eval_model``.
 
         Args:
             items: Documents in the order they run.
             window: Documents to answer together, if not as many as usual.
+            wave_of: Which documents must be answered before others are asked, if any.
         """
         groups: dict[Definition, list[DocItem]] = {}
         definitions: dict[int, Definition] = {}
@@ -64,7 +71,17 @@ class Models:
         for definition, members in groups.items():
             prepare = _Prepare(members)
             jobs = [item.job for item in members]
-            self._plans[definition] = Plan(jobs, prepare, window or WINDOW)
+            ends = [
+                n
+                for n, (job, then) in enumerate(pairwise(jobs), start=1)
+                if wave_of is not None and wave_of(job) != wave_of(then)
+            ]
+            self._plans[definition] = Plan(jobs, prepare, window or WINDOW, ends)
+
+    def drop(self, task: str) -> None:
+        """Ask no more about the documents of a task."""
+        for plan in self._plans.values():
+            plan.drop(lambda job: job.task.name == task)
 
     def ensure(self, item: DocItem) -> None:
         """Open the model of a document, once.

@@ -190,6 +190,20 @@ TABLE = (
         default="warn",
     ),
     Option(
+        "stop",
+        "off|curtail|auto",
+        "Leave a task when its gates are decided: when no document can change them "
+        "(curtail), or when the full run would hardly differ (auto).",
+        default="off",
+    ),
+    Option(
+        "stop-error",
+        "P%",
+        "Probability, over all gates, that --evals-stop=auto gives a verdict that the "
+        "full run would not.",
+        default="1%",
+    ),
+    Option(
         "validate",
         "",
         "Check task files, their data, prompts, scoring and gates; ask no model.",

@@ -25,6 +25,7 @@ from pytest_evals.plugin.values import (
     share,
     shots,
     statuses,
+    stop,
 )
 
 if TYPE_CHECKING:
@@ -72,6 +73,9 @@ class Options:
     json: Path | None
     gates: tuple[Gate, ...]
     inconclusive: Policy
+    stop: Literal["off", "curtail", "auto"]
+    stop_error: float
+    order_seed: int | None
     max_errors: float
     strict: bool
     allow_unsafe_code: bool
@@ -123,6 +127,9 @@ class Options:
             json=base / raw["json"] if raw["json"] else None,
             gates=tuple(map(_gate, raw["gate"])),
             inconclusive=_checked("inconclusive", raw, policy),
+            stop=_checked("stop", raw, stop),
+            stop_error=_checked("stop-error", raw, percent),
+            order_seed=_typed_seed(config, raw),
             max_errors=_checked("max-errors", raw, percent),
             strict=raw["strict"],
             allow_unsafe_code=raw["allow-unsafe-code"],
@@ -187,6 +194,12 @@ def _raw(config: pytest.Config, option: Option) -> Any:
     if value is None or value == "":
         return {"flag": False, "list": []}.get(option.kind, option.default)
     return value
+
+
+def _typed_seed(config: pytest.Config, raw: Mapping[str, Any]) -> int | None:
+    """``--evals-seed`` if somebody has typed it."""
+    typed = config.getoption("evals_seed"), config.getini("evals_seed")
+    return _checked("seed", raw, int) if any(typed) else None
 
 
 def _statuses(raw: Mapping[str, Any]) -> tuple[str, ...]:

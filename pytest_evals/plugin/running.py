@@ -50,6 +50,10 @@ def start(config: pytest.Config) -> EvalSession:
             config.pluginmanager.register(Loop(running), f"{NAME}-loop")
             if session.options.save or session.options.compare:
                 config.pluginmanager.register(Comparing(session), "evals-comparing")
+            if session.options.stop != "off":
+                from pytest_evals.plugin.stopping import Stopping
+
+                session.stopping = Stopping(session)
             if session.options.explain_cache:
                 config.pluginmanager.register(Explaining(session), "evals-explaining")
             if session.options.select:
@@ -106,23 +110,32 @@ class Running:
         items[:0] = documents_of_gates(config, collected, items)
         is_worker = self._session.orders is not None
         items.sort(key=lambda item: turn(item, on_worker=is_worker))
+        if self._session.stopping is not None:
+            self._session.stopping.arrange(items)
         if is_worker:
             self._session.news = told(self._session.known)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Check what was asked for, and plan it; a worker plans its shard."""
-        orders = self._session.orders
+        orders, stopping = self._session.orders, self._session.stopping
         items = session.items
         if orders is None:
             self._session.check()
+            if stopping is not None:
+                stopping.start([item.nodeid for item in items])
         elif orders.todo is not None:
             items = [items[position] for position in orders.todo]
         else:
             ids = [item.nodeid for item in items]
-            dealt = deal(ids, self._session.known, orders.n)
+            waves = stopping.waves() if stopping is not None else {}
+            dealt = deal(ids, self._session.known, orders.n, waves)
             items = [items[position] for position in dealt.shards[orders.slot]]
         documents = (item for item in items if isinstance(item, DocItem))
-        self._session.models.plan(documents, orders.window if orders else None)
+        self._session.models.plan(
+            documents,
+            orders.window if orders else None,
+            stopping.wave_of if stopping is not None else None,
+        )
 
     def pytest_report_collectionfinish(
         self, config: pytest.Config, items: Sequence[pytest.Item]

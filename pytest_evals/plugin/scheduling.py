@@ -147,7 +147,11 @@ class EvalScheduling:
         session.check()
         begin(self.config)
         self._session = session
-        dealt = deal(self._ids, session.known, len(nodes))
+        stopping = session.stopping
+        if stopping is not None:
+            stopping.start(self._ids, self._folder)
+        waves = stopping.waves() if stopping is not None else {}
+        dealt = deal(self._ids, session.known, len(nodes), waves)
         self._gates, self._late = dealt.gates, dealt.late
         self._left = {
             slot: dict.fromkeys(shard) for slot, shard in enumerate(dealt.shards)

@@ -53,6 +53,7 @@ from pytest_evals.scorers.user_code import UserCode
 if TYPE_CHECKING:
     from pytest_evals.plugin.baseline import Baseline
     from pytest_evals.plugin.nodes import DocItem, TaskFile
+    from pytest_evals.plugin.stopping import Stopping
 
 __all__ = ["SESSION", "EvalSession", "session_of"]
 
@@ -117,6 +118,7 @@ class EvalSession:
         """Folders of such files, where pytest has not collected them itself."""
         self.partial = ""
         self.baseline: Baseline | None = None
+        self.stopping: Stopping | None = None
         self.found: RunResult | None = None
         """What the run has found, once it is over."""
 
@@ -143,6 +145,8 @@ class EvalSession:
 
     def run(self, item: DocItem) -> Record:
         """The record of a document, answered and scored."""
+        if self.stopping is not None:
+            self.stopping.skip_if_decided(item)
         answered = self.models.take(item)
         start = time.perf_counter()
         record = self._scored(answered, item)
@@ -226,6 +230,8 @@ class EvalSession:
             self.samples.add(run.task.name, record.index, sample)
         run.records[record.index] = record
         run.result = None
+        if self.stopping is not None:
+            self.stopping.arrived(run.task.name, record)
         if len(run.records) == len(run.ids):
             self._interim.task_ended(run, len(self.runs))
 
@@ -251,7 +257,8 @@ class EvalSession:
             result = self.group_result(gate.task)
         else:
             result = self.result(gate.task)
-        verdict = judge(gate, result, self.options.inconclusive)
+        early = self.stopping.verdict(gate, result) if self.stopping else None
+        verdict = early or judge(gate, result, self.options.inconclusive)
         self.verdicts[gate.task, gate.id] = verdict
         return verdict, result
 
@@ -264,6 +271,7 @@ class EvalSession:
         ]
         texts += self.known.warnings()
         texts += self.models.notes
+        texts += self.stopping.notes if self.stopping else ()
         if self.remarks:
             from pytest_evals.prompts.notes import merged
 

@@ -32,13 +32,17 @@ class Dealt(NamedTuple):
     late: list[int]
 
 
-def deal(ids: Sequence[str], known: Runs, n: int) -> Dealt:
+def deal(
+    ids: Sequence[str], known: Runs, n: int, waves: Mapping[str, int] | None = None
+) -> Dealt:
     """Deal all items to ``n`` workers.
 
     Args:
         ids: Node ids of all items, in the order they run.
         known: The tasks and groups of the session.
         n: Number of workers, at least 1.
+        waves: Node id of a task, up to the bracket, to the documents that are answered
+            before others are asked: each wave is dealt to all workers.
 
     Returns:
         Each position once. The costs of two shards differ by about one document. What
@@ -47,7 +51,8 @@ def deal(ids: Sequence[str], known: Runs, n: int) -> Dealt:
     """
     gates = {f"{run.nodeid}::{gate.id}" for run in known.all() for gate in run.gates}
     tasks = {f"{run.nodeid}[": run for run in known.tasks.values()}
-    groups: dict[str, list[int]] = {}
+    groups: dict[tuple[str, int], list[int]] = {}
+    counts: dict[str, int] = {}
     judged: list[int] = []
     late: list[int] = []
     is_behind = False
@@ -57,17 +62,19 @@ def deal(ids: Sequence[str], known: Runs, n: int) -> Dealt:
         if nodeid in gates:
             judged.append(position)
         elif start in tasks:
-            groups.setdefault(start, []).append(position)
+            counts[start] = count = counts.get(start, -1) + 1
+            wave = count // waves[start] if waves and start in waves else 0
+            groups.setdefault((start, wave), []).append(position)
         elif is_behind:
             late.append(position)
         else:
-            groups.setdefault("", []).append(position)
+            groups.setdefault(("", 0), []).append(position)
     costs = [FIXED] * len(ids)
-    for start, positions in groups.items():
-        if start:
-            own = _costs(tasks[start])
-            for position in positions:
-                costs[position] = own.get(ids[position], FIXED)
+    known_costs = {start: _costs(tasks[start]) for start in counts}
+    for (start, _), positions in groups.items():
+        own = known_costs.get(start, {})
+        for position in positions:
+            costs[position] = own.get(ids[position], FIXED)
     return Dealt(_cut(groups, costs, n), judged, late)
 
 
@@ -82,7 +89,7 @@ def _costs(run: TaskRun) -> dict[str, int]:
 
 
 def _cut(
-    groups: Mapping[str, Sequence[int]], costs: Sequence[int], n: int
+    groups: Mapping[tuple[str, int], Sequence[int]], costs: Sequence[int], n: int
 ) -> list[list[int]]:
     dealt: list[list[int]] = [[] for _ in range(n)]
     loads = [0] * n

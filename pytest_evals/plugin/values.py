@@ -22,6 +22,7 @@ __all__ = [
     "share",
     "shots",
     "statuses",
+    "stop",
 ]
 
 
@@ -53,6 +54,13 @@ def policy(text: str) -> str:
     """What an open verdict means."""
     if text not in ("warn", "fail", "pass"):
         raise ValueError("it is warn, fail or pass")
+    return text
+
+
+def stop(text: str) -> str:
+    """When a task is left."""
+    if text not in ("off", "curtail", "auto"):
+        raise ValueError("it is off, curtail or auto")
     return text
 
 

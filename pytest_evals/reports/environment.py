@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-__all__ = ["environment"]
+__all__ = ["commit_of", "environment"]
 
 _LIBRARIES = ("pytest", "torch", "transformers", "datasets", "numpy")
 _TIMEOUT_S = 5
@@ -39,6 +39,11 @@ def environment() -> dict[str, Any]:
         "platform": platform.platform(),
         "library_versions": versions,
     }
+
+
+def commit_of(folder: Path) -> str:
+    """The commit of the repository around a folder, empty if there is none."""
+    return _git("-C", str(folder), "rev-parse", "HEAD") or ""
 
 
 def _pretty(versions: Mapping[str, str | None], own: str | None) -> str:

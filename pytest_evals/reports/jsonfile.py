@@ -177,6 +177,7 @@ def _gate(verdict: Verdict) -> dict[str, Any]:
         "must_pass": gate.must_pass,
         "source": str(gate.source),
         "outcome": verdict.outcome.value,
+        "early": verdict.early,
         "reason": verdict.reason,
         "value": estimate.value if estimate else None,
         "stderr": estimate.stderr if estimate else None,

@@ -168,15 +168,18 @@ def _claim(verdict: Verdict | None) -> str:
 
 
 def _word(verdict: Verdict | None) -> str:
-    return "" if verdict is None else _WORDS[verdict.outcome]
+    if verdict is None:
+        return ""
+    return _WORDS[verdict.outcome] + " (early)" * verdict.early
 
 
 def _remarks(result: RunResult) -> Iterator[tuple[str, Mapping[str, bool]]]:
     """What a reader must know beyond the table."""
     for verdict in result.verdicts:
         gate, outcome = verdict.gate, verdict.outcome
-        if outcome is not Outcome.PASSED or WITHIN_NOISE in verdict.reason:
-            what = f"{gate.task}::{gate.id} {_WORDS[outcome]}: {verdict.reason}"
+        is_odd = outcome is not Outcome.PASSED or verdict.early
+        if is_odd or WITHIN_NOISE in verdict.reason:
+            what = f"{gate.task}::{gate.id} {_word(verdict)}: {verdict.reason}"
             plain = outcome is Outcome.PASSED
             yield what, {} if plain else _COLOURS[outcome]
     for group in result.groups:

@@ -1,0 +1,159 @@
+"""A verdict as a function of a sum is the verdict that judging gives. The oracle is
+:func:`pytest_evals.gates.judge.judge` itself, over all documents."""
+
+import math
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import f1_score
+
+from pytest_evals.core.gate import Margin, Outcome
+from pytest_evals.core.metric import Estimate, Metric, MetricResult
+from pytest_evals.core.result import TaskResult
+from pytest_evals.errors import Place
+from pytest_evals.gates.grammar import read_gate
+from pytest_evals.gates.judge import judge
+from pytest_evals.gates.steps import steps_of
+from pytest_evals.scorers.metrics import MetricSpec, metric
+
+HERE = Place(Path("arc.yaml"), 1)
+ACC = Metric(name="acc", aggregate=lambda values: Estimate(0.0), is_mean=True)
+F1 = metric(MetricSpec(name="f1"), "none", "multiple_choice", declared=False)
+
+
+def gate_of(name="acc", **keys):
+    return read_gate({"metric": name, **keys}, task="arc", source=HERE)
+
+
+def no_worse(**changes):
+    """A gate on the drop since a baseline, of at most 2 points."""
+    margin = Margin(key="max_drop", value=Decimal("0.02"))
+    changes = {"baseline": "main", "margin": margin, **changes}
+    return replace(gate_of(min=0), bounds=(), **changes)
+
+
+def judged(gate, total, n):
+    share = total / n
+    stderr = math.sqrt(share * (1 - share) / max(1, n - 1))
+    result = MetricResult(
+        name="acc",
+        filter="none",
+        estimate=Estimate(share, stderr, "analytic"),
+        n_scored=n,
+        total=total,
+    )
+    task = SimpleNamespace(name="arc")
+    whole = TaskResult(
+        task=task, records=(), metrics=(result,), n_selected=n, n_total=n
+    )
+    return judge(gate, whole).outcome
+
+
+def at(steps, total):
+    """The outcome of the steps at a sum."""
+    above = [
+        total > cut.target + 1e-9 if cut.strict else total >= cut.target - 1e-9
+        for cut in steps.cuts
+    ]
+    return steps.outcomes[sum(above)]
+
+
+BARS = st.integers(0, 100).map(lambda percent: percent / 100)
+NOISE = st.sampled_from(
+    [
+        {},
+        {"over": "population"},
+        {"over": "population", "confidence": 0.8},
+        {"noise": 0.05},
+        {"over": "benchmark"},
+    ]
+)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(2, 60), BARS, BARS, st.sampled_from(["min", "max", "both"]), NOISE)
+def test_steps_are_what_judging_says_of_each_number_of_right_answers(
+    n, one, other, sides, noise
+):
+    low, high = sorted([one, other])
+    bounds = {"min": {"min": one}, "max": {"max": one}}
+    keys = bounds.get(sides, {"min": low, "max": high})
+    gate = gate_of(**keys, **noise)
+    steps = steps_of(gate, ACC, n)
+    assert [at(steps, total) for total in range(n + 1)] == [
+        judged(gate, total, n) for total in range(n + 1)
+    ]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=5, max_size=40),
+    st.integers(1, 99),
+)
+def test_f1_is_at_least_the_bar_when_the_sum_says_so(labels, percent):
+    """Against sklearn's F1."""
+    golds, said = zip(*labels, strict=True)
+    if not any(golds) and not any(said):
+        return
+    bar = percent / 100
+    steps = steps_of(gate_of("f1", min=bar), F1, len(labels))
+    total = sum(steps.share(pair) for pair in labels)
+    value = f1_score(golds, said)
+    if not math.isclose(value, bar, abs_tol=1e-9):
+        assert (at(steps, total) is Outcome.PASSED) == (value >= bar)
+    assert all(0 <= steps.share(pair) <= 1 for pair in labels)
+
+
+@pytest.mark.parametrize(
+    ("metric_", "keys", "why"),
+    [
+        (None, {"min": 0.5}, "its metric is known only when the results are there"),
+        (
+            Metric(name="rouge", aggregate=len, is_mean=True),
+            {"min": 0.5},
+            "the range of rouge is not known",
+        ),
+        (Metric(name="bleu", aggregate=len), {"min": 30}, "bleu is no sum"),
+        (Metric(name="mcc", aggregate=len), {"min": 0.5}, "mcc is no sum"),
+        (F1, {"min": 0.5, "over": "population"}, "the interval of F1"),
+        (F1, {"min": 0.5, "max": 0.9}, "one bound between 0 and 1 is wanted for F1"),
+    ],
+)
+def test_what_is_no_function_of_one_sum_is_refused_with_the_reason(metric_, keys, why):
+    name = metric_.name if metric_ else "length"
+    assert why in steps_of(gate_of(name, **keys), metric_, 100)
+
+
+def test_paired_tests_and_clusters_are_no_function_of_one_sum():
+    paired = steps_of(no_worse(over="population"), ACC, 100)
+    assert paired == "a paired test over population is no function of one sum"
+    gate = replace(gate_of(min=0.5, over="population"), cluster="passage")
+    assert "clusters" in steps_of(gate, ACC, 100)
+
+
+def test_documents_that_must_be_right_are_no_sum():
+    gate = read_gate({"must_pass": ["a"]}, task="arc", source=HERE)
+    assert steps_of(gate, None, 100) == "it names single documents"
+
+
+def test_drop_since_a_baseline_is_a_bar_below_its_own_number():
+    """150 of 200 right before, and at most 2 points fewer: 146 or more."""
+    gate = no_worse()
+    old = {i: float(i < 150) for i in range(200)}
+    steps = steps_of(gate, ACC, 200, old)
+    assert at(steps, 146) is Outcome.PASSED
+    assert at(steps, 145) is Outcome.FAILED
+    assert "no right and wrong" in steps_of(gate, ACC, 200, {0: 1.0})
+
+
+def test_score_outside_of_the_range_is_told():
+    steps = steps_of(gate_of(min=0.5), ACC, 100)
+    with pytest.raises(ValueError, match=r"scored 1\.5, which is not from 0 to 1"):
+        steps.share(1.5)
+    steps = steps_of(gate_of(min=0.5, over="population"), ACC, 100)
+    with pytest.raises(ValueError, match=r"scored 0\.5, which is neither 0 nor 1"):
+        steps.share(0.5)

@@ -1,0 +1,168 @@
+"""``--evals-stop``: a task is left when its gates are decided, and never on what came
+back in another order."""
+
+import json
+
+import pytest
+import yaml
+
+N = 600
+MODEL = """
+import pytest
+from pytest_evals import Response
+
+class Model:
+    name = "nine of ten"
+
+    def answer(self, requests):
+        with open("asked", "a") as file:
+            for position, request in enumerate(requests):
+                task, number = request.prompt.rstrip("?").split()
+                file.write(f"{task} {number}\\n")
+                file.flush()
+                is_right = int(number) % 10 != 3
+                yield position, Response(text=f"a{number}" if is_right else "no")
+
+@pytest.fixture(scope="session")
+def eval_model():
+    return Model()
+"""
+
+
+@pytest.fixture
+def big(suite):
+    """Two tasks of 600 documents, of which 540 are answered right."""
+    (suite.evals / "quiz.yaml").unlink()
+    suite.pytester.makeconftest(MODEL)
+    rows = [{"id": f"q{i}", "n": i} for i in range(N)]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    for name in ("one", "two"):
+        (suite.evals / f"{name}.jsonl").write_text(lines)
+        path = suite.task(name, doc_to_text=name + " {{n}}?", doc_to_target="a{{n}}")
+        (suite.evals / f"{name}.jsonl").write_text(lines)
+        assert path.is_file()
+    return suite
+
+
+def gates(suite, name, *entries):
+    path = suite.evals / f"{name}.yaml"
+    config = yaml.safe_load(path.read_text()) | {"gates": [*entries]}
+    path.write_text(yaml.safe_dump(config))
+
+
+def asked(suite, name="one"):
+    path = suite.pytester.path / "asked"
+    lines = path.read_text().splitlines()
+    path.unlink()
+    return [int(line.split()[1]) for line in lines if line.startswith(name)]
+
+
+def test_task_is_left_at_the_end_of_a_wave_and_the_next_one_is_read(big):
+    gates(big, "one", "exact_match >= 0.7")
+    gates(big, "two", "exact_match >= 0.7", {"must_pass": ["q1"]})
+    done = big.run("evals", "--evals-stop=auto", "--evals-save=main", model=None)
+    numbers = asked(big)
+    assert len(numbers) in range(64, 300, 64)
+    assert numbers != sorted(numbers)
+    counts = done.parseoutcomes()
+    assert counts["stopped"] == N - len(numbers)
+    assert sum(counts.values()) == 2 * N + 3
+    n = len(numbers)
+    done.stdout.fnmatch_lines(
+        [
+            "evals: warning: two is read to the end: of gate 'must-pass', it names*",
+            f"one *{n}/600* >= 0.7 *passed (early)",
+            f"one::exact_match passed (early): holds, decided after {n} of 600 docum*",
+            "*the full run would agree with a probability of at least 99%*",
+            f"baseline 'main' is not saved: {n + N} of 1200 documents were run",
+        ]
+    )
+    assert done.ret == 1
+    results = big.results()
+    early, whole, *_ = results["gates"]
+    assert (early["outcome"], early["early"], whole["early"]) == ("passed", True, False)
+    assert early["interval"]["low"] > 0.7
+    assert early["interval"]["low"] < 0.9 < early["interval"]["high"]
+    assert results["partial"] == f"{n + N} of 1200 documents were run"
+    assert results["counts"]["one"]["missing"] == N - n
+
+
+def test_waves_are_dealt_to_workers_and_decided_on_the_controller(big):
+    gates(big, "one", "exact_match >= 0.97")
+    done = big.run("evals/one.yaml", "--evals-stop=auto", "-n2", model=None)
+    assert done.ret == 1
+    done.stdout.fnmatch_lines(
+        [
+            "E * documents: * right, * wrong, * not run; 600 in all.",
+            "one::exact_match FAILED (early): does not hold, decided after *",
+        ]
+    )
+    (gate,) = big.results()["gates"]
+    n = int(gate["reason"].split(" of 600")[0].split()[-1])
+    assert n % 64 == 0
+    assert n <= len(asked(big)) < N
+
+
+def test_curtailed_task_is_left_when_nothing_can_change_it(big):
+    gates(big, "one", {"metric": "exact_match", "min": 0.5, "max": 0.97})
+    done = big.run("evals/one.yaml", "--evals-stop=curtail", model=None)
+    # 583 right are too many, 300 are enough: certain only when 19 were wrong, and 300
+    # right. Of each 64 about 6 are wrong.
+    assert 318 <= len(asked(big)) <= 448
+    done.stdout.fnmatch_lines(
+        ["*(early): holds, decided after*", "*the others cannot change it*"]
+    )
+
+
+def test_what_cannot_be_left_is_read_to_the_end_and_says_why(big):
+    gates(big, "one", "exact_match >= 0.7")
+    big.group("both", task=["one", "two"], gates=["exact_match >= 0.5"])
+    gates(big, "two", "exact_match >= 0.7")
+    done = big.run("evals", "--evals-stop=auto", model=None)
+    assert len(asked(big)) == N
+    done.stdout.fnmatch_lines(
+        ["*warning: one is read to the end: a gate of a group is about it"]
+    )
+    (big.evals / "both.yaml").unlink()
+    with (big.pytester.path / "conftest.py").open("a") as file:
+        file.write(
+            "\n@pytest.hookimpl(tryfirst=True)\n"
+            "def pytest_collection_finish(session):\n"
+            "    session.items.sort(key=lambda item: item.name)\n"
+        )
+    done = big.run("evals/one.yaml", "--evals-stop=auto", model=None)
+    assert len(asked(big)) == N
+    done.stdout.fnmatch_lines(
+        ["*one is read to the end: another plugin has changed the order of its docu*"]
+    )
+
+
+def test_stopping_that_would_not_pay_is_left_out(big):
+    gates(big, "one", "exact_match >= 0.7")
+    big.run("evals/one.yaml", "--evals-save=main", model=None)
+    gates(big, "one", "exact_match >= 0.895")
+    asked(big)
+    options = ("--evals-compare=main", "--evals-stop=auto")
+    done = big.run("evals/one.yaml", *options, model=None)
+    assert len(asked(big)) == N
+    done.stdout.fnmatch_lines(
+        ["*one is read to the end: stopping would save about *% of the documents, by*"]
+    )
+    gates(big, "one", "exact_match >= 0.85")
+    big.run("evals/one.yaml", *options, model=None)
+    with_scores = len(asked(big))
+    big.run("evals/one.yaml", "--evals-stop=auto", model=None)
+    assert with_scores < len(asked(big)) <= N
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ("--evals-stop=always", "it is off, curtail or auto"),
+        ("--evals-stop-error=2", "a share such as 5% is wanted"),
+    ],
+)
+def test_values_that_mean_nothing_are_usage_errors(suite, option, why):
+    done = suite.run("evals", option, model="scripted:break")
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines([f"*{option}: {why}"])
