@@ -24,6 +24,7 @@ __all__ = [
     "FINGERPRINTS",
     "INNER",
     "KINDS",
+    "LIMITS",
     "ModelSpec",
     "answering",
     "check_spec",
@@ -32,6 +33,7 @@ __all__ = [
     "open_model",
     "parse_spec",
     "redacted",
+    "why_unfit",
 ]
 
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
@@ -104,6 +106,15 @@ CUTTERS: Registry[Callable[[ModelSpec], Cutter]] = Registry(
 )
 """Kind → what loads its tokenizer alone."""
 
+Limit = Callable[[ModelSpec, str, bool], str]
+
+LIMITS: Registry[Limit] = Registry(
+    "kind of model that cannot run every task",
+    {"openai": "pytest_evals.models.openai.settings:why_unfit"},
+)
+"""Kind → why a model cannot answer tasks of an output type, empty if it can or if only
+the model itself can say; the flag is whether prompts are chats."""
+
 Fingerprint = Callable[[ModelSpec, Callable[[Path], str]], Mapping[str, Any] | None]
 
 FINGERPRINTS: Registry[Fingerprint] = Registry(
@@ -164,6 +175,20 @@ def open_model(spec: ModelSpec) -> Model:
     """
     check_spec(spec)
     return KINDS[spec.kind](spec)
+
+
+def why_unfit(spec: ModelSpec, output_type: str, *, chat: bool) -> str:
+    """Why a model cannot answer tasks of an output type, as far as it is known before
+    it is opened; empty if nothing is known against it.
+
+    Args:
+        spec: The model.
+        output_type: As lm-eval calls it; empty if the task does not say.
+        chat: Whether prompts are chats.
+    """
+    if spec.kind not in LIMITS:
+        return ""
+    return LIMITS[spec.kind](spec, output_type, chat)
 
 
 def answering(spec: ModelSpec) -> ModelSpec:

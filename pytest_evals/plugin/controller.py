@@ -11,11 +11,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Generator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evals.plugin.options import OPTIONS
 from pytest_evals.plugin.session import SESSION
 from pytest_evals.plugin.workers import visible_devices
 
@@ -75,7 +77,20 @@ class Controller:
             "stop": str(self._stop),
             "todo": scheduler.left_of(slot) if scheduler else None,
             "window": scheduler.window_of(slot) if scheduler else None,
+            "selects": self._selects,
         }
+
+    @cached_property
+    def _selects(self) -> str:
+        """Where ``--evals-select`` looks: for all workers the same, also for one that
+        starts when this run is the newest itself."""
+        options = self._config.stash[OPTIONS]
+        if not options.select:
+            return ""
+        from pytest_evals.plugin.selecting import run_to_select_from
+
+        run = run_to_select_from(options)
+        return str(run.path) if run else ""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_testnodedown(self, node: WorkerController, error: object) -> None:

@@ -23,6 +23,7 @@ from pytest_evals.errors import ModelError
 from pytest_evals.plan import WINDOW, Job, Plan, ask
 from pytest_evals.plugin.answers import Answers
 from pytest_evals.plugin.losses import Losses
+from pytest_evals.plugin.usage import with_usage
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.nodes import DocItem
@@ -154,7 +155,7 @@ class Models:
         """Hear what a worker says of its model."""
         remote = self._remote
         remote.name = remote.name or told["name"]
-        remote.info = remote.info or told["info"]
+        remote.infos.append(told["info"])
         remote.notes += told["notes"]
         remote.n_requests += told["n_requests"]
         remote.model_s += told["model_s"]
@@ -179,10 +180,9 @@ class Models:
 
     @property
     def info(self) -> Mapping[str, Any]:
-        """What the first model says of itself."""
-        for model in self._open.values():
-            return cast("Mapping[str, Any]", getattr(model, "info", {}))
-        return self._remote.info
+        """What the first model says of itself, with what all of them have used."""
+        own = [getattr(model, "info", None) or {} for model in self._open.values()]
+        return with_usage([*own, *self._remote.infos])
 
     @property
     def notes(self) -> list[str]:
@@ -231,7 +231,7 @@ class _Remote:
     """What workers of pytest-xdist have done."""
 
     name: str = ""
-    info: Mapping[str, Any] = field(default_factory=dict)
+    infos: list[Mapping[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     n_documents: int = 0
     n_answered: int = 0

@@ -120,9 +120,10 @@ class Running:
         orders, stopping = self._session.orders, self._session.stopping
         items = session.items
         if orders is None:
-            self._session.check()
+            ids = [item.nodeid for item in items]
+            self._session.check(ids)
             if stopping is not None:
-                stopping.start([item.nodeid for item in items])
+                stopping.start(ids)
         elif orders.todo is not None:
             items = [items[position] for position in orders.todo]
         else:

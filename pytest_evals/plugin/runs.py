@@ -264,6 +264,12 @@ class Runs:
         ordered = dict.fromkeys(g.name for root in roots for g in root.groups())
         return [name for name in ordered if name in self.groups]
 
+    def with_documents(self, ids: Iterable[str] | None) -> list[Task]:
+        """The tasks that have documents among these node ids; all for ``None``."""
+        starts = None if ids is None else {one.partition("[")[0] for one in ids}
+        runs = self.tasks.values()
+        return [run.task for run in runs if starts is None or run.nodeid in starts]
+
     def tasks_of(self, name: str) -> set[str]:
         """Names of the tasks that a task or a group is made of."""
         run = self.groups.get(name)

@@ -144,7 +144,7 @@ class EvalScheduling:
                 "--dist=each runs every document on every worker\n"
                 "  fix: leave it out, or use --dist=load"
             )
-        session.check()
+        session.check(self._ids)
         begin(self.config)
         self._session = session
         stopping = session.stopping

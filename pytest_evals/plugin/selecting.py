@@ -7,7 +7,8 @@ Every process reads the same files and chooses alike.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,13 +16,14 @@ import pytest
 from pytest_evals.plugin.nodes import DocItem, GateItem
 from pytest_evals.reports.model import masked
 from pytest_evals.reports.strict import strict
-from pytest_evals.store.history import EarlierRun, last_run
+from pytest_evals.store.history import EarlierRun, last_run, read_run
 
 if TYPE_CHECKING:
     from pytest_evals.core.task import Task
+    from pytest_evals.plugin.options import Options
     from pytest_evals.plugin.session import EvalSession
 
-__all__ = ["Selecting"]
+__all__ = ["Selecting", "run_to_select_from"]
 
 Row = Mapping[str, Any]
 
@@ -41,7 +43,11 @@ class Selecting:
         """Leave the documents that are wanted, and all gates; those whose documents are
         not all there are skipped. Without a document there is nothing to run."""
         options = self._session.options
-        run = last_run(options.dir, masked(options.model) if options.model else "")
+        orders = self._session.orders
+        if orders is None:
+            run = run_to_select_from(options)
+        else:
+            run = read_run(Path(orders.selects)) if orders.selects else None
         documents = [item for item in items if isinstance(item, DocItem)]
         kept = self._chosen(documents, run)
         dropped = [
@@ -72,14 +78,14 @@ class Selecting:
         chosen: set[str] = set()
         for items in by_task.values():
             task = items[0].job.task
-            rows = {row["doc_id"]: row for row in run.rows(task.name)} if run else {}
-            if run and rows and _has_changed(task, run.results):
+            rows = _Rows(run.rows(task.name) if run else ())
+            if run and rows.are_there and _has_changed(task, run.results):
                 self._lines.append(
                     f"evals: warning: {task.name} has changed since that run; its "
-                    "documents are chosen by their places"
+                    "documents are chosen by their ids"
                 )
             for item in items:
-                if self._wants(task, rows.get(item.job.index)):
+                if self._wants(task, rows.of(item)):
                     chosen.add(item.nodeid)
         return chosen
 
@@ -90,6 +96,31 @@ class Selecting:
         if "regressed" not in words or baseline is None or not _is_wrong(row):
             return False
         return baseline.was_right(task.name, str((row or {}).get("doc_hash")))
+
+
+def run_to_select_from(options: Options) -> EarlierRun | None:
+    """The last run of this session's model, if there is one."""
+    return last_run(options.dir, masked(options.model) if options.model else "")
+
+
+class _Rows:
+    """What a run says of a task's documents."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._by_index, self._by_id = dict[int, Row](), dict[str, Row]()
+        for row in rows:
+            self._by_index[row["doc_id"]] = self._by_id[row["id"]] = row
+
+    @property
+    def are_there(self) -> bool:
+        return bool(self._by_index)
+
+    def of(self, item: DocItem) -> Row | None:
+        """The document of the same id, wherever it stood; one that could not be built
+        then, and so has none, by its place."""
+        id_ = item.name.partition("[")[2][:-1]
+        here = self._by_index.get(item.job.index)
+        return here if here and here["id"] in ("", id_) else self._by_id.get(id_)
 
 
 def _is_wrong(row: Row | None) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,13 +23,13 @@ from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.core.score import Score, Status
 from pytest_evals.core.slim import slim
 from pytest_evals.core.task import Task
-from pytest_evals.errors import OptionError
 from pytest_evals.gates.judge import judge
-from pytest_evals.models.spec import check_spec, parse_spec, redacted
+from pytest_evals.models.spec import redacted
 from pytest_evals.pipeline import score
 from pytest_evals.plugin.added import added_metrics
 from pytest_evals.plugin.answers import Answers
 from pytest_evals.plugin.claims import Claims
+from pytest_evals.plugin.fitness import check_model
 from pytest_evals.plugin.gates import SessionGates
 from pytest_evals.plugin.interim import UNFINISHED, Interim
 from pytest_evals.plugin.library import library_of
@@ -286,8 +286,11 @@ class EvalSession:
         self._warned.update(fresh)
         return fresh
 
-    def check(self) -> None:
+    def check(self, ids: Iterable[str] | None = None) -> None:
         """Refuse what can be known to be wrong before a model is opened.
+
+        Args:
+            ids: Node ids of what will run; ``None`` for everything.
 
         Raises:
             pytest.UsageError: A gate names nothing, or the model cannot exist.
@@ -302,14 +305,10 @@ class EvalSession:
         tasks = [run.task for run in self.runs.values()]
         groups = [run.group for run in self.known.groups.values()]
         self.gates.check(tasks, groups, folders)
-        spec = self.model_spec()
         others = len(self.config.hook.pytest_evals_open_model.get_hookimpls()) > 1
-        if not spec or others:
-            return
-        try:
-            check_spec(parse_spec(spec))
-        except OptionError as error:
-            raise pytest.UsageError(str(error)) from None
+        if self.options.model and not others:
+            chat = self.options.apply_chat_template
+            check_model(self.model_spec(), self.known.with_documents(ids), chat=chat)
 
     def skipped_gates(self) -> list[str]:
         """Node ids of gates that could not be judged."""

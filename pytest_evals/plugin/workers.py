@@ -23,6 +23,8 @@ class Orders(NamedTuple):
         stop: A file; once it is there, the session is over.
         todo: Positions of the items that are left, for a worker that replaces another.
         window: Documents to plan together, if not as usual.
+        selects: Folder of the run that ``--evals-select`` looks at, empty if there is
+            none.
     """
 
     slot: int
@@ -30,6 +32,7 @@ class Orders(NamedTuple):
     stop: str
     todo: list[int] | None
     window: int | None
+    selects: str = ""
 
 
 def is_distributed(config: pytest.Config) -> bool:

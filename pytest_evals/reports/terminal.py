@@ -16,6 +16,7 @@ from pytest_evals.reports.escape import cut, one_line
 from pytest_evals.reports.hierarchy import ordered
 from pytest_evals.reports.progress import duration
 from pytest_evals.reports.table import Column, Line, Row, table_lines, table_width
+from pytest_evals.reports.usage import usage_line
 
 __all__ = ["Line", "summary_lines"]
 
@@ -70,7 +71,7 @@ def summary_lines(result: RunResult, width: int, path: str = "") -> list[Line]:
         lines += table_lines(_COLUMNS, rows, width)
     for text, markup in _remarks(result):
         lines += _wrapped(text, width, markup)
-    for say in (_documents, _gates, _prompts, _tokens, _responses, _time):
+    for say in (_documents, _gates, _prompts, _tokens, _responses, _usage, _time):
         lines += _wrapped(say(result), width, {})
     if path:
         lines.append(Line(f"results: {one_line(path)}"))
@@ -270,6 +271,10 @@ def _responses(result: RunResult) -> str:
     if reuse.note:
         told.append(f"none stored, since {reuse.note}")
     return f"responses: {', '.join(told)}" if told else ""
+
+
+def _usage(result: RunResult) -> str:
+    return usage_line(result.model_info)
 
 
 def _time(result: RunResult) -> str:

@@ -91,6 +91,52 @@ def test_a_task_that_has_changed_is_said(mixed):
     )
 
 
+def test_documents_are_known_by_their_ids_wherever_they_stand_now(mixed):
+    """A prompt may change between the runs, that is what they are for; and a file of
+    data may have new lines."""
+    path = mixed.evals / "quiz.jsonl"
+    first, *lines = path.read_text().splitlines(keepends=True)
+    new = json.dumps({"id": "new", "question": "quiz new?", "answer": "a"}) + "\n"
+    path.write_text("".join([new, *reversed(lines), first]))
+    mixed.task("quiz", doc_to_text="Q: {{question}}", metadata={"id_column": "id"})
+    path.write_text("".join([new, *reversed(lines), first]))
+    result = select(mixed, "wrong", "--collect-only", "-q")
+    ids = [line for line in result.stdout.lines if "::" in line]
+    assert ids == [f"evals/quiz.yaml::quiz[q{n}]" for n in (4, 1)]
+
+
+@pytest.mark.slow
+def test_a_worker_that_replaces_a_crashed_one_selects_as_the_others_did(suite):
+    """The newest run is this one by then: its first task has ended."""
+    suite.task("zoo")
+    suite.pytester.makeconftest(
+        """
+        import os
+        import pytest
+        from pytest_evals import Response
+
+        class Fragile:
+            name = "fragile"
+
+            def answer(self, requests):
+                for position, request in enumerate(requests):
+                    if request.prompt == "zoo 9?" and os.path.exists("poison"):
+                        os.rename("poison", "gone")
+                        os._exit(3)
+                    yield position, Response(text="wrong")
+
+        @pytest.fixture(scope="session")
+        def eval_model():
+            return Fragile()
+        """
+    )
+    suite.run("evals", model=None)
+    (suite.pytester.path / "poison").touch()
+    result = select(suite, "wrong", "-n2", model=None)
+    assert not (suite.pytester.path / "poison").exists()
+    assert result.parseoutcomes() == {"wrong": 20}
+
+
 def test_a_word_that_means_nothing_is_refused(suite):
     result = select(suite, "wrng")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -15,7 +15,7 @@ from pytest_evals.models.openai.background import Background
 from pytest_evals.models.openai.endpoint import Endpoint
 from pytest_evals.models.openai.faults import Fault
 from pytest_evals.models.openai.scoring import Scorer
-from pytest_evals.models.openai.settings import OpenAISettings
+from pytest_evals.models.openai.settings import NO_CHAT, OpenAISettings
 from pytest_evals.models.openai.usage import Usage
 from pytest_evals.models.openai.writing import asked, path_of, read_text
 
@@ -66,7 +66,7 @@ class OpenAIModel:
     @property
     def notes(self) -> tuple[str, ...]:
         """What whoever reads the numbers given so far should know of them."""
-        notes = self._usage.notes()
+        notes = []
         lowest = self._asker.pace.lowest
         if lowest < self._settings.concurrency:
             notes.append(
@@ -86,11 +86,7 @@ class OpenAIModel:
 
     def _be_able_to_score(self) -> None:
         if self._settings.api == "chat":
-            raise ModelError(
-                "the chat api gives no log-probabilities of a text, which tasks with "
-                "log-likelihoods need\n  fix: leave api=chat out, if the server has "
-                "completions too; or run tasks with output_type generate_until only"
-            )
+            raise ModelError(NO_CHAT)
         self._background.run(self._scorer.probe())
         form = self._scorer.form
         self.info["loglikelihoods"] = form.name if form else ""

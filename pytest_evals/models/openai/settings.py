@@ -14,7 +14,15 @@ from pytest_evals.errors import OptionError
 from pytest_evals.models.arguments import Arguments
 from pytest_evals.models.spec import ModelSpec, redacted
 
-__all__ = ["OPENAI_URL", "Api", "OpenAISettings", "check_openai", "read_settings"]
+__all__ = [
+    "NO_CHAT",
+    "OPENAI_URL",
+    "Api",
+    "OpenAISettings",
+    "check_openai",
+    "read_settings",
+    "why_unfit",
+]
 
 Api = Literal["", "chat", "completions"]
 _ARGUMENTS = Arguments("openai")
@@ -23,6 +31,17 @@ _REASONING = re.compile(r"(o[1-9]\d*|gpt-[5-9](\.\d+)?)(?!-chat)(-.*)?")
 """Models of OpenAI that think before they answer. lm-eval 0.4.13 goes by single
 characters of the name and so takes gpt-3.5 for one of them."""
 _KEY = "set the environment variable OPENAI_API_KEY, or name another by api_key_env="
+NO_CHAT = (
+    "the chat api gives no log-probabilities of a text, which tasks with "
+    "log-likelihoods need\n  fix: leave api=chat out, if the server has completions "
+    "too; or run tasks with output_type generate_until only"
+)
+_NO_CONTINUATION = (
+    "the context is a chat, and a server cannot score the continuation of a chat\n"
+    "  fix: leave --evals-apply-chat-template out, or run tasks with output_type "
+    "generate_until only"
+)
+_SCORED = ("loglikelihood", "multiple_choice")
 REFUSED = {
     "api_key": _KEY,
     "auth_token": _KEY,
@@ -115,6 +134,19 @@ def check_openai(spec: ModelSpec) -> None:
         OptionError: As :func:`read_settings`.
     """
     read_settings(spec)
+
+
+def why_unfit(spec: ModelSpec, output_type: str, chat: bool) -> str:
+    """Why tasks of an output type cannot be asked; empty if they may be.
+
+    Raises:
+        OptionError: As :func:`read_settings`.
+    """
+    if output_type not in (*_SCORED, "loglikelihood_rolling"):
+        return ""
+    if read_settings(spec).api == "chat":
+        return NO_CHAT
+    return _NO_CONTINUATION if chat and output_type in _SCORED else ""
 
 
 def read_settings(spec: ModelSpec) -> OpenAISettings:

@@ -1,8 +1,8 @@
-"""What a model's answers took: requests, tokens, money. Counts only."""
+"""What a model's answers took: requests, tokens, money. Counts only; the report words
+them, since those of several workers are added up."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,8 +17,7 @@ class Usage:
     def __init__(self, price_in: float, price_out: float) -> None:
         """Prices are for a million tokens, 0 where they are not known."""
         self._prices = (price_in, price_out)
-        self._again: Counter[str] = Counter()
-        self.shown: dict[str, float] = {
+        self.shown: dict[str, Any] = {
             "requests": 0,
             "replies": 0,
             "retries": 0,
@@ -45,7 +44,8 @@ class Usage:
     def sends_again(self, why: str) -> None:
         """A request will be sent again; ``why`` in one word."""
         self.shown["retries"] += 1
-        self._again[why] += 1
+        reasons = self.shown.setdefault("retried", {})
+        reasons[why] = reasons.get(why, 0) + 1
 
     def count(self, reply: Mapping[str, Any]) -> None:
         """Add the tokens of a reply, whether it can be used or not."""
@@ -55,24 +55,6 @@ class Usage:
         if "cost" in self.shown:
             price_in, price_out = self._prices
             self.shown["cost"] += (n_in * price_in + n_out * price_out) / MILLION
-
-    def notes(self) -> list[str]:
-        """What the reader of a report should know."""
-        found = []
-        if self._again:
-            reasons = ", ".join(f"{why} ({n})" for why, n in self._again.most_common())
-            found.append(
-                f"{self._total('retries')} requests were sent again: {reasons}"
-            )
-        if "cost" in self.shown:
-            found.append(
-                f"cost: {self.shown['cost']:.4f} for {self._total('prompt_tokens')} "
-                f"tokens of prompts and {self._total('completion_tokens')} of answers"
-            )
-        return found
-
-    def _total(self, name: str) -> str:
-        return f"{int(self.shown[name]):,}"
 
 
 def tokens_of(reply: Mapping[str, Any]) -> tuple[int, int]:

@@ -1,0 +1,56 @@
+"""A model that cannot answer a task says so when tasks are collected."""
+
+from __future__ import annotations
+
+import pytest
+
+CHAT = "openai:gpt,base_url=http://127.0.0.1:9/v1,api=chat"
+
+
+@pytest.fixture
+def mixed(suite):
+    """A task whose answers are written, and one whose answers are scored."""
+    suite.task(
+        "zoo",
+        output_type="multiple_choice",
+        doc_to_choice=["a1", "a2"],
+        doc_to_target=0,
+        metric_list=[{"metric": "acc"}],
+    )
+    return suite
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["alone", "workers"])
+def test_the_chat_api_is_refused_for_tasks_with_log_likelihoods(mixed, workers):
+    result = mixed.run("evals", *workers, model=CHAT)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    text = result.stderr.str() + result.stdout.str()
+    assert (
+        "the chat api gives no log-probabilities of a text, which tasks with "
+        "log-likelihoods need: zoo (multiple_choice, evals/zoo.yaml:1)\n" in text
+    )
+    assert "fix: leave api=chat out, if the server has completions too; or run" in text
+    assert "INTERNALERROR" not in text
+
+
+def test_tasks_that_do_not_run_are_not_its_business(mixed):
+    result = mixed.run("evals", "-k", "quiz", "--collect-only", "-q", model=CHAT)
+    assert result.ret == pytest.ExitCode.OK
+
+
+def test_choices_after_a_chat_are_refused_and_whole_texts_are_not(mixed):
+    mixed.task("text", output_type="loglikelihood_rolling", metric_list=[{"metric": "word_perplexity"}])
+    texts = "openai:gpt,base_url=http://127.0.0.1:9/v1"
+    arguments = ["evals", "--evals-apply-chat-template", "--collect-only", "-q"]
+    result = mixed.run(*arguments, model=texts)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*cannot score the continuation of a chat: zoo (multiple_choice, evals/zoo*1)"]
+    )
+    assert mixed.run("evals", "--collect-only", "-q", model=texts).ret == 0
+
+
+def test_validation_tells_it_too(mixed):
+    result = mixed.run("evals", "--evals-validate", model=CHAT)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*the chat api gives no log-probabilities*"])
