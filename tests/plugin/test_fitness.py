@@ -39,7 +39,11 @@ def test_tasks_that_do_not_run_are_not_its_business(mixed):
 
 
 def test_choices_after_a_chat_are_refused_and_whole_texts_are_not(mixed):
-    mixed.task("text", output_type="loglikelihood_rolling", metric_list=[{"metric": "word_perplexity"}])
+    mixed.task(
+        "text",
+        output_type="loglikelihood_rolling",
+        metric_list=[{"metric": "word_perplexity"}],
+    )
     texts = "openai:gpt,base_url=http://127.0.0.1:9/v1"
     arguments = ["evals", "--evals-apply-chat-template", "--collect-only", "-q"]
     result = mixed.run(*arguments, model=texts)
