@@ -81,6 +81,20 @@ class Answers:
             model.opened()
         return model
 
+    def without_model(self, text: str) -> StoredModel | None:
+        """The stored responses of the model that a spec names; whatever else is asked
+        is an error. ``None`` if only the model itself could say which are its own.
+
+        Raises:
+            OptionError: The spec has a mistake.
+        """
+        fingerprint = None if self._options.no_cache else self._fingerprint(text)
+        if fingerprint is None:
+            return None
+        responses = Responses(self._options.dir, fingerprint, writes=False)
+        reads = not self._options.fresh
+        return StoredModel(str(parse_spec(text)), responses, None, reads=reads)
+
     def given(self, model: Model) -> Model:
         """A model that a fixture has opened, with its store in front if it says what
         identifies it.

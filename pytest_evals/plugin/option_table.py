@@ -190,6 +190,14 @@ TABLE = (
         default="warn",
     ),
     Option(
+        "plan",
+        "",
+        "Run nothing and open no model: say what would be asked, what is stored, and "
+        "what each gate can see.",
+        kind="flag",
+        ini=False,
+    ),
+    Option(
         "stop",
         "off|curtail|auto",
         "Leave a task when its gates are decided: when no document can change them "

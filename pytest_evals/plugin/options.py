@@ -73,6 +73,7 @@ class Options:
     json: Path | None
     gates: tuple[Gate, ...]
     inconclusive: Policy
+    plan: bool
     stop: Literal["off", "curtail", "auto"]
     stop_error: float
     order_seed: int | None
@@ -127,6 +128,7 @@ class Options:
             json=base / raw["json"] if raw["json"] else None,
             gates=tuple(map(_gate, raw["gate"])),
             inconclusive=_checked("inconclusive", raw, policy),
+            plan=raw["plan"],
             stop=_checked("stop", raw, stop),
             stop_error=_checked("stop-error", raw, percent),
             order_seed=_typed_seed(config, raw),

@@ -50,6 +50,10 @@ def start(config: pytest.Config) -> EvalSession:
             config.pluginmanager.register(Loop(running), f"{NAME}-loop")
             if session.options.save or session.options.compare:
                 config.pluginmanager.register(Comparing(session), "evals-comparing")
+            if session.options.plan:
+                from pytest_evals.plugin.planning import Planning
+
+                config.pluginmanager.register(Planning(session), "evals-planning")
             if session.options.stop != "off":
                 from pytest_evals.plugin.stopping import Stopping
 
@@ -155,8 +159,9 @@ class Running:
         failed = session.testsfailed and not session.config.getoption(
             "continue_on_collection_errors"
         )
-        explains = self._session.options.explain_cache
-        if self._session.runs and not failed and not explains:
+        options = self._session.options
+        is_run = not options.explain_cache and not options.plan
+        if self._session.runs and not failed and is_run:
             self.begin()
         try:
             return (yield)

@@ -75,6 +75,8 @@ class Stopping:
         self._decided: set[str] = set()
         self._folder: Path | None = None
         self._looked = 0.0
+        self.shares: dict[str, float | None] = {}
+        """Task → share of its documents that will be read, by the baseline's scores."""
         self.notes: list[str] = []
         """Why tasks are read to the end."""
 
@@ -148,6 +150,7 @@ class Stopping:
             known.append((steps, old))
             reading.watches.append(Watch(gate, steps, n, error=error, old=old))
         share = expected_share(known, reading.size, error)
+        self.shares[reading.run.task.name] = share
         if share is not None and share > PAYS:
             self._note(
                 reading.run,

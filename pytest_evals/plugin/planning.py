@@ -1,0 +1,191 @@
+"""``--evals-plan``: what the run would ask, and what its gates can see. No model is
+opened and no document is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_evals.core.forecast import Forecast, GateForecast, TaskForecast
+from pytest_evals.core.gate import Gate
+from pytest_evals.core.key import prompt_of
+from pytest_evals.core.request import Request
+from pytest_evals.errors import EvalsError, StoreError
+from pytest_evals.gates.planning import USUAL_FLIPS, forecast
+from pytest_evals.plugin.nodes import DocItem
+from pytest_evals.reports.forecast import forecast_lines
+from pytest_evals.reports.model import masked
+from pytest_evals.store.baselines import find_baseline
+from pytest_evals.store.history import EarlierRun, earlier_runs
+from pytest_evals.store.stored import StoredModel
+
+if TYPE_CHECKING:
+    from pytest_evals.plugin.session import EvalSession
+
+__all__ = ["Planning"]
+
+
+class Planning:
+    """The hooks of such a session, as a pytest plugin."""
+
+    def __init__(self, session: EvalSession) -> None:
+        """Nothing is collected yet."""
+        self._session = session
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Show the plan, and run nothing. What could not be collected is pytest's
+        matter."""
+        goes_on = session.config.option.continue_on_collection_errors
+        if session.testsfailed and not goes_on:
+            return None
+        terminal = session.config.pluginmanager.getplugin("terminalreporter")
+        found = self._forecast(session.items)
+        if terminal is not None:
+            terminal.write_sep("=", "evals: plan")
+            for line in forecast_lines(found, terminal._tw.fullwidth):
+                terminal.write_line(line.text, **line.markup)
+        return True
+
+    def _forecast(self, items: Sequence[pytest.Item]) -> Forecast:
+        by_task: dict[str, list[DocItem]] = {}
+        for item in items:
+            if isinstance(item, DocItem):
+                by_task.setdefault(item.job.task.name, []).append(item)
+        run = self._last()
+        pace = self._pace()
+        tasks = [self._task(members, pace) for members in by_task.values()]
+        gates = [*self._gates(by_task, run)]
+        return Forecast(
+            tasks=tuple(tasks),
+            gates=tuple(gates),
+            source=str(run.path) if run is not None and gates else "",
+            flips=USUAL_FLIPS,
+        )
+
+    def _task(
+        self, items: Sequence[DocItem], pace: tuple[Mapping[str, Any], float] | None
+    ) -> TaskForecast:
+        models = self._session.models
+        records = [models.asked(item) for item in items]
+        requests = list(dict.fromkeys(r for record in records for r in record.requests))
+        characters = sum(map(_size, requests))
+        name = items[0].job.task.name
+        n_tokens, seconds = _as_before(name, len(items), pace)
+        n_stored = self._n_stored(items[0], requests)
+        if seconds is not None and requests:
+            seconds *= 1 - (n_stored or 0) / len(requests)
+        return TaskForecast(
+            name=name,
+            n_documents=len(items),
+            n_requests=len(requests),
+            n_stored=n_stored,
+            n_characters=characters,
+            n_tokens=n_tokens,
+            seconds=seconds,
+            n_faults=sum(1 for record in records if record.error),
+        )
+
+    def _n_stored(self, item: DocItem, requests: list[Request]) -> int | None:
+        """How many of the responses are stored; ``None`` if nobody knows without the
+        model: one that a fixture opens, or of a kind that a hook adds."""
+        session = self._session
+        definition = item.parent.model_definition(item)
+        is_own = definition.func.__module__.startswith("pytest_evals.")
+        spec = session.model_spec()
+        if not is_own or not spec:
+            return None
+        try:
+            model = session.models.answers.without_model(spec)
+        except EvalsError:
+            return None
+        if not isinstance(model, StoredModel):
+            return None
+        return sum(not response.error for _, response in model.answer(requests))
+
+    def _gates(
+        self, by_task: Mapping[str, Sequence[DocItem]], run: EarlierRun | None
+    ) -> Iterator[GateForecast]:
+        stopping = self._session.stopping
+        for one in self._session.known.all():
+            for gate in one.gates:
+                members = self._session.known.tasks_of(gate.task)
+                n = sum(len(by_task.get(name, ())) for name in members)
+                if not n or gate.must_pass:
+                    continue
+                found = forecast(gate, n, self._number(gate, run))
+                read = stopping.shares.get(gate.task) if stopping is not None else None
+                yield replace(found, read=read)
+
+    def _number(self, gate: Gate, run: EarlierRun | None) -> float | None:
+        """What a gate's metric was."""
+        if gate.baseline:
+            session = self._session
+            here = session.config.invocation_params.dir
+            try:
+                run = find_baseline(session.options.dir, gate.baseline, here)
+            except StoreError:
+                return None
+        results = run.results.get("results") if run is not None else None
+        numbers = results.get(gate.task) if isinstance(results, dict) else None
+        if not isinstance(numbers, dict):
+            return None
+        found = [
+            value
+            for key, value in numbers.items()
+            if key.partition(",")[0] == gate.metric
+            and gate.filter in ("", key.partition(",")[2])
+        ]
+        is_number = len(found) == 1 and isinstance(found[0], int | float)
+        return float(found[0]) if is_number else None
+
+    def _last(self) -> EarlierRun | None:
+        """The baseline, or the last whole run of this model."""
+        if self._session.baseline is not None:
+            return self._session.baseline.run
+        whole = (run for run in self._earlier() if not run.results.get("partial"))
+        return next(whole, None)
+
+    def _earlier(self) -> Iterator[EarlierRun]:
+        """Runs of this model, the latest first."""
+        given = self._session.options.model
+        model = masked(given) if given else ""
+        for run in earlier_runs(self._session.options.dir):
+            options = run.results.get("options")
+            if isinstance(options, dict) and options.get("model") == model:
+                yield run
+
+    def _pace(self) -> tuple[Mapping[str, Any], float] | None:
+        """Counts of all tasks and the model's time, of the last run of this model that
+        took nothing from the store."""
+        for run in self._earlier():
+            results = run.results
+            if not results.get("n_reused") and results.get("counts"):
+                return results["counts"], float(results.get("model_seconds") or 0)
+        return None
+
+
+def _as_before(
+    name: str, n: int, pace: tuple[Mapping[str, Any], float] | None
+) -> tuple[int | None, float | None]:
+    """Tokens of prompts and seconds of a task, by those of an earlier run."""
+    counts = pace[0].get(name) if pace is not None else None
+    if pace is None or not counts:
+        return None, None
+    n_then = counts["selected"] - counts["missing"]
+    everything = sum(one["prompt_tokens"] + one["tokens"] for one in pace[0].values())
+    own = counts["prompt_tokens"] + counts["tokens"]
+    if n_then <= 0 or not own:
+        return None, None
+    tokens = round(counts["prompt_tokens"] * n / n_then)
+    return tokens, pace[1] * own / everything * n / n_then
+
+
+def _size(request: Request) -> int:
+    prompt = prompt_of(request)
+    if isinstance(prompt, str):
+        return len(prompt) + len(getattr(request, "continuation", ""))
+    return sum(len(message.content) for message in prompt)
