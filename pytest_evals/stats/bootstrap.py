@@ -4,8 +4,9 @@ Numbers in, numbers out; knows no document and no metric. The draws are those of
 0.4.13 (``lm_eval.api.metrics.bootstrap_stderr``): replicates come in chunks of 1,000,
 and chunk *i* resamples with ``random.Random(i).choices``. NumPy's ``RandomState``,
 seeded with the array ``[i]``, is that same Mersenne Twister, so that whole blocks of
-draws are made and counted at once. Most of the time goes into the draws themselves: a
-thousand million of them (10,000 values, 100,000 replicates) at 10 to 14 ns each.
+draws are made and counted at once. Most of the time goes into the draws themselves, a
+thousand million of them for 10,000 values and 100,000 replicates: where numba is
+installed, it makes them (:mod:`pytest_evals.stats.twister`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     """(B,) the statistic of each resample."""
     Statistic = Callable[[Draws], Replicates]
 
+    from pytest_evals.stats.twister import Fill
+
 __all__ = ["bootstrap_stderr", "draws"]
 
 CHUNK = 1000
@@ -34,6 +37,8 @@ BLOCK = 1 << 15
 """Draws that are made at once: their arrays stay in a core's cache."""
 SERIAL = 1 << 21
 """Draws in total below which threads cost more than they save."""
+COMPILED = 1 << 29
+"""Draws in total below which the start of a compiler costs more than it saves."""
 
 
 def bootstrap_stderr(
@@ -59,15 +64,24 @@ def bootstrap_stderr(
     if n < 2 or iterations < 2:
         return None
     size = min(CHUNK, iterations)
+    fill = _compiled(n * iterations)
 
     def chunk(seed: int) -> Replicates:
         # The error state belongs to a thread, so it is set in here.
         with np.errstate(all="ignore"):
-            return np.concatenate([statistic(block) for block in draws(seed, n, size)])
+            return np.concatenate([statistic(at) for at in draws(seed, n, size, fill)])
 
     replicates = np.concatenate(_each(chunk, iterations // size, n * iterations))
     with np.errstate(all="ignore"):
         return float(np.std(replicates, ddof=1))
+
+
+def _compiled(n_draws: int) -> Fill | None:
+    if n_draws < COMPILED:
+        return None
+    from pytest_evals.stats.twister import compiled
+
+    return compiled()
 
 
 def _each(
@@ -82,8 +96,14 @@ def _each(
         return list(pool.map(chunk, range(n_chunks)))
 
 
-def draws(seed: int, n: int, size: int) -> Iterator[Draws]:
+def draws(seed: int, n: int, size: int, fill: Fill | None = None) -> Iterator[Draws]:
     """What ``random.Random(seed).choices(range(n), k=n)`` gives, ``size`` times.
+
+    Args:
+        seed: Of the generator.
+        n: How many values there are.
+        size: How many resamples.
+        fill: What draws, compiled; else NumPy does.
 
     Yields:
         (B, n) positions; the rows of all blocks are the resamples in their order. All
@@ -91,16 +111,34 @@ def draws(seed: int, n: int, size: int) -> Iterator[Draws]:
     """
     import numpy as np
 
-    twister = np.random.MT19937()
     # A list, not an integer nor an array of one: those are seeded by another rule.
-    start_state: Any = np.random.RandomState([seed]).get_state(legacy=False)
-    twister.state = start_state
-    generator = np.random.Generator(twister)
+    start: Any = np.random.RandomState([seed]).get_state(legacy=False)
     rows = min(size, max(1, BLOCK // n))
-    uniform, at = np.empty((rows, n)), np.empty((rows, n), dtype=np.intp)
-    for start in range(0, size, rows):
-        block = min(rows, size - start)
-        generator.random(out=uniform[:block])
-        np.multiply(uniform[:block], n, out=uniform[:block])
-        np.copyto(at[:block], uniform[:block], casting="unsafe")
-        yield at[:block]
+    if fill is None:
+        draw = _by_numpy(start, rows * n)
+    else:
+        from pytest_evals.stats.twister import Twister
+
+        draw = Twister(fill, start["state"]["key"]).draw
+    at = np.empty((rows, n), dtype=np.intp)
+    for done in range(0, size, rows):
+        block = at[: min(rows, size - done)]
+        draw(n, block)
+        yield block
+
+
+def _by_numpy(start: Any, most: int) -> Callable[[int, Draws], None]:
+    import numpy as np
+
+    twister = np.random.MT19937()
+    twister.state = start
+    generator = np.random.Generator(twister)
+    kept = np.empty(most)
+
+    def draw(n: int, out: Draws) -> None:
+        uniform = kept[: out.size].reshape(out.shape)
+        generator.random(out=uniform)
+        np.multiply(uniform, n, out=uniform)
+        np.copyto(out, uniform, casting="unsafe")
+
+    return draw
