@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from pytest_evals.scorers.lighteval import (
     distance,
     dynamic,
     extractive,
+    judged,
     languages,
     letters,
     logprobs,
@@ -237,6 +239,11 @@ def estimates(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
     return [repeated.pass_at_k(n, right, params["k"]) for n, right in both]
 
 
+def reply(read: Callable[[str], float | None]) -> Handler:
+    """A judge's reply; one without score is 0 in lighteval, and no score here."""
+    return lambda params, given: read(given["response"] or "") or 0
+
+
 def bootstrap(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
     """Replicates of the statistic, drawn as lighteval and lm-eval draw. lighteval
     divides their deviation by the root of their number, which ours does not."""
@@ -248,6 +255,16 @@ def bootstrap(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
         return np.array([function([values[i] for i in row]) for row in at])
 
     return bootstrap_stderr(len(values), statistic, n) / n**0.5
+
+
+def ifeval(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+    specific = {
+        "instructions_id_list": params["instruction_id_list"],
+        "kwargs": params["kwargs"],
+    }
+    doc = doc_of({"query": given["prompt"], "specific": specific})
+    response = ModelResponse(text=[given["response"]])
+    return PUBLISHED["ifeval_metrics"]().compute_sample(doc, response)
 
 
 EXACT: dict[str, Handler] = {
@@ -284,13 +301,21 @@ EXACT: dict[str, Handler] = {
     "PerplexityPreparator.count_units": lambda params, given: prepared.count_units(
         given["text"], params["units_type"]
     ),
-    "Probability": of_class(choices.Probability),
+    "Probability": of_class(partial(choices.Probability, published=True)),
     "ProbabilityMetric.metric_name": lambda params, given: (
         dynamic.ProbabilityMetric(**params).metric_name
     ),
     "ROUGE": of_class(rouge.ROUGE),
     "Recall": of_class(lambda k: choices.Recall(k, published=True)),
     "StringDistance": of_class(distance.StringDistance),
+    "ifeval": ifeval,
+    "ifeval.agg_inst_level_acc": lambda params, given: (
+        corpora.FlatMean().compute_corpus(given["items"])
+    ),
+    "judge_utils.process_judge_response_simpleqa": reply(judged.simpleqa_score),
+    "mix_eval.process_judge_response": reply(judged.flow_score),
+    "mix_eval.process_judge_response_freeform_gpt": reply(judged.bracketed_number),
+    "mix_eval.process_judge_response_multichoice_gpt": reply(judged.bracketed_verdict),
     "lcb.estimate_pass_at_k": estimates,
     "normalizations.get_multilingual_normalizer": lambda params, given: (
         languages.get_multilingual_normalizer(

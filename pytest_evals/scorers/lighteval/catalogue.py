@@ -21,12 +21,15 @@ from pytest_evals.scorers.lighteval.corpora import (
     CorpusLevelF1Score,
     CorpusLevelPerplexityMetric,
     CorpusLevelTranslationMetric,
+    FlatMean,
     MatthewsCorrCoef,
 )
 from pytest_evals.scorers.lighteval.distance import StringDistance
 from pytest_evals.scorers.lighteval.drop import DropMetrics
 from pytest_evals.scorers.lighteval.extractive import MultilingualExtractiveMatchMetric
 from pytest_evals.scorers.lighteval.fragments import Extractiveness
+from pytest_evals.scorers.lighteval.ifeval import IFEVAL_NAMES, IFEvalMetrics
+from pytest_evals.scorers.lighteval.judged import JudgeLLMSimpleQA
 from pytest_evals.scorers.lighteval.letters import IndicesExtractionConfig
 from pytest_evals.scorers.lighteval.logprobs import LogProbCharNorm
 from pytest_evals.scorers.lighteval.matches import ExactMatches, F1_score
@@ -40,6 +43,11 @@ from pytest_evals.scorers.lighteval.metric import (
     SampleLevelMetric,
     SampleLevelMetricGrouping,
     SamplingMethod,
+)
+from pytest_evals.scorers.lighteval.neural import BLEURT, BertScore, Faithfulness
+from pytest_evals.scorers.lighteval.normalizers import (
+    remove_braces,
+    remove_braces_and_strip,
 )
 from pytest_evals.scorers.lighteval.prepared import (
     GenerativePreparator,
@@ -172,6 +180,11 @@ _TEXTS: Mapping[str, Maker] = {
     "avg_at_n_math": lambda: _sample(
         "avg@n", AvgAtN(sample_scoring_function=_maths("expr+latex", 6, False))
     ),
+    "bert_score": lambda: _group(
+        ["BERTScore-P", "BERTScore-R", "BERTScore-F"],
+        BertScore(remove_braces, remove_braces_and_strip),
+    ),
+    "bleurt": lambda: _sample("bleurt", BLEURT()),
     "bleu_1": lambda: _sample("bleu_1", BLEU(1)),
     "bleu_4": lambda: _sample("bleu_4", BLEU(4)),
     "copyright": lambda: _group(
@@ -185,6 +198,7 @@ _TEXTS: Mapping[str, Maker] = {
     "extractiveness_fr": partial(_fragments, "fr"),
     "extractiveness_it": partial(_fragments, "it"),
     "f1_score": lambda: _sample("f1", F1_score()),
+    "faithfulness": lambda: _group(["summac"], Faithfulness()),
     "g_pass_at_k": lambda: _g_pass("g-pass@k", None),
     "g_pass_at_k_latex": lambda: _g_pass(
         "latex_g-pass@k", _maths("latex", 5, True), "latex"
@@ -195,6 +209,11 @@ _TEXTS: Mapping[str, Maker] = {
     "gpqa_instruct_metric": lambda: _sample("extractive_match", _letters(True)),
     "gpqa_instruct_pass_at_k": lambda: _sample(
         "gpqa_pass@k", PassAtK(sample_scoring_function=_letters(True))
+    ),
+    "ifeval_metrics": lambda: _group(
+        list(IFEVAL_NAMES),
+        IFEvalMetrics(),
+        how={n: FlatMean() if n.startswith("inst") else mean for n in IFEVAL_NAMES},
     ),
     "maj_at_n": lambda: _sample("maj@n", MajAtN()),
     "pass_at_k": lambda: _sample("pass@k", PassAtK(strip_strings=True)),
@@ -212,6 +231,7 @@ _TEXTS: Mapping[str, Maker] = {
     "rougeL": lambda: _sample("rougeL", ROUGE("rougeL")),
     "rougeLsum": lambda: _sample("rougeLsum", ROUGE("rougeLsum")),
     "rouge_t5": _rouge_t5,
+    "simpleqa_judge": lambda: _group(["simpleqa_judge"], JudgeLLMSimpleQA()),
 }
 """Metrics of generated texts, document by document."""
 

@@ -127,10 +127,13 @@ class Probability(SampleLevelComputation):
     Args:
         normalization: As in :class:`LoglikelihoodAcc`.
         aggregation_function: Over several right choices.
+        published: Whether all choices are looked at, as in lighteval, which is meant
+            for documents with one.
     """
 
     normalization: LogProbNormalization | str | None = None
     aggregation_function: Reduction | str = max
+    published: bool = False
     _norm: LogProbNormalization | None = field(init=False, repr=False, compare=False)
     _reduce: Reduction = field(init=False, repr=False, compare=False)
 
@@ -145,9 +148,10 @@ class Probability(SampleLevelComputation):
         return isinstance(self._norm, LogProbPMINorm)
 
     def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
-        """Of the right choices only, where lighteval takes all of them."""
+        """From 0 to 1."""
         logprobs = of_choices(self._norm, doc, model_response)
-        likely = [_exp(logprob) for logprob in _of_golds(doc, logprobs)]
+        counted = logprobs if self.published else _of_golds(doc, logprobs)
+        likely = [_exp(logprob) for logprob in counted]
         return float(self._reduce(likely)) if likely else 0.0
 
 

@@ -33,6 +33,7 @@ __all__ = [
     "CorpusLevelF1Score",
     "CorpusLevelPerplexityMetric",
     "CorpusLevelTranslationMetric",
+    "FlatMean",
     "MatthewsCorrCoef",
 ]
 
@@ -177,6 +178,34 @@ class MatthewsCorrCoef(_Added):
             statistic=lambda labels: resampled_matthews(*labels),
             totals=totals.matthews_totals,
         )
+
+
+@dataclass(frozen=True)
+class FlatMean(_Added):
+    """The mean of what all documents' lists hold."""
+
+    def aggregation(self) -> Aggregation:
+        """Sums and lengths of the lists."""
+        return Aggregation(
+            name="mean of all",
+            read=lambda lists: ([sum(x) for x in lists], [len(x) for x in lists]),
+            value=_share,
+            statistic=lambda sums: resampled_scores(
+                sums, lambda drawn: _share(([drawn[0]], [drawn[1]]))
+            ),
+            totals=lambda sums: Totals(
+                columns=sums,
+                score=lambda drawn: _share(([drawn[0]], [drawn[1]])),
+                is_ratio=True,
+            ),
+        )
+
+
+def _share(sums: tuple[Sequence[float], Sequence[float]]) -> float:
+    above, below = sums
+    if not sum(below):
+        raise EvalsError("the lists of all documents are empty")
+    return sum(above) / sum(below)
 
 
 _PERPLEXITIES = ("perplexity", "weighted_perplexity", "bits_per_byte")

@@ -26,6 +26,7 @@ from pytest_evals.scorers.aggregations import (
     own,
     totals_of,
 )
+from pytest_evals.scorers.lighteval.judged import JudgeLLM
 from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.measured import Measured
@@ -81,6 +82,8 @@ class Computed:
                 f"metric {shown} cannot be measured with output_type {output_type}\n"
                 f"  fix: output_type: {_FIX[metric.category]}"
             )
+        if isinstance(metric.sample_level_fn, JudgeLLM):
+            raise EvalsError(f"metric {shown} needs a judge, which cannot be asked yet")
         for name in getattr(metric.sample_level_fn, "required", ()):
             if getattr(metric.sample_level_fn, name) is None:
                 raise EvalsError(f"metric {shown} needs {name!r}\n  fix: {name}: 4")

@@ -19,38 +19,22 @@ from pytest_evals.scorers.lighteval.normalizers import (
 )
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
-__all__ = ["Extractiveness", "fragment_lengths", "source_text"]
-
-
-def source_text(doc: Doc, column: str) -> str:
-    """The text that a document summarises.
-
-    Raises:
-        DocumentError: It is not there.
-    """
-    text = (doc.specific or {}).get(column)
-    if not isinstance(text, str):
-        raise DocumentError(f"the source text is wanted in specific[{column!r}]")
-    return text
+__all__ = ["Extractiveness", "OfSource", "fragment_lengths"]
 
 
 @dataclass(frozen=True)
-class Extractiveness(SampleLevelComputation):
-    """How much of the first answer is copied.
+class OfSource(SampleLevelComputation):
+    """What metrics of a summary and its source share.
 
     Args:
         normalize_input: What the source goes through.
         normalize_pred: What the answer goes through.
         input_column: Where the source stands in ``doc.specific``.
-        language: Whose words are meant: en, de, fr, it or another code of spaCy.
     """
-
-    libraries: ClassVar[Libraries] = (("spacy", "spacy", "languages"),)
 
     normalize_input: Normalizer | str = remove_braces
     normalize_pred: Normalizer | str = remove_braces_and_strip
     input_column: str = "text"
-    language: str = "en"
     _source: Normalizer | None = field(init=False, repr=False, compare=False)
     _pred: Normalizer | None = field(init=False, repr=False, compare=False)
 
@@ -58,6 +42,38 @@ class Extractiveness(SampleLevelComputation):
         """Look up what is given by name."""
         object.__setattr__(self, "_source", resolved(self.normalize_input))
         object.__setattr__(self, "_pred", resolved(self.normalize_pred))
+
+    def texts(self, doc: Doc, response: ModelResponse) -> tuple[str, str]:
+        """The source and the first answer, normalised.
+
+        Raises:
+            DocumentError: One of them is not there.
+        """
+        source = (doc.specific or {}).get(self.input_column)
+        if not isinstance(source, str):
+            raise DocumentError(
+                f"the source text is wanted in specific[{self.input_column!r}]"
+            )
+        if not response.final_text:
+            raise DocumentError("there is no answer")
+        answer = response.final_text[0]
+        return (
+            self._source(source) if self._source else source,
+            self._pred(answer) if self._pred else answer,
+        )
+
+
+@dataclass(frozen=True)
+class Extractiveness(OfSource):
+    """How much of the first answer is copied.
+
+    Args:
+        language: Whose words are meant: en, de, fr, it or another code of spaCy.
+    """
+
+    language: str = "en"
+
+    libraries: ClassVar[Libraries] = (("spacy", "spacy", "languages"),)
 
     def compute(
         self, doc: Doc, model_response: ModelResponse, **more: Any
@@ -68,13 +84,8 @@ class Extractiveness(SampleLevelComputation):
             DocumentError: There is no source or no answer.
             MissingExtraError: spaCy is not installed.
         """
-        answers = model_response.final_text
-        if not answers:
-            raise DocumentError("there is no answer")
-        source, answer = source_text(doc, self.input_column), answers[0]
+        source, answer = self.texts(doc, model_response)
         tokens = tokenizer_of(self.language)
-        source = self._source(source) if self._source else source
-        answer = self._pred(answer) if self._pred else answer
         text = [token.lower() for token in tokens(source)]
         summary = [token.lower() for token in tokens(answer)]
         n = len(summary)
