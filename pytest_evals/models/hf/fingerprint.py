@@ -21,7 +21,7 @@ from pytest_evals.models.folders import is_local
 from pytest_evals.models.hf.settings import HfSettings, read_settings
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = ["fingerprint", "hash_file", "hf_fingerprint", "source_hash"]
+__all__ = ["fingerprint", "hash_file", "hf_fingerprint", "provenance", "source_hash"]
 
 HashFile = Callable[[Path], str]
 
@@ -67,13 +67,13 @@ def hf_fingerprint(spec: ModelSpec, hash_file: HashFile) -> Mapping[str, Any] | 
 
 def fingerprint(settings: HfSettings, hash_file: HashFile) -> Mapping[str, Any] | None:
     """As :func:`hf_fingerprint`."""
-    model = _origin(settings.target, settings.revision, hash_file)
+    model = provenance(settings.target, settings.revision, hash_file)
     tokenizer: Mapping[str, Any] | None = {}
     if settings.tokenizer:
-        tokenizer = _origin(settings.tokenizer, "", hash_file)
+        tokenizer = provenance(settings.tokenizer, "", hash_file)
     adapter: Mapping[str, Any] | None = {}
     if settings.peft:
-        adapter = _origin(settings.peft, "", hash_file)
+        adapter = provenance(settings.peft, "", hash_file)
     if model is None or tokenizer is None or adapter is None:
         return None
     others = {
@@ -103,8 +103,17 @@ def hash_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _origin(target: str, revision: str, hash_file: HashFile) -> dict[str, Any] | None:
-    """Which files: those of a folder by their content, those of the Hub by commit."""
+def provenance(
+    target: str, revision: str, hash_file: HashFile
+) -> dict[str, Any] | None:
+    """Which files a model or a tokenizer is: those of a folder by their content, those
+    of the Hub by commit. ``None`` if nobody can say.
+
+    Args:
+        target: A folder, or a name on the Hub.
+        revision: Of the Hub; empty for the default branch.
+        hash_file: Path → hash of a file's content.
+    """
     if is_local(target):
         folder = Path(target).expanduser()
         files = _files(folder)

@@ -10,6 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from pytest_evals.models.hf.fingerprint import provenance
 from pytest_evals.models.openai.settings import read_settings
 from pytest_evals.models.spec import ModelSpec
 
@@ -25,6 +26,7 @@ _WITHOUT_EFFECT = frozenset(
         "price_out",
         "reasoning",
         "timeout",
+        "tokenizer",
     }
 )
 """Settings that are in the fingerprint in another form, or change no answer."""
@@ -32,12 +34,15 @@ _WITHOUT_EFFECT = frozenset(
 
 def openai_fingerprint(
     spec: ModelSpec, hash_file: Callable[[Path], str]
-) -> Mapping[str, Any]:
+) -> Mapping[str, Any] | None:
     """What a spec stands for; without keys and passwords.
 
     Args:
         spec: The model.
-        hash_file: Not needed: no file is read.
+        hash_file: Path → hash of the content of a file of the tokenizer.
+
+    Returns:
+        JSON values; ``None`` if nobody can say which tokenizer is meant.
 
     Raises:
         OptionError: The spec has a mistake.
@@ -48,9 +53,15 @@ def openai_fingerprint(
         for field in fields(settings)
         if field.name not in _WITHOUT_EFFECT
     }
+    tokenizer: Mapping[str, Any] | None = {}
+    if settings.tokenizer:
+        tokenizer = provenance(settings.tokenizer, "", hash_file)
+        if tokenizer is None:
+            return None
     return {
         "kind": "openai",
         "url": settings.url,
         **others,
+        **({"tokenizer": tokenizer} if tokenizer else {}),
         "thinks": settings.thinks,
     }

@@ -42,7 +42,12 @@ class OpenAIModel:
         self._endpoint, self._asker = self._background.run(
             _made(settings, key, self._usage, backoff or Backoff())
         )
-        self._scorer = Scorer(self._asker, settings)
+        encoding = None
+        if settings.tokenizer:
+            from pytest_evals.models.openai.encoding import Encoding
+
+            encoding = Encoding(settings.tokenizer)
+        self._scorer = Scorer(self._asker, settings, encoding)
         self.info: dict[str, Any] = {
             "model": name,
             "model_name": settings.target,
@@ -60,6 +65,7 @@ class OpenAIModel:
         """
         if any(not isinstance(request, Generate) for request in requests):
             self._be_able_to_score()
+            self._scorer.prepare(requests)
         work = [partial(self._one, i, request) for i, request in enumerate(requests)]
         yield from self._background.stream(work, self._settings.concurrency)
 

@@ -24,6 +24,11 @@ def open_openai(spec: ModelSpec) -> Model:
     settings = read_settings(spec)
     if find_spec("openai") is None:
         raise MissingExtraError("the openai model", "openai", "openai")
+    if settings.tokenizer:
+        for library in ("torch", "transformers"):
+            if find_spec(library) is None:
+                what = "the openai model's tokenizer"
+                raise MissingExtraError(what, library, "hf")
     key = _key(settings)
     from pytest_evals.models.openai.model import OpenAIModel
 

@@ -17,11 +17,15 @@ from pytest_evals.models.openai.faults import Fault, shortened
 from pytest_evals.models.openai.usage import tokens_of
 from pytest_evals.models.openai.writing import choice_of
 
-__all__ = ["FORMS", "Form", "Reading", "Token"]
+__all__ = ["FORMS", "Form", "Reading", "Sent", "Token"]
 
 
 BROKEN = "\ufffd"
 HALF = math.log(0.5)
+
+
+Sent = str | Sequence[int]
+"""What a server was sent: a text, or token ids."""
 
 
 class Token(NamedTuple):
@@ -55,15 +59,15 @@ class Form(NamedTuple):
     """A way to ask for log-probabilities of a text.
 
     ``body`` is what a request says besides the text, ``read`` makes the reading of a
-    reply and the text.
+    reply and what was sent.
     """
 
     name: str
     body: Mapping[str, Any]
-    read: Callable[[Reply, str], Reading]
+    read: Callable[[Reply, Sent], Reading]
 
 
-def _read_echo(reply: Reply, text: str) -> Reading:
+def _read_echo(reply: Reply, sent: Sent) -> Reading:
     """``choices[0].logprobs`` with ``tokens``, ``token_logprobs``, ``top_logprobs`` and
     ``text_offset``, of the text and of the new token after it."""
     found = choice_of(reply).get("logprobs")
@@ -79,7 +83,7 @@ def _read_echo(reply: Reply, text: str) -> Reading:
     offsets: Any = found.get("text_offset")
     known = isinstance(offsets, list) and len(offsets) == len(texts)
     places: list[int] = offsets if known and _are_whole(offsets) else []
-    n = _n_read(texts, reply, text)
+    n = _n_read(texts, reply, sent)
     pairs = zip(texts, map(_logprob, values), tops, strict=True)
     tokens = [Token(t, value, _is_top(t, value, top)) for t, value, top in pairs]
     return Reading(tokens=tuple(tokens[:n]), offsets=tuple(places[:n]))
@@ -89,12 +93,14 @@ def _are_whole(values: Sequence[Any]) -> bool:
     return all(type(value) is int for value in values)
 
 
-def _n_read(texts: Sequence[str], reply: Reply, text: str) -> int:
+def _n_read(texts: Sequence[str], reply: Reply, sent: Sent) -> int:
     """How many of the tokens are the text's: all but what was written after it.
 
     Raises:
         Fault: The text was not repeated.
     """
+    if not isinstance(sent, str):
+        return _n_sent(len(texts), sent, most=len(sent) + 1)
     n_in, n_out = tokens_of(reply)
     if n_in and len(texts) in (n_in, n_in + n_out):
         return n_in
@@ -102,12 +108,23 @@ def _n_read(texts: Sequence[str], reply: Reply, text: str) -> int:
         raise Fault("it does not repeat the text")
     whole = "".join(texts)
     for n in (len(texts) - 1, len(texts)):
-        if n > 0 and "".join(texts[:n]).endswith(text):
+        if n > 0 and "".join(texts[:n]).endswith(sent):
             return n
     raise Fault(
-        f"the tokens of {shortened(text)} cannot be told from those that were written "
+        f"the tokens of {shortened(sent)} cannot be told from those that were written "
         f"after it: {shortened(whole)}"
     )
+
+
+def _n_sent(n: int, sent: Sequence[int], most: int) -> int:
+    """The number of ids that were sent, if a server has read these and no others.
+
+    Raises:
+        Fault: It gives another number of tokens.
+    """
+    if not len(sent) <= n <= most:
+        raise Fault(f"it read {n} tokens where {len(sent)} token ids were sent")
+    return len(sent)
 
 
 def _is_top(text: str, logprob: float | None, top: Any) -> bool | None:
@@ -125,7 +142,7 @@ def _is_top(text: str, logprob: float | None, top: Any) -> bool | None:
     return logprob >= max(values) if values else None
 
 
-def _read_prompt_logprobs(reply: Reply, text: str) -> Reading:
+def _read_prompt_logprobs(reply: Reply, sent: Sent) -> Reading:
     """``choices[0].prompt_logprobs``: for each token ``null``, or a mapping of its id
     to ``logprob``, ``rank`` and ``decoded_token``."""
     found = choice_of(reply).get("prompt_logprobs")
@@ -133,9 +150,11 @@ def _read_prompt_logprobs(reply: Reply, text: str) -> Reading:
         raise Fault(f"it gives no prompt_logprobs: {shortened(str(reply))}")
     first, *rest = [_entry(one, i) for i, one in enumerate(found)]
     known = "".join(token.text for token in rest)
-    if found[0] is None and text.endswith(known):
+    if not isinstance(sent, str):
+        _n_sent(len(found), sent, most=len(sent))
+    elif found[0] is None and sent.endswith(known):
         # Nobody says what the first token is: a special one, or the text's beginning.
-        first = first._replace(text=text[: len(text) - len(known)])
+        first = first._replace(text=sent[: len(sent) - len(known)])
     return Reading(tokens=(first, *rest))
 
 

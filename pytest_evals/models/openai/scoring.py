@@ -6,14 +6,18 @@ import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from pytest_evals.core.request import Loglikelihood, Response, Rolling
+from pytest_evals.core.request import Loglikelihood, Request, Response, Rolling
 from pytest_evals.errors import ModelError
 from pytest_evals.models.openai.asking import Asker
 from pytest_evals.models.openai.boundary import begins_with, boundary, split
 from pytest_evals.models.openai.faults import Fault
-from pytest_evals.models.openai.readings import FORMS, Form, Reading, Token
+from pytest_evals.models.openai.readings import FORMS, Form, Reading, Sent, Token
 from pytest_evals.models.openai.settings import OpenAISettings
+
+if TYPE_CHECKING:
+    from pytest_evals.models.openai.encoding import Encoded, Encoding
 
 __all__ = ["Scorer"]
 
@@ -34,13 +38,17 @@ class Scorer:
         asker: Asks the server.
         settings: How it is asked.
         form: The form that the server knows, once that was found out.
+        encoding: Makes token ids of texts; ``None`` to send texts.
         contexts: Contexts that had to be asked for by themselves.
+        encoded: Requests as token ids, until they are asked.
     """
 
     asker: Asker
     settings: OpenAISettings
+    encoding: Encoding | None = None
     form: Form | None = None
     contexts: dict[str, asyncio.Task[Reading]] = field(default_factory=dict)
+    encoded: dict[Request, Encoded | str] = field(default_factory=dict)
 
     async def probe(self) -> None:
         """Find out, once, in which form the server gives log-probabilities.
@@ -54,6 +62,8 @@ class Scorer:
         for form in FORMS:
             try:
                 _check(await self._read(PROBE, form, PROBE_RETRIES))
+                if self.encoding is not None:
+                    await self._try_ids(self.encoding, form)
             except Fault as fault:
                 reasons.append(f"{form.name}: {fault.what}")
                 continue
@@ -67,12 +77,34 @@ class Scorer:
             "others on vLLM or with hf:"
         )
 
+    async def _try_ids(self, encoding: Encoding, form: Form) -> None:
+        """Make sure that the server reads ids as its tokenizer does here.
+
+        Raises:
+            Fault: It takes no ids.
+            ModelError: They mean another text to it.
+        """
+        reading = await self._read(encoding.text(PROBE), form, PROBE_RETRIES)
+        words = "".join(token.text for token in reading.tokens[1:])
+        if not words or not PROBE.endswith(words):
+            raise ModelError(
+                f"tokenizer={self.settings.tokenizer} is not that of the server's "
+                f"{self.settings.target!r}: its ids of {PROBE!r} mean {words!r} there"
+            )
+
+    def prepare(self, requests: Sequence[Request]) -> None:
+        """Make token ids of all requests that will be scored, if ids are sent."""
+        if self.encoding is not None:
+            self.encoded = dict(self.encoding.of(requests))
+
     async def score(self, request: Loglikelihood | Rolling) -> Response:
         """The response to a request.
 
         Raises:
             Fault: There is none.
         """
+        if self.encoding is not None:
+            return await self._by_ids(request)
         if isinstance(request, Rolling):
             return await self._whole(request.text)
         if not isinstance(request.context, str):
@@ -89,6 +121,18 @@ class Scorer:
         if first is None:
             first = await self._after(context, continuation, reading)
         return _response(reading.tokens[first:], n_context=first)
+
+    async def _by_ids(self, request: Loglikelihood | Rolling) -> Response:
+        """All tokens after those of the context, as they are encoded here."""
+        encoded = self.encoded.pop(request)
+        if isinstance(encoded, str):
+            raise Fault(encoded)
+        reading = await self._read(encoded.ids)
+        n = encoded.n_context
+        scored = _response(reading.tokens[n:], n_context=n)
+        if isinstance(request, Rolling):
+            return Response(logprob=scored.logprob, n_tokens=scored.n_tokens)
+        return scored
 
     async def _whole(self, text: str) -> Response:
         """All tokens of a text, after the prefix or what the server puts in front."""
@@ -117,7 +161,8 @@ class Scorer:
             raise Fault(
                 f"the continuation {continuation!r} begins within a token, which the "
                 "tokenizer makes of it and of the end of the context; a server that is "
-                "sent texts cannot be made to read them apart"
+                "sent texts cannot be made to read them apart: give its tokenizer by "
+                "tokenizer="
             )
         return n
 
@@ -130,14 +175,14 @@ class Scorer:
         return await asyncio.shield(task)
 
     async def _read(
-        self, text: str, form: Form | None = None, retries: int | None = None
+        self, sent: Sent, form: Form | None = None, retries: int | None = None
     ) -> Reading:
         form = form or self.form
         assert form is not None, "probe() comes first"
-        body = {"prompt": text, "temperature": 0, "max_tokens": 1, **form.body}
+        body = {"prompt": sent, "temperature": 0, "max_tokens": 1, **form.body}
         read = form.read
         return await self.asker.ask(
-            "completions", body, lambda reply: read(reply, text), retries
+            "completions", body, lambda reply: read(reply, sent), retries
         )
 
 

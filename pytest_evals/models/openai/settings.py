@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from pytest_evals.errors import OptionError
 from pytest_evals.models.arguments import Arguments
+from pytest_evals.models.folders import check_folder
 from pytest_evals.models.spec import ModelSpec, redacted
 
 __all__ = [
@@ -38,8 +39,8 @@ NO_CHAT = (
 )
 _NO_CONTINUATION = (
     "the context is a chat, and a server cannot score the continuation of a chat\n"
-    "  fix: leave --evals-apply-chat-template out, or run tasks with output_type "
-    "generate_until only"
+    "  fix: give the served model's tokenizer by tokenizer=, whose template makes a "
+    "text of it; or leave --evals-apply-chat-template out"
 )
 _SCORED = ("loglikelihood", "multiple_choice")
 REFUSED = {
@@ -54,9 +55,8 @@ REFUSED = {
     "num_concurrent": "use concurrency",
     "seed": "use send_seed, or --evals-gen-kwargs seed=…",
     "token": _KEY,
-    "tokenized_requests": "texts are sent as texts",
-    "tokenizer": "texts are sent as texts, and the server's tokenizer is asked",
-    "tokenizer_backend": "texts are sent as texts",
+    "tokenized_requests": "texts are sent as texts; see tokenizer",
+    "tokenizer_backend": "texts are sent as texts; see tokenizer",
     "verify_certificate": "set the environment variable SSL_CERT_FILE",
 }
 """Arguments that users of lm-eval know and that do not exist here, with a way out."""
@@ -86,6 +86,8 @@ class OpenAISettings:
             responses of one revision are not used for another.
         prefix: Text that stands in front of a text without context, such as the
             end-of-text token of models without BOS.
+        tokenizer: Folder or name of the served model's tokenizer: texts that are
+            scored are then sent as its token ids. Empty to send texts.
         extra_body: What else each request says.
         price_in: What a million tokens of prompts cost.
         price_out: What a million tokens of answers cost.
@@ -104,6 +106,7 @@ class OpenAISettings:
     think_end_token: str = ""
     revision: str = ""
     prefix: str = ""
+    tokenizer: str = ""
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     price_in: float = 0.0
     price_out: float = 0.0
@@ -131,9 +134,11 @@ def check_openai(spec: ModelSpec) -> None:
     """Find the mistakes in a spec.
 
     Raises:
-        OptionError: As :func:`read_settings`.
+        OptionError: As :func:`read_settings`; or a local tokenizer is not there.
     """
-    read_settings(spec)
+    tokenizer = read_settings(spec).tokenizer
+    if tokenizer:
+        check_folder(tokenizer, needed="tokenizer_config.json")
 
 
 def why_unfit(spec: ModelSpec, output_type: str, chat: bool) -> str:
@@ -144,9 +149,11 @@ def why_unfit(spec: ModelSpec, output_type: str, chat: bool) -> str:
     """
     if output_type not in (*_SCORED, "loglikelihood_rolling"):
         return ""
-    if read_settings(spec).api == "chat":
+    settings = read_settings(spec)
+    if settings.api == "chat":
         return NO_CHAT
-    return _NO_CONTINUATION if chat and output_type in _SCORED else ""
+    follows_chat = chat and output_type in _SCORED and not settings.tokenizer
+    return _NO_CONTINUATION if follows_chat else ""
 
 
 def read_settings(spec: ModelSpec) -> OpenAISettings:
@@ -168,6 +175,11 @@ def read_settings(spec: ModelSpec) -> OpenAISettings:
         if url.endswith(ending):
             url = given["base_url"] = url.removesuffix(ending)
             given.setdefault("api", api)
+    if "prefix" in given and "tokenizer" in given:
+        raise OptionError(
+            "the openai model takes one of prefix and tokenizer: the tokenizer knows "
+            "the token in front of a text"
+        )
     return OpenAISettings(target=spec.target, **given)
 
 
@@ -220,6 +232,7 @@ _READERS: Mapping[str, Callable[[str, str], Any]] = {
     "think_end_token": _ARGUMENTS.text,
     "revision": _ARGUMENTS.text,
     "prefix": _ARGUMENTS.text,
+    "tokenizer": _ARGUMENTS.text,
     "extra_body": _ARGUMENTS.mapping,
     "price_in": _number,
     "price_out": _number,

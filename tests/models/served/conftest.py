@@ -208,7 +208,8 @@ class Tiny:
     def __call__(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         import torch
 
-        ids = self.tokenizer.encode(body["prompt"])
+        sent = body["prompt"]
+        ids = self.tokenizer.encode(sent) if isinstance(sent, str) else [*sent]
         with self.lock, torch.no_grad():
             logits = self.model(torch.tensor([ids])).logits[0]
         shares = logits.double().log_softmax(-1)
@@ -223,7 +224,8 @@ class Tiny:
             "text": words[-1],
         }
         if body.get("echo") and self.form != "prompt_logprobs":
-            choice["text"] = body["prompt"] + words[-1]
+            text = sent if isinstance(sent, str) else self.tokenizer.decode(sent)
+            choice["text"] = text + words[-1]
             choice["logprobs"] = {
                 "tokens": words,
                 "token_logprobs": values,

@@ -117,6 +117,27 @@ def test_models_that_think_first_are_known_by_their_whole_name(name, thinks):
     assert read_settings(parse_spec(local)).thinks is False
 
 
+def test_a_tokenizer_is_looked_for_before_anything_is_sent(saved_model):
+    folder = saved_model("gpt2")
+    assert error_of(f"openai:m,tokenizer={folder}/no") == f"no folder '{folder}/no'"
+    assert error_of(f"openai:m,tokenizer={folder},prefix=<s>") == (
+        "the openai model takes one of prefix and tokenizer: the tokenizer knows the "
+        "token in front of a text"
+    )
+
+
+def test_responses_by_another_tokenizer_are_stored_apart(saved_model):
+    def found(arguments):
+        spec = parse_spec(f"openai:m,base_url=http://h/v1{arguments}")
+        return fingerprint_of(spec, lambda path: path.name)
+
+    plain, folder = found(""), saved_model("gpt2")
+    assert "tokenizer" not in plain
+    with_one = found(f",tokenizer={folder}")
+    assert {**with_one, "tokenizer": None} == {**plain, "tokenizer": None}
+    assert "tokenizer.json" in with_one["tokenizer"]["files"]
+
+
 def test_nothing_secret_of_an_address_is_shown():
     url = "https://me:hush@host/v1?api-key=hush&api-version=3&Signature=hush"
     spec = parse_spec(f"openai:m,base_url={url}")
