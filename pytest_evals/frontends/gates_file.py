@@ -8,7 +8,7 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.errors import Problem, TaskFileError
 from pytest_evals.frontends.section import Section
 from pytest_evals.frontends.yamlfile import read_yaml
-from pytest_evals.gates.grammar import read_gate, with_unique_ids
+from pytest_evals.gates.grammar import read_defaults, read_gate, with_unique_ids
 
 __all__ = ["load_gates"]
 
@@ -22,7 +22,7 @@ def load_gates(path: Path) -> tuple[Gate, ...]:
     problems: list[Problem] = []
     file = read_yaml(path)
     top = Section(file, problems)
-    top.refuse("defaults", "not supported by this version", "say it in each gate")
+    defaults = _defaults(top)
     entries = top.take("gates", list, [])
     if top.values.get("gates") is None:
         top.problem("gates", "the file has no gates", 'gates: ["my_task/acc >= 0.75"]')
@@ -30,7 +30,7 @@ def load_gates(path: Path) -> tuple[Gate, ...]:
     for number, entry in enumerate(entries):
         try:
             place = file.place("gates", number)
-            gates.append(read_gate(entry, task="", source=place))
+            gates.append(read_gate(entry, task="", source=place, defaults=defaults))
         except TaskFileError as error:
             problems.extend(error.problems)
     top.close("a gates file")
@@ -41,3 +41,13 @@ def load_gates(path: Path) -> tuple[Gate, ...]:
     if problems:
         raise TaskFileError(problems)
     return unique
+
+
+def _defaults(top: Section) -> dict[object, object]:
+    """What the file says for all of its gates."""
+    given = top.take("defaults", dict, {})
+    try:
+        return read_defaults(given, lambda key: top.file.place("defaults", str(key)))
+    except TaskFileError as error:
+        top.problems.extend(error.problems)
+        return {}

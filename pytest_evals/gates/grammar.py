@@ -19,6 +19,7 @@ from pytest_evals.errors import (
     TaskFileError,
     did_you_mean,
 )
+from pytest_evals.gates.baseline_keys import BASELINE_KEYS, Against, read_against
 from pytest_evals.gates.claim import (
     ClaimError,
     Subject,
@@ -33,16 +34,22 @@ from pytest_evals.gates.ids import (
     with_unique_ids,
 )
 from pytest_evals.gates.noise_keys import NOISE_KEYS, Noise, read_noise
+from pytest_evals.gates.sample_keys import SAMPLE_KEYS, Sampled, read_sampled
 
-__all__ = ["read_expression", "read_gate", "with_unique_ids"]
+__all__ = [
+    "DEFAULTS",
+    "read_defaults",
+    "read_expression",
+    "read_gate",
+    "with_unique_ids",
+]
 
-_KEYS = (
-    "metric", "min", "max", "must_pass", "id", "task", *NOISE_KEYS,
-)  # fmt: skip
-_PLANNED = (
-    "baseline", "max_drop", "max_rise", "recovery", "group", "weights", "each", "stop",
-    "cluster",
-)  # fmt: skip
+_OF_NUMBERS = ("metric", "min", "max", *NOISE_KEYS, *BASELINE_KEYS, *SAMPLE_KEYS)
+"""Keys of gates that are about a number, and not about documents."""
+_KEYS = (*_OF_NUMBERS, "must_pass", "id", "task", "group")
+DEFAULTS = ("confidence", "inconclusive", "family")
+"""Keys that a file of gates may give for all of them."""
+NO_DEFAULTS: Mapping[object, object] = {}
 _FIXES = {
     "filter": "metric: exact_match,strict-match",
     "op": "min: 0.75",
@@ -60,9 +67,17 @@ class _Parts(NamedTuple):
     must_pass: tuple[str, ...] = ()
     own_id: str = ""
     noise: Noise = Noise()
+    against: Against = Against()
+    sampled: Sampled = Sampled()
 
 
-def read_gate(entry: object, *, task: str, source: Place) -> Gate:
+def read_gate(
+    entry: object,
+    *,
+    task: str,
+    source: Place,
+    defaults: Mapping[object, object] = NO_DEFAULTS,
+) -> Gate:
     """One entry of a ``gates:`` list.
 
     Args:
@@ -70,6 +85,7 @@ def read_gate(entry: object, *, task: str, source: Place) -> Gate:
         task: Name of the task that it stands in; empty in a file beside the suite,
             where each gate says its own.
         source: File and line of the entry.
+        defaults: Keys of :data:`DEFAULTS` for gates that count noise.
 
     Raises:
         TaskFileError: With all problems of the entry.
@@ -79,7 +95,7 @@ def read_gate(entry: object, *, task: str, source: Place) -> Gate:
         parts, faults = _attempt_text(entry, task)
         text = entry.strip()
     elif isinstance(entry, Mapping):
-        parts, faults = _read_mapping(entry, task)
+        parts, faults = _read_mapping(_with(defaults, entry), task)
         text = _as_written(entry)
     else:
         what = f"a gate is text such as 'acc >= 0.75' or a mapping, not {entry!r}"
@@ -91,6 +107,35 @@ def read_gate(entry: object, *, task: str, source: Place) -> Gate:
     if faults or parts is None:
         raise TaskFileError(Problem(f.what, source, f.fix) for f in faults)
     return _gate(parts, text, source)
+
+
+def read_defaults(
+    entry: Mapping[object, object], source: Callable[[object], Place]
+) -> dict[object, object]:
+    """What a file of gates says for all of them that count noise.
+
+    Args:
+        entry: Its ``defaults``.
+        source: Where a key of it stands.
+
+    Raises:
+        TaskFileError: With all problems of it.
+    """
+    problems = []
+    for key, value in entry.items():
+        if key not in DEFAULTS:
+            hint = did_you_mean(str(key), DEFAULTS) or f"; known: {', '.join(DEFAULTS)}"
+            problems.append(Problem(f"defaults has no key {key!r}{hint}", source(key)))
+            continue
+        one: dict[object, object] = {"over": "population", key: value}
+        try:
+            read_noise(one)
+            read_sampled(one)
+        except ClaimError as fault:
+            problems.append(Problem(fault.what, source(key), fault.fix))
+    if problems:
+        raise TaskFileError(problems)
+    return {**entry}
 
 
 def read_expression(text: str) -> Gate:
@@ -118,10 +163,9 @@ def _gate(parts: _Parts, text: str, source: Place) -> Gate:
         filter=subject.filter,
         bounds=parts.bounds,
         must_pass=parts.must_pass,
-        over=parts.noise.over,
-        confidence=parts.noise.confidence,
-        flip_rate=parts.noise.flip_rate,
-        inconclusive=parts.noise.inconclusive,
+        **parts.noise._asdict(),
+        **parts.against._asdict(),
+        **parts.sampled._asdict(),
         text=text,
         source=source,
     )
@@ -136,6 +180,17 @@ def _attempt_text(text: str, task: str) -> tuple[_Parts | None, list[ClaimError]
         return None, [fault]
 
 
+def _with(
+    defaults: Mapping[object, object], entry: Mapping[object, object]
+) -> Mapping[object, object]:
+    """The entry with what it does not say itself, where that has a meaning."""
+    try:
+        counts_noise = read_noise(entry).over != "run"
+    except ClaimError:  # told when the entry is read
+        return entry
+    return {**defaults, **entry} if counts_noise else entry
+
+
 def _read_mapping(
     entry: Mapping[object, object], task: str
 ) -> tuple[_Parts | None, list[ClaimError]]:
@@ -146,6 +201,8 @@ def _read_mapping(
         lambda: _must_pass(entry),
         lambda: _own_id(entry),
         lambda: read_noise(entry),
+        lambda: read_against(entry),
+        lambda: read_sampled(entry),
     )
     for read in readers:
         try:
@@ -154,9 +211,14 @@ def _read_mapping(
             faults.append(fault)
     if faults:
         return None, faults
-    subject, bounds = _subject(entry, task), _bounds(entry)
     parts = _Parts(
-        subject, bounds, _must_pass(entry), _own_id(entry), read_noise(entry)
+        subject=_subject(entry, task),
+        bounds=_bounds(entry),
+        must_pass=_must_pass(entry),
+        own_id=_own_id(entry),
+        noise=read_noise(entry),
+        against=read_against(entry),
+        sampled=read_sampled(entry),
     )
     return parts, []
 
@@ -165,31 +227,25 @@ def _key_faults(entry: Mapping[object, object]) -> list[ClaimError]:
     """What is wrong with the keys as such."""
     names = [key if isinstance(key, str) else repr(key) for key in entry]
     faults = []
-    planned = [name for name in names if name in _PLANNED]
-    if planned:
-        plural = len(planned) > 1
-        shown = ", ".join(repr(name) for name in planned)
-        what = f"gate key{'s' * plural} {shown} {'are' if plural else 'is'} "
-        what += "not supported in this version"
-        faults.append(ClaimError(what, "bound this run's number: min: 0.75"))
     for name in names:
-        if name in _KEYS or name in _PLANNED:
+        if name in _KEYS:
             continue
         hint = did_you_mean(name, _KEYS) or f"; known: {', '.join(_KEYS)}"
         faults.append(
             ClaimError(f"a gate has no key {name!r}{hint}", _FIXES.get(name, ""))
         )
-    if "must_pass" in entry and {"metric", "min", "max", *NOISE_KEYS} & set(names):
+    if "must_pass" in entry and {*_OF_NUMBERS} & {*names}:
         what = "must_pass is a gate of its own; bounds and noise belong to another"
         faults.append(ClaimError(what, "write two entries"))
     return faults
 
 
 def _subject(entry: Mapping[object, object], task: str) -> Subject:
-    own = _text(entry, "task")
+    own = _owner(entry)
     if own and task and own != task:
         what = f"the gate names task {own!r} but belongs to task {task!r}"
-        raise ClaimError(what, "leave 'task' out")
+        key = "task" if "task" in entry else "group"
+        raise ClaimError(what, f"leave {key!r} out")
     if "must_pass" in entry:
         return Subject(own or task, "", "")
     metric = _text(entry, "metric")
@@ -205,12 +261,19 @@ def _subject(entry: Mapping[object, object], task: str) -> Subject:
     return split_subject(metric, task)
 
 
+def _owner(entry: Mapping[object, object]) -> str:
+    """The task or the group that the entry names; empty if it names none."""
+    if "task" in entry and "group" in entry:
+        raise ClaimError("a gate is about a task or a group", "leave one of them out")
+    return _text(entry, "task") or _text(entry, "group")
+
+
 def _bounds(entry: Mapping[object, object]) -> tuple[Bound, ...]:
     sides: tuple[tuple[str, Literal[">=", "<="]], ...] = (("min", ">="), ("max", "<="))
     bounds = tuple(
         Bound(op, read_number(entry[key], key)) for key, op in sides if key in entry
     )
-    if not bounds and "must_pass" not in entry:
+    if not bounds and not {"must_pass", *BASELINE_KEYS} & entry.keys():
         raise ClaimError(
             "the gate claims nothing: it has neither min nor max", "min: 0.75"
         )
@@ -260,6 +323,8 @@ def _as_written(entry: Mapping[object, object]) -> str:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        return _as_written(value)
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_shown(one) for one in value) + "]"
     return value if isinstance(value, str) and value.isprintable() else repr(value)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import PurePath
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.errors import Problem, TaskFileError
@@ -29,11 +30,15 @@ def fit_for_id(text: str) -> str:
 
 
 def default_id(gate: Gate) -> str:
-    """The id of a gate that has none of its own: ``acc``, ``exact_match,strict-match``
-    or ``must-pass``."""
+    """The id of a gate that has none of its own: ``acc``, ``exact_match,strict-match``,
+    ``acc-vs-main`` or ``must-pass``."""
     if gate.must_pass:
         return "must-pass"
-    return fit_for_id(f"{gate.metric},{gate.filter}" if gate.filter else gate.metric)
+    name = f"{gate.metric},{gate.filter}" if gate.filter else gate.metric
+    if gate.baseline:
+        # Of a folder of a run, its last part says enough.
+        name += f"-vs-{PurePath(gate.baseline).name or gate.baseline}"
+    return fit_for_id(name)
 
 
 def with_unique_ids(gates: Iterable[Gate]) -> tuple[Gate, ...]:

@@ -28,13 +28,16 @@ class Noise(NamedTuple):
 
 def read_noise(entry: Mapping[object, object]) -> Noise:
     """What a mapping says of noise. ``confidence`` or ``noise`` alone mean another run
-    on the same documents, ``over`` alone a confidence of 0.95.
+    on the same documents, ``over`` alone a confidence of 0.95. A baseline and a cluster
+    mean other documents, unless it says otherwise.
 
     Raises:
         ClaimError: A value means nothing, or keys contradict each other.
     """
     asked = "confidence" in entry
     usual = "benchmark" if asked or "noise" in entry else "run"
+    if "cluster" in entry or ("baseline" in entry and "noise" not in entry):
+        usual = "population"
     over = _chosen(entry, "over", get_args(Scope), usual)
     policy = _chosen(entry, "inconclusive", get_args(Policy), "")
     if over == "run" and (asked or "noise" in entry or policy):
@@ -44,6 +47,9 @@ def read_noise(entry: Mapping[object, object]) -> Noise:
     if over == "population" and "noise" in entry:
         what = "noise is that of another run, and over: population counts documents"
         raise ClaimError(what, "over: benchmark")
+    if over != "population" and entry.get("cluster") not in (None, "none"):
+        what = f"cluster has no meaning over: {over}, which asks no other documents"
+        raise ClaimError(what, "over: population")
     return Noise(
         cast("Scope", over),
         _confidence(entry) if asked else USUAL,
