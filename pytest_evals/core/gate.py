@@ -224,6 +224,7 @@ class Verdict:
             ``None`` where no noise counts.
         p_adjusted: The same after the correction for all gates of the family.
         notes: What a reader should know of these numbers, one line each.
+        has_alarms: Whether single tasks of a group are what failed it.
         policy: What it means if the outcome is inconclusive.
         early: Whether it was decided before all documents were read.
     """
@@ -240,6 +241,7 @@ class Verdict:
     p_value: float | None = None
     p_adjusted: float | None = None
     notes: tuple[str, ...] = ()
+    has_alarms: bool = False
     policy: Policy = "warn"
     early: bool = False
 

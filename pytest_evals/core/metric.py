@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 __all__ = ["BOOTSTRAP_ITERS", "Estimate", "Metric", "MetricResult", "Totals"]
@@ -97,6 +97,7 @@ class MetricResult:
         n_missing: Documents that were not run.
         total: Exact sum of the values when each is 0 or 1, else ``None``.
         error: Why there is no estimate.
+        how: What it was computed by; ``None`` if a user's hook has.
     """
 
     name: str
@@ -109,6 +110,7 @@ class MetricResult:
     n_missing: int = 0
     total: int | None = None
     error: str = ""
+    how: Metric | None = field(default=None, repr=False, compare=False)
 
     @property
     def key(self) -> str:

@@ -6,12 +6,14 @@
 | `requests`  | prompts                        | models                                |
 | `responses` | pipeline (answer)              | scorers, reports                      |
 | `scores`    | pipeline (score)               | metrics, reports, the item's outcome  |
+| `labels`    | whoever keeps it after scoring | gates                                 |
 | `error`     | whichever stage could not go on | reports, the item's outcome          |
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.request import Request, Response
@@ -33,6 +35,7 @@ class Record:
         responses: One a request.
         scores: One a metric and filter.
         error: Why the document could not be scored; empty if nothing went wrong.
+        labels: Fields of its row that gates group documents by, as text.
     """
 
     task: str
@@ -42,6 +45,7 @@ class Record:
     responses: tuple[Response, ...] = ()
     scores: tuple[Score, ...] = ()
     error: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def status(self) -> Status:

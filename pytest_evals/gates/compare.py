@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from pytest_evals.core.gate import Bound
 
-__all__ = ["answers_short", "broken", "distance", "holds"]
+__all__ = ["answers_short", "broken", "distance", "holds", "side"]
 
 Value = Fraction | float
 _RELATIVE, _ABSOLUTE = 1e-12, 1e-15
@@ -23,10 +23,10 @@ _RELATIVE, _ABSOLUTE = 1e-12, 1e-15
 
 def holds(bound: Bound, value: Value) -> bool:
     """Whether a finite value keeps within the bound."""
-    side = _side(bound, value)
-    if side == 0:
+    where = side(value, Fraction(bound.value))
+    if where == 0:
         return bound.op in (">=", "<=")
-    return (side > 0) == (bound.op in (">=", ">"))
+    return (where > 0) == (bound.op in (">=", ">"))
 
 
 def broken(bounds: Sequence[Bound], value: Value) -> Bound | None:
@@ -70,12 +70,11 @@ def answers_short(
     return short if short > 0 else None
 
 
-def _side(bound: Bound, value: Value) -> int:
-    """-1 below the bound, 0 on it, 1 above."""
-    if isinstance(value, Fraction):
-        edge = Fraction(bound.value)
+def side(value: Value, edge: Value) -> int:
+    """-1 below the edge, 0 on it, 1 above."""
+    if isinstance(value, Fraction) and isinstance(edge, Fraction):
         return (value > edge) - (value < edge)
-    limit = float(bound.value)
-    if math.isclose(value, limit, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE):
+    there, limit = float(value), float(edge)
+    if math.isclose(there, limit, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE):
         return 0
-    return 1 if value > limit else -1
+    return 1 if there > limit else -1

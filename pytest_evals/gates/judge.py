@@ -14,23 +14,38 @@ from dataclasses import replace
 
 from pytest_evals.core.gate import Bound, Gate, Outcome, Policy, Verdict
 from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.reference import Find, no_reference
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import did_you_mean
 from pytest_evals.gates.compare import answers_short, broken, distance, holds
+from pytest_evals.gates.evidence import labels_of, values_of
 from pytest_evals.gates.figures import figure, figure_beside
+from pytest_evals.gates.members import members_of
 from pytest_evals.gates.must_pass import judge_documents
-from pytest_evals.gates.noise import chance_to_hold, inside_noise
+from pytest_evals.gates.noise import (
+    NO_RECORD,
+    WITHIN_NOISE,
+    chance_to_hold,
+    inside_noise,
+)
 from pytest_evals.gates.reading import Reading, lacking, read, shortfall
-from pytest_evals.gates.scopes import NO_RECORD, judge_with_noise
+from pytest_evals.gates.scopes import judge_with_noise
+from pytest_evals.gates.together import (
+    judge_group_change,
+    judge_group_noise,
+    weighed,
+)
+from pytest_evals.gates.unsound import UnsoundError
+from pytest_evals.gates.versus import judge_change
 
-__all__ = ["WITHIN_NOISE", "judge"]
-
-WITHIN_NOISE = "within noise"
-"""Stands in the reason of a verdict that other documents might well have turned."""
+__all__ = ["judge"]
 
 
 def judge(
-    gate: Gate, result: TaskResult | GroupResult, policy: Policy = "warn"
+    gate: Gate,
+    result: TaskResult | GroupResult,
+    policy: Policy = "warn",
+    find: Find = no_reference,
 ) -> Verdict:
     """What becomes of a gate of a task or a group.
 
@@ -42,12 +57,13 @@ def judge(
         gate: The claim.
         result: What it is about.
         policy: What an open verdict means, if the gate does not say it.
+        find: What a task was in a baseline.
     """
-    verdict = _judged(gate, result)
+    verdict = _judged(gate, result, find)
     return replace(verdict, policy=gate.inconclusive or policy)
 
 
-def _judged(gate: Gate, result: TaskResult | GroupResult) -> Verdict:
+def _judged(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verdict:
     if gate.must_pass:
         assert isinstance(result, TaskResult)  # front ends refuse it for groups
         return judge_documents(gate, result)
@@ -56,17 +72,54 @@ def _judged(gate: Gate, result: TaskResult | GroupResult) -> Verdict:
         return Verdict(gate=gate, outcome=Outcome.INVALID, reason=metric)
     if isinstance(metric, str) or metric.n_missing:
         return _skipped(gate, metric, result)
+    try:
+        return _sound(gate, metric, result, find)
+    except UnsoundError as error:
+        return Verdict(
+            gate=gate, outcome=error.outcome, metric=metric, reason=error.why
+        )
+
+
+def _sound(
+    gate: Gate, metric: MetricResult, result: TaskResult | GroupResult, find: Find
+) -> Verdict:
+    """The verdict over all documents.
+
+    Raises:
+        UnsoundError: There is none.
+    """
     unsound = _unsound(metric)
     if unsound:
-        return _invalid(gate, metric, unsound)
-    return _by_number(gate, metric, read(metric))
+        raise UnsoundError(unsound)
+    counts_noise = gate.over == "population" or gate.flip_rate is not None
+    if isinstance(result, GroupResult):
+        if counts_noise or gate.baseline or gate.weights:
+            return _by_members(gate, metric, result, find)
+    elif gate.baseline:
+        return judge_change(gate, metric, result, find(gate.baseline, gate.task))
+    elif counts_noise:
+        values = values_of(result, metric.key)
+        labels = labels_of(result, gate.cluster, [*values])
+        return judge_with_noise(gate, metric, read(metric), [*values.values()], labels)
+    return _by_point(gate, metric, read(metric))
 
 
-def _by_number(gate: Gate, metric: MetricResult, reading: Reading) -> Verdict:
+def _by_members(
+    gate: Gate, metric: MetricResult, result: GroupResult, find: Find
+) -> Verdict:
+    """A group's number out of those of its tasks."""
+    members = members_of(gate, metric, result)
+    if gate.baseline:
+        return judge_group_change(gate, metric, members, find)
+    own, reading = weighed(gate, metric, members)
     if gate.over == "population" or gate.flip_rate is not None:
-        return judge_with_noise(gate, metric, reading)
+        return judge_group_noise(gate, own, reading, members)
+    return _by_point(gate, own, reading)
+
+
+def _by_point(gate: Gate, metric: MetricResult, reading: Reading) -> Verdict:
     if reading.n_lacking and _may_turn(gate.bounds, reading):
-        return _invalid(gate, metric, lacking(reading, gate.bounds[0].value))
+        raise UnsoundError(lacking(reading, gate.bounds[0].value))
     return _decided(gate, metric, reading)
 
 
@@ -130,10 +183,6 @@ def _skipped(
     if found is not None and found.estimate is not None and found.n_scored:
         reason += f"; indicative value {figure(found.estimate.value)}"
     return Verdict(gate=gate, outcome=Outcome.SKIPPED, metric=found, reason=reason)
-
-
-def _invalid(gate: Gate, metric: MetricResult, reason: str) -> Verdict:
-    return Verdict(gate=gate, outcome=Outcome.INVALID, metric=metric, reason=reason)
 
 
 def _decided(gate: Gate, metric: MetricResult, reading: Reading) -> Verdict:

@@ -10,7 +10,12 @@ from statistics import NormalDist
 
 from pytest_evals.core.gate import Bound
 
-__all__ = ["chance_to_hold", "inside_noise"]
+__all__ = ["NO_RECORD", "WITHIN_NOISE", "chance_to_hold", "inside_noise"]
+
+NO_RECORD = "no record of the noise between runs, so this is this run's number"
+"""Stands in the reason of a verdict that could count no noise."""
+WITHIN_NOISE = "within noise"
+"""Stands in what is said of a verdict that other documents might well have turned."""
 
 _TWO_SIDED_95 = 1.959964
 """Standard errors on each side of a value that make a 95 % interval."""

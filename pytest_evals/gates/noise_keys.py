@@ -36,7 +36,8 @@ def read_noise(entry: Mapping[object, object]) -> Noise:
     """
     asked = "confidence" in entry
     usual = "benchmark" if asked or "noise" in entry else "run"
-    if "cluster" in entry or ("baseline" in entry and "noise" not in entry):
+    clustered = entry.get("cluster") not in (None, "none")
+    if clustered or ("baseline" in entry and "noise" not in entry):
         usual = "population"
     over = _chosen(entry, "over", get_args(Scope), usual)
     policy = _chosen(entry, "inconclusive", get_args(Policy), "")
@@ -47,7 +48,7 @@ def read_noise(entry: Mapping[object, object]) -> Noise:
     if over == "population" and "noise" in entry:
         what = "noise is that of another run, and over: population counts documents"
         raise ClaimError(what, "over: benchmark")
-    if over != "population" and entry.get("cluster") not in (None, "none"):
+    if over != "population" and clustered:
         what = f"cluster has no meaning over: {over}, which asks no other documents"
         raise ClaimError(what, "over: population")
     return Noise(

@@ -12,26 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.core.comparison import Comparison, DocumentChange, MetricChange
+from pytest_evals.core.reference import Reference
+from pytest_evals.errors import did_you_mean
 
-__all__ = ["Side", "compare", "keyed", "setting_changes"]
+__all__ = ["Side", "compare", "keyed", "refer", "setting_changes"]
 
 Row = Mapping[str, Any]
 Key = tuple[str, int]
 
-PROMPT_KEYS = (
-    "description",
-    "doc_to_choice",
-    "doc_to_text",
-    "fewshot_config",
-    "fewshot_delimiter",
-    "fewshot_split",
-    "gen_prefix",
-    "target_delimiter",
-    "use_prompt",
-)
-"""Keys of a task file that prompts are made of."""
-SPEECH_KEYS = ("chat_template_sha", "fewshot_as_multiturn", "system_instruction_sha")
-"""What results files say of how all prompts were put."""
+ANSWER_KEYS = ("output_type", "generation_kwargs", "repeats", "filter_list")
+"""Keys of a task file that answers depend on beside the prompt, which has a hash."""
 MACHINE_KEYS = ("device", "torch_version", "transformers_version")
 MOST_NAMED = 4
 
@@ -96,6 +86,53 @@ def compare(name: str, before: Side, now: Side) -> Comparison:
     )
 
 
+def refer(name: str, task: str, before: Side, now: Side) -> Reference:
+    """What a task's documents were worth in a baseline.
+
+    Args:
+        name: What the baseline is called.
+        task: The task.
+        before: The baseline, with all rows of all filters.
+        now: This run; its rows have ``doc_id``, the three hashes and ``id``.
+    """
+    if task not in before.rows:
+        known = [*before.rows]
+        hint = did_you_mean(task, known) or f"; it has {', '.join(known) or 'none'}"
+        return _refused(name, f"it has no task {task!r}{hint}")
+    partial = before.results.get("partial")
+    if partial:
+        return _refused(name, f"it is a partial run ({partial})")
+    rows = before.rows[task]
+    firsts = {row["doc_id"]: row for row in reversed(rows)}
+    old = keyed(firsts[number] for number in sorted(firsts))
+    new = keyed(now.rows.get(task, ()))
+    faults = [*setting_changes(task, before, now), *_content_changes(old, new)]
+    if faults:
+        return _refused(name, "; ".join(faults))
+    position = {old[key]["doc_id"]: row["doc_id"] for key, row in new.items()}
+    values: dict[str, dict[int, Any]] = {}
+    for row in rows:
+        at = position.get(row["doc_id"])
+        if at is not None and row.get("status") == "scored":
+            for key, value in _values(row):
+                values.setdefault(key, {})[at] = value
+    notes = tuple(_machine_changes(before, now))
+    return Reference(baseline=name, values=values, notes=notes)
+
+
+def _refused(name: str, why: str) -> Reference:
+    fault = f"baseline {name!r} is not comparable: {why}; --evals-save={name} makes "
+    return Reference(baseline=name, fault=f"{fault}a new one")
+
+
+def _values(row: Row) -> Iterator[tuple[str, Any]]:
+    """Key and value of each metric of a row."""
+    for metric in row.get("metrics") or ():
+        key = f"{metric},{row.get('filter')}"
+        if key in row or metric in row:
+            yield key, row.get(key, row.get(metric))
+
+
 def keyed(rows: Iterable[Row]) -> dict[Key, Row]:
     """Documents by the hash of their content, and a number for equal ones."""
     seen = Counter[str]()
@@ -115,6 +152,12 @@ def setting_changes(task: str, before: Side, now: Side) -> Iterator[str]:
     sizes = _selected(before, task), _selected(now, task)
     if sizes[0] != sizes[1]:
         yield f"{sizes[1]} documents instead of {sizes[0]} (limit or sample)"
+    configs = before.of("configs", task), now.of("configs", task)
+    if isinstance(configs[0], dict) and isinstance(configs[1], dict):
+        for key in ANSWER_KEYS:
+            old, new = (config.get(key) for config in configs)
+            if old != new:
+                yield f"{key} is {new!r} instead of {old!r}"
 
 
 def _selected(side: Side, task: str) -> Any:

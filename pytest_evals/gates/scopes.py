@@ -11,36 +11,73 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
+from typing import Any
 
 from pytest_evals.core.gate import Bound, Gate, Interval, Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.gates.compare import distance, holds
 from pytest_evals.gates.figures import figure, figure_beside
+from pytest_evals.gates.placing import Labels, Placed, place
 from pytest_evals.gates.reading import Reading, lacking, shortfall
+from pytest_evals.gates.unsound import UnsoundError
+from pytest_evals.stats.spread import Located, Share
 
-__all__ = ["NO_RECORD", "judge_with_noise"]
-
-NO_RECORD = "no record of the noise between runs, so this is this run's number"
-"""Stands in the reason of a verdict that could count no noise."""
-FEW = 30
-"""Documents below which an interval of a mean is only about right."""
+__all__ = ["judge_placed", "judge_with_noise", "place_between_runs"]
 
 
-def judge_with_noise(gate: Gate, metric: MetricResult, reading: Reading) -> Verdict:
+def judge_with_noise(
+    gate: Gate,
+    metric: MetricResult,
+    reading: Reading,
+    values: Sequence[Any] = (),
+    labels: Labels = None,
+) -> Verdict:
     """What becomes of a gate over another run or over other documents.
 
     Documents without a score are counted as all wrong and as all right; where that
     makes a difference, the gate is invalid.
+
+    Args:
+        gate: The gate.
+        metric: What it is about.
+        reading: Its number.
+        values: One a document with a score, in order; empty if they are not known.
+        labels: Their clusters.
+
+    Raises:
+        UnsoundError: There is nothing sound to judge.
     """
-    interval = _interval(gate, metric, reading)
-    if isinstance(interval, str):
-        return _invalid(gate, metric, interval)
+    placed = _placed(gate, metric, reading, values, labels)
+    ends = _with_all(gate, metric, reading, placed) if reading.n_lacking else ()
+    return judge_placed(gate, metric, reading, placed, ends)
+
+
+def judge_placed(
+    gate: Gate,
+    metric: MetricResult,
+    reading: Reading,
+    placed: Placed,
+    ends: Sequence[Placed] = (),
+) -> Verdict:
+    """What becomes of a gate whose number's place is known.
+
+    Args:
+        gate: The gate.
+        metric: What it is about.
+        reading: Its number.
+        placed: Where that lies.
+        ends: Where it would lie with all documents without a score wrong, and with all
+            of them right; needed where there are such documents.
+
+    Raises:
+        UnsoundError: Documents without a score decide it.
+    """
+    interval = _interval(gate, placed)
     outcome = _outcome(gate.bounds, interval)
     if reading.n_lacking:
-        ends = _with_all(gate, metric, reading)
-        if ends != {outcome}:
-            return _invalid(gate, metric, lacking(reading, gate.bounds[0].value))
+        outcomes = {_outcome(gate.bounds, _interval(gate, end)) for end in ends}
+        if outcomes != {outcome}:
+            raise UnsoundError(lacking(reading, gate.bounds[0].value))
     bound = _deciding(gate.bounds, interval, outcome)
     failed = outcome is Outcome.FAILED
     return Verdict(
@@ -48,58 +85,86 @@ def judge_with_noise(gate: Gate, metric: MetricResult, reading: Reading) -> Verd
         outcome=outcome,
         metric=metric,
         short=distance(bound, reading.value) if failed else 0.0,
-        reason=_reason(gate, reading, interval, bound, outcome),
+        reason=_reason(gate, reading, placed, bound, outcome),
         interval=interval,
+        p_value=min(_p_value(one, placed) for one in gate.bounds),
+        notes=placed.notes,
     )
 
 
-def _invalid(gate: Gate, metric: MetricResult, why: str) -> Verdict:
-    return Verdict(gate=gate, outcome=Outcome.INVALID, metric=metric, reason=why)
+def _placed(
+    gate: Gate,
+    metric: MetricResult,
+    reading: Reading,
+    values: Sequence[Any],
+    labels: Labels,
+) -> Placed:
+    """Where the number lies.
 
-
-def _interval(gate: Gate, metric: MetricResult, reading: Reading) -> Interval | str:
-    """The bounds of a number, or why there are none.
-
-    Shares of right answers: Wilson's interval over other documents; over another run,
-    the variance of a mean of answers of which a share turns between two runs, half that
-    share a document. Other numbers: their own standard error, with Student's t where it
-    is a mean's.
+    Over another run, the variance of a mean of answers of which a share turns between
+    two runs is half that share a document.
     """
-    from pytest_evals.stats.intervals import normal, student, wilson
-
-    value, n = float(reading.value), reading.n_scored
-    if gate.over == "benchmark":
-        if reading.total is None:
-            return (
-                "a rate of turned answers says nothing of a metric without right ones"
-            )
-        stderr = math.sqrt((gate.flip_rate or 0.0) / (2 * n))
-        found = normal(value, stderr, gate.confidence)
-        return Interval(*found, f"{gate.flip_rate:g} of answers turn")
-    if reading.total is not None:
-        return Interval(*wilson(value, n, gate.confidence), "Wilson")
-    estimate = metric.estimate
-    own = estimate.stderr if estimate is not None else None
-    if own is None or not math.isfinite(own) or own <= 0:
-        return f"{metric.key} has no standard error to count noise by"
-    about = f", about right for {n} documents" if n < FEW else ""
-    if estimate is not None and estimate.method == "analytic" and n > 1:
-        return Interval(*student(value, own, n - 1, gate.confidence), f"t{about}")
-    return Interval(*normal(value, own, gate.confidence), f"normal{about}")
+    if gate.over == "population":
+        return place(metric, reading, values, labels)
+    return place_between_runs(gate, reading)
 
 
-def _with_all(gate: Gate, metric: MetricResult, reading: Reading) -> set[Outcome]:
-    """What the outcome would be, were all documents without a score wrong, or right."""
+def place_between_runs(gate: Gate, reading: Reading) -> Placed:
+    """Where a share lies over other runs on the same documents.
+
+    Raises:
+        UnsoundError: It is no share of right answers.
+    """
     if reading.total is None:
-        return {Outcome.INVALID}
-    found = set()
+        raise UnsoundError(
+            "a rate of turned answers says nothing of a metric without right ones"
+        )
+    stderr = math.sqrt((gate.flip_rate or 0.0) / (2 * reading.n_scored))
+    spread = Located(float(reading.value), stderr)
+    return Placed(spread=spread, method=f"{gate.flip_rate:g} of answers turn")
+
+
+def _interval(gate: Gate, placed: Placed) -> Interval:
+    """The bounds of the number itself."""
+    low, high = placed.spread.interval(gate.confidence)
+    if placed.is_log:
+        low, high = math.exp(low), math.exp(high)
+    return Interval(low, high, placed.method)
+
+
+def _p_value(bound: Bound, placed: Placed) -> float:
+    """Probability of a number as far beyond the bound as this, or farther, if the true
+    one stands on it."""
+    tail = placed.spread.tail(_on_scale(bound, placed))
+    return tail if bound.op in (">=", ">") else 1 - tail
+
+
+def _on_scale(bound: Bound, placed: Placed) -> float:
+    """The bar where the number is compared."""
+    bar = float(bound.value)
+    if not placed.is_log:
+        return bar
+    return math.log(bar) if bar > 0 else -math.inf
+
+
+def _with_all(
+    gate: Gate, metric: MetricResult, reading: Reading, placed: Placed
+) -> list[Placed]:
+    """Where the number would lie, were all documents without a score wrong, or right;
+    nowhere if they are neither."""
+    if reading.total is None:
+        return []
+    found = []
     for end in reading.ends:
         whole = replace(
             reading, value=end, total=int(end * reading.n), n_scored=reading.n
         )
-        interval = _interval(gate, metric, whole)
-        assert not isinstance(interval, str)  # shares of right answers have one
-        found.add(_outcome(gate.bounds, interval))
+        other = _placed(gate, metric, whole, (), None)
+        if isinstance(placed.spread, Share):
+            # Clusters make as much of a difference among all documents.
+            n = placed.spread.n * reading.n / reading.n_scored
+            other = replace(other, spread=Share(float(end), n))
+        found.append(other)
     return found
 
 
@@ -129,8 +194,9 @@ def _deciding(bounds: Sequence[Bound], interval: Interval, outcome: Outcome) -> 
 
 
 def _reason(
-    gate: Gate, reading: Reading, interval: Interval, bound: Bound, outcome: Outcome
+    gate: Gate, reading: Reading, placed: Placed, bound: Bound, outcome: Outcome
 ) -> str:
+    interval = _interval(gate, placed)
     value = figure_beside(float(reading.value), bound.value)
     numbers = f"{value} [{figure(interval.low)}, {figure(interval.high)}]"
     claim = " and ".join(map(str, gate.bounds))
@@ -150,22 +216,21 @@ def _reason(
         counts = shortfall(reading.n_errored, reading.n_unscored)
         text += f"; no score of {reading.n_lacking} more{counts} could turn it"
     if outcome is Outcome.INCONCLUSIVE and gate.over == "population":
-        text += _to_settle(gate, reading, interval, bound)
+        text += _to_settle(gate, reading, interval, bound, placed)
     return text
 
 
-def _to_settle(gate: Gate, reading: Reading, interval: Interval, bound: Bound) -> str:
+def _to_settle(
+    gate: Gate, reading: Reading, interval: Interval, bound: Bound, placed: Placed
+) -> str:
     """How many documents would settle it, if the value stays what it is."""
     from pytest_evals.stats.intervals import sample_size
 
-    away = distance(bound, reading.value)
-    reach = abs(_strict_end(bound, interval) - float(reading.value))
+    away = abs(placed.spread.value - _on_scale(bound, placed))
+    end = _strict_end(bound, Interval(*placed.spread.interval(gate.confidence), ""))
     # Beyond a hundred times as many, the value is as good as on the bar.
-    if away * 10 < reach:
+    if away * 10 < abs(end - placed.spread.value):
         return "; the value is too near the bar for any number of documents"
-    if isinstance(reading.value, Fraction):
-        stderr = math.sqrt(reading.value * (1 - reading.value) / reading.n_scored)
-        n = sample_size(reading.n_scored, stderr, away, gate.confidence)
-    else:
-        n = math.ceil(reading.n_scored * (reach / away) ** 2)
+    stderr = placed.spread.stderr
+    n = sample_size(reading.n_scored, stderr, away, gate.confidence)
     return f"; about {n:,} documents would settle it if the value stays"

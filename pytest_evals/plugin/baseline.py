@@ -1,17 +1,23 @@
-"""The baseline of a session: which of its documents were right."""
+"""The baselines of a session: what its documents were in stored runs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pytest_evals.core.reference import Reference
+from pytest_evals.errors import StoreError
+from pytest_evals.gates.pairing import Side, refer
 from pytest_evals.reports.samples import sample_of
+from pytest_evals.reports.strict import strict
+from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.history import EarlierRun
 
 if TYPE_CHECKING:
     from pytest_evals.core.record import Record
     from pytest_evals.core.task import Task
+    from pytest_evals.plugin.session import EvalSession
 
-__all__ = ["Baseline"]
+__all__ = ["Baseline", "References"]
 
 HASH_CHARACTERS = 64
 """Of a document's hashes, the first is that of its content."""
@@ -44,3 +50,75 @@ class Baseline:
                 found[key] = found.get(key, True) and right
             self._right[task] = found
         return self._right[task].get(content, False)
+
+
+class References:
+    """The tasks of stored runs beside those of this one, for gates."""
+
+    def __init__(self, session: EvalSession) -> None:
+        """Nothing is read yet."""
+        self._session = session
+        self._runs: dict[str, EarlierRun | str] = {}
+        self._found: dict[tuple[str, str, int], Reference] = {}
+
+    def find(self, baseline: str, task: str) -> Reference:
+        """A task in a baseline; asked for when its documents are done."""
+        n = len(self._session.runs[task].records)
+        key = (baseline, task, n)
+        if key not in self._found:
+            self._found[key] = self._read(baseline, task)
+        return self._found[key]
+
+    def _read(self, name: str, task: str) -> Reference:
+        is_replaced = self._session.options.save == name
+        run = self.run(name)
+        if isinstance(run, str):
+            return Reference(baseline=name, fault=run, is_replaced=is_replaced)
+        try:
+            rows = {one: list(run.all_rows(one)) for one in run.tasks if one == task}
+        except StoreError as error:
+            return Reference(baseline=name, fault=str(error), is_replaced=is_replaced)
+        others: dict[str, list[Any]] = {one: [] for one in run.tasks}
+        before = Side(results=run.results, rows={**others, **rows})
+        found = refer(name, task, before, self._now(task))
+        return Reference(
+            baseline=name,
+            values=found.values,
+            fault=found.fault,
+            is_replaced=is_replaced,
+            notes=found.notes,
+        )
+
+    def run(self, name: str) -> EarlierRun | str:
+        """The stored run of a name; or why there is none, with what to do."""
+        if name not in self._runs:
+            session = self._session
+            here = session.config.invocation_params.dir
+            try:
+                self._runs[name] = find_baseline(session.options.dir, name, here)
+            except StoreError as error:
+                why = str(error).removesuffix("; save one with --evals-save")
+                self._runs[name] = f"{why}; a run with --evals-save={name} makes it"
+        return self._runs[name]
+
+    def _now(self, task: str) -> Side:
+        """This run's side of a task, from what is in memory."""
+        session = self._session
+        run = session.runs[task]
+        hashes = session.samples.hashes.of(task)
+        rows = [
+            {
+                "doc_id": record.index,
+                "id": record.doc.id,
+                "doc_hash": hashes[record.index][0],
+                "prompt_hash": hashes[record.index][1],
+                "target_hash": hashes[record.index][2],
+            }
+            for _, record in sorted(run.records.items())
+        ]
+        results = {
+            "n-shot": {task: run.task.n_shots},
+            "counts": {task: {"selected": len(run.ids)}},
+            "configs": {task: strict({**run.task.config}, [])},
+        }
+        return Side(results=results, rows={task: rows})

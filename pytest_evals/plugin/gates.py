@@ -15,6 +15,7 @@ from pytest_evals.core.metric import Metric
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
 from pytest_evals.gates.grammar import with_unique_ids
+from pytest_evals.gates.members import weights_fault
 from pytest_evals.gates.steps import SHARES
 
 __all__ = ["FILE_NAMES", "SessionGates", "faults_of", "group_faults"]
@@ -122,6 +123,9 @@ def faults_of(
             whats = [f"no document called {i!r}{did_you_mean(i, [*ids])}" for i in lost]
         else:
             whats = _metric_faults(gate, task.metrics)
+            if gate.each is not None or gate.weights:
+                what = "each and weights are about the tasks of a group"
+                whats.append(f"{what}, and this is a task")
         problems += [Problem(what, gate.source) for what in whats]
     return problems
 
@@ -140,6 +144,11 @@ def _metric_faults(gate: Gate, metrics: Sequence[Metric]) -> list[str]:
         return [
             f"{gate.metric!r} exists under {len(filters)} filters: name one of {keys}"
         ]
+    margin, better = gate.margin, named[0].higher_is_better
+    if margin is not None and better is not None and better != (margin.sign > 0):
+        fit, way = ("max_drop", "higher") if better else ("max_rise", "lower")
+        what = f"{gate.metric} is better when {way}: bound it by {fit}"
+        return [f"{what}, not by {margin.key}"]
     share = named[0].is_mean and gate.metric in SHARES
     return [
         f"{gate.metric} lies between 0 and 1, so {bound} says nothing"
@@ -171,16 +180,15 @@ def group_faults(gates: Iterable[Gate], group: Group) -> list[Problem]:
         if gate.must_pass:
             what = "must_pass is about documents of a task, and this is a group"
             problems.append(Problem(what, gate.source))
-        elif gate.over != "run":
-            what = f"over: {gate.over} is judged for tasks only in this version"
-            problems.append(Problem(what, gate.source, "leave 'over' out"))
         elif gate.metric not in names:
             what = f"group {group.name!r} has no number called {gate.metric!r}"
             hint = did_you_mean(gate.metric, names)
             fix = f"aggregate_metric_list: [{{metric: {gate.metric}}}]"
             problems.append(Problem(what + hint, gate.source, fix))
         elif any(metric.name == gate.metric for metric in listed):
-            whats = _metric_faults(gate, listed)
+            names_of_tasks = [task.name for task in group.tasks()]
+            weights = weights_fault(gate, names_of_tasks)
+            whats = _metric_faults(gate, listed) + [weights] * bool(weights)
             problems += [Problem(what, gate.source) for what in whats]
     return problems
 

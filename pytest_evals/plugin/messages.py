@@ -98,4 +98,20 @@ def gate_word(verdict: Verdict) -> str:
 
 def gate_properties(verdict: Verdict) -> list[tuple[str, object]]:
     """What JUnit and other reports say of a gate besides its outcome."""
-    return [("verdict", verdict.outcome.value), ("reason", verdict.reason)]
+    found: list[tuple[str, object]] = [
+        ("verdict", verdict.outcome.value),
+        ("reason", verdict.reason),
+    ]
+    estimate = verdict.metric.estimate if verdict.metric else None
+    if estimate is not None:
+        found.append(("value", estimate.value))
+    if verdict.interval is not None:
+        found += [("low", verdict.interval.low), ("high", verdict.interval.high)]
+    if verdict.change is not None:
+        names = ("baseline", "before", "difference", "bar", "n", "gained", "lost")
+        facts = ((name, getattr(verdict.change, name)) for name in names)
+        found += [(name, value) for name, value in facts if value is not None]
+    if verdict.p_value is not None:
+        found.append(("p_value", verdict.p_value))
+        found.append(("p_adjusted", verdict.p_adjusted))
+    return found + [("note", note) for note in verdict.notes]

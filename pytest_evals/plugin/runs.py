@@ -96,6 +96,7 @@ class Runs:
         self.tasks: dict[str, TaskRun] = {}
         self.groups: dict[str, GroupRun] = {}
         self._warnings: list[str] = []
+        self._fields: dict[str, frozenset[str]] = {}
 
     def add(
         self, given: Iterable[Task | Group], path: Path, nodeid: str
@@ -209,7 +210,7 @@ class Runs:
         if run.group.name not in wanted:
             return
         for task in run.group.tasks():
-            others = {task.name, *task.tags, *self._around(task)} & wanted
+            others = {task.name, *task.tags, *self._around(task.name)} & wanted
             for other in sorted(others - {run.group.name}):
                 raise TaskFileError(
                     [
@@ -222,12 +223,12 @@ class Runs:
                     ]
                 )
 
-    def _around(self, task: Task) -> set[str]:
+    def _around(self, name: str) -> set[str]:
         """The groups that hold a task."""
         return {
             run.group.name
             for run in self.groups.values()
-            if any(one.name == task.name for one in run.group.tasks())
+            if any(one.name == name for one in run.group.tasks())
         }
 
     def order(self, names: Iterable[str]) -> None:
@@ -269,6 +270,16 @@ class Runs:
         starts = None if ids is None else {one.partition("[")[0] for one in ids}
         runs = self.tasks.values()
         return [run.task for run in runs if starts is None or run.nodeid in starts]
+
+    def cluster_fields(self, name: str) -> frozenset[str]:
+        """Fields by which gates of a task, or of groups around it, group its
+        documents."""
+        if name not in self._fields:
+            own = self.tasks[name].gates
+            around = (self.groups[group].gates for group in self._around(name))
+            every = (gate for gates in (own, *around) for gate in gates)
+            self._fields[name] = frozenset(g.cluster for g in every if g.cluster)
+        return self._fields[name]
 
     def tasks_of(self, name: str) -> set[str]:
         """Names of the tasks that a task or a group is made of."""

@@ -23,7 +23,7 @@ from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.core.score import Score, Status
 from pytest_evals.core.slim import slim
 from pytest_evals.core.task import Task
-from pytest_evals.gates.judge import judge
+from pytest_evals.gates.evidence import labels_in
 from pytest_evals.models.spec import redacted
 from pytest_evals.pipeline import score
 from pytest_evals.plugin.added import added_metrics
@@ -32,6 +32,7 @@ from pytest_evals.plugin.claims import Claims
 from pytest_evals.plugin.fitness import check_model
 from pytest_evals.plugin.gates import SessionGates
 from pytest_evals.plugin.interim import UNFINISHED, Interim
+from pytest_evals.plugin.judging import Judging
 from pytest_evals.plugin.library import library_of
 from pytest_evals.plugin.models import Models
 from pytest_evals.plugin.options import OPTIONS, STARTED, suite_root
@@ -119,6 +120,7 @@ class EvalSession:
         self.partial = ""
         self.baseline: Baseline | None = None
         self.stopping: Stopping | None = None
+        self._judging = Judging(self)
         self.found: RunResult | None = None
         """What the run has found, once it is over."""
 
@@ -187,6 +189,9 @@ class EvalSession:
         sample = sample_of(rendered(record, render) if render else record, task)
         example = record.correct is False and run.n_examples < EXAMPLES
         run.n_examples += example
+        fields = self.known.cluster_fields(task.name)
+        if fields:
+            record = replace(record, labels=labels_in(record.doc, fields))
         kept = record if example or self._keeps_whole else slim(record)
         if self.orders is not None:
             packed = pack(kept, sample, self.news)
@@ -252,15 +257,9 @@ class EvalSession:
 
     def judge(self, gate: Gate) -> tuple[Verdict, TaskResult | GroupResult]:
         """A gate's verdict over what was run, and what it rests on."""
-        result: TaskResult | GroupResult
-        if gate.task in self.known.groups:
-            result = self.group_result(gate.task)
-        else:
-            result = self.result(gate.task)
-        early = self.stopping.verdict(gate, result) if self.stopping else None
-        verdict = early or judge(gate, result, self.options.inconclusive)
+        verdict = self._judging.verdict(gate)
         self.verdicts[gate.task, gate.id] = verdict
-        return verdict, result
+        return verdict, self._judging.result_of(gate)
 
     def new_warnings(self) -> list[str]:
         """What is odd about the tasks and has not been said yet."""

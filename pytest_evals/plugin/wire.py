@@ -66,6 +66,7 @@ def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
         [(type(request).__name__, *_values(request)) for request in record.requests],
         [_values(response) for response in record.responses],
         [_values(score) for score in record.scores],
+        dict(record.labels),
         tuple(sample),
         told and tuple(told),
     )
@@ -82,7 +83,7 @@ def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
 def unpack(data: bytes) -> Arrived:
     """What :func:`pack` packed."""
     *parts, sample, told = marshal.loads(data)
-    task, index, error, doc, requests, responses, scores = parts
+    task, index, error, doc, requests, responses, scores, labels = parts
     record = Record(
         task=task,
         index=index,
@@ -91,6 +92,7 @@ def unpack(data: bytes) -> Arrived:
         responses=tuple(Response(**_named(Response, r)) for r in responses),
         scores=tuple(Score(**_named(Score, s)) for s in scores),
         error=error,
+        labels=labels,
     )
     return Arrived(record, Sample(*sample), told and Told(*told))
 

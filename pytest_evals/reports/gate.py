@@ -14,6 +14,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.score import Status
 from pytest_evals.errors import Place
+from pytest_evals.gates.changes import change_lines
 from pytest_evals.gates.figures import figure
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.examples import error_of, example_lines, ids_by_index
@@ -66,7 +67,9 @@ def _headline(verdict: Verdict) -> str:
 
 
 def _facts(verdict: Verdict, result: TaskResult | GroupResult) -> Iterator[str]:
-    if verdict.outcome is Outcome.FAILED and verdict.short > 0:
+    if verdict.change is not None:
+        yield from change_lines(verdict.change)
+    elif verdict.outcome is Outcome.FAILED and verdict.short > 0:
         yield f"It is {figure(verdict.short)} beyond the bound{_answers(verdict)}."
     elif verdict.outcome is Outcome.INVALID:
         yield "There is nothing sound to judge; this says nothing of the model."
@@ -82,6 +85,7 @@ def _facts(verdict: Verdict, result: TaskResult | GroupResult) -> Iterator[str]:
     told = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
     if told:
         yield f"documents: {told}; {_selected(result)}"
+    yield from (f"note: {one_line(note)}" for note in verdict.notes)
 
 
 def _answers(verdict: Verdict) -> str:
@@ -122,7 +126,13 @@ def _chosen(
     groups: dict[str, list[Record]] = {}
     if verdict.outcome is Outcome.INVALID and lacking:
         groups["without a score"] = lacking
-    if verdict.outcome is Outcome.FAILED and wrong:
+    if verdict.change is not None:
+        named = {*verdict.documents}
+        worse = [r for r in records if ids.get(r.index) in named]
+        worse.sort(key=lambda record: not record.requests)
+        if worse and verdict.outcome in (Outcome.FAILED, Outcome.INCONCLUSIVE):
+            groups[f"worse than in {one_line(verdict.change.baseline)}"] = worse
+    elif verdict.outcome is Outcome.FAILED and wrong:
         groups["wrong"] = wrong
     return groups
 

@@ -31,6 +31,14 @@ class TaskHashes:
         self._seen.setdefault(task, {})[index] = bytes.fromhex(sample.hashes)
         self._filters[task] = len(sample.lines)
 
+    def of(self, task: str) -> dict[int, tuple[str, str, str]]:
+        """Position of each document of a task → hashes of its row, its prompt and its
+        target, in hexadecimal."""
+        return {
+            index: (one[:32].hex(), one[32:64].hex(), one[64:].hex())
+            for index, one in self._seen.get(task, {}).items()
+        }
+
     def digests(self) -> dict[str, str]:
         """Task → SHA-256 of its documents' hashes in the order of the dataset, once for
         each filter."""

@@ -8,6 +8,7 @@ What reads lm-eval's results (0.4.13) reads these. Ours are ``schema_version``,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from pytest_evals.core.gate import Outcome, Verdict
@@ -182,8 +183,15 @@ def _gate(verdict: Verdict) -> dict[str, Any]:
         "value": estimate.value if estimate else None,
         "stderr": estimate.stderr if estimate else None,
         "n_scored": metric.n_scored if metric else None,
-        "over": gate.over if gate.bounds else None,
+        "over": None if gate.must_pass else gate.over,
         "interval": _interval(verdict),
+        "baseline": gate.baseline or None,
+        "change": asdict(verdict.change) if verdict.change else None,
+        "cluster": gate.cluster or None,
+        "family": gate.family or None,
+        "p_value": verdict.p_value,
+        "p_adjusted": verdict.p_adjusted,
+        "notes": verdict.notes,
         "short": verdict.short,
         "n_short": verdict.n_short,
         "documents": verdict.documents,

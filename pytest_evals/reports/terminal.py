@@ -11,7 +11,7 @@ from pytest_evals.core.metric import BOOTSTRAP_ITERS, MetricResult
 from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.gates.figures import figure, figure_beside
-from pytest_evals.gates.judge import WITHIN_NOISE
+from pytest_evals.gates.noise import WITHIN_NOISE
 from pytest_evals.reports.escape import cut, one_line
 from pytest_evals.reports.hierarchy import ordered
 from pytest_evals.reports.progress import duration
@@ -165,6 +165,8 @@ def _claim(verdict: Verdict | None) -> str:
     if gate.must_pass:
         n = len(gate.must_pass)
         return f"{n} document{'s' * (n > 1)}"
+    if gate.margin is not None:
+        return f"{gate.margin} vs {gate.baseline}"
     return ", ".join(str(bound) for bound in gate.bounds)
 
 
@@ -178,11 +180,12 @@ def _remarks(result: RunResult) -> Iterator[tuple[str, Mapping[str, bool]]]:
     """What a reader must know beyond the table."""
     for verdict in result.verdicts:
         gate, outcome = verdict.gate, verdict.outcome
-        is_odd = outcome is not Outcome.PASSED or verdict.early
-        if is_odd or WITHIN_NOISE in verdict.reason:
+        is_odd = outcome is not Outcome.PASSED or verdict.early or verdict.change
+        if is_odd or verdict.notes or WITHIN_NOISE in verdict.reason:
             what = f"{gate.task}::{gate.id} {_word(verdict)}: {verdict.reason}"
             plain = outcome is Outcome.PASSED
-            yield what, {} if plain else _COLOURS[outcome]
+            text = "; ".join((what, *verdict.notes))
+            yield text, {} if plain else _COLOURS[outcome]
     for group in result.groups:
         for note in group.notes:
             yield f"{group.group.alias or group.group.name}: {note}", {"yellow": True}

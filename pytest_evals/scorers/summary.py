@@ -94,4 +94,5 @@ def _measure(metric: Metric, records: Sequence[Record], n_missing: int) -> Metri
         n_missing=n_missing,
         total=int(sum(values)) if values and exact and metric.is_mean else None,
         error=error,
+        how=metric,
     )

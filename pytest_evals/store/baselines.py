@@ -75,7 +75,7 @@ def save_baseline(base: Path, name: str, run: EarlierRun) -> Path:
 def _write(run: EarlierRun, folder: Path) -> None:
     files: dict[str, str] = dict(run.results.get("sample_files") or {})
     for task in run.tasks:
-        rows = sorted(run.rows(task), key=lambda row: row["doc_id"])
+        rows = sorted(run.all_rows(task), key=lambda row: row["doc_id"])
         lines = [
             json.dumps(
                 {k: v for k, v in row.items() if k not in _LEFT_OUT}, ensure_ascii=False

@@ -41,18 +41,25 @@ class EarlierRun:
         Raises:
             StoreError: The file cannot be read.
         """
+        seen: set[object] = set()
+        for row in self.all_rows(task):
+            if row["doc_id"] not in seen:
+                seen.add(row["doc_id"])
+                yield row
+
+    def all_rows(self, task: str) -> Iterator[dict[str, Any]]:
+        """A task's documents, with one row for each filter.
+
+        Raises:
+            StoreError: The file cannot be read.
+        """
         name = self._files().get(task)
         if not isinstance(name, str):
             return
         path = self.path / Path(name).name
-        seen: set[object] = set()
         try:
             with path.open("rb") as lines:
-                for line in lines:
-                    row = _row(line)
-                    if row is not None and row["doc_id"] not in seen:
-                        seen.add(row["doc_id"])
-                        yield row
+                yield from filter(None, map(_row, lines))
         except FileNotFoundError:
             return
         except OSError as error:

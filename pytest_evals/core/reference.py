@@ -1,0 +1,40 @@
+"""A task of a baseline beside the same task of this run: facts only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Find", "Reference", "no_reference"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """What the documents of a task were worth in a baseline.
+
+    Args:
+        baseline: What the baseline is called.
+        values: Key of a metric → position of a document in this run's dataset → its
+            value in the baseline.
+        fault: Why the two cannot be compared, and what to do; empty if they can.
+        is_replaced: Whether this run shall take the baseline's place, so that it need
+            not be comparable.
+        notes: What else differs and may explain a change.
+    """
+
+    baseline: str
+    values: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
+    fault: str = ""
+    is_replaced: bool = False
+    notes: tuple[str, ...] = ()
+
+
+Find = Callable[[str, str], Reference]
+"""Names of a baseline and a task to what the task was there."""
+
+
+def no_reference(baseline: str, task: str) -> Reference:
+    """Where there are no baselines at all."""
+    fault = f"nothing is known of a baseline {baseline!r} outside of a pytest session"
+    return Reference(baseline=baseline, fault=fault)

@@ -1,0 +1,219 @@
+"""Gates of groups that need what their tasks are made of: those that count noise, that
+hold it against a baseline, or that weigh the tasks by themselves.
+
+The number is a weighted mean of the tasks' numbers, its variance the sum of theirs by
+the squares of the weights: tasks are independent samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from pytest_evals.core.gate import Gate, Unit, Verdict
+from pytest_evals.core.metric import Estimate, MetricResult
+from pytest_evals.core.reference import Find
+from pytest_evals.gates.alarms import with_alarms
+from pytest_evals.gates.evidence import labels_of, values_of
+from pytest_evals.gates.members import Member
+from pytest_evals.gates.moving import Moved
+from pytest_evals.gates.placing import Placed, place
+from pytest_evals.gates.reading import Reading, read
+from pytest_evals.gates.scopes import judge_placed, place_between_runs
+from pytest_evals.gates.unsound import UnsoundError
+from pytest_evals.gates.versus import (
+    check_direction,
+    decide,
+    lacking_text,
+    moved_of,
+    verdict_of,
+)
+from pytest_evals.stats.combined import Part, combined
+from pytest_evals.stats.paired import PairedShares
+from pytest_evals.stats.spread import Located, Still
+
+__all__ = ["judge_group_change", "judge_group_noise", "weighed"]
+
+
+def weighed(
+    gate: Gate, metric: MetricResult, members: Sequence[Member]
+) -> tuple[MetricResult, Reading]:
+    """The group's number with the weights of the gate."""
+    parts = [(member.weight, read(member.metric)) for member in members]
+    values = [reading.value for _, reading in parts]
+    value: Fraction | float
+    if all(isinstance(one, Fraction) for one in values):
+        value = sum((w * Fraction(r.value) for w, r in parts), Fraction(0))
+    else:
+        value = math.fsum(float(w) * float(r.value) for w, r in parts)
+    estimate = metric.estimate
+    stderr = estimate.stderr if estimate and not gate.weights else None
+    own = replace(metric, estimate=Estimate(float(value), stderr))
+    return own, Reading(
+        value=value,
+        total=metric.total if not gate.weights else None,
+        n_scored=metric.n_scored,
+        n_errored=metric.n_errored,
+        n_unscored=metric.n_unscored,
+    )
+
+
+def judge_group_noise(
+    gate: Gate, metric: MetricResult, reading: Reading, members: Sequence[Member]
+) -> Verdict:
+    """What becomes of a group's gate over other documents, or another run.
+
+    Raises:
+        UnsoundError: There is nothing sound to judge.
+    """
+    placed = [_placed(gate, member) for member in members]
+    parts = [_part(one, member) for one, member in zip(placed, members, strict=True)]
+    spread = combined(parts)
+    if isinstance(spread, Still) and gate.over == "population":
+        raise UnsoundError(f"{metric.key} is the same in all documents of each task")
+    whole = Placed(
+        spread=replace(spread, value=float(reading.value)),
+        method=f"{len(members)} tasks combined",
+        notes=_notes(members, placed),
+    )
+    ends = [
+        replace(whole, spread=replace(spread, value=value)) for value in _ends(members)
+    ]
+    return judge_placed(gate, metric, reading, whole, ends)
+
+
+def _notes(members: Sequence[Member], placed: Sequence[Placed]) -> tuple[str, ...]:
+    return tuple(
+        f"{member.name}: {note}"
+        for member, one in zip(members, placed, strict=True)
+        for note in one.notes
+    )
+
+
+def _ends(members: Sequence[Member]) -> list[float]:
+    """The group's number with all documents without a score wrong, and right; nothing
+    where they are neither."""
+    found = []
+    for member in members:
+        reading = read(member.metric)
+        if reading.total is None:
+            return []
+        found.append([member.weight * end for end in reading.ends])
+    return [float(sum(side)) for side in zip(*found, strict=True)]
+
+
+def _placed(gate: Gate, member: Member) -> Placed:
+    """Where a task's number lies, on its own scale."""
+    reading = read(member.metric)
+    try:
+        if gate.over == "benchmark":
+            return place_between_runs(gate, reading)
+        values = values_of(member.task, member.metric.key)
+        labels = labels_of(member.task, gate.cluster, [*values])
+        return place(member.metric, reading, [*values.values()], labels)
+    except UnsoundError as error:
+        raise error.of(member.name) from error
+
+
+def _part(placed: Placed, member: Member) -> Part:
+    """What a task adds; perplexities are averaged as they are, not as logarithms."""
+    spread, n = placed.spread, member.metric.n_scored
+    if placed.is_log:
+        value = math.exp(spread.value)
+        spread = Located(value, value * spread.stderr, n - 1)
+    return Part(spread, float(member.weight), n)
+
+
+def judge_group_change(
+    gate: Gate, metric: MetricResult, members: Sequence[Member], find: Find
+) -> Verdict:
+    """What becomes of a group's baseline gate.
+
+    Raises:
+        UnsoundError: There is nothing sound to judge.
+    """
+    check_direction(gate, metric)
+    found = [_moved(gate, member, find) for member in members]
+    whole = _together(members, found)
+    decided = decide(gate, whole)
+    if metric.n_errored + metric.n_unscored:
+        most = sum(float(m.weight * m.share_lacking) for m in members)
+        ends = {decide(gate, _shifted(whole, by)).outcome for by in (-most, most)}
+        if ends != {decided.outcome}:
+            raise UnsoundError(lacking_text(metric))
+    verdict = verdict_of(gate, metric, decided, whole)
+    if gate.each is None:
+        return verdict
+    names = [member.name for member in members]
+    return with_alarms(verdict, [*zip(names, found, strict=True)])
+
+
+def _moved(gate: Gate, member: Member, find: Find) -> Moved:
+    """How far a task has moved."""
+    try:
+        reference = find(gate.baseline, member.name)
+        pairs, found = moved_of(gate, member.metric, member.task, reference)
+        if pairs.lacking and found.shares is None:
+            raise UnsoundError(lacking_text(member.metric))
+    except UnsoundError as error:
+        raise error.of(member.name) from error
+    return found
+
+
+def _together(members: Sequence[Member], found: Sequence[Moved]) -> Moved:
+    """The weighted mean of the tasks' changes."""
+    weights = [member.weight for member in members]
+    parts = []
+    for weight, one in zip(weights, found, strict=True):
+        spread = one.placed.spread
+        if one.placed.is_log:
+            difference = float(one.now) - float(one.before)
+            spread = Located(difference, float(one.now) * spread.stderr, one.n - 1)
+        parts.append(Part(spread, float(weight), one.n))
+    before = _mean(weights, [one.before for one in found])
+    now = _mean(weights, [one.now for one in found])
+    spread = combined(parts)
+    units: set[Unit] = {one.unit for one in found}
+    unit = units.pop() if len(units) == 1 else "plain"
+    shares = [one.shares for one in found if one.shares is not None]
+    n = sum(one.n for one in found)
+    counted = None
+    if len(shares) == len(found):
+        counted = PairedShares(
+            sum(s.gained for s in shares), sum(s.lost for s in shares), n
+        )
+    return Moved(
+        before=before,
+        now=now,
+        placed=Placed(
+            spread=spread,
+            method=f"paired, {len(found)} tasks combined",
+            notes=_notes(members, [one.placed for one in found]),
+        ),
+        n=n,
+        shares=counted,
+        unit="plain" if unit == "percent" else unit,
+    )
+
+
+def _mean(
+    weights: Sequence[Fraction], values: Sequence[Fraction | float]
+) -> Fraction | float:
+    if all(isinstance(value, Fraction) for value in values):
+        pairs = zip(weights, values, strict=True)
+        return sum((w * Fraction(v) for w, v in pairs), Fraction(0))
+    return math.fsum(float(w) * float(v) for w, v in zip(weights, values, strict=True))
+
+
+def _shifted(found: Moved, by: float) -> Moved:
+    """The change if documents without a score moved it by so much."""
+    spread = found.placed.spread
+    moved = Located(spread.value + by, spread.stderr, getattr(spread, "df", math.inf))
+    return replace(
+        found,
+        before=float(found.before),
+        now=float(found.now) + by,
+        placed=replace(found.placed, spread=moved),
+    )

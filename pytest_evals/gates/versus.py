@@ -1,0 +1,331 @@
+"""A gate on a metric beside a baseline, over the same documents.
+
+Usually the paired test: it passes when the noise leaves no doubt that the metric is not
+worse than its margin, fails when it leaves none that it is, and is inconclusive
+between. ``over: run`` compares the difference itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from pytest_evals.core.gate import Change, Gate, Interval, Outcome, Verdict
+from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.reference import Reference
+from pytest_evals.core.result import TaskResult
+from pytest_evals.errors import EvalsError, did_you_mean
+from pytest_evals.gates.changes import change_text, shown_bar, shown_change
+from pytest_evals.gates.compare import side
+from pytest_evals.gates.evidence import labels_of, values_of
+from pytest_evals.gates.moving import Moved, moved
+from pytest_evals.gates.noise import NO_RECORD
+from pytest_evals.gates.placing import Placed
+from pytest_evals.gates.reading import shortfall
+from pytest_evals.gates.strength import remarks
+from pytest_evals.gates.unsound import UnsoundError
+from pytest_evals.stats.paired import PairedShares
+from pytest_evals.stats.spread import Located
+
+__all__ = [
+    "Decided",
+    "Pairs",
+    "check_direction",
+    "decide",
+    "judge_change",
+    "lacking_text",
+    "moved_of",
+    "verdict_of",
+]
+
+
+class Decided(NamedTuple):
+    """What the numbers of a baseline gate say."""
+
+    outcome: Outcome
+    change: Change
+    interval: Interval | None = None
+    p_value: float | None = None
+
+
+class Pairs(NamedTuple):
+    """The documents that both runs have scored, and those that this one lacks.
+
+    Args:
+        positions: Of documents with a score.
+        old: Their values in the baseline.
+        new: Their values now.
+        lacking: Values in the baseline of documents without a score now.
+    """
+
+    positions: list[int]
+    old: list[Any]
+    new: list[Any]
+    lacking: list[Any]
+
+
+def judge_change(
+    gate: Gate, metric: MetricResult, result: TaskResult, reference: Reference
+) -> Verdict:
+    """What becomes of a baseline gate of a task.
+
+    Args:
+        gate: The gate.
+        metric: What it is about, with all documents that were to be run.
+        result: The task.
+        reference: What the task was in the baseline.
+
+    Raises:
+        UnsoundError: There is nothing sound to judge.
+    """
+    check_direction(gate, metric)
+    pairs, found = moved_of(gate, metric, result, reference)
+    decided = decide(gate, found)
+    if pairs.lacking and not _stands(gate, decided, found, pairs.lacking):
+        raise UnsoundError(lacking_text(metric))
+    verdict = verdict_of(gate, metric, decided, found)
+    notes = verdict.notes
+    if verdict.outcome is not Outcome.PASSED:
+        notes += reference.notes
+    return replace(verdict, documents=_worse(gate, result, pairs), notes=notes)
+
+
+def lacking_text(metric: MetricResult) -> str:
+    """Why documents without a score make a verdict on a change impossible."""
+    n = metric.n_errored + metric.n_unscored
+    have = "has" if n == 1 else "have"
+    counts = shortfall(metric.n_errored, metric.n_unscored)
+    what = f"{n} of {metric.n_scored + n} documents {have} no score{counts}"
+    return f"{what}; the change hangs on them"
+
+
+def check_direction(gate: Gate, metric: MetricResult) -> None:
+    """Make sure that the margin is on the side of what is worse.
+
+    Raises:
+        UnsoundError: It is not, as far as anybody knows.
+    """
+    margin = gate.margin
+    assert margin is not None
+    better = metric.higher_is_better
+    if better is None or better == (margin.sign > 0):
+        return
+    fit = "max_drop" if better else "max_rise"
+    way = "higher" if better else "lower"
+    raise UnsoundError(
+        f"{metric.name} is better when {way}: bound it by {fit}, not by {margin.key}"
+    )
+
+
+def moved_of(
+    gate: Gate, metric: MetricResult, result: TaskResult, reference: Reference
+) -> tuple[Pairs, Moved]:
+    """The values of both runs, and how far the metric has moved.
+
+    Raises:
+        UnsoundError: The runs cannot be compared, or nothing says how it varies.
+    """
+    if reference.fault and reference.is_replaced:
+        why = f"not compared, since this run becomes the baseline: {reference.fault}"
+        raise UnsoundError(why, Outcome.SKIPPED)
+    if reference.fault:
+        raise UnsoundError(reference.fault)
+    pairs = _pairs(metric, result, reference)
+    labels = labels_of(result, gate.cluster, pairs.positions)
+    assert metric.how is not None
+    try:
+        return pairs, moved(metric.how, pairs.old, pairs.new, labels)
+    except (EvalsError, ValueError, TypeError, ArithmeticError, LookupError) as error:
+        why = f"{metric.key} cannot be compared: {error}"
+        raise UnsoundError(why) from error
+
+
+def _pairs(metric: MetricResult, result: TaskResult, reference: Reference) -> Pairs:
+    """The values of both runs, paired."""
+    name = reference.baseline
+    old = reference.values.get(metric.key)
+    if old is None:
+        hint = did_you_mean(metric.key, [*reference.values])
+        known = hint or f"; it has {', '.join(reference.values) or 'none'}"
+        raise UnsoundError(f"baseline {name!r} has no {metric.key}{known}")
+    new = values_of(result, metric.key)
+    if not new or metric.how is None:
+        raise UnsoundError(
+            f"{metric.key} has no value in each document, so nothing can be paired"
+        )
+    absent = [r.doc.id for r in result.records if r.index not in old]
+    if absent:
+        n = len(absent)
+        named = ", ".join(absent[:3]) + ", …" * (n > 3)
+        raise UnsoundError(
+            f"{n} document{'s' * (n > 1)} ({named}) had no score in baseline {name!r}; "
+            "save it again from a run without errors"
+        )
+    lacking = [old[r.index] for r in result.records if r.index not in new]
+    return Pairs([*new], [old[i] for i in new], [*new.values()], lacking)
+
+
+def decide(gate: Gate, found: Moved) -> Decided:
+    """The outcome of a change, with the numbers that it rests on."""
+    margin = gate.margin
+    assert margin is not None
+    bar = _bar(gate, found)
+    if gate.over == "run" or (gate.over == "benchmark" and gate.flip_rate is None):
+        away = side(found.difference, bar) * margin.sign
+        outcome = Outcome.FAILED if away < 0 else Outcome.PASSED
+        return Decided(outcome, _change(gate, found, bar))
+    placed = found.placed
+    if gate.over == "benchmark":
+        placed = _between_runs(gate, found)
+    low, high = placed.spread.interval(gate.confidence)
+    tail = placed.spread.tail(float(bar))
+    if margin.sign > 0:
+        proven, broken = low >= bar, high < bar
+    else:
+        proven, broken, tail = high <= bar, low > bar, 1 - tail
+    outcome = Outcome.INCONCLUSIVE
+    if proven or broken:
+        outcome = Outcome.PASSED if proven else Outcome.FAILED
+    ends = (_natural(low, placed), _natural(high, placed))
+    interval = Interval(*ends, placed.method)
+    return Decided(outcome, _change(gate, found, bar), interval, tail)
+
+
+def _between_runs(gate: Gate, found: Moved) -> Placed:
+    """Two runs of one model on the same documents differ by the answers that turn: the
+    variance of each mean is half their share a document."""
+    assert gate.flip_rate is not None
+    if found.shares is None:
+        return found.placed
+    stderr = math.sqrt(gate.flip_rate / found.n)
+    spread = Located(found.shares.value, stderr)
+    return Placed(spread=spread, method=f"{gate.flip_rate:g} of answers turn")
+
+
+def _bar(gate: Gate, found: Moved) -> Fraction | float:
+    """What the difference must keep to, on the scale on which it is compared."""
+    margin = gate.margin
+    assert margin is not None
+    if found.placed.is_log:
+        before = float(found.before)
+        rest = 1 - margin.sign * margin.allowed(before) / before
+        return math.log(rest) if rest > 0 else -math.inf
+    if not isinstance(found.before, Fraction):
+        return -margin.sign * margin.allowed(found.before)
+    allowed = Fraction(margin.value)
+    if margin.key == "recovery":
+        allowed = 1 - allowed
+    return -margin.sign * (allowed * found.before if margin.relative else allowed)
+
+
+def _natural(value: float, placed: Placed) -> float:
+    return math.expm1(value) if placed.is_log else value
+
+
+def _change(gate: Gate, found: Moved, bar: Fraction | float) -> Change:
+    margin, shares = gate.margin, found.shares
+    assert margin is not None
+    gained = lost = None
+    if shares is not None:
+        gained, lost = shares.gained, shares.lost
+        if margin.sign < 0:  # a 1 is a mistake
+            gained, lost = lost, gained
+    return Change(
+        baseline=gate.baseline,
+        before=float(found.before),
+        now=float(found.now),
+        difference=_natural(float(found.difference), found.placed),
+        op=">=" if margin.sign > 0 else "<=",
+        bar=_natural(float(bar), found.placed),
+        unit=found.unit,
+        n=found.n,
+        gained=gained,
+        lost=lost,
+    )
+
+
+def _stands(gate: Gate, decided: Decided, found: Moved, lacking: Sequence[Any]) -> bool:
+    """Whether the outcome is the same with all documents without a score wrong, and
+    with all of them right."""
+    shares = found.shares
+    if shares is None or gate.cluster:
+        return False
+    were_right = sum(map(bool, lacking))
+    were_wrong = len(lacking) - were_right
+    n = shares.n + len(lacking)
+    before = Fraction(round(found.before * shares.n) + were_right, n)
+    for gained, lost in ((0, were_right), (were_wrong, 0)):
+        end = PairedShares(shares.gained + gained, shares.lost + lost, n)
+        whole = replace(
+            found,
+            n=n,
+            before=before,
+            now=before + Fraction(end.gained - end.lost, n),
+            shares=end,
+            placed=replace(found.placed, spread=end),
+        )
+        if decide(gate, whole).outcome is not decided.outcome:
+            return False
+    return True
+
+
+def _worse(gate: Gate, result: TaskResult, pairs: Pairs) -> tuple[str, ...]:
+    """Ids of documents whose value is worse than in the baseline, if that can be
+    told."""
+    assert gate.margin is not None
+    sign = gate.margin.sign
+    ids = {record.index: record.doc.id for record in result.records}
+    return tuple(
+        ids[position]
+        for position, old, new in zip(*pairs[:3], strict=True)
+        if isinstance(old, (int, float))
+        and isinstance(new, (int, float))
+        and sign * (new - old) < 0
+    )
+
+
+def verdict_of(
+    gate: Gate, metric: MetricResult, decided: Decided, found: Moved
+) -> Verdict:
+    """What was decided, with all that is to be said of it."""
+    change, failed = decided.change, decided.outcome is Outcome.FAILED
+    reason = _reason(gate, decided)
+    lacking = metric.n_errored + metric.n_unscored
+    if lacking:
+        counts = shortfall(metric.n_errored, metric.n_unscored)
+        reason += f"; no score of {lacking} more{counts} could turn it"
+    return Verdict(
+        gate=gate,
+        outcome=decided.outcome,
+        metric=metric,
+        short=abs(change.difference - change.bar) if failed else 0.0,
+        reason=reason,
+        interval=decided.interval,
+        change=change,
+        p_value=decided.p_value,
+        notes=(*found.placed.notes, *remarks(gate, decided.outcome, change, found)),
+    )
+
+
+def _reason(gate: Gate, decided: Decided) -> str:
+    change, interval = decided.change, decided.interval
+    bar = shown_bar(change)
+    said = {
+        Outcome.PASSED: bar,
+        Outcome.FAILED: f"is not {bar}",
+        Outcome.INCONCLUSIVE: f"leaves {bar} open",
+    }[decided.outcome]
+    text = change_text(change)
+    how = f"over: {gate.over}"
+    if interval is not None:
+        ends = (shown_change(end, change.unit) for end in (interval.low, interval.high))
+        text += f" [{', '.join(ends)}]"
+        how += f", {interval.method}, confidence {gate.confidence:g}"
+    counted = f"{change.n} documents"
+    if change.gained is not None:
+        counted += f", {change.gained} gained / {change.lost} lost"
+    text = f"{text} {said} ({counted}; {how})"
+    return f"{text}; {NO_RECORD}" if gate.over == "benchmark" and not interval else text

@@ -1,0 +1,58 @@
+"""The verdicts of a session's gates: judged together, since each red one is corrected
+for how many there are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_evals.core.gate import Gate, Verdict
+from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.gates.families import corrected
+from pytest_evals.gates.judge import judge
+from pytest_evals.plugin.baseline import References
+
+if TYPE_CHECKING:
+    from pytest_evals.plugin.session import EvalSession
+
+__all__ = ["Judging"]
+
+
+class Judging:
+    """Judges all gates when the first one is asked for."""
+
+    def __init__(self, session: EvalSession) -> None:
+        """Nothing is judged yet."""
+        self._session = session
+        self._references = References(session)
+        self._n = -1
+        """Documents that were there when the verdicts were found."""
+        self._verdicts: dict[tuple[str, str], Verdict] = {}
+
+    def verdict(self, gate: Gate) -> Verdict:
+        """A gate's verdict over what was run.
+
+        All gates that there are count, selected or not, so that a selection turns no
+        verdict. They are judged again only when documents have come since.
+        """
+        session = self._session
+        n = sum(len(run.records) for run in session.runs.values())
+        if self._n != n:
+            gates = [one for run in session.known.all() for one in run.gates]
+            found = [self._judged(one) for one in gates]
+            self._verdicts = {(v.gate.task, v.gate.id): v for v in corrected(found)}
+            self._n = n
+        return self._verdicts[gate.task, gate.id]
+
+    def _judged(self, gate: Gate) -> Verdict:
+        """The verdict of a gate by itself; that of early stopping where there is one."""
+        session, result = self._session, self.result_of(gate)
+        early = session.stopping.verdict(gate, result) if session.stopping else None
+        return early or judge(
+            gate, result, session.options.inconclusive, self._references.find
+        )
+
+    def result_of(self, gate: Gate) -> TaskResult | GroupResult:
+        """What a gate is about, over the documents that were run so far."""
+        if gate.task in self._session.known.groups:
+            return self._session.group_result(gate.task)
+        return self._session.result(gate.task)

@@ -1,0 +1,62 @@
+"""The weighted sum of independent numbers, and where it lies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import NamedTuple
+
+from pytest_evals.stats.spread import Located, Spread, Still
+
+__all__ = ["Part", "combined"]
+
+_USUAL = 0.95
+"""The confidence whose bounds stand in where no answer varies."""
+
+
+class Part(NamedTuple):
+    """One of the numbers.
+
+    Args:
+        spread: It.
+        weight: How many times it counts.
+        n: Documents that it is of.
+    """
+
+    spread: Spread
+    weight: float
+    n: int
+
+
+def combined(parts: Sequence[Part]) -> Located | Still:
+    """The sum of the numbers by their weights.
+
+    Its variance is the sum of theirs by the squares of the weights; its degrees of
+    freedom are Welch's and Satterthwaite's (1946). A share of right answers that shows
+    no variance, because all of its answers are alike, has the one that would give its
+    score interval.
+    """
+    value = math.fsum(part.weight * part.spread.value for part in parts)
+    terms = [(part.weight * _stderr(part.spread)) ** 2 for part in parts]
+    variance = math.fsum(terms)
+    if variance <= 0:
+        return Still(value)
+    doubt = math.fsum(
+        term * term / _freedom(part) for term, part in zip(terms, parts, strict=True)
+    )
+    df = variance * variance / doubt if doubt > 0 else math.inf
+    return Located(value, math.sqrt(variance), df)
+
+
+def _stderr(spread: Spread) -> float:
+    if spread.stderr > 0 or isinstance(spread, Still):
+        return spread.stderr
+    low, high = spread.interval(_USUAL)
+    reach = max(spread.value - low, high - spread.value)
+    return reach / NormalDist().inv_cdf(_USUAL)
+
+
+def _freedom(part: Part) -> float:
+    known = getattr(part.spread, "df", None)
+    return float(known) if known is not None else max(1.0, part.n - 1.0)

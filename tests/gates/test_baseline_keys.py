@@ -1,0 +1,147 @@
+"""What a gate may say of a baseline, of its sample and of its family."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from pytest_evals.core.gate import Margin
+from pytest_evals.errors import Place, TaskFileError
+from pytest_evals.gates.grammar import read_gate
+
+HERE = Place(Path("arc.yaml"), 7)
+
+
+def read(**keys):
+    return read_gate({"metric": "acc", **keys}, task="arc", source=HERE)
+
+
+def problem(**keys):
+    with pytest.raises(TaskFileError) as caught:
+        read(**keys)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "margin", "shown"),
+    [
+        ({"max_drop": 0.02}, Margin("max_drop", Decimal("0.02")), "drop <= 0.02"),
+        ({"max_drop": "2%"}, Margin("max_drop", Decimal("0.02"), True), "drop <= 2%"),
+        ({"max_rise": "1%"}, Margin("max_rise", Decimal("0.01"), True), "rise <= 1%"),
+        (
+            {"recovery": 0.95},
+            Margin("recovery", Decimal("0.95"), True),
+            "recovery >= 95%",
+        ),
+    ],
+)
+def test_a_margin_is_absolute_or_a_share_of_the_baselines_value(keys, margin, shown):
+    gate = read(baseline="main", **keys)
+    assert gate.margin == margin
+    assert str(gate.margin) == shown
+
+
+@pytest.mark.parametrize(
+    ("margin", "allowed"),
+    [
+        (Margin("max_drop", Decimal("0.02")), 0.02),
+        (Margin("max_drop", Decimal("0.02"), True), 0.01),
+        (Margin("recovery", Decimal("0.9"), True), 0.05),
+    ],
+)
+def test_what_is_allowed_beside_a_value_of_a_half(margin, allowed):
+    assert margin.allowed(0.5) == pytest.approx(allowed)
+
+
+def test_a_baseline_gate_is_the_paired_test_over_other_documents_unless_it_says_so():
+    gate = read(baseline="main", max_drop=0.02)
+    assert (gate.over, gate.confidence, gate.bounds) == ("population", 0.95, ())
+    assert read(baseline="main", max_drop=0, over="run").over == "run"
+    assert read(baseline="main", max_drop=0, noise=0.03).over == "benchmark"
+    assert read(baseline="main", max_drop=0, confidence=0.9).over == "population"
+
+
+def test_its_id_names_the_baseline_and_never_the_limit():
+    assert read(baseline="main", max_drop=0.02).id == "acc-vs-main"
+    gate = read(metric="acc,none", baseline=".evals/runs/x y", max_drop=0)
+    assert gate.id == "acc,none-vs-x-y"
+    assert read(baseline="main", max_drop=0, id="mine").id == "mine"
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"max_drop": 0.1}, "max_drop is held against a baseline: name one"),
+        ({"baseline": "main"}, "one of max_drop, max_rise, recovery; this has none"),
+        (
+            {"baseline": "main", "max_drop": 0, "recovery": 1},
+            "this has max_drop and recovery",
+        ),
+        (
+            {"baseline": "main", "max_drop": 0.1, "min": 0.5},
+            "a baseline gate bounds a change, and min the number itself",
+        ),
+        ({"baseline": "main", "max_drop": -0.1}, "max_drop is 0 or more, not -0.1"),
+        ({"baseline": "main", "recovery": 1.2}, "share of the baseline's value"),
+        ({"baseline": "", "max_drop": 0}, "name of a stored run, not ''"),
+        ({"baseline": "main", "max_drop": "x"}, "max_drop must be a finite number"),
+        (
+            {"baseline": "main", "max_drop": 0, "each": {"max_dorp": 1}},
+            "each has no key 'max_dorp'; did you mean 'max_drop'?",
+        ),
+        (
+            {"baseline": "main", "max_drop": 0, "each": {"max_drop": 1, "only": "ok"}},
+            "each cannot be only: 'ok'",
+        ),
+        ({"min": 0.5, "weights": "sise"}, "did you mean 'size'"),
+        ({"min": 0.5, "weights": {"a": 0}}, "the weight of 'a' is above 0, not 0"),
+        ({"min": 0.5, "cluster": "p", "over": "run"}, "cluster has no meaning"),
+        ({"min": 0.5, "reducer": "maen"}, "did you mean 'mean'"),
+    ],
+)  # fmt: skip
+def test_what_means_nothing_is_refused(keys, told):
+    assert told in problem(**keys)
+
+
+def test_alarms_weights_cluster_and_family_are_read():
+    gate = read(
+        baseline="main",
+        max_drop=0.01,
+        each={"max_drop": 0.05, "only": "failed"},
+        weights={"a": 2, "b": 1},
+        cluster="passage",
+        family="none",
+    )
+    assert gate.each == Margin("max_drop", Decimal("0.05"))
+    assert gate.weights == (("a", Decimal(2)), ("b", Decimal(1)))
+    assert (gate.cluster, gate.family) == ("passage", "")
+    assert "each: {max_drop: 0.05, only: failed}" in gate.text
+
+
+def test_a_cluster_alone_asks_for_other_documents():
+    assert read(min=0.5, cluster="passage").over == "population"
+    assert read(min=0.5, cluster="none").over == "run"
+
+
+def test_a_group_may_be_named_as_such():
+    gate = read_gate(
+        {"group": "mmlu", "metric": "acc", "min": 0.5}, task="", source=HERE
+    )
+    assert gate.task == "mmlu"
+    assert "a task or a group" in problem(min=0.5, group="a", task="arc")
+
+
+def test_defaults_are_for_gates_that_count_noise_and_do_not_say_it_themselves():
+    def with_defaults(**keys):
+        return read_gate(
+            {"metric": "acc", **keys},
+            task="arc",
+            source=HERE,
+            defaults={"confidence": 0.9, "inconclusive": "fail"},
+        )
+
+    assert with_defaults(min=0.5).confidence == 0.95
+    noisy = with_defaults(min=0.5, over="population")
+    assert (noisy.confidence, noisy.inconclusive) == (0.9, "fail")
+    own = with_defaults(min=0.5, over="population", confidence=0.99)
+    assert own.confidence == 0.99

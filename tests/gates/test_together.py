@@ -1,0 +1,202 @@
+"""Gates of groups. Combined errors are worked out from their definition: the variances
+of independent tasks, by the squares of their weights."""
+
+import math
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.gate import Outcome
+from pytest_evals.core.group import Aggregate, Group
+from pytest_evals.core.record import Record
+from pytest_evals.core.reference import Reference
+from pytest_evals.core.score import Score
+from pytest_evals.core.task import Task
+from pytest_evals.errors import Place
+from pytest_evals.gates.grammar import read_gate
+from pytest_evals.gates.judge import judge
+from pytest_evals.scorers.groups import summarise_group
+from pytest_evals.scorers.metrics import MetricSpec, metric
+from pytest_evals.scorers.summary import summarise
+
+PASSED, FAILED, OPEN = Outcome.PASSED, Outcome.FAILED, Outcome.INCONCLUSIVE
+HERE = Place(Path("mmlu.yaml"), 1)
+Z = stats.norm.ppf(0.95)
+
+
+def task(name, n):
+    rows = SimpleNamespace(total=lambda: n, ids=lambda: range(n))
+    how = metric(MetricSpec(name="acc"), "none", "multiple_choice", declared=False)
+    return Task(name=name, source=HERE, rows=rows, ask=None, score=None, metrics=(how,))
+
+
+def done(name, values, errors=()):
+    records = [
+        Record(
+            task=name,
+            index=i,
+            doc=Doc("", [], 0, id=f"{name}{i}"),
+            scores=() if i in errors else (Score(metric="acc", value=value),),
+            error="lost" if i in errors else "",
+        )
+        for i, value in enumerate(values)
+    ]
+    return summarise(task(name, len(values)), records, len(values))
+
+
+def verdict(tasks, old=(), *, weighted=True, errors=(), **keys):
+    """A gate of a group of tasks: name to values now, and in the baseline."""
+    gate = read_gate({"metric": "acc", **keys}, task="mmlu", source=HERE)
+    results = {name: done(name, values, errors) for name, values in tasks.items()}
+    group = Group(
+        name="mmlu",
+        source=HERE,
+        children=tuple(one.task for one in results.values()),
+        aggregates=(Aggregate(metric="acc", weighted=weighted),),
+    )
+    known = {
+        name: Reference(baseline="main", values={"acc,none": dict(enumerate(values))})
+        for name, values in dict(old).items()
+    }
+    find = partial(lambda found, _, name: found[name], known)
+    return judge(gate, summarise_group(group, results), "warn", find)
+
+
+def counted(right, n):
+    return [1] * right + [0] * (n - right)
+
+
+TWO = {"algebra": counted(160, 200), "logic": counted(30, 50)}
+
+
+def stderr(weights, shares):
+    terms = zip(weights, shares, strict=True)
+    return math.sqrt(sum(w * w * p * (1 - p) / n for w, (p, n) in terms))
+
+
+@pytest.mark.parametrize(
+    ("keys", "weights"),
+    [
+        ({}, (0.8, 0.2)),
+        ({"weights": "size"}, (0.8, 0.2)),
+        ({"weights": "equal"}, (0.5, 0.5)),
+        ({"weights": {"algebra": 1, "logic": 3}}, (0.25, 0.75)),
+    ],
+)
+def test_weighted_mean_and_its_error_over_other_documents(keys, weights):
+    found = verdict(TWO, min=0.7, over="population", **keys)
+    value = weights[0] * 0.8 + weights[1] * 0.6
+    reach = stderr(weights, [(0.8, 200), (0.6, 50)])
+    # Welch's and Satterthwaite's degrees of freedom, of n - 1 each.
+    terms = [
+        (w * w * p * (1 - p) / n, n - 1)
+        for w, (p, n) in zip(weights, [(0.8, 200), (0.6, 50)], strict=True)
+    ]
+    df = sum(t for t, _ in terms) ** 2 / sum(t * t / f for t, f in terms)
+    reach *= stats.t.ppf(0.95, df)
+    assert found.interval.low == pytest.approx(value - reach)
+    assert found.interval.high == pytest.approx(value + reach)
+
+
+def test_weights_change_the_number_of_a_bare_bound_too():
+    assert verdict(TWO, min=0.76).outcome is PASSED  # 190 of 250
+    assert verdict(TWO, min=0.76, weights="equal").outcome is FAILED
+    assert verdict(TWO, min=0.7, weights="equal").outcome is PASSED  # exactly 0.7
+
+
+def test_a_task_with_all_answers_right_still_leaves_doubt():
+    """Its score interval stands in for an error of zero."""
+    found = verdict(
+        {"easy": counted(12, 12), "logic": counted(30, 50)},
+        min=0.5, over="population", weights="equal",
+    )  # fmt: skip
+    own = (1 - 12 / (12 + Z * Z)) / Z
+    spread = math.sqrt(0.25 * own**2 + 0.25 * 0.24 / 50)
+    assert found.interval.high - 0.8 > Z * spread * 0.99
+
+
+def moved(gained, lost, right, n):
+    wrong = n - right - gained - lost
+    old = [0] * gained + [1] * lost + [1] * right + [0] * wrong
+    new = [1] * gained + [0] * lost + [1] * right + [0] * wrong
+    return old, new
+
+
+def pairs(*names, gained, lost, right, n):
+    old, new = moved(gained, lost, right, n)
+    return dict.fromkeys(names, new), dict.fromkeys(names, old)
+
+
+def test_tasks_that_prove_nothing_by_themselves_are_proven_together():
+    """Twenty tasks of 250 documents, 8 % of answers turned, nothing changed."""
+    names = [f"t{i}" for i in range(20)]
+    new, old = pairs(*names, gained=10, lost=10, right=180, n=250)
+    found = verdict(new, old, baseline="main", max_drop=0.01)
+    assert found.outcome is PASSED
+    assert (found.change.n, found.change.gained, found.change.lost) == (5000, 200, 200)
+    one = verdict({"t0": new["t0"]}, old, baseline="main", max_drop=0.01)
+    assert one.outcome is OPEN
+    reach = math.sqrt(0.08 / 250 / 20)
+    df = 20 * 249
+    assert found.interval.low == pytest.approx(-stats.t.ppf(0.95, df) * reach)
+
+
+def test_one_broken_task_is_an_alarm_though_the_group_is_fine():
+    names = [f"t{i}" for i in range(20)]
+    new, old = pairs(*names, gained=5, lost=5, right=190, n=250)
+    old["t7"], new["t7"] = moved(2, 45, 190, 250)
+    keys = {"baseline": "main", "max_drop": 0.02}
+    assert verdict(new, old, **keys).outcome is PASSED
+    found = verdict(new, old, **keys, each={"max_drop": 0.05})
+    assert found.outcome is FAILED
+    assert "alarm: t7 -17.20 points is not >= -5.00 points (after Holm over 20" in (
+        found.reason
+    )
+
+
+def test_alarms_are_corrected_for_the_number_of_tasks():
+    """p of the worst task lies between 0.05 / 20 and 0.05."""
+    names = [f"t{i}" for i in range(20)]
+    new, old = pairs(*names, gained=5, lost=5, right=190, n=250)
+    old["t7"], new["t7"] = moved(2, 25, 200, 250)
+    keys = {"baseline": "main", "max_drop": 0.02, "each": {"max_drop": 0.05}}
+    alone = {"t7": new["t7"]}, {"t7": old["t7"]}
+    assert verdict(*alone, baseline="main", max_drop=0.05).outcome is FAILED
+    assert verdict(new, old, **keys).outcome is PASSED
+
+
+def test_weights_must_name_the_tasks_of_the_group():
+    found = verdict(TWO, min=0.5, weights={"algebra": 1, "logik": 1})
+    assert found.outcome is Outcome.INVALID
+    assert "no task 'logik'; did you mean 'logic'?" in found.reason
+
+
+def test_documents_without_a_score_matter_when_they_could_turn_the_verdict():
+    names = ["a", "b"]
+    new, old = pairs(*names, gained=10, lost=10, right=900, n=1000)
+    keys = {"baseline": "main", "max_drop": 0.05}
+    assert verdict(new, old, errors={500}, **keys).outcome is PASSED
+    hangs = verdict(new, old, errors=set(range(300, 400)), **keys)
+    assert hangs.outcome is Outcome.INVALID
+    stands = verdict(new, errors={500}, min=0.5, over="population")
+    assert stands.outcome is PASSED
+
+
+def test_means_of_other_numbers_are_combined_too():
+    generator = np.random.default_rng(1)
+    old = {name: generator.uniform(0, 1, 100).tolist() for name in "ab"}
+    new = {
+        name: np.clip(np.array(values) + generator.normal(0, 0.05, 100), 0, 1).tolist()
+        for name, values in old.items()
+    }
+    found = verdict(new, old, baseline="main", max_drop=0.05, weights="equal")
+    errors = [np.std(np.array(new[k]) - np.array(old[k]), ddof=1) / 10 for k in "ab"]
+    reach = math.sqrt(sum((e / 2) ** 2 for e in errors))
+    assert found.outcome is PASSED
+    width = found.interval.high - found.interval.low
+    assert width == pytest.approx(2 * reach * stats.t.ppf(0.95, 198), rel=0.02)

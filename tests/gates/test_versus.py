@@ -1,0 +1,361 @@
+"""Baseline gates of a task. Intervals come from scipy and statsmodels, from counting
+by hand, or from the definition of Tango's interval (see tests/stats/test_paired.py)."""
+
+import math
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.gate import Outcome
+from pytest_evals.core.record import Record
+from pytest_evals.core.reference import Reference
+from pytest_evals.core.score import Score
+from pytest_evals.errors import Place
+from pytest_evals.gates.grammar import read_gate
+from pytest_evals.gates.judge import judge
+from pytest_evals.scorers.metrics import MetricSpec, metric
+from pytest_evals.scorers.summary import summarise
+
+PASSED, FAILED, OPEN = Outcome.PASSED, Outcome.FAILED, Outcome.INCONCLUSIVE
+INVALID, SKIPPED = Outcome.INVALID, Outcome.SKIPPED
+HERE = Place(Path("arc.yaml"), 1)
+TYPES = {"word_perplexity": "loglikelihood_rolling", "perplexity": "loglikelihood"}
+
+
+def result(name, values, errors=(), labels=None, lower=False):
+    """A task whose documents have these values, but for those of ``errors``."""
+    spec = MetricSpec(name=name, higher_is_better=False if lower else None)
+    how = metric(spec, "none", TYPES.get(name, "multiple_choice"), declared=lower)
+    records = [
+        Record(
+            task="arc",
+            index=i,
+            doc=Doc("", [], 0, id=f"d{i}"),
+            scores=() if i in errors else (Score(metric=name, value=value),),
+            error="lost" if i in errors else "",
+            labels={} if labels is None else {"passage": str(labels[i])},
+        )
+        for i, value in enumerate(values)
+    ]
+    n = len(values)
+    rows = SimpleNamespace(
+        total=lambda: n, ids=lambda: range(n), indices=lambda: range(n)
+    )
+    task = SimpleNamespace(
+        name="arc", metrics=(how,), metric_for=None, rows=rows, output_type=""
+    )
+    return summarise(task, records, n)
+
+
+def verdict(old, new, name="acc", *, reference=None, **more):
+    """A verdict; what :func:`result` takes goes there, all else is the gate's."""
+    facts = {k: more.pop(k) for k in ("errors", "labels", "lower") if k in more}
+    return judged(old, result(name, new, **facts), name, reference, more)
+
+
+def judged(old, found, name, reference, keys):
+    gate = read_gate(
+        {"metric": name, "baseline": "main", **keys}, task="arc", source=HERE
+    )
+    known = Reference(baseline="main", values={f"{name},none": dict(enumerate(old))})
+    find = partial(lambda given, *_: given, reference or known)
+    return judge(gate, found, "warn", find)
+
+
+def flips(n, gained, lost, right=0.8):
+    """Values of two runs with so many documents gained and lost."""
+    rest = n - gained - lost
+    both = [1] * round(rest * right) + [0] * (rest - round(rest * right))
+    return [0] * gained + [1] * lost + both, [1] * gained + [0] * lost + both
+
+
+@pytest.mark.parametrize(
+    ("counts", "outcome"),
+    [((1319, 29, 22), PASSED), ((1319, 21, 91), FAILED), ((200, 4, 4), OPEN)],
+)
+def test_paired_score_test_decides(counts, outcome):
+    old, new = flips(*counts)
+    assert verdict(old, new, max_drop=0.02).outcome is outcome
+
+
+def test_message_has_change_bounds_bar_documents_and_what_would_help():
+    found = verdict(*flips(200, 4, 4), max_drop=0.02)
+    assert found.reason == (
+        "0.790 vs main 0.790: +0.00 [-2.66, +2.66] leaves >= -2.00 points open "
+        "(200 documents, 4 gained / 4 lost; over: population, paired score test, "
+        "confidence 0.95)"
+    )
+    # SE = sqrt(.04 / 200): Phi(.02 / SE - 1.645) = 41 %; (1.645 + .842) SE = 3.5
+    # points; 200 (3.516 / 2)^2 = 619.
+    assert found.notes == (
+        "weak gate: an unchanged model is proven OK only 41% of the time; smallest "
+        "max_drop with 80%: 3.5 points, or 619 documents",
+    )
+
+
+def test_verdict_has_the_change_and_the_documents_that_got_worse():
+    old, new = flips(1319, 21, 91)
+    found = verdict(old, new, max_drop=0.02)
+    change = found.change
+    assert (change.n, change.gained, change.lost, change.unit) == (
+        1319,
+        21,
+        91,
+        "points",
+    )
+    assert change.difference == pytest.approx(-70 / 1319)
+    assert (change.op, change.bar) == (">=", -0.02)
+    assert found.short == pytest.approx(70 / 1319 - 0.02)
+    assert found.documents == tuple(f"d{i}" for i in range(21, 112))
+    assert found.p_value < 1e-4
+
+
+def test_a_margin_relative_to_the_baseline_and_recovery_say_the_same():
+    old, new = flips(1000, 5, 45)
+    one = verdict(old, new, max_drop="5%").change
+    other = verdict(old, new, recovery=0.95).change
+    assert one.bar == pytest.approx(-0.05 * sum(old) / 1000)
+    assert other == one
+
+
+def test_over_run_compares_the_difference_exactly():
+    old, new = flips(50, 0, 1)
+    assert verdict(old, new, max_drop=0.02, over="run").outcome is PASSED
+    assert verdict(old, new, max_drop=0.0199, over="run").outcome is FAILED
+    found = verdict(*flips(1000, 0, 100), max_drop="10%", over="run")
+    # 820 of 1000 were right: 82 may be lost, and 100 are.
+    assert found.outcome is FAILED
+    assert found.p_value is None
+
+
+def test_a_point_rule_inside_the_noise_says_how_often_chance_would_turn_it():
+    found = verdict(*flips(200, 10, 10), max_drop=0.02, over="run")
+    chance = stats.norm.cdf(-0.02 / math.sqrt(0.1 / 200))
+    assert found.outcome is PASSED
+    assert f"would fail {round(100 * chance)} times in 100" in found.notes[0]
+
+
+def test_over_benchmark_counts_the_answers_that_turn_between_two_runs():
+    """The difference of two single runs has the variance of both: psi / N."""
+    old, new = flips(1000, 10, 20)
+    found = verdict(old, new, max_drop=0.02, noise=0.035)
+    reach = stats.norm.ppf(0.95) * math.sqrt(0.035 / 1000)
+    assert found.interval.low == pytest.approx(-0.01 - reach)
+    unknown = verdict(old, new, max_drop=0.02, over="benchmark")
+    assert (unknown.outcome, unknown.interval) == (PASSED, None)
+    assert "no record of the noise between runs" in unknown.reason
+
+
+def test_other_values_are_students_paired_t():
+    generator = np.random.default_rng(4)
+    old = generator.uniform(0, 1, 120)
+    new = np.clip(old + generator.normal(-0.01, 0.1, 120), 0, 1)
+    known = stats.ttest_rel(new, old).confidence_interval(0.9)
+    found = verdict(old.tolist(), new.tolist(), name="exact_match", max_drop=0.02)
+    assert found.interval.low == pytest.approx(known.low, rel=1e-6)
+    assert found.interval.high == pytest.approx(known.high, rel=1e-6)
+    assert found.interval.method == "paired t"
+
+
+def test_few_other_values_are_bootstrapped():
+    """BCa below 50 documents, near scipy's own with other draws."""
+    generator = np.random.default_rng(6)
+    old = generator.uniform(0, 1, 40)
+    new = old + generator.exponential(0.1, 40) * generator.choice([0, 1], 40)
+    known = stats.bootstrap(
+        (new - old,), np.mean, confidence_level=0.9, method="BCa", rng=1
+    ).confidence_interval
+    found = verdict(old.tolist(), new.tolist(), name="exact_match", max_drop=0.02)
+    assert found.interval.method == "paired BCa"
+    assert found.interval.low == pytest.approx(known.low, abs=0.002)
+    assert found.interval.high == pytest.approx(known.high, abs=0.002)
+
+
+def test_the_same_answers_again_pass_whatever_the_metric():
+    old = np.random.default_rng(1).uniform(0, 1, 60).tolist()
+    found = verdict(old, old, name="exact_match", max_drop=0)
+    assert found.outcome is PASSED
+    assert found.interval.method == "no document differs"
+
+
+def rolling(n, seed, rise=0.0):
+    generator = np.random.default_rng(seed)
+    words = generator.integers(20, 200, n)
+    losses = words * (3 + generator.normal(0, 0.3, n))
+    noise = words * generator.normal(rise, 0.01, n)
+    return (
+        [(-float(loss), int(w)) for loss, w in zip(losses, words, strict=True)],
+        [(-float(a + b), int(w)) for a, b, w in zip(losses, noise, words, strict=True)],
+    )
+
+
+def test_perplexity_is_compared_on_the_log_scale():
+    """The bar of 1 % is log(1.01); the ratio of sums has its textbook error (Cochran
+    1977, 6.13), of paired differences since the lengths are the same."""
+    old, new = rolling(80, seed=2, rise=0.02)
+    found = verdict(old, new, name="word_perplexity", max_rise="1%")
+    words = np.array([w for _, w in old])
+    differences = np.array([a[0] - b[0] for a, b in zip(old, new, strict=True)])
+    log_ratio = differences.sum() / words.sum()
+    residuals = differences - log_ratio * words
+    stderr = math.sqrt((residuals**2).sum() / 79 / 80) / words.mean()
+    reach = stats.t.ppf(0.95, 79) * stderr
+    assert found.interval.low == pytest.approx(math.expm1(log_ratio - reach), rel=1e-5)
+    assert found.interval.high == pytest.approx(math.expm1(log_ratio + reach), rel=1e-5)
+    assert found.outcome is FAILED
+    assert (found.change.op, found.change.unit) == ("<=", "percent")
+    assert found.change.bar == pytest.approx(0.01)
+    assert "is not <= +1.00%" in found.reason
+
+
+def test_absolute_rise_of_a_perplexity_is_that_many_units():
+    old, new = rolling(80, seed=3)
+    found = verdict(old, new, name="word_perplexity", max_rise=0.5)
+    assert found.outcome is PASSED
+    assert found.change.bar == pytest.approx(0.5 / found.change.before)
+
+
+def labelled(n, seed, shift):
+    generator = np.random.default_rng(seed)
+    golds = generator.integers(0, 2, n)
+    old = np.where(generator.random(n) < 0.85, golds, 1 - golds)
+    new = np.where(generator.random(n) < shift, 1 - old, old)
+    return (
+        [(int(g), int(p)) for g, p in zip(golds, old, strict=True)],
+        [(int(g), int(p)) for g, p in zip(golds, new, strict=True)],
+    )
+
+
+@pytest.mark.parametrize(
+    ("n", "method"), [(400, "paired delta method"), (80, "paired BCa")]
+)
+def test_corpus_metrics_are_compared_document_by_document(n, method):
+    """F1 of the same documents: near scipy's paired bootstrap of the difference of
+    scikit-learn's F1."""
+    from sklearn.metrics import f1_score
+
+    old, new = labelled(n, 8, 0.03)
+    found = verdict(old, new, name="f1", max_drop=0.03)
+    golds, before = np.array(old).T
+    now = np.array(new)[:, 1]
+
+    def difference(at):
+        return f1_score(golds[at], now[at]) - f1_score(golds[at], before[at])
+
+    generator = np.random.default_rng(0)
+    drawn = [difference(generator.integers(0, n, n)) for _ in range(400)]
+    assert found.interval.method == method
+    assert found.change.difference == pytest.approx(difference(np.arange(n)))
+    assert found.interval.low == pytest.approx(np.quantile(drawn, 0.05), abs=0.012)
+    assert found.interval.high == pytest.approx(np.quantile(drawn, 0.95), abs=0.012)
+
+
+def test_too_few_documents_of_a_corpus_metric_are_refused():
+    found = verdict(*labelled(29, 1, 0.1), name="f1", max_drop=0.03)
+    assert found.outcome is INVALID
+    assert found.reason == (
+        "f1,none cannot be compared: it takes 30 documents, and there are 29"
+    )
+
+
+def test_documents_that_hang_together_are_counted_by_clusters():
+    """All ten documents of two passages are lost at once: statsmodels' clustered t."""
+    import statsmodels.api as sm
+
+    labels = np.repeat(np.arange(30), 10)
+    old = np.ones(300, dtype=int)
+    new = np.where(labels < 2, 0, 1)
+    found = verdict(
+        old.tolist(), new.tolist(), labels=labels, max_drop=0.05, cluster="passage"
+    )
+    fit = sm.OLS(new - old, np.ones(300)).fit(
+        cov_type="cluster", cov_kwds={"groups": labels}, use_t=True
+    )
+    low, high = fit.conf_int(0.1)[0]
+    assert found.interval.low == pytest.approx(low)
+    assert found.interval.high == pytest.approx(high)
+    assert found.outcome is OPEN
+    assert "design effect 10" in found.notes[0]
+    alone = verdict(old.tolist(), new.tolist(), max_drop=0.05)
+    assert alone.p_value < found.p_value
+
+
+def test_no_change_over_few_clusters_leaves_the_doubt_of_few_documents():
+    labels = np.repeat(np.arange(12), 10)
+    found = verdict(
+        [1] * 120, [1] * 120, labels=labels, max_drop=0.02, cluster="passage"
+    )
+    z = stats.norm.ppf(0.95)
+    assert found.interval.low == pytest.approx(-z * z / (12 + z * z))
+    assert found.notes[0] == "only 12 clusters: the interval is approximate"
+
+
+def test_a_field_that_documents_do_not_have_is_told():
+    found = verdict([1, 0], [1, 0], max_drop=0.1, cluster="passage")
+    assert found.reason == "document 'd0' has no field 'passage' to cluster by"
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "told"),
+    [
+        ("acc", {"max_rise": 0.1}, "acc is better when higher: bound it by max_drop"),
+        (
+            "perplexity",
+            {"recovery": 0.9},
+            "perplexity is better when lower: bound it by max_rise, not by recovery",
+        ),
+    ],
+)
+def test_a_margin_on_the_wrong_side_is_invalid(name, keys, told):
+    found = verdict([-1.0, -2.0], [-1.0, -2.0], name=name, **keys)
+    assert found.outcome is INVALID
+    assert told in found.reason
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_what_cannot_be_compared_is_invalid_or_skipped_where_it_is_replaced(
+    is_replaced,
+):
+    refused = Reference(baseline="main", fault="other prompts", is_replaced=is_replaced)
+    found = verdict([1], [1], max_drop=0, reference=refused)
+    assert found.outcome is (SKIPPED if is_replaced else INVALID)
+    assert "other prompts" in found.reason
+
+
+def test_a_metric_that_the_baseline_does_not_have_is_told_with_those_it_has():
+    known = Reference(baseline="main", values={"acc_norm,none": {0: 1}})
+    found = verdict([1], [1], max_drop=0, reference=known)
+    assert found.outcome is INVALID
+    assert "baseline 'main' has no acc,none" in found.reason
+
+
+def test_documents_without_a_score_matter_when_they_could_turn_the_verdict():
+    old, new = flips(1000, 10, 10)
+    stands = verdict(old, new, errors={500}, max_drop=0.05)
+    assert stands.outcome is PASSED
+    assert "no score of 1 more (1 errored) could turn it" in stands.reason
+    hangs = verdict(old, new, errors=set(range(300, 360)), max_drop=0.05)
+    assert hangs.outcome is INVALID
+    assert hangs.reason == (
+        "60 of 1000 documents have no score (60 errored); the change hangs on them"
+    )
+
+
+def test_a_document_without_a_score_in_the_baseline_is_refused():
+    known = Reference(baseline="main", values={"acc,none": {0: 1}})
+    found = verdict([], [1, 1], max_drop=0, reference=known)
+    assert "1 document (d1) had no score in baseline 'main'" in found.reason
+
+
+def test_a_mistake_rate_gains_where_it_falls():
+    """Ones that are mistakes: a document gains that turns to 0."""
+    old, new = flips(400, 3, 30)
+    found = verdict(old, new, name="mistakes", lower=True, max_rise=0.01)
+    assert (found.change.gained, found.change.lost) == (30, 3)
+    assert found.outcome is PASSED
+    assert verdict(new, old, name="mistakes", lower=True, max_rise=0).outcome is FAILED

@@ -1,0 +1,154 @@
+"""Gates that hold a run against a stored one, through whole runs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def gated(suite):
+    """A suite whose task has a baseline gate; q1 to q3 are wrong."""
+    base = {"metric": "exact_match", "baseline": "main"}
+    point = {**base, "max_drop": 0.1, "over": "run"}
+    suite.task("quiz", gates=[point, {**base, "max_drop": "5%", "id": "sure"}])
+    suite.knows(wrong=[1, 2, 3])
+    return suite
+
+
+@pytest.fixture
+def saved(gated):
+    """The same, with its baseline; saving it judges no gate that needs it."""
+    result = gated.run("evals", "--evals-save=main")
+    assert result.ret == 0
+    assert result.parseoutcomes() == {"passed": 7, "wrong": 3, "skipped": 2}
+    result.stdout.fnmatch_lines(["*not compared, since this run becomes the baseline*"])
+    return gated
+
+
+def newest(suite):
+    runs = suite.pytester.path.glob(".evals/runs/*")
+    path = max(runs, key=lambda path: path.stat().st_mtime_ns)
+    return json.loads((path / "results.json").read_text())
+
+
+def test_a_baseline_that_is_not_there_is_told_with_how_to_make_it(gated):
+    result = gated.run("evals")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        [
+            "invalid: no baseline called 'main', and no folder of a run; a run with "
+            "--evals-save=main makes it"
+        ]
+    )
+
+
+def test_a_mistake_in_the_name_is_told_with_the_nearest(saved):
+    saved.task(
+        "quiz", gates=[{"metric": "exact_match", "baseline": "mian", "max_drop": 0}]
+    )
+    result = saved.run("evals")
+    result.stdout.fnmatch_lines(["invalid: no baseline called 'mian'*'main'?*"])
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"])
+def test_a_change_is_judged_over_the_same_documents(saved, workers):
+    path = saved.evals / "quiz.jsonl"
+    path.write_text("".join(reversed(path.read_text().splitlines(keepends=True))))
+    saved.knows(wrong=[1, 2, 3, 4, 5])
+    result = saved.pytester.runpytest(
+        "evals", "--model=scripted:answers.jsonl", "--junitxml=j.xml", *workers
+    )
+    assert result.ret == 1
+    found = {gate["id"]: gate for gate in newest(saved)["gates"]}
+    point, sure = found["exact_match-vs-main"], found["sure"]
+    assert (point["outcome"], sure["outcome"]) == ("failed", "inconclusive")
+    change = point["change"]
+    assert (change["n"], change["gained"], change["lost"]) == (10, 0, 2)
+    assert (change["before"], change["now"]) == (0.7, 0.5)
+    assert sorted(point["documents"]) == ["q4", "q5"]
+    assert sure["change"]["bar"] == pytest.approx(-0.05 * 0.7)
+    assert 0 < sure["p_value"] < 1
+    result.stdout.fnmatch_lines(
+        [
+            "*exact_match 0.500 vs main 0.700: -20.00 is not >= -10.00 points (10 "
+            "documents, 0 gained / 2 lost; over: run)*",
+            "*It fell by 20.00 points (0.700 -> 0.500)*",
+            "*worse than in main*",
+        ]
+    )
+    xml = (saved.pytester.path / "j.xml").read_text()
+    assert '<property name="lost" value="2" />' in xml
+    assert '<property name="p_adjusted"' in xml
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"doc_to_text": "Q: {{question}}"}, "the prompt has changed: 10 documents"),
+        (
+            {"generation_kwargs": {"until": ["#"]}},
+            "generation_kwargs is {'until': *} instead of",
+        ),
+    ],
+)
+def test_runs_that_were_asked_otherwise_are_refused_with_what_differs(
+    saved, change, told
+):
+    gates = [{"metric": "exact_match", "baseline": "main", "max_drop": 0.1}]
+    saved.task("quiz", gates=gates, **change)
+    result = saved.run("evals")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        [f"invalid: baseline 'main' is not comparable: {told}*"]
+    )
+    again = saved.run("evals", "--evals-save=main")
+    assert again.ret == 0
+    assert saved.run("evals").ret == 0
+
+
+def test_another_limit_is_refused_and_a_part_is_skipped(saved):
+    limited = saved.run("evals", "--evals-limit=5")
+    limited.stdout.fnmatch_lines(["*5 documents instead of 10 (limit or sample)*"])
+    assert limited.ret == 1
+    part = saved.run("evals", "-k", "q1 or sure")
+    assert part.parseoutcomes()["skipped"] == 1
+
+
+def test_every_filter_of_a_baseline_is_kept(suite):
+    """Of two filters, the second one's values are compared too."""
+    filters = [
+        {"name": name, "filter": [{"function": "take_first"}]} for name in ("a", "b")
+    ]
+    gate = {"metric": "exact_match,b", "baseline": "main", "max_drop": 0, "over": "run"}
+    suite.task("quiz", filter_list=filters, gates=[gate])
+    suite.run("evals", "--evals-save=main")
+    result = suite.run("evals")
+    assert result.ret == 0
+    assert newest(suite)["gates"][0]["outcome"] == "passed"
+
+
+def test_documents_of_a_passage_are_counted_together(suite):
+    """The cluster comes from the rows, also where workers hold them."""
+    gate = {"metric": "exact_match", "min": 0.2, "cluster": "passage"}
+    suite.task("quiz", gates=[gate])
+    rows = [
+        {"id": f"q{i}", "question": f"quiz {i}?", "answer": f"a{i}", "passage": i // 2}
+        for i in range(10)
+    ]
+    (suite.evals / "quiz.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    suite.knows(wrong=[0, 1])
+    result = suite.pytester.runpytest("evals", "--model=scripted:answers.jsonl", "-n2")
+    assert result.ret == 0
+    (found,) = newest(suite)["gates"]
+    assert found["interval"]["method"] == "clustered Wilson"
+    assert found["notes"][0].startswith("design effect 2.25 over 5 clusters")
+
+
+def test_a_field_that_documents_do_not_have_is_told(suite):
+    gate = {"metric": "exact_match", "min": 0.2, "cluster": "pasage"}
+    suite.task("quiz", gates=[gate])
+    result = suite.run("evals")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*has no field 'pasage' to cluster by*"])
