@@ -63,8 +63,7 @@ class References:
 
     def find(self, baseline: str, task: str) -> Reference:
         """A task in a baseline; asked for when its documents are done."""
-        n = len(self._session.runs[task].records)
-        key = (baseline, task, n)
+        key = (baseline, task, self._n_records(task))
         if key not in self._found:
             self._found[key] = self._read(baseline, task)
         return self._found[key]
@@ -72,6 +71,8 @@ class References:
     def _read(self, name: str, task: str) -> Reference:
         is_replaced = self._session.options.save == name
         run = self.run(name)
+        if len(self._session.samples.hashes.of(task)) < self._n_records(task):
+            run = "baselines are known to the controller of pytest-xdist only"
         if isinstance(run, str):
             return Reference(baseline=name, fault=run, is_replaced=is_replaced)
         try:
@@ -88,6 +89,9 @@ class References:
             is_replaced=is_replaced,
             notes=found.notes,
         )
+
+    def _n_records(self, task: str) -> int:
+        return len(self._session.runs[task].records)
 
     def run(self, name: str) -> EarlierRun | str:
         """The stored run of a name; or why there is none, with what to do."""

@@ -212,7 +212,8 @@ class EvalResults:
         """A gate's verdict, and what it rests on; nothing of it is reported."""
         result = self.result(gate.task)
         assert self._session is not None
-        return judge(gate, result, self._session.options.inconclusive), result
+        policy, find = self._session.options.inconclusive, self._session.judging.find
+        return judge(gate, result, policy, find), result
 
 
 def assert_gate(claim: str, results: EvalResults, **keys: Any) -> Verdict:

@@ -23,7 +23,8 @@ class Judging:
     def __init__(self, session: EvalSession) -> None:
         """Nothing is judged yet."""
         self._session = session
-        self._references = References(session)
+        self.find = References(session).find
+        """What a task was in a baseline."""
         self._n = -1
         """Documents that were there when the verdicts were found."""
         self._verdicts: dict[tuple[str, str], Verdict] = {}
@@ -47,9 +48,7 @@ class Judging:
         """The verdict of a gate by itself; that of early stopping where there is one."""
         session, result = self._session, self.result_of(gate)
         early = session.stopping.verdict(gate, result) if session.stopping else None
-        return early or judge(
-            gate, result, session.options.inconclusive, self._references.find
-        )
+        return early or judge(gate, result, session.options.inconclusive, self.find)
 
     def result_of(self, gate: Gate) -> TaskResult | GroupResult:
         """What a gate is about, over the documents that were run so far."""

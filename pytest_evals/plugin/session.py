@@ -120,7 +120,7 @@ class EvalSession:
         self.partial = ""
         self.baseline: Baseline | None = None
         self.stopping: Stopping | None = None
-        self._judging = Judging(self)
+        self.judging = Judging(self)
         self.found: RunResult | None = None
         """What the run has found, once it is over."""
 
@@ -257,9 +257,9 @@ class EvalSession:
 
     def judge(self, gate: Gate) -> tuple[Verdict, TaskResult | GroupResult]:
         """A gate's verdict over what was run, and what it rests on."""
-        verdict = self._judging.verdict(gate)
+        verdict = self.judging.verdict(gate)
         self.verdicts[gate.task, gate.id] = verdict
-        return verdict, self._judging.result_of(gate)
+        return verdict, self.judging.result_of(gate)
 
     def new_warnings(self) -> list[str]:
         """What is odd about the tasks and has not been said yet."""

@@ -42,14 +42,16 @@ def test_gates_name_their_tasks(gates):
 
 def test_all_problems_of_a_gates_file_are_reported(gates):
     with pytest.raises(TaskFileError) as error:
-        gates("defaults: {confidence: 0.9}\ngate: []\ngates:\n  - acc >= 0.5\n")
+        gates("defaults: {confidenc: 0.9}\ngate: []\ngates:\n  - acc >= 0.5\n")
 
     lines = str(error.value).splitlines()
-    assert lines[0] == "gates.yaml:1: defaults: not supported by this version"
+    assert lines[0] == (
+        "gates.yaml:1: defaults has no key 'confidenc'; did you mean 'confidence'?"
+    )
     assert (
         "gates.yaml:2: a gates file has no key 'gate'; did you mean 'gates'?" in lines
     )
-    assert lines[3].startswith(
+    assert lines[2].startswith(
         "gates.yaml:4: gate 'acc >= 0.5' does not say which task"
     )
 
@@ -61,3 +63,16 @@ def test_a_gates_file_without_gates_is_an_error(gates):
     assert str(error.value) == (
         'gates.yaml: the file has no gates\n  fix: gates: ["my_task/acc >= 0.75"]'
     )
+
+
+def test_defaults_are_for_all_gates_that_count_noise(gates):
+    exact, noisy, own = gates(
+        "defaults: {confidence: 0.9, family: none}\n"
+        "gates:\n"
+        "  - t/acc >= 0.5\n"
+        "  - {task: t, metric: acc, min: 0.5, over: population}\n"
+        "  - {group: g, metric: acc, baseline: main, max_drop: 0, confidence: 0.99}\n"
+    )
+    assert (exact.confidence, exact.family) == (0.95, "holm")
+    assert (noisy.confidence, noisy.family) == (0.9, "")
+    assert (own.task, own.confidence, own.family) == ("g", 0.99, "")
