@@ -45,7 +45,7 @@ class Judging:
         return self._verdicts[gate.task, gate.id]
 
     def _judged(self, gate: Gate) -> Verdict:
-        """The verdict of a gate by itself; that of early stopping where there is one."""
+        """The verdict of a gate by itself; an early one where reading has stopped."""
         session, result = self._session, self.result_of(gate)
         early = session.stopping.verdict(gate, result) if session.stopping else None
         return early or judge(gate, result, session.options.inconclusive, self.find)
