@@ -66,8 +66,9 @@ def test_logits_are_those_of_reading_everything_again(kind, data, model):
             group = [p for p, branch in waiting[:n] if branch is waiting[0][1]]
             branch, waiting = waiting[0][1], waiting[len(group) :]
             again = bool(waiting) and np.array_equal(waiting[0][0], group[-1])
+            most = data.draw(st.sampled_from([0, 1, 3, 7]))
             assert_near(
-                fast.join(group, branch, again), plain.join(group, branch, again)
+                fast.join(group, branch, again, most), plain.join(group, branch, again)
             )
             n_rows += len(group)
         tokens = st.lists(st.integers(2, 329), min_size=n_rows, max_size=n_rows)

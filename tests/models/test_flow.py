@@ -61,12 +61,15 @@ class Memory:
 
 @pytest.fixture
 def fresh(saved_model):
-    """A function from a kind to a newly opened model, with budgets of its own."""
+    """A function from a kind to a newly opened model, with budgets of its own, which
+    has tried out how it may write."""
 
     def model(kind, **arguments):
         parts = [f"hf:{saved_model(kind)}", "device=cpu"]
         parts += [f"{name}={value}" for name, value in arguments.items()]
-        return open_model(parse_spec(",".join(parts)))
+        found = open_model(parse_spec(",".join(parts)))
+        list(found.answer([Generate("a", max_tokens=1)]))
+        return found
 
     return model
 
@@ -101,6 +104,46 @@ def body_of(model):
 def test_texts_are_those_of_one_request_at_a_time(kind, arguments, opened, alone, ask):
     found = ask(opened(kind, **arguments), *REQUESTS)
     assert shown(found) == shown(alone(kind))
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "mistral", "gemma2", "bloom"])
+def test_a_prompt_that_is_longer_than_a_pass_may_be_is_read_in_parts(
+    kind, fresh, opened, ask, monkeypatch
+):
+    """The prompts have 25 to 50 tokens, with a beginning in common."""
+    monkeypatch.setattr("pytest_evals.models.hf.writing.room.SMALLEST_PART", 1)
+    requests = [Generate(SHOTS + q, max_tokens=6) for q in QUESTIONS]
+    expected = ask(opened(kind), *requests)
+    assert min(response.n_prompt_tokens for response in expected) > 20
+    model, widths = fresh(kind, batch_tokens=7), []
+
+    def look(module, args, kwargs):
+        widths.append(kwargs["input_ids"].numel())
+
+    handle = body_of(model).register_forward_pre_hook(look, with_kwargs=True)
+    found = ask(model, *requests)
+    handle.remove()
+    assert max(widths) == 7
+    assert shown(found) == shown(expected)
+
+
+def test_a_prompt_for_which_memory_is_short_is_read_in_smaller_parts(
+    fresh, opened, ask, monkeypatch
+):
+    monkeypatch.setattr("pytest_evals.models.hf.writing.flow.SMALLEST_PART", 1)
+    monkeypatch.setattr("pytest_evals.models.hf.writing.room.SMALLEST_PART", 1)
+    request = Generate(SHOTS, max_tokens=6)
+    expected = ask(opened("llama"), request)
+    model = fresh("llama")
+
+    def look(module, args, kwargs):
+        if kwargs["input_ids"].numel() > 8:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    handle = body_of(model).register_forward_pre_hook(look, with_kwargs=True)
+    found = ask(model, request)
+    handle.remove()
+    assert shown(found) == shown(expected)
 
 
 @pytest.mark.parametrize("kind", ["llama", "mamba"])

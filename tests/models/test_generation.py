@@ -57,6 +57,37 @@ def test_every_architecture_writes_what_transformers_writes_for_one_prompt(
         assert (response.error, response.text) == ("", text)
 
 
+@pytest.mark.parametrize("kind", ["phi3", "dynamic"])
+def test_positions_that_are_scaled_in_long_texts_are_those_of_the_text_alone(
+    kind, opened, oracle, ask
+):
+    """``generate`` of transformers, one prompt at a time. Beyond 24 tokens the scale is
+    another: some prompts are longer, some texts grow beyond."""
+    import torch
+
+    plain, limits = oracle(kind), [30, 12, 14, 3, 9, 25]
+    prompts = ["hello", SHOTS + "a", "the cat and the dog", "is it", SHOTS + "b", "on"]
+    requests = [Generate(p, max_tokens=n) for p, n in zip(prompts, limits, strict=True)]
+    expected = []
+    for request in requests:
+        plain.loglikelihood("a", "b")  # the scale goes back
+        ids = torch.tensor([plain.tokenizer.encode(request.prompt)])
+        out = plain.model.generate(
+            ids,
+            attention_mask=torch.ones_like(ids),
+            max_new_tokens=request.max_tokens,
+            do_sample=False,
+            pad_token_id=1,
+        )
+        new = out[0, ids.shape[1] :]
+        expected.append(plain.tokenizer.decode(new, skip_special_tokens=True))
+    lengths = [len(plain.tokenizer.encode(r.prompt)) + r.max_tokens for r in requests]
+    assert min(lengths) <= 24 < max(lengths)
+    for budget in ({}, {"batch_tokens": 32}):
+        found = ask(opened(kind, max_length=64, **budget), *requests)
+        assert [response.text for response in found] == expected
+
+
 def test_models_with_another_memory_than_keys_and_values_are_noticed(opened):
     names = {
         kind: type(opened(kind)._author._writer._steps()).__name__

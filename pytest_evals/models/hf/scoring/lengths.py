@@ -1,38 +1,14 @@
-"""The path of models to which a position means something else in a long sequence.
-
-Rotary positions of two kinds are scaled by the longest sequence of a pass ("longrope",
-as in Phi-3, and "dynamic"), so that a batch of mixed lengths has other numbers than its
-sequences by themselves. Up to a length all is as usual; longer sequences share a pass
-with their equals only.
-"""
+"""The path of models to which a position means something else in a long sequence
+(see ``scaling``): long sequences share a pass with their equals only."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from pytest_evals.models.hf.batches import Budget
 from pytest_evals.models.hf.scoring.lines import Done, Line, Path
 
-__all__ = ["ByLength", "usual_length"]
-
-SCALED = ("dynamic", "longrope")
-
-
-def usual_length(config: Any) -> int:
-    """Tokens up to which sequences may be mixed; 0 for any number."""
-    inner = getattr(config, "text_config", None) or config
-    found = getattr(inner, "rope_parameters", None)
-    found = found or getattr(inner, "rope_scaling", None) or {}
-    # One kind of rope, or one for each kind of layer.
-    ropes = [found, *(rope for rope in found.values() if isinstance(rope, dict))]
-    lengths = []
-    for rope in ropes:
-        if rope.get("rope_type", rope.get("type")) in SCALED:
-            length = rope.get("original_max_position_embeddings")
-            length = length or getattr(inner, "original_max_position_embeddings", None)
-            lengths.append(int(length or inner.max_position_embeddings))
-    return min(lengths, default=0)
+__all__ = ["ByLength"]
 
 
 class ByLength:

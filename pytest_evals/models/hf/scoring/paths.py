@@ -21,8 +21,9 @@ from pytest_evals.models.hf.batches import Budget
 from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.footprint import footprint_of
 from pytest_evals.models.hf.forward import Forward, View
+from pytest_evals.models.hf.scaling import scaling_of
 from pytest_evals.models.hf.scoring.grouped import Grouped, See, Sheet
-from pytest_evals.models.hf.scoring.lengths import ByLength, usual_length
+from pytest_evals.models.hf.scoring.lengths import ByLength
 from pytest_evals.models.hf.scoring.lines import Line, Path
 from pytest_evals.models.hf.scoring.loglikelihood import Plain
 from pytest_evals.models.hf.scoring.masks import Kinds, kinds_of, masks
@@ -74,7 +75,7 @@ def choose(plain: Plain, max_length: int) -> Choice:
     shape = SHAPES.get(device, OTHER_SHAPE)
     batch_tokens = CPU_TOKENS if device == "cpu" else 0
     judge = Plain(plain.forward, Counters())  # what is tried out is not counted
-    length = usual_length(plain.forward.model.config)
+    length = scaling_of(plain.forward.model.config).length
     lines = _trial_lines(plain.forward, min(max_length, length or max_length))
     theirs = _numbers(judge, lines)
     for way in _ways(plain.forward):

@@ -30,7 +30,11 @@ class Steps(Protocol):
     nothing; only after ``keep`` and ``trim`` must everything be cleared."""
 
     def join(
-        self, prompts: Sequence[Ids], branch: Branch | None, again: bool
+        self,
+        prompts: Sequence[Ids],
+        branch: Branch | None,
+        again: bool,
+        most: int = 0,
     ) -> Tensor:
         """Take up rows, after those that are there.
 
@@ -38,6 +42,8 @@ class Steps(Protocol):
             prompts: (T,) ids each; equal ones stand together.
             branch: What all of them begin with.
             again: Whether the next rows to come have the last of these prompts.
+            most: Tokens of a prompt that is read alone, or of a beginning, which may be
+                read at a time; 0 for all.
 
         Returns:
             (B, V) float32 logits of the new rows' next tokens.
@@ -76,10 +82,14 @@ class CachedSteps:
 
     @torch.inference_mode()
     def join(
-        self, prompts: Sequence[Ids], branch: Branch | None, again: bool
+        self,
+        prompts: Sequence[Ids],
+        branch: Branch | None,
+        again: bool,
+        most: int = 0,
     ) -> Tensor:
         """Read the prompts, each different one once."""
-        read = self._reader.prompts(prompts, branch, again)
+        read = self._reader.prompts(prompts, branch, again, most)
         before = len(self._shelf.lengths)
         try:
             for part in read:
@@ -134,9 +144,13 @@ class PlainSteps:
         self._rows: list[list[int]] = []
 
     def join(
-        self, prompts: Sequence[Ids], branch: Branch | None, again: bool
+        self,
+        prompts: Sequence[Ids],
+        branch: Branch | None,
+        again: bool,
+        most: int = 0,
     ) -> Tensor:
-        """Read the prompts, each by itself."""
+        """Read the prompts, each by itself and whole."""
         rows = [[int(token) for token in prompt] for prompt in prompts]
         logits = self._read(rows)
         self._rows += rows
@@ -220,13 +234,15 @@ def _trial(steps: Steps, model: Any) -> Tensor:
     branch = Branch(ids[:5], twig)
     tokens = torch.tensor([1, 2, 3, 4], device=model.device) % size
     seen = [
-        steps.join([ids[:9], ids[:6]], branch, again=True),
+        steps.join([ids[:9], ids[:6]], branch, again=True, most=2),
         steps.join([ids[:6], ids[:7]], branch, again=False),
         steps.step(tokens),
     ]
     steps.keep([0, 3])
     seen.append(steps.step(tokens[:2]))
     seen.append(steps.join([ids[:4]], twig, again=False))
+    steps.keep([2, 1])
+    seen.append(steps.join([ids[2:]], None, again=False, most=4))
     steps.keep([2, 1])
     seen.append(steps.join([ids[5:7], ids], None, again=False))
     seen.append(steps.step(tokens))

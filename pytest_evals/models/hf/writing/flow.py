@@ -22,7 +22,7 @@ from pytest_evals.models.hf.memory import fits, or_none
 from pytest_evals.models.hf.text.tokens import Encoder, Ids
 from pytest_evals.models.hf.writing.branches import Branch
 from pytest_evals.models.hf.writing.decoding import Steps
-from pytest_evals.models.hf.writing.room import Room
+from pytest_evals.models.hf.writing.room import SMALLEST_PART, Room
 from pytest_evals.models.hf.writing.sampling import History, Recipe, pick
 from pytest_evals.models.hf.writing.stops import Stops
 
@@ -46,6 +46,8 @@ class Row:
         stops: What ends it.
         draws: Its random numbers.
         branch: What its prompt begins with.
+        whole: Whether its prompt must be read in one pass.
+        turn: The length at which all of it is read anew, 0 for none.
         tokens: What has been written.
         ended: Whether no more is to be written.
         sound: Whether all logits were numbers.
@@ -59,6 +61,8 @@ class Row:
     stops: Stops
     draws: Random
     branch: Branch | None = None
+    whole: bool = False
+    turn: int = 0
     tokens: list[int] = field(default_factory=list)
     ended: bool = False
     sound: bool = True
@@ -206,7 +210,8 @@ class Flow:
         ids = [row.ids() for row in group]
         after = self._waiting[len(group)] if len(group) < len(self._waiting) else None
         again = after is not None and _same(after, group[-1])
-        logits = or_none(lambda: self._steps.join(ids, group[0].branch, again))
+        most = 0 if group[0].whole else self._room.part
+        logits = or_none(lambda: self._steps.join(ids, group[0].branch, again, most))
         if logits is None:
             self._fail_to_read(group)
             return False
@@ -232,15 +237,22 @@ class Flow:
         elif self._rows:
             self._room.lower(2 * len(self._rows) * width)
         else:
-            # Without what is kept for others it may fit.
+            # Without what is kept for others it may fit, or in smaller parts.
             self._steps.clear()
             group[0].branch = None
-            group[0].n_failures += 1
+            part = min(width, self._room.part)
+            if group[0].whole or part <= SMALLEST_PART:
+                group[0].n_failures += 1
+            else:
+                self._room.lower_read(part)
 
     # Going on
 
     def _step(self) -> None:
         """One more token for each row, or fewer rows."""
+        if any(row.turn == row.length for row in self._rows):
+            self._send_all_back()
+            return
         self._make_room()
         begun = time.perf_counter()
         tokens = torch.tensor([row.tokens[-1] for row in self._rows])

@@ -3,7 +3,8 @@
 Prompts with equal settings are written side by side. Each ends by itself: at an
 end-of-text token, as soon as its new text holds a stop string, or at its limit. Greedy
 texts are those of lm-eval 0.4.13 with a batch of one; there, a row of a larger batch
-writes on until every row has met the same stop string.
+writes on until every row has met the same stop string. Where a position means something
+else in a long sequence (see ``scaling``), long texts are written one by one.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import torch
 
 from pytest_evals.core.request import Finish
 from pytest_evals.models.hf.memory import or_none
+from pytest_evals.models.hf.scaling import forget_scale, scaling_of
 from pytest_evals.models.hf.text.tokens import Encoder, Ids, Unusable
 from pytest_evals.models.hf.writing.branches import leaves
 from pytest_evals.models.hf.writing.decoding import Steps
@@ -88,6 +90,7 @@ class Writer:
         self._steps = steps
         self._room = room
         self._think_end = think_end
+        self._scaling = scaling_of(model.config)
         self._ends = _end_ids(model, encoder)
         self._end_text = encoder.end_text
         self.notes: dict[str, None] = {}
@@ -104,8 +107,32 @@ class Writer:
     def _ended(self, rows: Iterable[Row], recipe: Recipe) -> Iterator[Row]:
         if recipe.num_beams > 1:
             return (self._searched(row, recipe) for row in rows)
+        return (
+            row for some in self._together(rows) for row in self._flow(some, recipe)
+        )
+
+    def _flow(self, rows: Iterable[Row], recipe: Recipe) -> Iterator[Row]:
         flow = Flow(self._steps(), self._room, recipe, self._encoder, self._ends)
         return flow.run(rows)
+
+    def _together(self, rows: Iterable[Row]) -> Iterator[Iterable[Row]]:
+        """Rows that may share passes."""
+        scaling = self._scaling
+        if not scaling.length:
+            yield rows
+            return
+        short: list[Row] = []
+        long: list[Row] = []
+        for row in rows:
+            is_long = len(row.prompt) + row.max_tokens > scaling.length
+            (long if is_long else short).append(row)
+        yield short
+        for row in long:
+            forget_scale(self._model)
+            row.branch, row.whole = None, True
+            row.turn = scaling.length + 1 if scaling.turns else 0
+            yield [row]
+        forget_scale(self._model)
 
     def _rows(self, writings: Sequence[Writing]) -> Iterator[Row]:
         """The texts in the order in which they are best begun."""

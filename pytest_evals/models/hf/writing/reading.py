@@ -3,6 +3,7 @@
 A beginning that prompts share is read once; of the beginnings that lie on one path of
 the tree only the longest is held, since all others are parts of it. Prompts are padded
 on the right, so that a token is as far from the shared beginning as it would be alone.
+What is longer than a pass should be is read in parts, each after the one before it.
 """
 
 from __future__ import annotations
@@ -62,7 +63,11 @@ class Reader:
         self._last: _Last | None = None
 
     def prompts(
-        self, prompts: Sequence[Ids], branch: Branch | None, again: bool
+        self,
+        prompts: Sequence[Ids],
+        branch: Branch | None,
+        again: bool,
+        most: int = 0,
     ) -> list[Read]:
         """Read prompts: as :meth:`Steps.join`. At most two parts: what was read before,
         and what is new."""
@@ -74,7 +79,7 @@ class Reader:
             parts.append(Read(last.states, last.logits, [0] * n_again, lengths))
         self._last = last if again and n_again == len(prompts) else None
         if n_again < len(prompts):
-            fresh = self._fresh(prompts[n_again:], branch)
+            fresh = self._fresh(prompts[n_again:], branch, most)
             parts.append(fresh)
             if again:
                 self._last = _last(prompts[-1], fresh)
@@ -92,7 +97,8 @@ class Reader:
         Returns:
             (B, V) float32.
         """
-        logits = self._run(ids, torch.arange(len(ids)), mask, positions, cache)
+        view = self._view(mask, positions, cache)
+        logits = self._logits(ids, torch.arange(len(ids)), view)
         self._counters.add(len(ids), len(ids))
         return logits
 
@@ -100,16 +106,16 @@ class Reader:
         """Give back the memory of beginnings, and of the prompt that may come again."""
         self._path, self._states, self._last = (), [], None
 
-    def _fresh(self, prompts: Sequence[Ids], branch: Branch | None) -> Read:
+    def _fresh(self, prompts: Sequence[Ids], branch: Branch | None, most: int) -> Read:
         distinct: dict[bytes, int] = {}
         source = [distinct.setdefault(p.tobytes(), len(distinct)) for p in prompts]
-        self._go_to(branch)
+        self._go_to(branch, most)
         start = len(branch.ids) if branch else 0
         rows = [np.frombuffer(key, dtype=prompts[0].dtype)[start:] for key in distinct]
-        logits, states = self._read(rows, start)
+        logits, states = self._read(rows, start, most)
         return Read(states, logits, source, [len(prompt) for prompt in prompts])
 
-    def _go_to(self, branch: Branch | None) -> None:
+    def _go_to(self, branch: Branch | None, most: int) -> None:
         """Have the keys and values of a branch: what the one before shares with it, and
         the rest read anew."""
         path = branch.path if branch else ()
@@ -117,13 +123,16 @@ class Reader:
             self._path = self._path[:-1]
         for step in path[len(self._path) :]:
             start = len(self._path[-1].ids) if self._path else 0
-            _, self._states = self._read([step.ids[start:]], start)
+            _, self._states = self._read([step.ids[start:]], start, most)
             self._path = (*self._path, step)
         if not path:
             self._states = []
 
-    def _read(self, rows: Sequence[Ids], start: int) -> tuple[Tensor, States]:
-        """Read rows after ``start`` tokens of the beginning that is held.
+    def _read(
+        self, rows: Sequence[Ids], start: int, most: int
+    ) -> tuple[Tensor, States]:
+        """Read rows after ``start`` tokens of the beginning that is held; a single row
+        ``most`` tokens at a time, if that is not 0.
 
         Returns:
             (B, V) float32 logits after each row, and the states of both together.
@@ -137,26 +146,40 @@ class Reader:
             shape = (len(rows), -1, -1, -1)
             keys, values = keys[:, :, :start], values[:, :, :start]
             cache.update(keys.expand(shape), values.expand(shape), layer)
-        positions = torch.arange(start, start + width).expand(len(rows), -1)
-        mask = torch.ones((len(rows), start + width), dtype=torch.long)
-        places = torch.tensor([i * width + len(row) - 1 for i, row in enumerate(rows)])
-        logits = self._run(torch.from_numpy(ids), places, mask, positions, cache)
+        step = most if most and len(rows) == 1 else width
+        last = (width - 1) // step * step
+        for begin in range(0, last, step):
+            part = torch.from_numpy(ids[:, begin : begin + step])
+            self._forward.remember(part, self._after(start + begin, part, cache))
+        part = torch.from_numpy(ids[:, last:])
+        n = part.shape[1]
+        places = torch.tensor(
+            [i * n + len(row) - 1 - last for i, row in enumerate(rows)]
+        )
+        logits = self._logits(part, places, self._after(start + last, part, cache))
         states = [(layer.keys, layer.values) for layer in cache.layers]
         if not states or states[0][0].shape[-2] != start + width:
             raise TypeError("this model keeps no keys and values of each token")
         self._counters.add(len(rows) * width, sum(map(len, rows)))
         return logits, states
 
-    def _run(
-        self, ids: Tensor, places: Tensor, mask: Tensor, positions: Tensor, cache: Any
-    ) -> Tensor:
+    def _after(self, n_before: int, ids: Tensor, cache: Any) -> View:
+        """What rows see that come after so many tokens, which are in the cache."""
+        n_rows, width = ids.shape
+        mask = torch.ones((n_rows, n_before + width), dtype=torch.long)
+        positions = torch.arange(n_before, n_before + width).expand(n_rows, -1)
+        return self._view(mask, positions, cache)
+
+    def _view(self, mask: Tensor, positions: Tensor, cache: Any) -> View:
         forward = self._forward
-        view = View(
+        return View(
             mask=mask.to(forward.device),
             positions=positions.to(forward.device) if forward.takes_positions else None,
             past=cache,
         )
-        return torch.cat([part.logits for part in forward(ids, places, view)])
+
+    def _logits(self, ids: Tensor, places: Tensor, view: View) -> Tensor:
+        return torch.cat([part.logits for part in self._forward(ids, places, view)])
 
 
 def _n_equal(prompts: Sequence[Ids], prompt: Ids) -> int:

@@ -14,7 +14,7 @@ import torch
 
 from pytest_evals.models.hf.memory import free_bytes
 
-__all__ = ["MOST_TOKENS", "Room", "free_tokens"]
+__all__ = ["MOST_TOKENS", "SMALLEST_PART", "Room", "free_tokens"]
 
 MOST_TOKENS = 2**19
 """Tokens that are held at most: with more rows no device is faster."""
@@ -23,6 +23,8 @@ SHARE = 0.6
 and for one layer's buffers that are moved to larger ones."""
 FIRST_GROWTH = 64
 """New tokens that a row is expected to write while there is no better knowledge."""
+SMALLEST_PART = 64
+"""Tokens of a long prompt that are read at a time, however small the bounds are."""
 FITTING_STEPS = 128
 """Steps in a row that must fit before bounds rise by a fourth."""
 
@@ -67,6 +69,11 @@ class Room:
     def overflows(self, n_rows: int, width: int) -> bool:
         """Whether rows have grown beyond what may ever be held."""
         return n_rows > 1 and n_rows * width > self._most_held
+
+    @property
+    def part(self) -> int:
+        """Tokens of one prompt that may be read at a time."""
+        return max(self.read, SMALLEST_PART)
 
     def look(self, bytes_per_token: int, n_bytes: int) -> None:
         """Look how much memory there is now.

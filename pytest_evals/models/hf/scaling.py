@@ -1,0 +1,55 @@
+"""Models to which a position means something else in a long sequence.
+
+Rotary positions of two kinds are scaled by the longest sequence of a pass ("longrope",
+as in Phi-3, and "dynamic"), so that a batch of mixed lengths has other numbers than its
+sequences by themselves. Up to a length all is as usual.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+
+__all__ = ["Scaling", "forget_scale", "scaling_of"]
+
+SCALED = ("dynamic", "longrope")
+
+
+class Scaling(NamedTuple):
+    """What happens in long sequences.
+
+    Args:
+        length: Tokens up to which sequences may be mixed; 0 for any number.
+        turns: Whether a text that grows beyond it is read anew, since all of its
+            positions change at once (transformers, ``Phi3ForCausalLM``).
+    """
+
+    length: int
+    turns: bool
+
+
+def scaling_of(config: Any) -> Scaling:
+    """What a model's configuration says."""
+    inner = getattr(config, "text_config", None) or config
+    found = getattr(inner, "rope_parameters", None)
+    found = found or getattr(inner, "rope_scaling", None) or {}
+    # One kind of rope, or one for each kind of layer.
+    ropes = [found, *(rope for rope in found.values() if isinstance(rope, dict))]
+    lengths, turns = [], False
+    for rope in ropes:
+        kind = rope.get("rope_type", rope.get("type"))
+        if kind in SCALED:
+            length = rope.get("original_max_position_embeddings")
+            length = length or getattr(inner, "original_max_position_embeddings", None)
+            lengths.append(int(length or inner.max_position_embeddings))
+            turns = turns or kind == "longrope"
+    return Scaling(min(lengths, default=0), turns)
+
+
+def forget_scale(model: Any) -> None:
+    """Let the model forget the longest sequence that it has read: a "dynamic" scale
+    that has grown stays until a short one comes."""
+    ids = torch.zeros((1, 1), dtype=torch.long, device=model.device)
+    with torch.inference_mode():
+        model.base_model(input_ids=ids, use_cache=False)
