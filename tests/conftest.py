@@ -5,6 +5,9 @@ cannot be imported twice, and of our own classes there must be one each, whichev
 is the first.
 
 And what a CI server sets, by which pytest prints other lines than on a desk, is unset.
+Runs inside tests look for no plugins in the whole environment, which takes longer than
+most of them: they get ours and pytest-xdist. The README's command for the example suites
+has ours found by its entry point.
 """
 
 import os
@@ -25,3 +28,6 @@ for module in walk_packages(pytest_evals.__path__, "pytest_evals."):
 
 for name in ("CI", "BUILD_NUMBER", "COLUMNS", "PYTEST_ADDOPTS"):
     os.environ.pop(name, None)
+
+os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+os.environ["PYTEST_PLUGINS"] = "pytest_evals.plugin.hooks,xdist.plugin"

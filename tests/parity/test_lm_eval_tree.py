@@ -34,7 +34,8 @@ BROKEN = {"evalita_llm/_evalita-mp_ner-fic_group_p1.yaml": NO_FUNCTION}
 """Files that lm-eval cannot load on any machine."""
 
 MISSING = re.compile(
-    r"^(ModuleNotFoundError|ImportError): |module script|SWI-Prolog", re.MULTILINE
+    r"^(ModuleNotFoundError|ImportError): |are required|module script|SWI-Prolog",
+    re.MULTILINE,
 )
 """How lm-eval's helper modules say that a library or program is not installed."""
 

@@ -208,7 +208,7 @@ def test_model_that_breaks_is_one_error(suite):
         ("--model=hf:./no/such/folder", "*no/such/folder*"),
         (
             "--model=hg:gpt2",
-            "*no kind of model called 'hg'*known: hf, openai, scripted*",
+            "*no kind of model called 'hg'*known: hf, openai, ray, scripted*",
         ),
         ("--model=hf:gpt2,dtpye=float16", "*dtpye*did you mean 'dtype'*"),
         ("--evals-limit=0", "ERROR: --evals-limit=0: a number of documents *"),
