@@ -6,8 +6,8 @@ is the first.
 
 And what a CI server sets, by which pytest prints other lines than on a desk, is unset.
 Runs inside tests look for no plugins in the whole environment, which takes longer than
-most of them: they get ours and pytest-xdist. The README's command for the example suites
-has ours found by its entry point.
+most of them: they get ours and pytest-xdist. That ours is found by its entry point is
+seen by the README's command for the example suites.
 """
 
 import os
