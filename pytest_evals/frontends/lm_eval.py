@@ -86,7 +86,7 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
     recipe = replace(
         recipe,
         metrics=tuple(s.name for s in scorer.metrics if s.computed is None),
-        unconditioned=scorer.needs_unconditioned,
+        unconditioned_query=scorer.unconditioned_query,
         own_scoring=scorer.process_results is not None,
     )
     documents = Documents(recipe)

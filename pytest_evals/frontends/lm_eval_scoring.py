@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -91,8 +91,7 @@ def read_scoring(
         try:
             if spec.computed is not None:
                 spec.computed.check(output_type, repeats)
-            replace(everything, metrics=(spec,))
-            _check_new(spec, specs)
+            replace(everything, metrics=(*specs, spec))
             if not declared and _is_never_measured(spec, output_type):
                 warnings.append(
                     f"{place}: metric {spec.name!r} gives no value with output_type "
@@ -115,18 +114,6 @@ def read_scoring(
     ]
     scorer = replace(everything, metrics=tuple(specs))
     return Scoring(scorer, tuple(by_pipeline), tuple(warnings))
-
-
-def _check_new(spec: MetricSpec, before: Sequence[MetricSpec]) -> None:
-    """Make sure that a number is not there already.
-
-    Raises:
-        EvalsError: It is.
-    """
-    known = {name for one in before for name in one.names}
-    for name in spec.names:
-        if name in known:
-            raise EvalsError(f"two metrics are called {name!r}; leave out one of them")
 
 
 def _lacks_aggregation(spec: MetricSpec) -> bool:

@@ -52,20 +52,19 @@ class Names:
                 the name is no metric, or it takes no such arguments.
         """
         if not isinstance(given, str):
-            made = own_metric(name_of(given), given, self.output_type)
-            return _with_arguments(made, arguments)
+            return own_metric(name_of(given), given, self.output_type, arguments)
         if given.startswith(PREFIX):
             return lighteval_metric(given, arguments)
         found = self._registered(given)
         if found is None:
             return None
-        made = own_metric(given, found, self.output_type)
+        made = own_metric(given, found, self.output_type, arguments)
         if made is None:
             raise EvalsError(
                 f"{given!r} is registered as a metric and is none: {found!r:.80}\n"
                 "  fix: a function of doc and response, or a SampleLevelMetric"
             )
-        return _with_arguments(made, arguments)
+        return made
 
     def _registered(self, name: str) -> Any:
         if name in self.registered:
@@ -75,9 +74,3 @@ class Names:
         for found in entry_points(group=ENTRY_POINTS, name=name):
             return found.load()
         return None
-
-
-def _with_arguments(
-    made: Computed | None, arguments: Mapping[str, Any]
-) -> Computed | None:
-    return made and Computed(made.metric(arguments))

@@ -134,6 +134,7 @@ class _Loaded:
             built.query,
             built.choices,
             built.gold,
+            unconditioned_query=recipe.unconditioned_query,
             id=self.ids[index],
             task_name=recipe.name,
             row=row,

@@ -96,8 +96,8 @@ class Recipe:
         sampling: How answers are generated.
         repeats: How often each request is made.
         metrics: Names of the task's metrics, as far as they are lm-eval's.
-        unconditioned: Whether choices are also asked without the question, for metrics
-            that are not lm-eval's.
+        unconditioned_query: What stands for the question where choices are also asked
+            without it, for metrics that are not lm-eval's.
         own_scoring: Whether a function of the user scores (``process_results``).
         options: What the command line changes.
     """
@@ -115,6 +115,6 @@ class Recipe:
     sampling: Sampling
     repeats: int = 1
     metrics: tuple[str, ...] = ()
-    unconditioned: bool = False
+    unconditioned_query: str | None = None
     own_scoring: bool = False
     options: TaskOptions

@@ -91,8 +91,9 @@ def _multiple_choice(question: Question, frame: Frame) -> Built:
         gold = gold_of(question.target, choices, fields.target)
         context = frame.prompt(query, question.prefix, fields.target_delimiter)
         asked = [Loglikelihood(context, delimiter + choice) for choice in choices]
-    if frame.recipe.unconditioned or "acc_mutual_info" in frame.recipe.metrics:
-        asked += [Loglikelihood("", delimiter + choice) for choice in choices]
+    alone = frame.recipe.unconditioned_query
+    if alone is not None or "acc_mutual_info" in frame.recipe.metrics:
+        asked += [Loglikelihood(alone or "", delimiter + choice) for choice in choices]
     return Built(query, choices, gold, _repeated(asked, frame))
 
 

@@ -81,6 +81,7 @@ class Scorer:
         _check_unique("filter pipelines", [one.name for one in self.pipelines])
         names = [name for spec in self.metrics for name in spec.names]
         _check_unique("metrics", names)
+        self.unconditioned_query  # noqa: B018 - raises
         own = self.process_results
         measure = _measured_by(self) if own is None else _by_task(own, self.output_type)
         accuracies: dict[str, bool] = {}
@@ -113,13 +114,26 @@ class Scorer:
         return tuple(scores)
 
     @property
-    def needs_unconditioned(self) -> bool:
-        """Whether choices are also asked without the question, for a computed
-        metric."""
-        computed = (spec.computed for spec in self.metrics)
-        return any(
-            metric is not None and metric.needs_unconditioned for metric in computed
-        )
+    def unconditioned_query(self) -> str | None:
+        """What stands for the question where choices are also asked without it, for a
+        computed metric; ``None`` if none wants that.
+
+        Raises:
+            EvalsError: Two metrics want it otherwise.
+        """
+        wanted = {
+            spec.computed.unconditioned_query
+            for spec in self.metrics
+            if spec.computed is not None and spec.computed.needs_unconditioned
+        }
+        if wanted and any(spec.name == "acc_mutual_info" for spec in self.metrics):
+            wanted.add("")
+        if len(wanted) > 1:
+            raise EvalsError(
+                "metrics of one task ask choices after one unconditioned_query, not "
+                f"after {', '.join(map(repr, sorted(wanted)))}"
+            )
+        return next(iter(wanted), None)
 
     @property
     def warnings(self) -> tuple[str, ...]:

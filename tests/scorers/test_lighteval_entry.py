@@ -92,6 +92,50 @@ def test_pmi_asks_for_the_choices_alone_and_subtracts_them(load):
     assert metric.total == golds.count(0)
 
 
+def test_pmi_asks_after_the_unconditioned_query_of_the_entry(load):
+    entry = (
+        "{metric: lighteval:loglikelihood_acc, logprob_normalization: pmi, "
+        "unconditioned_query: 'Answer:'}"
+    )
+    asked = load(CHOICE, entry).ask(0)
+    assert asked.doc.unconditioned_query == "Answer:"
+    assert asked.requests[2:] == (
+        Loglikelihood("Answer:", " a"),
+        Loglikelihood("Answer:", " bb"),
+    )
+    said = told(load, CHOICE, "metric: acc_mutual_info", entry)
+    assert said.startswith("toy.yaml:7: ")
+    assert "one unconditioned_query, not after '', 'Answer:'" in said
+    said = told(load, TEXT, "{metric: lighteval:f1_score, unconditioned_query: x}")
+    assert "for metrics with logprob_normalization: pmi" in said
+
+
+def test_other_metrics_do_not_see_the_choices_without_the_question(load):
+    entry = "{metric: lighteval:loglikelihood_acc, logprob_normalization: pmi}"
+    task = load(CHOICE, entry, "metric: lighteval:mrr", "metric: lighteval:mcc")
+    found = answered(task, _choices(-2.0, -1.0, -0.1, -0.2))
+    golds = [task.ask(i).doc.gold_index for i in task.rows.indices()]
+    # One over the rank; 0 where the right answer is not among the choices.
+    mean = sum({1: 1.0, 0: 0.5}.get(gold, 0.0) for gold in golds) / len(golds)
+    assert found["mrr,none"].estimate.value == pytest.approx(mean)
+
+
+def test_reasoning_is_taken_out_where_the_entry_says_so(load):
+    task = load(
+        TEXT,
+        "{metric: lighteval:prefix_exact_match, remove_reasoning_tags: true}",
+        "metric: lighteval:perfect_exact_match",
+    )
+    right = task.ask(0).doc.choices[0]
+    record = ask(task, 0)
+    given = {name: getattr(record, name) for name in ("task", "index", "doc")}
+    texts = (Response(text=f"<think>no, yes</think>\n{right}, surely"),)
+    scored = score(
+        type(record)(**given, requests=record.requests, responses=texts), task
+    )
+    assert {s.metric: s.value for s in scored.scores} == {"pem": 1, "perfect_em": 0}
+
+
 def test_token_normalisation_divides_by_the_tokens_of_each_choice(load):
     entry = "{metric: lighteval:loglikelihood_acc, logprob_normalization: token}"
     task = load(CHOICE, entry)

@@ -28,6 +28,7 @@ from pytest_evals.scorers.aggregations import (
 )
 from pytest_evals.scorers.lighteval.judged import JudgeLLM
 from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
+from pytest_evals.scorers.lighteval.reasoning import THINK, remove_reasoning_tags
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.measured import Measured
 from pytest_evals.scorers.user_code import UserCode
@@ -54,9 +55,19 @@ _FIX = {
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A metric as a task uses it."""
+    """A metric as a task uses it.
+
+    Args:
+        metric: The metric.
+        removes_reasoning: Whether what stands between ``<think>`` tags is taken out of
+            the answers.
+        unconditioned_query: What stands for the question where choices are also asked
+            without it.
+    """
 
     metric: Metric
+    removes_reasoning: bool = False
+    unconditioned_query: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -108,6 +119,9 @@ class Computed:
         if doc.specific is None:
             doc = replace(doc, specific=dict(doc.row))
         response = _parted(doc, response)
+        if self.removes_reasoning:
+            texts = [remove_reasoning_tags(text, THINK) for text in response.text]
+            response = replace(response, text_post_processed=texts)
         with UserCode(f"metric {self.names[0]!r}"):
             values = self.metric.compute_sample(doc, response)
         answer = _shown(doc, response)
@@ -160,15 +174,14 @@ def lighteval_metric(name: str, arguments: Mapping[str, Any]) -> Computed:
     from pytest_evals.scorers.lighteval.catalogue import CATALOGUE, PUBLISHED
 
     params = dict(arguments)
-    published = params.pop("published", False)
-    if not isinstance(published, bool):
-        raise EvalsError(f"published is true or false, not {published!r}")
-    makers = PUBLISHED if published else CATALOGUE
+    makers = PUBLISHED if _flag(params, "published") else CATALOGUE
     known: Registry[Callable[[], Metric]] = Registry("metric of lighteval", makers)
-    return Computed(known[name.removeprefix(PREFIX)]()(params))
+    return _with_arguments(known[name.removeprefix(PREFIX)](), params)
 
 
-def own_metric(name: str, given: Any, output_type: str) -> Computed | None:
+def own_metric(
+    name: str, given: Any, output_type: str, arguments: Mapping[str, Any]
+) -> Computed | None:
     """A metric of the user's: an object of :mod:`.metric`, or a function of ``doc`` and
     ``response``; ``None`` for anything else.
 
@@ -176,13 +189,37 @@ def own_metric(name: str, given: Any, output_type: str) -> Computed | None:
         name: Its name, if it is a function.
         given: What the user's module has.
         output_type: The task's.
+        arguments: What it is made with.
+
+    Raises:
+        EvalsError: The metric has no such argument, or not such a value.
     """
-    if isinstance(given, Metric):
-        return Computed(given)
-    category = _FITTING.get(output_type)
-    if category is None or not _takes_document(given):
-        return None
-    return Computed(Metric(name, True, category, given, mean))
+    made = given
+    if not isinstance(given, Metric):
+        category = _FITTING.get(output_type)
+        if category is None or not _takes_document(given):
+            return None
+        made = Metric(name, True, category, given, mean)
+    return _with_arguments(made, dict(arguments))
+
+
+def _with_arguments(metric: Metric, params: dict[str, Any]) -> Computed:
+    """The metric, and what an entry says of any metric."""
+    removes_reasoning = _flag(params, "remove_reasoning_tags")
+    query = params.pop("unconditioned_query", None)
+    made = Computed(metric(params), removes_reasoning, query or "")
+    if query is not None and not (isinstance(query, str) and made.needs_unconditioned):
+        raise EvalsError(
+            "unconditioned_query is a text, for metrics with logprob_normalization: pmi"
+        )
+    return made
+
+
+def _flag(params: dict[str, Any], name: str) -> bool:
+    given = params.pop(name, False)
+    if not isinstance(given, bool):
+        raise EvalsError(f"{name} is true or false, not {given!r}")
+    return given
 
 
 def _takes_document(given: Any) -> bool:

@@ -144,4 +144,5 @@ def _jieba() -> Tokenizer:
         import jieba
     except ModuleNotFoundError as error:
         raise MissingExtraError("Chinese words", "jieba", "languages") from error
+    jieba.setLogLevel("WARNING")  # it tells of its dictionary on stderr
     return lambda text: list(jieba.cut(text))

@@ -1,7 +1,7 @@
-"""Words and signs of languages that prompts and answers use: "Answer", "Question", the
-letters in front of choices.
+"""Words and signs of languages by which an answer is found in a text: the word for
+"answer", punctuation, the letters in front of choices.
 
-Which languages are complete, and which letters they use, is as in lighteval 0.13.0
+Which languages have letters of their own is as in lighteval 0.13.0
 (``tasks/templates/utils/translation_literals.py``).
 """
 
@@ -17,11 +17,10 @@ _LATIN = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Literals:
-    """The words of one language; an empty one is not known.
+    """The words of one language.
 
     Args:
-        answer: In front of an answer.
-        question_word: In front of a question.
+        answer: In front of an answer; case does not count.
         full_stop: At the end of a sentence.
         comma: Between parts of one.
         colon: Behind a heading.
@@ -30,7 +29,6 @@ class Literals:
     """
 
     answer: str
-    question_word: str = ""
     full_stop: str = "."
     comma: str = ","
     colon: str = ":"
@@ -38,27 +36,49 @@ class Literals:
     indices: tuple[str, ...] = _LATIN
 
 
-_ENGLISH = Literals(answer="answer", question_word="question")
+_ENGLISH = Literals(answer="answer")
+
+_CYRILLIC = tuple("АБВГДЕЖЗИКЛМНОПРСТУФХЦЧШЩЭЮЯ")
 
 _LANGUAGES: Mapping[str, Literals] = {
     "ara": Literals(
         answer="الإجابة",
-        question_word="سؤال",
         comma="،",
         indices=tuple("أبجدهوزحطيكلمنسعفصقرشتثخذضظغ"),
     ),
-    "ben": Literals(answer="উত্তর", question_word="প্রশ্ন", full_stop="।"),
+    "ben": Literals(
+        answer="উত্তর", full_stop="।", indices=tuple("কখগঘঙচছজঝঞটঠডঢণতথদধনপফবভমযরলশষসহ")
+    ),
+    "bul": Literals(answer="отговор", indices=_CYRILLIC),
+    "ces": Literals(answer="odpověď"),
+    "deu": Literals(answer="Antwort"),
     "eng": _ENGLISH,
-    "fra": Literals(answer="réponse", question_word="question"),
+    "fra": Literals(answer="réponse"),
+    "guj": Literals(answer="જવાબ", indices=tuple("કખગઘઙચછજઝઞટઠડઢણતથદધનપફબભમયરલવશષસહ")),
     "hin": Literals(
         answer="उत्तर",
-        question_word="सवाल",
         full_stop="।",
         indices=tuple("कखगघङचछजझञटठडढणतथदधनपफबभमयरलवशषसह"),
     ),
+    "ita": Literals(answer="risposta"),
+    "jpn": Literals(
+        answer="答え", full_stop="。", comma="、", colon="：", sentence_space=""
+    ),
+    "kor": Literals(answer="답변"),
+    "nld": Literals(answer="antwoord"),
+    "pol": Literals(answer="odpowiedź"),
+    "por": Literals(answer="resposta"),
+    "ron": Literals(answer="răspuns"),
+    "rus": Literals(answer="ответ", indices=_CYRILLIC),
+    "spa": Literals(answer="respuesta"),
+    "swa": Literals(answer="jibu"),
+    "tel": Literals(answer="సమాధానం", indices=tuple("కఖగఘఙచఛజఝఞటఠడఢణతథదధనపఫబభమయరలవశషసహ")),
+    "tha": Literals(answer="คำตอบ", indices=tuple("กขคงจฉชซญดตถทนบปผฝพฟมยรลวสหอ")),
+    "tur": Literals(answer="cevap"),
+    "ukr": Literals(answer="відповідь", indices=_CYRILLIC),
+    "vie": Literals(answer="câu trả lời"),
     "zho": Literals(
         answer="答案",
-        question_word="问题",
         full_stop="。",
         comma="，",
         colon="：",

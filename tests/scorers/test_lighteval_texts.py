@@ -1,0 +1,158 @@
+"""Edges of lighteval's metrics of texts that its recorded values do not reach."""
+
+import math
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.scorers.lighteval.catalogue import CATALOGUE
+from pytest_evals.scorers.lighteval.corpora import (
+    CorpusLevelF1Score,
+    CorpusLevelTranslationMetric,
+    FlatMean,
+)
+from pytest_evals.scorers.lighteval.extractive import MultilingualExtractiveMatchMetric
+from pytest_evals.scorers.lighteval.fragments import fragment_lengths
+from pytest_evals.scorers.lighteval.instructions import followed
+from pytest_evals.scorers.lighteval.normalizers import (
+    helm_normalizer,
+    helm_normalizer_published,
+)
+from pytest_evals.scorers.lighteval.repeated import g_pass_at_k, pass_at_k
+from pytest_evals.scorers.lighteval.response import ModelResponse
+
+
+def score(name, golds, preds, **specific):
+    doc = Doc("", golds, list(range(len(golds))), specific=specific)
+    return CATALOGUE[name]().compute_sample(doc, ModelResponse(text=preds))
+
+
+@given(st.integers(1, 8), st.data())
+def test_pass_at_k_is_the_share_of_draws_that_hold_a_right_answer(n, data):
+    right = data.draw(st.integers(0, n))
+    k = data.draw(st.integers(1, n))
+    draws = list(combinations([True] * right + [False] * (n - right), k))
+    share = sum(map(any, draws)) / len(draws)
+    assert pass_at_k(n, right, k) == pytest.approx(share)
+
+
+@given(st.integers(1, 7), st.data())
+def test_g_pass_at_k_is_the_share_of_draws_with_enough_right_answers(n, data):
+    right = data.draw(st.integers(0, n))
+    k = data.draw(st.integers(1, n))
+    draws = [sum(d) for d in combinations([1] * right + [0] * (n - right), k)]
+    found = g_pass_at_k(n, right, [k], [0.5, 1.0])
+    for share in (0.5, 1.0):
+        least = max(math.ceil(k * share), 1)
+        wanted = sum(hits >= least for hits in draws) / len(draws)
+        assert found[f"g-pass@{k}_{share}"] == pytest.approx(wanted)
+
+
+def test_numbers_keep_sign_and_point_unless_as_published():
+    assert helm_normalizer("The 1.0 and -5") == "1.0 and 5.0"
+    assert helm_normalizer_published("1.0") == "10.0"
+    assert helm_normalizer("1.0") == helm_normalizer("1")
+
+
+def test_invalid_answer_is_no_match_for_an_invalid_reference():
+    assert score("quasi_exact_match_gsm8k", ["no number"], ["none"]) == {"qem": 0}
+    assert score("quasi_exact_match_gsm8k", ["#### 1,000"], ["#### 1000"]) == {"qem": 1}
+
+
+def test_drop_takes_spans_in_any_order_and_numbers_as_such():
+    golds = [["3", "cats"], "nothing"]
+    found = score("drop", ["_"], ["the cats", "3.0"], golds_no_preprocessing=golds)
+    assert found == {"em": 1.0, "f1": 1.0}
+    with pytest.raises(DocumentError, match="golds_no_preprocessing"):
+        score("drop", ["_"], ["3"])
+
+
+def test_translation_scores_each_document_against_its_own_references():
+    chrf = CorpusLevelTranslationMetric("chrf")
+    whole = chrf.compute_corpus([(["the cat"], ["the cat"]), (["a dog"], ["a dog"])])
+    swapped = chrf.compute_corpus([(["a dog"], ["the cat"]), (["the cat"], ["a dog"])])
+    assert whole == pytest.approx(100)
+    assert swapped < 50
+    with pytest.raises(EvalsError, match="value 0 has no reference or no answer"):
+        chrf.compute_corpus([([], ["a"])])
+
+
+def test_f1_of_labels_takes_one_label_a_document():
+    how = CorpusLevelF1Score("macro")
+    assert how.compute_corpus([(["a"], ["a"]), (["b"], ["b"])]) == 1.0
+    with pytest.raises(EvalsError, match="value 1 has 2"):
+        how.compute_corpus([(["a"], ["a"]), (["a", "b"], ["b"])])
+
+
+def test_mean_of_all_counts_each_entry_and_not_each_document():
+    assert FlatMean().compute_corpus([[True], [False, False, False]]) == 0.25
+
+
+@given(st.text("ab ", max_size=12), st.text("ab ", max_size=12))
+def test_fragments_lie_in_the_summary_side_by_side(text, summary):
+    lengths = fragment_lengths(text, summary)
+    assert sum(lengths) <= len(summary)
+    assert fragment_lengths(summary, summary) == ([len(summary)] if summary else [])
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "letter"),
+    [("deu", "Die Antwort ist B.", "B"), ("rus", "Ответ: Б", "Б")],
+)
+def test_letter_is_found_behind_the_languages_word_for_answer(language, text, letter):
+    metric = MultilingualExtractiveMatchMetric(
+        language=language,
+        gold_extraction_target="letters",
+        pred_extraction_target="letters",
+    )
+    doc = Doc("", [letter, "", ""], 0)
+    assert metric.compute(doc, ModelResponse(text=[text])) == 1
+
+
+@pytest.mark.parametrize(
+    ("instruction", "arguments", "good", "bad"),
+    [
+        ("combination:two_responses", {}, "a\n******\nb", "a\n******\na"),
+        ("length_constraints:number_paragraphs", {"num_paragraphs": 2}, "a***b", "a"),
+        (
+            "length_constraints:number_sentences",
+            {"num_sentences": 2, "relation": "at least"},
+            "One is here. Two are there.",
+            "One is here",
+        ),
+        (
+            "change_case:capital_word_frequency",
+            {"capital_frequency": 2, "capital_relation": "less than"},
+            "ONE is here",
+            "ONE AND TWO",
+        ),
+        (
+            "language:response_language",
+            {"language": "de"},
+            "Das ist ein Satz in deutscher Sprache.",
+            "This is a sentence in English.",
+        ),
+        (
+            "change_case:english_capital",
+            {},
+            "THIS IS A SENTENCE IN ENGLISH",
+            "This is not",
+        ),
+    ],
+)
+def test_instruction_is_followed_or_not(instruction, arguments, good, bad):
+    """IFEval's rules (arXiv 2311.07911)."""
+    assert followed(good, instruction, arguments)
+    assert not followed(bad, instruction, arguments)
+    assert not followed(" ", instruction, arguments)
+
+
+def test_instruction_without_its_argument_is_an_error_and_not_a_draw():
+    with pytest.raises(DocumentError, match="'keywords:existence' needs 'keywords'"):
+        followed("a", "keywords:existence", {"keywords": None})
+    with pytest.raises(DocumentError, match="did you mean 'punctuation:no_comma'"):
+        followed("a", "punctuation:no_commas", {})
