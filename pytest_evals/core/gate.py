@@ -105,6 +105,7 @@ class Gate:
         confidence: Of each bound of the interval, where noise counts.
         flip_rate: Share of documents whose answer turns between two runs of one model,
             ``None`` if unknown.
+        measured: Whether a share that was measured may stand in where it is unknown.
         inconclusive: What an open verdict means; empty for the session's policy.
         baseline: Name of the stored run that it is held against; empty for a bound on
             the number itself.
@@ -130,6 +131,7 @@ class Gate:
     over: Scope = "run"
     confidence: float = 0.95
     flip_rate: float | None = None
+    measured: bool = True
     inconclusive: Policy | Literal[""] = ""
     baseline: str = ""
     margin: Margin | None = None

@@ -23,6 +23,7 @@ class Noise(NamedTuple):
     over: Scope = "run"
     confidence: float = USUAL
     flip_rate: float | None = None
+    measured: bool = True
     inconclusive: Policy | Literal[""] = ""
 
 
@@ -55,6 +56,7 @@ def read_noise(entry: Mapping[object, object]) -> Noise:
         cast("Scope", over),
         _confidence(entry) if asked else USUAL,
         _flip_rate(entry),
+        entry.get("noise", "auto") == "auto",
         cast("Policy | Literal['']", policy),
     )
 
@@ -78,7 +80,8 @@ def _confidence(entry: Mapping[object, object]) -> float:
 
 
 def _flip_rate(entry: Mapping[object, object]) -> float | None:
-    """``auto`` and ``none`` are a rate that is not known."""
+    """``auto`` is a rate that may have been measured, ``none`` one that is not
+    known."""
     if entry.get("noise", "auto") in ("auto", "none", None):
         return None
     value = float(read_number(entry["noise"], "noise"))

@@ -3,7 +3,7 @@ file, and those of the command line."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,9 +26,21 @@ FILE_NAMES = ("gates.yaml", "gates.yml")
 class SessionGates:
     """All gates that do not stand in a task's own file."""
 
-    def __init__(self, root: Path, given: Sequence[Gate]) -> None:
-        """Know the gates of the command line; files are read when a task is."""
-        self._root = root
+    def __init__(
+        self,
+        root: Path,
+        given: Sequence[Gate],
+        measured: Callable[[Gate], float | None],
+    ) -> None:
+        """Know the gates of the command line; files are read when a task is.
+
+        Args:
+            root: The rootdir.
+            given: Gates of the command line.
+            measured: The share of a gate's answers that turn between two runs, if
+                somebody has measured it.
+        """
+        self._root, self._measured = root, measured
         self._given = given
         self._files: dict[Path, tuple[Gate, ...]] = {}
         self._used: set[int] = set()
@@ -60,7 +72,13 @@ class SessionGates:
         ]
         self._used.update(id(gate) for gate in (*from_files, *given))
         mine = (replace(gate, task=owner.name) for gate in given)
-        return with_unique_ids([*own, *from_files, *mine])
+        gates = with_unique_ids([*own, *from_files, *mine])
+        return tuple(map(self._with_noise, gates))
+
+    def _with_noise(self, gate: Gate) -> Gate:
+        """The gate with the noise that was measured, where it counts some."""
+        wants = gate.over == "benchmark" and gate.measured and gate.flip_rate is None
+        return replace(gate, flip_rate=self._measured(gate)) if wants else gate
 
     def _from_files(self, folder: Path) -> Iterator[Gate]:
         for place in (folder, *folder.parents):

@@ -7,7 +7,7 @@ of it share a model and a plan.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
@@ -78,6 +78,24 @@ class Models:
                 if wave_of is not None and wave_of(job) != wave_of(then)
             ]
             self._plans[definition] = Plan(jobs, prepare, window or WINDOW, ends)
+
+    def again(
+        self, items: Sequence[DocItem], wrap: Callable[[Model], Model]
+    ) -> Iterator[tuple[DocItem, Record]]:
+        """Ask about documents that were run once more, in this order.
+
+        Args:
+            items: Documents whose models are open.
+            wrap: Makes the model to ask of the one that answered.
+        """
+        groups: dict[Definition, list[DocItem]] = {}
+        for item in items:
+            groups.setdefault(item.parent.model_definition(item), []).append(item)
+        for definition, members in groups.items():
+            plan = Plan([item.job for item in members], _Prepare(members))
+            model = wrap(self._open[definition])
+            for item in members:
+                yield item, plan.take(item.job, model)
 
     def drop(self, task: str) -> None:
         """Ask no more about the documents of a task."""

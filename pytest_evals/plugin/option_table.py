@@ -198,6 +198,13 @@ TABLE = (
         ini=False,
     ),
     Option(
+        "calibrate",
+        "K",
+        "Ask everything K times, say how much of each number is chance and which bars "
+        "that allows, and record it in the baseline.",
+        ini=False,
+    ),
+    Option(
         "stop",
         "off|curtail|auto",
         "Leave a task when its gates are decided: when no document can change them "

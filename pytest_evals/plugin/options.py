@@ -22,6 +22,7 @@ from pytest_evals.plugin.values import (
     percent,
     policy,
     resamples,
+    runs,
     share,
     shots,
     statuses,
@@ -74,6 +75,7 @@ class Options:
     gates: tuple[Gate, ...]
     inconclusive: Policy
     plan: bool
+    calibrate: int
     stop: Literal["off", "curtail", "auto"]
     stop_error: float
     order_seed: int | None
@@ -129,6 +131,7 @@ class Options:
             gates=tuple(map(_gate, raw["gate"])),
             inconclusive=_checked("inconclusive", raw, policy),
             plan=raw["plan"],
+            calibrate=_checked("calibrate", raw, runs) or 0,
             stop=_checked("stop", raw, stop),
             stop_error=_checked("stop-error", raw, percent),
             order_seed=_typed_seed(config, raw),

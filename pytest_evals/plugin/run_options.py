@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pytest_evals.core.gate import Gate
 from pytest_evals.core.library import Library
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.models.spec import redacted
@@ -15,8 +16,9 @@ from pytest_evals.plugin.added import registered_metrics
 from pytest_evals.plugin.options import Options
 from pytest_evals.plugin.selection import Selection
 from pytest_evals.reports.model import model_arguments
+from pytest_evals.store.noise import recorded_rate
 
-__all__ = ["check_places", "public", "task_options"]
+__all__ = ["check_places", "measured_noise", "public", "task_options"]
 
 
 def check_places(options: Options) -> None:
@@ -30,6 +32,13 @@ def check_places(options: Options) -> None:
         raise pytest.UsageError(f"--evals-dir={options.dir}: {above} is no folder")
     if options.json is not None and options.json.is_dir():
         raise pytest.UsageError(f"--evals-json={options.json}: this is a folder")
+
+
+def measured_noise(options: Options, gate: Gate) -> float | None:
+    """The share of a gate's answers that turn between two runs, if it was measured."""
+    key = f"{gate.metric},{gate.filter}" if gate.filter else gate.metric
+    name = gate.baseline or options.compare
+    return recorded_rate(options.dir, name, gate.task, key)
 
 
 def task_options(

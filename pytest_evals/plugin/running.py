@@ -54,6 +54,10 @@ def start(config: pytest.Config) -> EvalSession:
                 from pytest_evals.plugin.planning import Planning
 
                 config.pluginmanager.register(Planning(session), "evals-planning")
+            if session.options.calibrate:
+                from pytest_evals.plugin.calibrating import Calibrating
+
+                config.pluginmanager.register(Calibrating(session), "evals-calibrating")
             if session.options.stop != "off":
                 from pytest_evals.plugin.stopping import Stopping
 

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,12 @@ from pytest_evals.plugin.judging import Judging
 from pytest_evals.plugin.library import library_of
 from pytest_evals.plugin.models import Models
 from pytest_evals.plugin.options import OPTIONS, STARTED, suite_root
-from pytest_evals.plugin.run_options import check_places, public, task_options
+from pytest_evals.plugin.run_options import (
+    check_places,
+    measured_noise,
+    public,
+    task_options,
+)
 from pytest_evals.plugin.runs import GroupRun, Runs, TaskRun
 from pytest_evals.plugin.samples import Samples
 from pytest_evals.plugin.selection import Selection
@@ -86,7 +92,8 @@ class EvalSession:
         self.task_options = task_options(
             config, self.options, self.selection, self.library
         )
-        self.gates = SessionGates(config.rootpath, self.options.gates)
+        noise = partial(measured_noise, self.options)
+        self.gates = SessionGates(config.rootpath, self.options.gates, noise)
         self.models = Models(Answers(config, self.options), self.options.max_errors)
         self.samples = Samples(self.options.dir, self.options.model, self.started)
         self._interim = Interim(self.samples, self._summed_up)
@@ -151,7 +158,7 @@ class EvalSession:
             self.stopping.skip_if_decided(item)
         answered = self.models.take(item)
         start = time.perf_counter()
-        record = self._scored(answered, item)
+        record = self.scored(answered, item)
         took_s = time.perf_counter() - start
         for response in record.responses:
             took_s += response.elapsed_s
@@ -164,7 +171,7 @@ class EvalSession:
         item.packed = self.finish(item.job.task, record, render)
         return record
 
-    def _scored(self, record: Record, item: DocItem) -> Record:
+    def scored(self, record: Record, item: DocItem) -> Record:
         """Through the user's scorer hook where there is one, else the task's own."""
         hook, task = item.parent.score_hook, item.job.task
         if hook is None:

@@ -19,6 +19,7 @@ __all__ = [
     "percent",
     "policy",
     "resamples",
+    "runs",
     "share",
     "shots",
     "statuses",
@@ -47,6 +48,14 @@ def documents(text: str) -> int:
     number = int(text)
     if number < 1:
         raise ValueError("a number of documents is 1 or more")
+    return number
+
+
+def runs(text: str) -> int:
+    """A number of runs that can be compared."""
+    number = int(text)
+    if number < 2:
+        raise ValueError("it takes 2 runs or more to see how they differ")
     return number
 
 

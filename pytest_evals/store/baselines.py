@@ -15,6 +15,7 @@ from pytest_evals.errors import StoreError, did_you_mean
 from pytest_evals.store.base import make_base
 from pytest_evals.store.files import append_lines, make_folder, write_json
 from pytest_evals.store.history import EarlierRun, read_run
+from pytest_evals.store.noise import NOISE
 
 __all__ = ["find_baseline", "save_baseline"]
 
@@ -63,6 +64,8 @@ def save_baseline(base: Path, name: str, run: EarlierRun) -> Path:
     try:
         make_folder(draft, _OPTION)
         _write(run, draft)
+        if (place / NOISE).is_file():  # it is the model's, and not of one run
+            shutil.copy2(place / NOISE, draft / NOISE)
         _replace(draft, place)
     except OSError as error:
         why = error.strerror or str(error)

@@ -1,0 +1,49 @@
+"""How much a task's numbers vary from run to run, and which bars that allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Bar", "Calibration"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A bar that might be set.
+
+    Args:
+        value: The bar.
+        false_alarm: Chance that an unchanged model falls below it.
+        catches: A true drop, and the chance that it is caught.
+    """
+
+    value: float
+    false_alarm: float
+    catches: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What repeated runs say of one metric.
+
+    Args:
+        task: Name of the task.
+        key: Metric and filter.
+        n_runs: Runs.
+        n: Documents that have a value in each.
+        mean: Of all runs.
+        stderr: Standard deviation of a run's number.
+        flip_rate: Share of answers that turn between two runs.
+        sampling: Standard error over other documents.
+        bars: From the tightest to the loosest.
+    """
+
+    task: str
+    key: str
+    n_runs: int
+    n: int
+    mean: float
+    stderr: float
+    flip_rate: float
+    sampling: float
+    bars: tuple[Bar, ...] = ()

@@ -1,0 +1,117 @@
+"""``--evals-calibrate``: how much of a number is chance, measured and used by gates."""
+
+import json
+
+import pytest
+
+from pytest_evals.core.request import Generate, Loglikelihood, Response
+from pytest_evals.plugin.calibrating import Again
+
+MODEL = """
+import pytest
+from pytest_evals import Response
+
+class Model:
+    name = "moody"
+    asked = 0
+
+    def answer(self, requests):
+        Model.asked += 1
+        order = [request.prompt for request in requests]
+        with open("orders", "a") as file:
+            file.write(" ".join(p.split()[1] for p in order) + "\\n")
+        for position, request in enumerate(requests):
+            number = int(request.prompt.split()[1].rstrip("?"))
+            is_right = number != 3 and not (number == 5 and Model.asked % 2)
+            yield position, Response(text=f"a{number}" if is_right else "no")
+
+@pytest.fixture(scope="session")
+def eval_model():
+    return Model()
+"""
+
+
+def test_noise_is_measured_recorded_and_used_by_gates(suite):
+    suite.pytester.makeconftest(MODEL)
+    gate = {"metric": "exact_match", "min": 0.5, "noise": "auto"}
+    suite.task("quiz", gates=[gate, {**gate, "noise": "none", "id": "bare"}])
+    done = suite.run(
+        "evals", "--evals-calibrate=4", "--evals-save=main", "-v", model=None
+    )
+    assert done.ret == 0
+    assert done.parseoutcomes()["passed"] == 10  # items are those of one run
+    done.stdout.fnmatch_lines(
+        [
+            "*= calibration =*",
+            "quiz: exact_match,none, 4 runs of 10 documents: mean 0.8500, *6.7% of *",
+            "  sampling error of the documents themselves: 0.1129 *",
+            "*limit  false alarm  catches a drop of 1 / 2 / 3 pt",
+            "written to *baselines/main (noise)",
+        ]
+    )
+    path = suite.pytester.path / ".evals" / "baselines" / "main" / "noise.json"
+    noise = json.loads(path.read_text())["quiz"]["exact_match,none"]
+    # One answer of ten turns between 4 of the 6 pairs of runs.
+    assert noise["flip_rate"] == pytest.approx(4 / 6 / 10)
+    orders = (suite.pytester.path / "orders").read_text().splitlines()
+    assert len(set(orders)) == 4
+    assert suite.run("evals", "--evals-save=main", model=None).ret == 0
+    assert path.is_file()
+    (before, last) = sorted(suite.pytester.path.glob(".evals/runs/*/results.json"))
+    first, bare = json.loads(before.read_text())["gates"]
+    assert "no record of the noise between runs" in first["reason"]
+    first, bare = json.loads(last.read_text())["gates"]
+    assert "0.0666667 of answers turn" in first["interval"]["method"]
+    assert bare["interval"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--evals-calibrate=1"], "it takes 2 runs or more"),
+        (["--evals-calibrate=2", "-n2"], "--evals-calibrate needs no workers: -n0"),
+    ],
+)
+def test_what_cannot_be_calibrated_is_a_usage_error(suite, arguments, why):
+    done = suite.run("evals", *arguments)
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines([f"*{why}*"])
+
+
+def test_part_of_a_run_is_not_repeated(suite):
+    done = suite.run("evals", "--evals-calibrate=2", "-x", "--evals-strict")
+    assert done.ret == 0
+    done.stdout.fnmatch_lines(
+        ["  no answer has turned: *", "the noise is not recorded: give --evals-save*"]
+    )
+    suite.knows(wrong=[0])
+    done = suite.run("evals", "--evals-calibrate=2", "-x", "--evals-strict")
+    assert done.ret == 1
+
+
+def test_sampled_copies_are_refused(suite):
+    suite.task("quiz", generation_kwargs={"do_sample": True, "temperature": 0.7})
+    suite.task("quiz", generation_kwargs={"do_sample": True, "temperature": 0.7})
+    done = suite.run("evals", "--evals-calibrate=3")
+    assert done.ret == 1
+    done.stdout.fnmatch_lines(["the model gives the same texts however often*"])
+
+
+def test_each_run_asks_for_repeats_of_its_own_and_passes_the_store_by():
+    seen = []
+
+    class Model:
+        name = "model"
+
+        def answer(self, requests):
+            seen.extend(requests)
+            for position, _ in enumerate(requests):
+                yield position, Response(text=str(position))
+
+    greedy, sampled = Generate("a"), Generate("b", temperature=1.0, repeat=2)
+    likely = Loglikelihood("c", " d")
+    answers = dict(Again(Model(), 3).answer([sampled, greedy, likely]))
+    assert sorted(answers) == [0, 1, 2]
+    assert [answers[i].text for i in range(3)] == ["0", "0", "1"]
+    assert seen[:2] == [greedy, likely]
+    assert (seen[2].prompt, seen[2].repeat) == ("b", 3_000_002)
