@@ -228,5 +228,5 @@ def _machine_changes(before: Side, now: Side) -> Iterator[str]:
         now.results.get("model_info") or {},
     )
     for key in MACHINE_KEYS:
-        if old.get(key) != new.get(key):
+        if new and old.get(key) != new.get(key):  # a model may say nothing of itself
             yield f"{key} is {new.get(key)!r}, in the baseline {old.get(key)!r}"

@@ -124,5 +124,6 @@ class References:
             "n-shot": {task: run.task.n_shots},
             "counts": {task: {"selected": len(run.ids)}},
             "configs": {task: strict({**run.task.config}, [])},
+            "model_info": dict(session.models.info),
         }
         return Side(results=results, rows={task: rows})

@@ -152,3 +152,30 @@ def test_a_field_that_documents_do_not_have_is_told(suite):
     result = suite.run("evals")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*has no field 'pasage' to cluster by*"])
+
+
+@pytest.mark.parametrize(("now", "is_told"), [("cpu", False), ("cuda:0", True)])
+def test_another_machine_is_told_and_the_same_one_is_not(gated, now, is_told):
+    model = """
+        import pytest
+        from pytest_evals import Response
+
+        class Model:
+            name = "model"
+            info = {{"device": {device!r}}}
+
+            def answer(self, requests):
+                for position in range(len(requests)):
+                    yield position, Response(text="a0")
+
+        @pytest.fixture(scope="session")
+        def eval_model():
+            return Model()
+    """
+    gated.pytester.makeconftest(model.format(device="cpu"))
+    assert gated.run("evals", "--evals-save=main", model=None).ret == 0
+    gated.pytester.makeconftest(model.format(device=now))
+    result = gated.run("evals", model=None)
+    told = "device is 'cuda:0', in the baseline 'cpu'" in result.stdout.str()
+    assert told == is_told
+    assert "device is" not in result.stdout.str() or is_told
