@@ -24,6 +24,8 @@ from pytest_evals.prompts.fewshot import SAMPLERS
 from pytest_evals.prompts.requests import BUILDERS
 from pytest_evals.scorers.aggregations import AGGREGATIONS
 from pytest_evals.scorers.filters import FILTERS
+from pytest_evals.scorers.lighteval.catalogue import CATALOGUE
+from pytest_evals.scorers.lighteval.normalizers import NORMALIZERS
 from pytest_evals.scorers.metrics import METRICS
 
 ROOT = Path(__file__).parent.parent
@@ -220,6 +222,27 @@ def problems(folder: Path, changes: dict[str, object]) -> str:
 )
 def test_every_name_that_a_task_file_may_use_is_documented(title, known):
     assert set(known) <= words_in_code(section("lm_eval", title))
+
+
+def test_metrics_of_lighteval_are_documented_with_their_output_types():
+    documented: dict[str, set[str]] = {}
+    for row in cells(section("metrics", "lighteval's").partition("\n### ")[0]):
+        for name in re.findall(r"`(\w+)`", row[1]):
+            documented.setdefault(name, set()).update(re.findall(r"\w+", row[2]))
+    categories = {
+        "GENERATIVE": {"generate_until"},
+        "LOGPROBS": {"multiple_choice", "loglikelihood"},
+        "PERPLEXITY": {"loglikelihood_rolling"},
+    }
+    for name, make in CATALOGUE.items():
+        if name != "simpleqa_judge":
+            fitting = categories[make().category.value]
+            assert documented[name] <= fitting, name
+            assert documented[name], name
+
+
+def test_normalisers_of_lighteval_are_documented():
+    assert set(NORMALIZERS) <= words_in_code(page("metrics"))
 
 
 def test_metrics_are_documented_with_their_output_types():

@@ -191,7 +191,11 @@ def _spec(entry: Section, names: Names, declared: bool) -> MetricSpec | None:
         entry.wrong("higher_is_better", up, (bool,))
     name = given if isinstance(given, str) else name_of(given)
     if computed is not None and (aggregation is not None or up is not None):
-        entry.problem("metric", f"metric {name!r} says itself how its values add up")
+        try:
+            computed = computed.adding_up(aggregation, up)
+        except EvalsError as error:
+            entry.problem("metric", str(error))
+            return None
     return MetricSpec(
         name=name,
         function=function,

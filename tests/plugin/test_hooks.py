@@ -46,6 +46,36 @@ def eval_model():
 """
 
 
+def test_registered_metrics_have_names_in_task_files(suite):
+    """By a hook, and by an entry point of an installed package."""
+    suite.pytester.makeconftest(
+        """
+        def starts_with_a(doc, response):
+            return float(response.text[0].startswith("a"))
+
+        def pytest_evals_register_metrics(config):
+            return {"starts_with_a": starts_with_a}
+        """
+    )
+    info = suite.pytester.mkdir("own-1.0.dist-info")
+    (info / "METADATA").write_text("Name: own\nVersion: 1.0\n")
+    lines = "[pytest_evals.metrics]\nanswer_length = own_metric:answer_length\n"
+    (info / "entry_points.txt").write_text(lines)
+    suite.pytester.makepyfile(
+        own_metric="""
+        def answer_length(doc, response):
+            return len(response.text[0])
+        """
+    )
+    suite.pytester.syspathinsert()
+    names = ("starts_with_a", "answer_length")
+    metrics = [{"metric": name} for name in names]
+    suite.task("quiz", metric_list=metrics)
+    suite.run("evals").stdout.fnmatch_lines(
+        ["quiz * starts_with_a *1.000*", "* answer_length *2.000*"]
+    )
+
+
 def test_load_tasks_reads_another_dialect(suite):
     suite.pytester.makeconftest(
         """

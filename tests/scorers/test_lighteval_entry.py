@@ -207,7 +207,7 @@ def _choices(*logprobs):
         (
             TEXT,
             "{metric: lighteval:f1_score, aggregation: mean}",
-            "metric 'lighteval:f1_score' says itself how its values add up",
+            "metric 'f1' says itself how its values add up",
         ),
     ],
 )
@@ -250,6 +250,20 @@ def test_registered_function_is_a_metric_under_its_name(load):
     task = load(TEXT, "metric: polite", metrics={"polite": polite})
     found = answered(task, (Response(text="yes, please"),))
     assert found["polite,none"].estimate.value == 1
+
+
+def test_function_may_be_added_up_in_another_way(load):
+    entry = "{metric: polite, aggregation: median, higher_is_better: false}"
+    task = load(TEXT, entry, metrics={"polite": polite})
+    (metric,) = answered(task, (Response(text="please"),)).values()
+    assert (metric.estimate.value, metric.higher_is_better) == (1, False)
+    said = told(
+        load,
+        TEXT,
+        "{metric: polite, aggregation: middle}",
+        metrics={"polite": polite},
+    )
+    assert "no aggregation called 'middle'" in said
 
 
 def test_registered_object_takes_its_fields_as_arguments(load):

@@ -79,6 +79,32 @@ class Computed:
         """Whether choices are also asked without the question."""
         return bool(getattr(self.metric.sample_level_fn, "needs_unconditioned", False))
 
+    def adding_up(
+        self,
+        aggregation: str | Callable[[Any], Any] | None,
+        higher_is_better: bool | None,
+    ) -> Computed:
+        """The same with another way to add up, or another direction; only a plain
+        function has none of its own.
+
+        Args:
+            aggregation: Name or function; ``None`` to leave it.
+            higher_is_better: Direction; ``None`` to leave it.
+
+        Raises:
+            EvalsError: The metric says itself how its values add up.
+        """
+        metric = self.metric
+        if not inspect.isroutine(metric.sample_level_fn) or type(metric) is not Metric:
+            raise EvalsError(
+                f"metric {self.names[0]!r} says itself how its values add up"
+            )
+        if aggregation is not None:
+            metric = replace(metric, corpus_level_fn=aggregation)
+        if higher_is_better is not None:
+            metric = replace(metric, higher_is_better=higher_is_better)
+        return replace(self, metric=metric)
+
     def check(self, output_type: str, repeats: int) -> None:
         """Make sure that it can measure the documents of a task.
 
