@@ -12,7 +12,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Response
 from pytest_evals.core.score import Score
 
-__all__ = ["slim"]
+__all__ = ["bare_doc", "slim"]
 
 
 def slim(record: Record) -> Record:
@@ -29,7 +29,7 @@ def slim(record: Record) -> Record:
     return Record(
         task=record.task,
         index=record.index,
-        doc=_named(record.doc.id),
+        doc=bare_doc(record.doc.id),
         responses=_counts(n_prompt_tokens, n_tokens, n_truncated),
         scores=tuple([_bare(score) for score in record.scores]),
         error=record.error,
@@ -51,7 +51,8 @@ _NOTHING: Any = ()
 """Instead of an empty list, which must not be shared, in hundreds of thousands."""
 
 
-def _named(id_: str) -> Doc:
+def bare_doc(id_: str) -> Doc:
+    """A document of which nothing but the id is kept."""
     return Doc(
         "",
         _NOTHING,

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import marshal
 from dataclasses import fields
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from pytest_evals.core.doc import Doc
@@ -22,6 +24,7 @@ from pytest_evals.core.request import (
     Rolling,
 )
 from pytest_evals.core.score import Score
+from pytest_evals.core.slim import bare_doc
 from pytest_evals.errors import DocumentError
 from pytest_evals.plugin.telling import Told
 from pytest_evals.reports.samples import Sample
@@ -35,6 +38,13 @@ _REQUESTS: dict[str, type[Request]] = {
 }
 _DOC = ("id", "query", "choices", "gold_index", "task_name")
 """Fields of a document that travel; its row stays with the worker."""
+_RESPONSE = tuple(field.name for field in fields(Response))
+_SCORE = tuple(field.name for field in fields(Score))
+_of_doc = attrgetter(*_DOC)
+_of_response = attrgetter(*_RESPONSE)
+_of_score = attrgetter(*_SCORE)
+_BARE = _of_doc(bare_doc(""))[1:]
+_VALUE, _FILTERED = _SCORE.index("value"), _SCORE.index("filtered")
 
 
 class Arrived(NamedTuple):
@@ -62,10 +72,10 @@ def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
         record.task,
         record.index,
         record.error,
-        [getattr(record.doc, name) for name in _DOC],
+        _of_doc(record.doc),
         [(type(request).__name__, *_values(request)) for request in record.requests],
-        [_values(response) for response in record.responses],
-        [_values(score) for score in record.scores],
+        [_of_response(response) for response in record.responses],
+        [_of_score(score) for score in record.scores],
         dict(record.labels),
         tuple(sample),
         told and tuple(told),
@@ -87,10 +97,10 @@ def unpack(data: bytes) -> Arrived:
     record = Record(
         task=task,
         index=index,
-        doc=Doc(**dict(zip(_DOC, doc, strict=True))),
-        requests=tuple(_request(kind, values) for kind, *values in requests),
-        responses=tuple(Response(**_named(Response, r)) for r in responses),
-        scores=tuple(Score(**_named(Score, s)) for s in scores),
+        doc=_doc(doc),
+        requests=tuple([_request(kind, values) for kind, *values in requests]),
+        responses=tuple([_response(*values) for values in responses]),
+        scores=tuple([_score(values) for values in scores]),
         error=error,
         labels=labels,
     )
@@ -115,5 +125,25 @@ def _request(kind: str, values: list[Any]) -> Request:
     return _REQUESTS[kind](prompt, *rest)
 
 
-def _named(cls: type[Any], values: list[Any]) -> dict[str, Any]:
-    return dict(zip((field.name for field in fields(cls)), values, strict=True))
+def _doc(values: tuple[Any, ...]) -> Doc:
+    if values[1:] == _BARE:
+        return bare_doc(values[0])
+    return Doc(**dict(zip(_DOC, values, strict=True)))
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _response(*values: Any) -> Response:
+    """Records are frozen: those that are equal in many documents are made once."""
+    return Response(**dict(zip(_RESPONSE, values, strict=True)))
+
+
+def _score(values: tuple[Any, ...]) -> Score:
+    kind = type(values[_VALUE])
+    if (kind is float or kind is int) and not values[_FILTERED]:
+        return _equal_score(*values)
+    return Score(**dict(zip(_SCORE, values, strict=True)))
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _equal_score(*values: Any) -> Score:
+    return Score(**dict(zip(_SCORE, values, strict=True)))

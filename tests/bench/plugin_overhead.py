@@ -1,14 +1,18 @@
 """What the plugin itself costs for each document, collection and report included.
 
-    python tests/bench/plugin_overhead.py [--docs 100000]
+    python tests/bench/plugin_overhead.py [--docs 100000] [--workers 2]
 
 A suite of one task with documents that cost nothing to render, answer or score runs
 through pytest in fresh processes; the time of an empty session is taken off. What is
 left is collection, planning, protocol, counting, samples and report. The yardstick is a
 test that does nothing, through pytest's own protocol: it tells how fast the machine is
-at this moment. Turn off other plugins for both:
+at this moment. With ``--workers N`` only the run with so many workers of pytest-xdist
+is measured, each of its processes for itself, in seconds of the processor.
+Turn off other plugins for both:
 
     PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 PYTEST_PLUGINS=pytest_evals.plugin.hooks python …
+
+(and ``xdist.plugin,`` in front of it for workers).
 """
 
 from __future__ import annotations
@@ -93,6 +97,19 @@ def pytest_evals_load_tasks(path, config):
 """
 
 
+MEASURING = """
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config):
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    who = getattr(config, "workerinput", {}).get("workerid", "controller")
+    numbers = f"{used.ru_utime + used.ru_stime} {used.ru_maxrss / 1024}"
+    Path(f"measured-{who}").write_text(numbers)
+"""
+
+
 YARDSTICK = """
 import os
 
@@ -154,12 +171,37 @@ def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--docs", type=int, default=100_000)
-    n_docs = parser.parse_args().docs
+    parser.add_argument("--workers", type=int, default=0)
+    given = parser.parse_args()
+    n_docs = given.docs
     print(f"{n_docs} documents")
+    if given.workers:
+        _distribute(n_docs, given.workers)
+        return
     print(f"{'':28}{'wall s':>8}{'CPU s':>8}{'peak MiB':>10}{'ms/document':>13}")
     _compare("pytest's own, no model", YARDSTICK, n_docs, [["-q"]])
     junit = ["-q", "--junitxml=j.xml"]
     _compare("pytest_evals", CONFTEST, n_docs, [["-q"], ["-v"], junit])
+
+
+def _distribute(n_docs: int, n_workers: int) -> None:
+    """Print a row for each process of a run with workers."""
+    print(f"{'':14}{'CPU s':>8}{'peak MiB':>10}{'µs/document of the run':>24}")
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / "conftest.py").write_text(CONFTEST + MEASURING)
+        (folder / "pytest.ini").write_text("[pytest]\n")
+        found = []
+        for _ in range(2):
+            run(folder, n_docs, ["-q", f"-n{n_workers}"])
+            found.append({p.name: p.read_text() for p in folder.glob("measured-*")})
+            (folder / "suite.bench").write_text("")
+        empty, full = found
+        for name, text in sorted(full.items()):
+            cpu, peak = map(float, text.split())
+            each = 1e6 * (cpu - float(empty[name].split()[0])) / n_docs
+            who = name.removeprefix("measured-")
+            print(f"{who:14}{cpu:8.1f}{peak:10.0f}{each:24.0f}")
 
 
 def _compare(name: str, conftest: str, n_docs: int, variants: list[list[str]]) -> None:
