@@ -69,6 +69,38 @@ def test_every_architecture_takes_its_path_and_gives_the_numbers_of_one_at_a_tim
             assert response.greedy is greedy
 
 
+@pytest.mark.parametrize("kind", ["llama", "mistral", "gemma2", "bloom"])
+def test_a_context_that_is_longer_than_a_batch_may_be_is_read_in_parts(
+    kind, saved_model, oracle, ask, monkeypatch
+):
+    """More than 40 tokens, which 300 continuations share; at most 20 are read at a
+    time."""
+    from pytest_evals.models.hf.scoring import grouped
+    from pytest_evals.models.spec import open_model, parse_spec
+
+    monkeypatch.setattr(grouped, "SMALLEST_PART", 4)
+    spec = f"hf:{saved_model(kind)},device=cpu,batch_tokens=16"
+    model = open_model(parse_spec(spec))
+    context = "the cat sat on the mat " * 8
+    pairs = [(context, f" {i} is it {i} on the big") for i in range(100, 400)]
+    widths: list[int] = []
+
+    def look(module, args, kwargs):
+        widths.append(kwargs["input_ids"].shape[1])
+
+    body = model._author._writer._model.base_model
+    handle = body.register_forward_pre_hook(look, with_kwargs=True)
+    found = ask(model, *(Loglikelihood(*pair) for pair in pairs))
+    handle.remove()
+    assert found[0].n_prompt_tokens > 40
+    assert max(r.n_tokens for r in found) < 20
+    assert max(widths) <= 20
+    for pair, response in list(zip(pairs, found, strict=True))[::20]:
+        logprob, greedy = oracle(kind).loglikelihood(*pair)
+        assert response.logprob == pytest.approx(logprob, abs=1e-4)
+        assert response.greedy is greedy
+
+
 @pytest.mark.parametrize("kind", ["phi3", "dynamic"])
 def test_positions_that_are_scaled_in_long_sequences_are_those_of_the_sequence_alone(
     kind, opened, oracle, ask

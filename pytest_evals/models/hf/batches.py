@@ -18,13 +18,15 @@ import torch
 from pytest_evals.models.hf.memory import or_none
 from pytest_evals.models.hf.text.tokens import Unusable
 
-__all__ = ["Batch", "Budget", "default_tokens", "in_batches"]
+__all__ = ["SMALLEST_PART", "Batch", "Budget", "default_tokens", "in_batches"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 CPU_TOKENS = 8192
 MOST_TOKENS = 131_072
+SMALLEST_PART = 64
+"""Tokens of a long sequence that are read at a time, however small the budget is."""
 FITTING_BATCHES = 16
 """Batches in a row that must fit before the budget is doubled again."""
 

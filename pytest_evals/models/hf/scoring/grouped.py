@@ -11,13 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pytest_evals.models.hf.batches import Batch, Budget, in_batches
+from pytest_evals.models.hf.batches import (
+    SMALLEST_PART,
+    Batch,
+    Budget,
+    in_batches,
+)
 from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.footprint import Footprint
 from pytest_evals.models.hf.forward import Chunk, Forward, View
@@ -120,7 +126,7 @@ class Grouped:
             yield from in_batches(
                 some,
                 [self._cost(row) if masked else row.n_tokens for row in some],
-                lambda batch: self._run(trie, lines, batch),
+                lambda batch: self._run(trie, lines, batch, budget),
                 budget,
             )
 
@@ -143,7 +149,7 @@ class Grouped:
                 yield Done({i: done.scored[0]}, done.elapsed_s)
 
     def _run(
-        self, trie: Trie, lines: Sequence[Line], rows: Sequence[Row]
+        self, trie: Trie, lines: Sequence[Line], rows: Sequence[Row], budget: Budget
     ) -> dict[int, Scored]:
         """Score a batch of rows of one group."""
         layouts = [lay_out(trie, lines, row) for row in rows]
@@ -158,7 +164,8 @@ class Grouped:
         prefix = trie.sequences[int(rows[0].members[0])][:depth]
 
         def run(places: Tensor) -> Iterable[Chunk]:
-            view = self._see(sheet, self._prefixes.over(prefix))
+            past = self._prefixes.over(prefix, partial(self._part, budget))
+            view = self._see(sheet, past)
             return self.forward(sheet.ids, places, view)
 
         with torch.inference_mode():
@@ -180,6 +187,14 @@ class Grouped:
         placed = torch.from_numpy(lengths).to(self.forward.device)
         branched = any(layout.ends.min() < len(layout.ends) for layout in layouts)
         return Sheet(ids, positions, ends, placed, depth, branched)
+
+    def _part(self, budget: Budget, n_before: int) -> int:
+        """Tokens of a prefix that are read at a time, after so many: with their mask,
+        no more than a batch may cost."""
+        n = budget.tokens
+        while n > SMALLEST_PART and self._footprint.tokens(n, n_before) > budget.tokens:
+            n //= 2
+        return max(n, SMALLEST_PART)
 
     def _read(self, ids: Ids, n_before: int, past: Any) -> None:
         """Read a part of a prefix, as a batch of one row."""

@@ -76,27 +76,35 @@ class Prefixes:
         self._tokens: Ids = np.zeros(0, dtype=np.int32)
         self._layers: Layers = {}
 
-    def over(self, prefix: Ids) -> Any:
-        """A cache over a prefix, for one pass; ``None`` for an empty one."""
+    def over(self, prefix: Ids, part: Callable[[int], int]) -> Any:
+        """A cache over a prefix, for one pass; ``None`` for an empty one.
+
+        Args:
+            prefix: (P,) ids.
+            part: Tokens that are there → tokens that may be read after them at a time.
+        """
         if len(prefix) == 0:
             return None
         n = min(len(prefix), len(self._tokens))
         differ = self._tokens[:n] != prefix[:n]
         common = int(differ.argmax()) if differ.any() else n
         if common < len(prefix):
-            self._extend(prefix, common)
+            self._extend(prefix, common, part)
         return _Past(_first(self._layers, len(prefix)), len(prefix), None)
 
     def forget(self) -> None:
         """Give the memory back."""
         self._tokens, self._layers = self._tokens[:0], {}
 
-    def _extend(self, prefix: Ids, common: int) -> None:
-        known = _first(self._layers, common)
+    def _extend(self, prefix: Ids, common: int, part: Callable[[int], int]) -> None:
+        known, start = _first(self._layers, common), common
         self.forget()
-        joined: Layers = {}
-        self._read(prefix[common:], common, _Past(known, common, joined))
-        self._tokens, self._layers = prefix, joined
+        while start < len(prefix):
+            some = prefix[start : start + part(start)]
+            joined: Layers = {}
+            self._read(some, start, _Past(known, start, joined))
+            known, start = joined, start + len(some)
+        self._tokens, self._layers = prefix, known
 
 
 def _first(layers: Layers, length: int) -> Layers:

@@ -18,11 +18,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pytest_evals.models.hf.batches import SMALLEST_PART
 from pytest_evals.models.hf.memory import fits, or_none
 from pytest_evals.models.hf.text.tokens import Encoder, Ids
 from pytest_evals.models.hf.writing.branches import Branch
 from pytest_evals.models.hf.writing.decoding import Steps
-from pytest_evals.models.hf.writing.room import SMALLEST_PART, Room
+from pytest_evals.models.hf.writing.room import Room
 from pytest_evals.models.hf.writing.sampling import History, Recipe, pick
 from pytest_evals.models.hf.writing.stops import Stops
 

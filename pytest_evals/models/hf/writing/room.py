@@ -12,9 +12,10 @@ from collections.abc import Callable
 
 import torch
 
+from pytest_evals.models.hf.batches import SMALLEST_PART
 from pytest_evals.models.hf.memory import free_bytes
 
-__all__ = ["MOST_TOKENS", "SMALLEST_PART", "Room", "free_tokens"]
+__all__ = ["MOST_TOKENS", "Room", "free_tokens"]
 
 MOST_TOKENS = 2**19
 """Tokens that are held at most: with more rows no device is faster."""
@@ -23,8 +24,6 @@ SHARE = 0.6
 and for one layer's buffers that are moved to larger ones."""
 FIRST_GROWTH = 64
 """New tokens that a row is expected to write while there is no better knowledge."""
-SMALLEST_PART = 64
-"""Tokens of a long prompt that are read at a time, however small the bounds are."""
 FITTING_STEPS = 128
 """Steps in a row that must fit before bounds rise by a fourth."""
 
