@@ -78,23 +78,31 @@ class Calibrating:
     def __init__(self, session: EvalSession) -> None:
         """Nothing is run yet."""
         self._session = session
+        self._is_repeated = False
         self._found: list[Calibration] = []
         self._told: list[tuple[str, bool]] = []
         self._n_sampled = self._n_same = 0
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
-        """After the run, the others."""
-        done = yield
-        items = [item for item in session.items if isinstance(item, DocItem)]
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> None:
+        """After the last document, while its model is open, the other runs."""
+        if self._is_repeated or not isinstance(item, DocItem):
+            return
+        items = [one for one in item.session.items if isinstance(one, DocItem)]
         ran = sum(len(run.records) for run in self._session.runs.values())
-        if items and ran == len(items) and not session.shouldstop:
+        if ran == len(items):
+            self._is_repeated = True
             self._repeat(items)
-        elif items:
-            self._told.append(
-                ("not all documents were run: nothing was repeated", True)
-            )
-        return done
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self) -> Generator[None, Any, Any]:
+        """What was not run cannot be repeated."""
+        try:
+            return (yield)
+        finally:
+            if not self._is_repeated:
+                why = "not all documents were run: nothing was repeated"
+                self._told.append((why, True))
 
     def _repeat(self, items: Sequence[DocItem]) -> None:
         records = [

@@ -86,7 +86,17 @@ def test_part_of_a_run_is_not_repeated(suite):
     )
     suite.knows(wrong=[0])
     done = suite.run("evals", "--evals-calibrate=2", "-x", "--evals-strict")
-    assert done.ret == 1
+    assert done.ret != 0
+    done.stdout.fnmatch_lines(["not all documents were run: nothing was repeated"])
+
+
+def test_model_that_is_closed_in_the_end_is_still_open(suite, tiny_model_path):
+    pytest.importorskip("transformers")
+    suite.task("quiz", generation_kwargs={"max_gen_toks": 2}, gates=["exact_match < 1"])
+    spec = f"hf:{tiny_model_path},device=cpu"
+    done = suite.run("evals", "--evals-calibrate=2", model=spec)
+    assert done.ret == 0
+    done.stdout.fnmatch_lines(["quiz: exact_match,none, 2 runs of 10 documents: *"])
 
 
 def test_sampled_copies_are_refused(suite):
