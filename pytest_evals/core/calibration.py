@@ -35,7 +35,7 @@ class Calibration:
         stderr: Standard deviation of a run's number.
         flip_rate: Share of answers that turn between two runs.
         sampling: Standard error over other documents.
-        bars: From the tightest to the loosest.
+        bars: From the tightest to the loosest; none where no answer has turned.
     """
 
     task: str

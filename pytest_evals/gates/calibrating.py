@@ -51,6 +51,8 @@ def calibrate(
 
 
 def _bars(mean: float, stderr: float) -> tuple[Bar, ...]:
+    if not stderr:  # a bar beside a number without noise is no proposal
+        return ()
     values = {math.floor(round((mean - k * stderr) * _STEP, 6)) / _STEP for k in AWAY}
     return tuple(
         Bar(

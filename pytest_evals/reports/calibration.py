@@ -13,7 +13,7 @@ __all__ = ["calibration_lines"]
 
 def calibration_lines(found: Calibration, width: int) -> list[Line]:
     """One metric: its noise, and the bars that it allows."""
-    return [*map(Line, _facts(found)), *_bars(found, width)]
+    return [*map(Line, _facts(found)), *(_bars(found, width) if found.bars else ())]
 
 
 def _facts(found: Calibration) -> Iterator[str]:
@@ -27,7 +27,7 @@ def _facts(found: Calibration) -> Iterator[str]:
         "only beyond these)"
     )
     if not found.flip_rate:
-        yield "  no answer has turned: this model repeats itself here"
+        yield "  no answer has turned: this model repeats itself, on this machine"
 
 
 def _bars(found: Calibration, width: int) -> list[Line]:

@@ -22,6 +22,11 @@ def test_bars_lie_two_and_three_deviations_below_and_know_their_risk():
     assert tight.catches[1][1] == pytest.approx(norm.cdf((0.891 - 0.88) / stderr))
 
 
+def test_no_bar_is_proposed_where_nothing_has_turned():
+    found = calibrate("arc", "acc", [{0: 1, 1: 0}, {0: 1, 1: 0}])
+    assert (found.flip_rate, found.stderr, found.bars) == (0, 0, ())
+
+
 def test_documents_without_a_value_in_each_run_are_left_out():
     found = calibrate("arc", "acc", [{0: 1, 1: 0, 2: 1}, {1: 1, 2: 1}])
     assert (found.n, found.flip_rate) == (2, 0.5)
