@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.scorers.lighteval.catalogue import CATALOGUE
+from pytest_evals.scorers.lighteval.catalogue import CATALOGUE, PUBLISHED
 from pytest_evals.scorers.lighteval.corpora import (
     CorpusLevelF1Score,
     CorpusLevelTranslationMetric,
@@ -52,10 +52,25 @@ def test_g_pass_at_k_is_the_share_of_draws_with_enough_right_answers(n, data):
         assert found[f"g-pass@{k}_{share}"] == pytest.approx(wanted)
 
 
-def test_numbers_keep_sign_and_point_unless_as_published():
+def test_numbers_keep_their_point_unless_as_published():
     assert helm_normalizer("The 1.0 and -5") == "1.0 and 5.0"
     assert helm_normalizer_published("1.0") == "10.0"
     assert helm_normalizer("1.0") == helm_normalizer("1")
+
+
+def test_published_numbers_are_lightevals_where_the_docs_say_so():
+    """lighteval 0.13.0: ``helm_normalizer`` and ``gsm8k_normalizer``."""
+
+    def both(name, gold, pred):
+        doc, response = Doc("", [gold], 0), ModelResponse(text=[pred])
+        return [
+            next(iter(table[name]().compute_sample(doc, response).values()))
+            for table in (CATALOGUE, PUBLISHED)
+        ]
+
+    assert both("quasi_exact_match", "1", "1.0") == [1, 0]
+    assert both("prefix_quasi_exact_match", "10", "1.0") == [0, 1]
+    assert both("quasi_exact_match_gsm8k", "none", "no number") == [0, 1]
 
 
 def test_invalid_answer_is_no_match_for_an_invalid_reference():

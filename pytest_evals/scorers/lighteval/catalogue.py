@@ -165,12 +165,15 @@ def _em(name: str = "em", **arguments: Any) -> Metric:
     return _sample(name, ExactMatches(**arguments))
 
 
-def _quasi(name: str, normalizer: str, kind: str = "full") -> Metric:
+def _quasi(
+    name: str, normalizer: str, kind: str = "full", published: bool = False
+) -> Metric:
     how = ExactMatches(
         normalize_gold=normalizer,
         normalize_pred=normalizer,
         strip_strings=True,
         type_exact_match=kind,
+        published=published,
     )
     return _sample(name, how)
 
@@ -326,6 +329,13 @@ _PUBLISHED: Mapping[str, Maker] = {
         "mf1",
         LoglikelihoodPreparator(True),
         CorpusLevelF1Score("micro", 3, published=True),
+    ),
+    "prefix_quasi_exact_match": partial(
+        _quasi, "pqem", "helm_normalizer_published", "prefix"
+    ),
+    "quasi_exact_match": partial(_quasi, "qem", "helm_normalizer_published"),
+    "quasi_exact_match_gsm8k": partial(
+        _quasi, "qem", "gsm8k_normalizer", published=True
     ),
     "recall_at_k": lambda: _sample("recall", Recall(published=True), _CHOICES),
     "target_perplexity": lambda: SampleLevelMetric(

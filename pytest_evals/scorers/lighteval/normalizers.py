@@ -54,13 +54,13 @@ def without_articles(text: str) -> str:
 
 def helm_normalizer(text: str) -> str:
     """HELM's quasi-exact match: lower case, no punctuation, no articles, numbers as
-    floats. A number keeps its sign and its point."""
+    floats. A number keeps its point; hyphens part words, so that no sign is left."""
     return _helm(text, lambda token: token if is_number(token) else _bare(token))
 
 
 def helm_normalizer_published(text: str) -> str:
     """The same with lighteval's mistake: punctuation goes first, so that "1.0" becomes
-    "10.0" and "-5" becomes "5.0"."""
+    "10.0"."""
     return _helm(text, _bare)
 
 
