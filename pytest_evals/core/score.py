@@ -36,6 +36,11 @@ class Score:
         filtered: What the filter pipeline made of the responses, one entry a request.
         explanation: A judge's words, or how the value came about.
         unscored: Why there is no value.
+        repeats: The value of each answer by itself, where the task asks several times
+            and a gate wants to know.
+        repeat_answers: Each of these answers as a person would read it.
+        is_copied: Whether these answers are one text though they were drawn at random:
+            copies of one answer, and no evidence.
     """
 
     metric: str
@@ -46,6 +51,9 @@ class Score:
     filtered: tuple[Any, ...] = ()
     explanation: str = ""
     unscored: str = ""
+    repeats: tuple[Any, ...] = ()
+    repeat_answers: tuple[str, ...] = ()
+    is_copied: bool = False
 
     @property
     def key(self) -> str:

@@ -126,6 +126,8 @@ class Task:
         metrics: What the scores add up to.
         metric_for: Name and filter of scores that ``metrics`` does not list → what they
             add up to; ``None`` for their mean.
+        score_repeats: As ``score``, with the value of each answer by itself beside;
+            ``None`` where nothing is asked several times.
         gates: Claims about these metrics.
         output_type: Kind of its requests, as in lm-eval.
         alias: Name shown in tables.
@@ -145,6 +147,7 @@ class Task:
     score: Callable[[Record], tuple[Score, ...]]
     metrics: tuple[Metric, ...]
     metric_for: Callable[[str, str], Metric] | None = None
+    score_repeats: Callable[[Record], tuple[Score, ...]] | None = None
     gates: tuple[Gate, ...] = ()
     output_type: str = ""
     alias: str = ""

@@ -24,6 +24,7 @@ from pytest_evals.frontends.lm_eval_scoring import read_scoring
 from pytest_evals.frontends.section import Section
 from pytest_evals.frontends.yamlfile import YamlFile, resolved
 from pytest_evals.prompts.build import Documents
+from pytest_evals.scorers.repeats import Repeats
 
 __all__ = ["load_tasks"]
 
@@ -100,6 +101,7 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
         score=scorer,
         metrics=scoring.metrics,
         metric_for=scorer.metric_for,
+        score_repeats=Repeats(scorer) if scorer.repeats > 1 else None,
         gates=gates,
         output_type=recipe.output_type,
         alias=alias,

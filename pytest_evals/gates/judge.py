@@ -29,7 +29,8 @@ from pytest_evals.gates.noise import (
     inside_noise,
 )
 from pytest_evals.gates.reading import Reading, lacking, read, shortfall
-from pytest_evals.gates.scopes import judge_with_noise
+from pytest_evals.gates.repeating import of_group, place_repeats, reduced_result
+from pytest_evals.gates.scopes import judge_placed, judge_with_noise
 from pytest_evals.gates.together import (
     judge_group_change,
     judge_group_noise,
@@ -92,8 +93,14 @@ def _sound(
     if unsound:
         raise UnsoundError(unsound)
     counts_noise = gate.over == "population" or gate.flip_rate is not None
+    if gate.reducer and isinstance(result, TaskResult):
+        result = reduced_result(gate, metric, result)
+        metric = next(one for one in result.metrics if one.key == metric.key)
+        placed = place_repeats(metric, result) if gate.reducer == "mean" else None
+        if gate.over == "benchmark" and not counts_noise and placed is not None:
+            return judge_placed(gate, metric, read(metric), placed)
     if isinstance(result, GroupResult):
-        if counts_noise or gate.baseline or gate.weights:
+        if counts_noise or gate.baseline or gate.weights or gate.reducer:
             return _by_members(gate, metric, result, find)
     elif gate.baseline:
         return judge_change(gate, metric, result, find(gate.baseline, gate.task))
@@ -108,6 +115,8 @@ def _by_members(
     gate: Gate, metric: MetricResult, result: GroupResult, find: Find
 ) -> Verdict:
     """A group's number out of those of its tasks."""
+    if gate.reducer:
+        result = of_group(gate, metric, result)
     members = members_of(gate, metric, result)
     if gate.baseline:
         return judge_group_change(gate, metric, members, find)

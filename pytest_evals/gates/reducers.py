@@ -14,7 +14,7 @@ from collections.abc import Hashable, Sequence
 from pytest_evals.errors import did_you_mean
 from pytest_evals.gates.claim import ClaimError
 
-__all__ = ["check_reducer", "reduced"]
+__all__ = ["check_reducer", "n_needed", "reduced"]
 
 _PLAIN = ("mean", "max", "majority")
 _OF_K = re.compile(r"pass([@^])([1-9]\d*)", re.ASCII)

@@ -16,6 +16,7 @@ from pytest_evals.core.task import Task
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
 from pytest_evals.gates.grammar import with_unique_ids
 from pytest_evals.gates.members import weights_fault
+from pytest_evals.gates.reducers import n_needed
 from pytest_evals.gates.steps import SHARES
 
 __all__ = ["FILE_NAMES", "SessionGates", "faults_of", "group_faults"]
@@ -141,11 +142,25 @@ def faults_of(
             whats = [f"no document called {i!r}{did_you_mean(i, [*ids])}" for i in lost]
         else:
             whats = _metric_faults(gate, task.metrics)
+            whats += _reducer_faults(gate, [task])
             if gate.each is not None or gate.weights:
                 what = "each and weights are about the tasks of a group"
                 whats.append(f"{what}, and this is a task")
         problems += [Problem(what, gate.source) for what in whats]
     return problems
+
+
+def _reducer_faults(gate: Gate, tasks: Iterable[Task]) -> list[str]:
+    """Tasks that ask fewer times than a reducer needs."""
+    if not gate.reducer:
+        return []
+    least = max(2, n_needed(gate.reducer))
+    return [
+        f"reducer {gate.reducer!r} needs {least} answers to each document, and task "
+        f"{task.name!r} asks for {task.repeats}; write repeats: {least} there"
+        for task in tasks
+        if task.repeats < least
+    ]
 
 
 def _metric_faults(gate: Gate, metrics: Sequence[Metric]) -> list[str]:
@@ -207,6 +222,7 @@ def group_faults(gates: Iterable[Gate], group: Group) -> list[Problem]:
             names_of_tasks = [task.name for task in group.tasks()]
             weights = weights_fault(gate, names_of_tasks)
             whats = _metric_faults(gate, listed) + [weights] * bool(weights)
+            whats += _reducer_faults(gate, group.tasks())
             problems += [Problem(what, gate.source) for what in whats]
     return problems
 

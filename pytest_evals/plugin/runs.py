@@ -18,6 +18,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
+from pytest_evals.plugin.facts import Wanted, wanted_by
 from pytest_evals.plugin.gates import SessionGates, faults_of, group_faults
 from pytest_evals.plugin.places import file_id
 from pytest_evals.plugin.selection import Selection
@@ -96,7 +97,7 @@ class Runs:
         self.tasks: dict[str, TaskRun] = {}
         self.groups: dict[str, GroupRun] = {}
         self._warnings: list[str] = []
-        self._fields: dict[str, frozenset[str]] = {}
+        self._wanted: dict[str, Wanted] = {}
 
     def add(
         self, given: Iterable[Task | Group], path: Path, nodeid: str
@@ -271,15 +272,13 @@ class Runs:
         runs = self.tasks.values()
         return [run.task for run in runs if starts is None or run.nodeid in starts]
 
-    def cluster_fields(self, name: str) -> frozenset[str]:
-        """Fields by which gates of a task, or of groups around it, group its
-        documents."""
-        if name not in self._fields:
+    def wanted(self, name: str) -> Wanted:
+        """What gates of a task, and of groups around it, want of its documents."""
+        if name not in self._wanted:
             own = self.tasks[name].gates
             around = (self.groups[group].gates for group in self._around(name))
-            every = (gate for gates in (own, *around) for gate in gates)
-            self._fields[name] = frozenset(g.cluster for g in every if g.cluster)
-        return self._fields[name]
+            self._wanted[name] = wanted_by(g for gates in (own, *around) for g in gates)
+        return self._wanted[name]
 
     def tasks_of(self, name: str) -> set[str]:
         """Names of the tasks that a task or a group is made of."""

@@ -24,12 +24,12 @@ from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.core.score import Score, Status
 from pytest_evals.core.slim import slim
 from pytest_evals.core.task import Task
-from pytest_evals.gates.evidence import labels_in
 from pytest_evals.models.spec import redacted
 from pytest_evals.pipeline import score
 from pytest_evals.plugin.added import added_metrics
 from pytest_evals.plugin.answers import Answers
 from pytest_evals.plugin.claims import Claims
+from pytest_evals.plugin.facts import with_facts
 from pytest_evals.plugin.fitness import check_model
 from pytest_evals.plugin.gates import SessionGates
 from pytest_evals.plugin.interim import UNFINISHED, Interim
@@ -196,9 +196,7 @@ class EvalSession:
         sample = sample_of(rendered(record, render) if render else record, task)
         example = record.correct is False and run.n_examples < EXAMPLES
         run.n_examples += example
-        fields = self.known.cluster_fields(task.name)
-        if fields:
-            record = replace(record, labels=labels_in(record.doc, fields))
+        record = with_facts(record, task, self.known.wanted(task.name))
         kept = record if example or self._keeps_whole else slim(record)
         if self.orders is not None:
             packed = pack(kept, sample, self.news)

@@ -87,7 +87,8 @@ def _rows(
     facts: list[tuple[MetricResult | None, Verdict | None]] = []
     for metric in result.metrics:
         judged = [v for v in mine if v.metric and v.metric.key == metric.key]
-        facts += [(metric, verdict) for verdict in judged] or [(metric, None)]
+        # A gate may weigh tasks or reduce answers by its own rule.
+        facts += [(v.metric, v) for v in judged] or [(metric, None)]
     facts += [(None, verdict) for verdict in mine if verdict.metric is None]
     name = " " * depth + "- " * (depth > 0) + one_line(one.alias or one.name)
     shots = _shots(one) if isinstance(one, Task) else ""

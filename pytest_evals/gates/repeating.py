@@ -1,0 +1,137 @@
+"""Tasks that ask several times: the values of a document's answers as one value.
+
+Documents, not answers, are what is counted: answers to one document hang together, and
+to count them all as independent would promise far too narrow intervals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pytest_evals.core.gate import Gate
+from pytest_evals.core.metric import Estimate, Metric, MetricResult
+from pytest_evals.core.record import Record
+from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.core.score import Score
+from pytest_evals.gates.placing import Placed
+from pytest_evals.gates.reducers import reduced
+from pytest_evals.gates.unsound import UnsoundError
+from pytest_evals.stats.averages import mean, mean_stderr
+from pytest_evals.stats.spread import Located
+
+__all__ = ["of_group", "place_repeats", "reduced_result"]
+
+
+def of_group(gate: Gate, metric: MetricResult, result: GroupResult) -> GroupResult:
+    """The group with each document's answers reduced.
+
+    Raises:
+        UnsoundError: A task does not ask several times.
+    """
+    tasks = []
+    for task in result.tasks:
+        if not any(one.key == metric.key and one.n_scored for one in task.metrics):
+            tasks.append(task)
+            continue
+        try:
+            tasks.append(reduced_result(gate, metric, task))
+        except UnsoundError as error:
+            raise error.of(task.task.name) from error
+    return replace(result, tasks=tuple(tasks))
+
+
+def reduced_result(gate: Gate, metric: MetricResult, result: TaskResult) -> TaskResult:
+    """The task with each document's answers reduced, and the metric as their mean.
+
+    Raises:
+        UnsoundError: Answers cannot be scored one by one, or are copies.
+    """
+    _check_copies(metric, result)
+    records = tuple(_reduced(gate, metric, record) for record in result.records)
+    values = [
+        score.value
+        for record in records
+        for score in record.scores
+        if score.key == metric.key and not score.unscored and not record.error
+    ]
+    found = replace(
+        metric,
+        estimate=Estimate(mean(values), mean_stderr(values), "analytic"),
+        total=sum(map(int, values)) if {*values} <= {0, 1} else None,
+        how=Metric(
+            name=metric.name,
+            filter=metric.filter,
+            aggregate=lambda given: Estimate(mean(given), mean_stderr(given)),
+            higher_is_better=metric.higher_is_better,
+            is_mean=True,
+        ),
+    )
+    others = (one if one.key != metric.key else found for one in result.metrics)
+    return replace(result, records=records, metrics=tuple(others))
+
+
+def _reduced(gate: Gate, metric: MetricResult, record: Record) -> Record:
+    scores = tuple(
+        _one(gate, record, score) if score.key == metric.key else score
+        for score in record.scores
+    )
+    return replace(record, scores=scores)
+
+
+def _one(gate: Gate, record: Record, score: Score) -> Score:
+    if score.unscored or record.error:
+        return score
+    if not score.repeats:
+        raise UnsoundError(
+            f"reducer {gate.reducer!r} needs the value of each answer, and document "
+            f"{record.doc.id!r} has none: the task asks once, or its filters take "
+            "several answers at once"
+        )
+    if not all(isinstance(value, (int, float)) for value in score.repeats):
+        raise UnsoundError(f"{score.key} has no numbers to reduce")
+    try:
+        value = reduced(gate.reducer, score.repeats, score.repeat_answers)
+    except ValueError as error:
+        raise UnsoundError(str(error)) from error
+    return replace(score, value=value)
+
+
+def _check_copies(metric: MetricResult, result: TaskResult) -> None:
+    scores = [s for r in result.records for s in r.scores if s.key == metric.key]
+    if len(scores) > 1 and all(score.is_copied for score in scores):
+        n = len(scores[0].repeats)
+        raise UnsoundError(
+            f"all {n} answers to each document are the same text though the "
+            "temperature is above 0: copies of one answer are no evidence"
+        )
+
+
+def place_repeats(metric: MetricResult, result: TaskResult) -> Placed | None:
+    """Where the mean of all answers lies over other runs on the same documents: by the
+    variance between the answers to each; ``None`` where there are fewer than two.
+
+    Args:
+        metric: The metric, reduced by the mean.
+        result: The task.
+    """
+    groups = [
+        score.repeats
+        for record in result.records
+        for score in record.scores
+        if score.key == metric.key and not score.unscored and not record.error
+    ]
+    least = min(map(len, groups), default=0)
+    if least < 2 or metric.estimate is None:
+        return None
+    within = math.fsum(_variance(values) / len(values) for values in groups)
+    n = len(groups)
+    spread = Located(metric.estimate.value, math.sqrt(within) / n)
+    return Placed(spread=spread, method=f"{least} answers to each document")
+
+
+def _variance(values: Sequence[Any]) -> float:
+    centre = mean(values)
+    return math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)

@@ -1,0 +1,43 @@
+"""What gates need of a document and would else be dropped: its clusters, and the value
+of each of its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from pytest_evals.core.gate import Gate
+from pytest_evals.core.record import Record
+from pytest_evals.core.task import Task
+from pytest_evals.gates.evidence import labels_in
+
+__all__ = ["Wanted", "wanted_by", "with_facts"]
+
+
+class Wanted(NamedTuple):
+    """What the gates of a task want.
+
+    Args:
+        fields: Fields of the rows that group its documents.
+        repeats: Whether each answer's value is to be kept.
+    """
+
+    fields: frozenset[str]
+    repeats: bool
+
+
+def wanted_by(gates: Iterable[Gate]) -> Wanted:
+    """What these gates want of each document."""
+    every = [*gates]
+    fields = frozenset(gate.cluster for gate in every if gate.cluster)
+    return Wanted(fields, any(gate.reducer for gate in every))
+
+
+def with_facts(record: Record, task: Task, wanted: Wanted) -> Record:
+    """The scored record with what is wanted of it."""
+    if wanted.fields:
+        record = replace(record, labels=labels_in(record.doc, wanted.fields))
+    if wanted.repeats and task.score_repeats is not None and not record.error:
+        record = replace(record, scores=task.score_repeats(record))
+    return record
