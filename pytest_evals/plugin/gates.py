@@ -13,7 +13,13 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.core.group import Group
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.task import Task
-from pytest_evals.errors import Problem, TaskFileError, did_you_mean
+from pytest_evals.errors import (
+    DocumentError,
+    Problem,
+    TaskFileError,
+    did_you_mean,
+)
+from pytest_evals.gates.evidence import labels_in
 from pytest_evals.gates.grammar import with_unique_ids
 from pytest_evals.gates.members import weights_fault
 from pytest_evals.gates.reducers import n_needed
@@ -143,11 +149,27 @@ def faults_of(
         else:
             whats = _metric_faults(gate, task.metrics)
             whats += _reducer_faults(gate, [task])
+            whats += _cluster_faults(gate, task) if ids else []
             if gate.each is not None or gate.weights:
                 what = "each and weights are about the tasks of a group"
                 whats.append(f"{what}, and this is a task")
         problems += [Problem(what, gate.source) for what in whats]
     return problems
+
+
+def _cluster_faults(gate: Gate, task: Task) -> list[str]:
+    """A field that the first document does not have."""
+    if not gate.cluster:
+        return []
+    try:
+        doc = task.ask(task.rows.indices()[0]).doc
+    except DocumentError:  # told when the document is run
+        return []
+    if labels_in(doc, [gate.cluster]):
+        return []
+    known = [str(key) for key in doc.row]
+    hint = did_you_mean(gate.cluster, known) or f"; fields: {', '.join(known)}"
+    return [f"documents have no field {gate.cluster!r} to cluster by{hint}"]
 
 
 def _reducer_faults(gate: Gate, tasks: Iterable[Task]) -> list[str]:

@@ -1,0 +1,189 @@
+"""Where a metric lies among other documents: against scipy, scikit-learn and sacrebleu,
+and, by simulation, against what the intervals promise."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.metrics import f1_score
+
+from pytest_evals.core.metric import Estimate, MetricResult
+from pytest_evals.gates.placing import place
+from pytest_evals.gates.reading import read
+from pytest_evals.gates.unsound import UnsoundError
+from pytest_evals.scorers.metrics import MetricSpec, metric
+
+TYPES = {
+    "word_perplexity": "loglikelihood_rolling",
+    "bits_per_byte": "loglikelihood_rolling",
+    "perplexity": "loglikelihood",
+    "bleu": "generate_until",
+    "chrf": "generate_until",
+}
+
+
+def placed(name, values, labels=None, **spec):
+    kind = TYPES.get(name, "multiple_choice")
+    how = metric(MetricSpec(name=name, **spec), "none", kind, False)
+    total = None
+    if how.is_mean and all(v in (0, 1) for v in values):
+        total = sum(values)
+    value = how.number(values)
+    result = MetricResult(
+        name=name,
+        filter="none",
+        estimate=Estimate(value),
+        n_scored=len(values),
+        total=total,
+        how=how,
+    )
+    return place(result, read(result), values, labels)
+
+
+def labels_and_answers(n, generator, right=0.8):
+    golds = generator.integers(0, 2, n)
+    said = np.where(generator.random(n) < right, golds, 1 - golds)
+    return [(int(g), int(s)) for g, s in zip(golds, said, strict=True)]
+
+
+def test_perplexity_lies_where_its_logarithm_does():
+    losses = np.random.default_rng(1).gamma(2, 2, 100)
+    found = placed("perplexity", (-losses).tolist())
+    reach = stats.t.ppf(0.95, 99) * losses.std(ddof=1) / 10
+    assert found.is_log
+    assert found.spread.value == pytest.approx(losses.mean())
+    low, high = found.spread.interval(0.95)
+    assert (low, high) == pytest.approx((losses.mean() - reach, losses.mean() + reach))
+
+
+def test_bits_per_byte_are_not_a_logarithm_to_us():
+    values = [(-float(x), 10) for x in np.random.default_rng(2).gamma(2, 5, 80)]
+    found = placed("bits_per_byte", values)
+    bits = -sum(v for v, _ in values) / 800 / math.log(2)
+    assert not found.is_log
+    assert found.spread.value == pytest.approx(bits)
+
+
+@pytest.mark.parametrize(("n", "method"), [(80, "BCa"), (400, "delta method")])
+def test_f1_is_near_scipys_bootstrap_of_scikit_learns(n, method):
+    pairs = labels_and_answers(n, np.random.default_rng(n))
+    golds, said = np.array(pairs).T
+
+    def statistic(at):
+        at = at.astype(int)
+        return f1_score(golds[at], said[at])
+
+    known = stats.bootstrap(
+        (np.arange(n),), statistic, vectorized=False, n_resamples=400,
+        confidence_level=0.9, method="percentile", rng=2,
+    ).confidence_interval  # fmt: skip
+    found = placed("f1", pairs)
+    assert found.method == method
+    assert found.spread.interval(0.95) == pytest.approx(known, abs=0.02)
+
+
+def test_bleu_is_bootstrapped_for_its_kink():
+    sacrebleu = pytest.importorskip("sacrebleu")
+    generator = np.random.default_rng(0)
+    words = [f"w{i}" for i in range(30)]
+    references = [" ".join(generator.choice(words, 12)) for _ in range(60)]
+    texts = [
+        " ".join(w if generator.random() < 0.8 else "x" for w in reference.split())
+        for reference in references
+    ]
+    found = placed("bleu", [*zip(references, texts, strict=True)])
+    known = sacrebleu.corpus_bleu(texts, [references], force=True)
+    assert found.method == "bootstrap"
+    assert found.spread.value == pytest.approx(known.score)
+    low, high = found.spread.interval(0.95)
+    assert low < known.score < high
+
+
+def test_median_and_a_function_of_the_task_are_bootstrapped():
+    values = np.random.default_rng(3).normal(size=200).tolist()
+    found = placed("exact_match", values, aggregation="median")
+    assert found.method == "bootstrap"
+    own = placed("exact_match", values, aggregation=lambda given: max(given))
+    assert own.method == "bootstrap"
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "told"),
+    [
+        ("f1", [(1, 1), (0, 1)] * 10, "it takes 30 documents, and there are 20"),
+        ("exact_match", [0.5] * 40, "is the same in all 40 documents"),
+        ("perplexity", [-1.0], "it takes 2 documents, and there are 1"),
+    ],
+)
+def test_what_says_nothing_of_noise_is_refused(name, values, told):
+    with pytest.raises(UnsoundError, match=told):
+        placed(name, values)
+
+
+def test_clusters_of_any_metric_count():
+    """Each document four times: as much doubt as a quarter of them leaves."""
+    generator = np.random.default_rng(4)
+    once = labels_and_answers(300, generator)
+    labels = [*range(300)] * 4
+    four = placed("f1", once * 4, labels)
+    alone = placed("f1", once)
+    assert four.method == "clustered delta method"
+    assert four.spread.stderr == pytest.approx(alone.spread.stderr, rel=1e-3)
+    few = placed("f1", once[:50] * 4, [*range(50)] * 4)
+    assert few.method == "clustered BCa"
+
+
+def coverage(name, truth, draw, n_samples):
+    """How many of the intervals of both bounds hold the truth; 90 % are promised."""
+    held = 0
+    for seed in range(n_samples):
+        values, labels = draw(np.random.default_rng(seed))
+        spread = placed(name, values, labels)
+        low, high = spread.spread.interval(0.95)
+        at = math.log(truth) if spread.is_log else truth
+        held += low <= at <= high
+    return held / n_samples
+
+
+def _f1(n):
+    # Of 0.4 right positives, 0.1 and 0.1 wrong: 2 * 0.4 / (0.8 + 0.2).
+    return lambda generator: (labels_and_answers(n, generator), None)
+
+
+def _perplexity(generator):
+    lengths = generator.integers(10, 100, 120)
+    losses = lengths * generator.gamma(4, 0.5, 120)
+    pairs = zip((-losses).tolist(), lengths.tolist(), strict=True)
+    return [(a, b) for a, b in pairs], None
+
+
+def _clusters(generator):
+    """Fifty passages of ten questions, with intra-class correlation of 0.3."""
+    skill = generator.beta(0.7 * 7 / 3, 0.3 * 7 / 3, 50)
+    answers = generator.random((50, 10)) < skill[:, None]
+    return answers.ravel().astype(int).tolist(), np.repeat(np.arange(50), 10).tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "truth", "draw", "n_samples"),
+    [
+        ("f1", 0.8, _f1(60), 100),
+        ("f1", 0.8, _f1(200), 400),
+        ("word_perplexity", math.exp(2), _perplexity, 400),
+        ("acc", 0.7, _clusters, 400),
+    ],
+    ids=["f1-BCa", "f1-slope", "perplexity", "clusters"],
+)
+def test_intervals_keep_their_promise(name, truth, draw, n_samples):
+    assert 0.85 <= coverage(name, truth, draw, n_samples) <= 0.95
+
+
+def test_documents_taken_for_independent_would_not_keep_it():
+    """The same clusters without their labels: the promise of 90 is kept in about 60."""
+
+    def draw(generator):
+        return _clusters(generator)[0], None
+
+    assert coverage("acc", 0.7, draw, 200) < 0.75
