@@ -188,7 +188,7 @@ def _gate(verdict: Verdict) -> dict[str, Any]:
         "baseline": gate.baseline or None,
         "change": asdict(verdict.change) if verdict.change else None,
         "cluster": gate.cluster or None,
-        "family": gate.family or None,
+        "family": None if verdict.p_value is None else gate.family or None,
         "p_value": verdict.p_value,
         "p_adjusted": verdict.p_adjusted,
         "notes": verdict.notes,
