@@ -80,6 +80,7 @@ def test_gates_counts_and_exit_code_are_ours(run):
             "must_pass": [],
             "source": "evals/gsm8k.yaml:31",
             "outcome": "failed",
+            "early": False,
             "reason": "why",
             "value": 0.7,
             "stderr": 0.032,
