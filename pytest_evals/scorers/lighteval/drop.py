@@ -48,7 +48,9 @@ class DropMetrics(SampleLevelComputation):
         """
         golds = (doc.specific or {}).get(_COLUMN)
         if not isinstance(golds, list | tuple) or not golds:
-            raise DocumentError(f"references are wanted in specific[{_COLUMN!r}]")
+            raise DocumentError(
+                f"references are wanted in a column {_COLUMN!r}, or in doc.specific"
+            )
         texts = model_response.text if self.published else model_response.final_text
         said = _spans(texts)
         best_em = best_f1 = 0.0

@@ -52,7 +52,8 @@ class OfSource(SampleLevelComputation):
         source = (doc.specific or {}).get(self.input_column)
         if not isinstance(source, str):
             raise DocumentError(
-                f"the source text is wanted in specific[{self.input_column!r}]"
+                f"the source text is wanted in a column {self.input_column!r}, or in "
+                "doc.specific; input_column names another one"
             )
         if not response.final_text:
             raise DocumentError("there is no answer")
