@@ -65,8 +65,8 @@ def _instructions(doc: Doc) -> Iterator[tuple[str, Mapping[str, Any]]]:
     kwargs = specific.get("kwargs")
     if not names or not isinstance(kwargs, list | tuple) or len(names) != len(kwargs):
         raise DocumentError(
-            "IFEval needs a list instructions_id_list and a mapping for each of these in "
-            "kwargs, as columns of the row or in doc.specific"
+            "IFEval needs a list instructions_id_list, and in kwargs a mapping for "
+            "each of these, as columns of the row or in doc.specific"
         )
     for name, given in zip(names, kwargs, strict=True):
         yield name, given or {}
