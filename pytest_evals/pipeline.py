@@ -17,6 +17,7 @@ from pytest_evals.core.result import RunResult
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import DocumentError, Problem, TaskFileError
+from pytest_evals.gates.families import corrected
 from pytest_evals.gates.judge import judge
 from pytest_evals.plan import Job, Plan, answer, ask
 from pytest_evals.scorers.groups import summarise_group
@@ -95,7 +96,7 @@ def evaluate(
         model_info=dict(model_info or {}),
         tasks=tuple(results.values()),
         groups=tuple(groups.values()),
-        verdicts=tuple(verdicts),
+        verdicts=tuple(corrected(verdicts)),
         started=started,
         elapsed_s=time.perf_counter() - clock,
         model_s=plan.model_s,

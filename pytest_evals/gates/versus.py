@@ -35,6 +35,7 @@ __all__ = [
     "Pairs",
     "check_direction",
     "decide",
+    "direction_fault",
     "judge_change",
     "lacking_text",
     "moved_of",
@@ -108,16 +109,18 @@ def check_direction(gate: Gate, metric: MetricResult) -> None:
     Raises:
         UnsoundError: It is not, as far as anybody knows.
     """
+    fault = direction_fault(gate, metric.higher_is_better)
+    if fault:
+        raise UnsoundError(fault)
+
+
+def direction_fault(gate: Gate, higher_is_better: bool | None) -> str:
+    """Why the margin is on the wrong side; empty if it is not, or nobody knows."""
     margin = gate.margin
-    assert margin is not None
-    better = metric.higher_is_better
-    if better is None or better == (margin.sign > 0):
-        return
-    fit = "max_drop" if better else "max_rise"
-    way = "higher" if better else "lower"
-    raise UnsoundError(
-        f"{metric.name} is better when {way}: bound it by {fit}, not by {margin.key}"
-    )
+    if margin is None or higher_is_better in (None, margin.sign > 0):
+        return ""
+    fit, way = ("max_drop", "higher") if higher_is_better else ("max_rise", "lower")
+    return f"{gate.metric} is better when {way}: bound it by {fit}, not by {margin.key}"
 
 
 def moved_of(

@@ -24,6 +24,7 @@ from pytest_evals.gates.grammar import with_unique_ids
 from pytest_evals.gates.members import weights_fault
 from pytest_evals.gates.reducers import n_needed
 from pytest_evals.gates.steps import SHARES
+from pytest_evals.gates.versus import direction_fault
 
 __all__ = ["FILE_NAMES", "SessionGates", "faults_of", "group_faults"]
 
@@ -199,11 +200,9 @@ def _metric_faults(gate: Gate, metrics: Sequence[Metric]) -> list[str]:
         return [
             f"{gate.metric!r} exists under {len(filters)} filters: name one of {keys}"
         ]
-    margin, better = gate.margin, named[0].higher_is_better
-    if margin is not None and better is not None and better != (margin.sign > 0):
-        fit, way = ("max_drop", "higher") if better else ("max_rise", "lower")
-        what = f"{gate.metric} is better when {way}: bound it by {fit}"
-        return [f"{what}, not by {margin.key}"]
+    wrong_side = direction_fault(gate, named[0].higher_is_better)
+    if wrong_side:
+        return [wrong_side]
     share = named[0].is_mean and gate.metric in SHARES
     return [
         f"{gate.metric} lies between 0 and 1, so {bound} says nothing"

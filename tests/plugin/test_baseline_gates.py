@@ -181,3 +181,18 @@ def test_another_machine_is_told_and_the_same_one_is_not(gated, now, is_told):
     told = "device is 'cuda:0', in the baseline 'cpu'" in result.stdout.str()
     assert told == is_told
     assert "device is" not in result.stdout.str() or is_told
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"max_rise": 0.1}, "exact_match is better when higher: bound it by max_drop"),
+        ({"max_drop": 0.1, "each": {"max_drop": 0.2}}, "about the tasks of a group"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_before_the_run(suite, keys, told):
+    gate = {"metric": "exact_match", "baseline": "main", **keys}
+    suite.task("quiz", gates=[gate])
+    result = suite.run("evals", "--evals-validate", model=None)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines([f"*{told}*"])
