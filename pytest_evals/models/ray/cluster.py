@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +18,10 @@ from pytest_evals.models.ray.settings import RaySettings
 from pytest_evals.models.spec import ModelSpec
 
 __all__ = ["Cluster", "Needs", "Ready"]
+
+
+REACH_S = 10.0
+"""Seconds in which a cluster must take a connection; Ray itself tries for minutes."""
 
 
 class Needs(NamedTuple):
@@ -132,9 +137,19 @@ def _join(address: str) -> None:
         # Should Ray start a cluster of its own, it is to tell nobody.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
+        if ":" in address:
+            host, _, port = address.removeprefix("ray://").rpartition(":")
+            place = (host.strip("[]"), int(port))
+            socket.create_connection(place, timeout=REACH_S).close()
         # What replicas print may hold prompts, and belongs to their own logs.
         ray.init(**found, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, OSError, RuntimeError, ValueError) as error:
+    except (
+        exceptions.RayError,
+        OSError,
+        OverflowError,
+        RuntimeError,
+        ValueError,
+    ) as error:
         first = str(error).partition("\n")[0]
         raise ModelError(
             f"there is no Ray cluster at {address!r}: {first}\n"
