@@ -30,31 +30,34 @@ CACHED = [
 ]
 
 
+def generated(plain, request):
+    """What ``generate`` of transformers writes, greedily, after one prompt."""
+    import torch
+
+    ids = torch.tensor([plain.tokenizer.encode(request.prompt)])
+    out = plain.model.generate(
+        ids,
+        attention_mask=torch.ones_like(ids),
+        max_new_tokens=request.max_tokens,
+        do_sample=False,
+        pad_token_id=1,
+    )
+    return plain.tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True)
+
+
 @pytest.mark.parametrize("kind", [*CACHED, "mamba"])
 def test_every_architecture_writes_what_transformers_writes_for_one_prompt(
     kind, opened, oracle, ask
 ):
     """``generate`` of transformers, one prompt at a time. Prompts with the shots are
     longer than the windows of models which have some, 8 tokens."""
-    import torch
-
     prompts = [*PROMPTS, *(SHOTS + p for p in PROMPTS), SHOTS]
     limits = [12, 20, 1, 12, 7, 9, 2, 14, 14, 5, 16]
     requests = [Generate(p, max_tokens=n) for p, n in zip(prompts, limits, strict=True)]
     found = ask(opened(kind), *requests)
     plain = oracle(kind)
     for request, response in zip(requests, found, strict=True):
-        ids = torch.tensor([plain.tokenizer.encode(request.prompt)])
-        out = plain.model.generate(
-            ids,
-            attention_mask=torch.ones_like(ids),
-            max_new_tokens=request.max_tokens,
-            do_sample=False,
-            pad_token_id=1,
-        )
-        new = out[0, ids.shape[1] :]
-        text = plain.tokenizer.decode(new, skip_special_tokens=True)
-        assert (response.error, response.text) == ("", text)
+        assert (response.error, response.text) == ("", generated(plain, request))
 
 
 @pytest.mark.parametrize("kind", ["phi3", "dynamic"])
@@ -63,24 +66,13 @@ def test_positions_that_are_scaled_in_long_texts_are_those_of_the_text_alone(
 ):
     """``generate`` of transformers, one prompt at a time. Beyond 24 tokens the scale is
     another: some prompts are longer, some texts grow beyond."""
-    import torch
-
     plain, limits = oracle(kind), [30, 12, 14, 3, 9, 25]
     prompts = ["hello", SHOTS + "a", "the cat and the dog", "is it", SHOTS + "b", "on"]
     requests = [Generate(p, max_tokens=n) for p, n in zip(prompts, limits, strict=True)]
     expected = []
     for request in requests:
         plain.loglikelihood("a", "b")  # the scale goes back
-        ids = torch.tensor([plain.tokenizer.encode(request.prompt)])
-        out = plain.model.generate(
-            ids,
-            attention_mask=torch.ones_like(ids),
-            max_new_tokens=request.max_tokens,
-            do_sample=False,
-            pad_token_id=1,
-        )
-        new = out[0, ids.shape[1] :]
-        expected.append(plain.tokenizer.decode(new, skip_special_tokens=True))
+        expected.append(generated(plain, request))
     lengths = [len(plain.tokenizer.encode(r.prompt)) + r.max_tokens for r in requests]
     assert min(lengths) <= 24 < max(lengths)
     for budget in ({}, {"batch_tokens": 32}):
