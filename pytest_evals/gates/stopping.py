@@ -100,6 +100,10 @@ class Watch:
         """Whether further documents cannot change what is said of it."""
         return self.outcome is not None
 
+    def give_up(self, why: str) -> None:
+        """Decide nothing before the end, and take back what was decided."""
+        self.outcome, self.void = None, why
+
     def read(self, key: str, records: Sequence[Record]) -> None:
         """Read the next wave, in its order, and decide if that is possible.
 

@@ -24,6 +24,7 @@ from pytest_evals.gates.planning import PAYS, expected_share
 from pytest_evals.gates.steps import Steps, steps_of
 from pytest_evals.gates.stopping import Watch, in_order, reading_order, wave_size
 from pytest_evals.plan import Job
+from pytest_evals.plugin.earlier import Earlier
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.reports.environment import commit_of
 
@@ -39,11 +40,13 @@ LOOK_S = 0.2
 
 
 class _Watched(NamedTuple):
-    """A gate with its steps, and the metric that they are of."""
+    """A gate with its steps, the metric that they are of, and what documents were in
+    its baseline, if it has one."""
 
     gate: Gate
     metric: Metric
     steps: Steps
+    before: Mapping[int, float]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,6 +76,7 @@ class Stopping:
         self._found: list[_Reading] | None = None
         self._waves: dict[Job, tuple[str, int]] = {}
         self._decided: set[str] = set()
+        self._earlier = Earlier(session)
         self._folder: Path | None = None
         self._looked = 0.0
         self.shares: dict[str, float | None] = {}
@@ -145,8 +149,8 @@ class Stopping:
         n = len(reading.order)
         positions = [reading.run.indices[i] for i in reading.order]
         known = []
-        for gate, metric, steps in reading.gates:
-            old = in_order(self._old(reading.run, metric), positions)
+        for gate, metric, steps, before in reading.gates:
+            old = in_order(before or self._old(reading.run, metric), positions)
             known.append((steps, old))
             reading.watches.append(Watch(gate, steps, n, error=error, old=old))
         share = expected_share(known, reading.size, error)
@@ -191,7 +195,7 @@ class Stopping:
             n = len(run.ids)
             if not run.gates or n <= wave_size(n):
                 continue
-            found = _watched(run)
+            found = self._watched(run)
             if run.task.name in around:
                 found = "a gate of a group is about it"
             if isinstance(found, str):
@@ -204,6 +208,35 @@ class Stopping:
             yield _Reading(
                 run=run, order=order, ranks=ranks, size=wave_size(n), gates=found
             )
+
+    def _watched(self, run: TaskRun) -> list[_Watched] | str:
+        """The gates of a task with their steps; or why one of them has none."""
+        found = []
+        for gate in run.gates:
+            named = [
+                metric
+                for metric in run.task.metrics
+                if metric.name == gate.metric and gate.filter in ("", metric.filter)
+            ]
+            metric = named[0] if len(named) == 1 else None
+            before = self._earlier.values(run, gate, metric)
+            steps: Steps | str = _CORRECTED
+            if isinstance(before, str):
+                steps = before
+            elif not self._is_corrected(gate):
+                steps = steps_of(gate, metric, len(run.ids), before)
+            if isinstance(steps, str) or isinstance(before, str) or metric is None:
+                return f"of gate {gate.id!r}, {steps}"
+            found.append(_Watched(gate, metric, steps, before))
+        return found
+
+    def _is_corrected(self, gate: Gate) -> bool:
+        """Whether the full run would correct a red verdict for other gates."""
+        gates = [one for run in self._session.known.all() for one in run.gates]
+        family = [
+            one for one in gates if one.family == gate.family and _counts_noise(one)
+        ]
+        return bool(gate.family) and _counts_noise(gate) and len(family) > 1
 
     def _note(self, run: TaskRun, why: str) -> None:
         self.notes.append(f"{run.task.name} is read to the end: {why}")
@@ -223,8 +256,19 @@ class Stopping:
             reading.n_read = wave.stop
             for watch, one in zip(reading.watches, reading.gates, strict=True):
                 watch.read(one.metric.key, records)
+            self._check(reading)
             if reading.n_read < n and all(w.is_settled for w in reading.watches):
                 self._decide(name)
+
+    def _check(self, reading: _Reading) -> None:
+        """Documents that are not what they were in a gate's baseline make the gate
+        invalid in the end: nothing is decided before."""
+        for watch, one in zip(reading.watches, reading.gates, strict=True):
+            if one.before and watch.is_settled:
+                why = self._earlier.fault(one.gate, one.metric, one.before)
+                if why:
+                    watch.give_up(why)
+                    self._note(reading.run, f"of gate {one.gate.id!r}, {why}")
 
     def _decide(self, name: str) -> None:
         self._decided.add(name)
@@ -270,21 +314,11 @@ def _index(item: pytest.Item) -> int:
     return item.job.index
 
 
-def _watched(run: TaskRun) -> list[_Watched] | str:
-    """The gates of a task with their steps; or why one of them has none."""
-    found = []
-    for gate in run.gates:
-        named = [
-            metric
-            for metric in run.task.metrics
-            if metric.name == gate.metric and gate.filter in ("", metric.filter)
-        ]
-        metric = named[0] if len(named) == 1 else None
-        steps = steps_of(gate, metric, len(run.ids))
-        if isinstance(steps, str) or metric is None:
-            return f"of gate {gate.id!r}, {steps}"
-        found.append(_Watched(gate, metric, steps))
-    return found
+def _counts_noise(gate: Gate) -> bool:
+    return gate.over == "population" or gate.flip_rate is not None
+
+
+_CORRECTED = "its red verdict would be corrected for the other gates of its family"
 
 
 def _number(metric: Metric, result: TaskResult | GroupResult) -> MetricResult | None:

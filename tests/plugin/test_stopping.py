@@ -155,6 +155,41 @@ def test_stopping_that_would_not_pay_is_left_out(big):
     assert with_scores < len(asked(big)) <= N
 
 
+def test_drop_since_a_baseline_is_decided_early_if_documents_are_the_same(big):
+    big.run("evals/one.yaml", "--evals-save=main", model=None)
+    drop = {"baseline": "main", "max_drop": 0.1, "over": "run"}
+    gates(big, "one", {"metric": "exact_match", **drop})
+    asked(big)
+    done = big.run("evals/one.yaml", "--evals-stop=auto", model=None)
+    assert len(asked(big)) < N
+    done.stdout.fnmatch_lines(["one::exact_match-vs-main passed (early): holds, *"])
+    path = big.evals / "one.jsonl"
+    path.write_text(path.read_text().replace('"n": 7}', '"n": 7, "new": 1}'))
+    path.write_text(path.read_text().replace('"n": 1', '"new": 1, "n": 1'))
+    done = big.run("evals/one.yaml", "--evals-stop=auto", model=None)
+    assert len(asked(big)) == N
+    done.stdout.fnmatch_lines(
+        ["*one is read to the end: of gate 'exact_match-vs-main', baseline 'main' is*"]
+    )
+    (gate,) = json.loads(latest(big).read_text())["gates"]
+    assert gate["outcome"] == "invalid"
+
+
+def test_verdicts_that_others_of_the_family_correct_are_not_decided_early(big):
+    gate = {"metric": "exact_match", "min": 0.7, "over": "population"}
+    gates(big, "one", gate, {**gate, "min": 0.6, "id": "other"})
+    done = big.run("evals/one.yaml", "--evals-stop=auto", model=None)
+    assert len(asked(big)) == N
+    done.stdout.fnmatch_lines(["*its red verdict would be corrected for the other*"])
+    gates(big, "one", gate, {**gate, "min": 0.6, "id": "other", "family": "none"})
+    big.run("evals/one.yaml", "--evals-stop=auto", model=None)
+    assert len(asked(big)) < N
+
+
+def latest(suite):
+    return sorted(suite.pytester.path.glob(".evals/runs/*/results.json"))[-1]
+
+
 @pytest.mark.parametrize(
     ("option", "why"),
     [
