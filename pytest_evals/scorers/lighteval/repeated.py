@@ -132,8 +132,8 @@ def _needed(name: str, value: int | None, metric: str) -> int:
 
 
 @dataclass(frozen=True)
-class AvgAtN(SamplingMetric):
-    """The mean score of ``n`` answers."""
+class _OfN(SamplingMetric):
+    """A metric of ``n`` answers."""
 
     required: ClassVar[tuple[str, ...]] = ("n",)
     n: int | None = None
@@ -146,6 +146,11 @@ class AvgAtN(SamplingMetric):
     def num_samples(self) -> int | None:
         """Answers that it needs."""
         return self.n
+
+
+@dataclass(frozen=True)
+class AvgAtN(_OfN):
+    """The mean score of ``n`` answers."""
 
     def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
         """From 0 to 1."""
@@ -154,20 +159,8 @@ class AvgAtN(SamplingMetric):
 
 
 @dataclass(frozen=True)
-class MajAtN(SamplingMetric):
+class MajAtN(_OfN):
     """The score of the most frequent of ``n`` answers, the first one of equals."""
-
-    required: ClassVar[tuple[str, ...]] = ("n",)
-    n: int | None = None
-
-    def __post_init__(self) -> None:
-        """Check the number."""
-        SamplingMetric.__post_init__(self)
-        _whole("n", self.n)
-
-    def num_samples(self) -> int | None:
-        """Answers that it needs."""
-        return self.n
 
     def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
         """From 0 to 1.
