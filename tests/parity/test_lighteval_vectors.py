@@ -284,7 +284,7 @@ def _compared(record: Mapping[str, Any], handler: Callable[..., Any]) -> Verdict
 def test_values_recorded_from_lighteval(request: pytest.FixtureRequest) -> None:
     """All of them in one test: there are many, and what counts is their share."""
     given = request.config.getoption("--vectors")
-    path = Path(given) if given else HERE / "recorded" / "lighteval.json"
+    path = Path(given) if given else HERE / "vectors" / "lighteval.json"
     records = json.loads(path.read_text(encoding="utf-8"))
     handlers = _module("lighteval_handlers")
     verdicts = [(record, _judged(record, handlers)) for record in records]
