@@ -26,7 +26,9 @@ import pytest_evals
 for module in walk_packages(pytest_evals.__path__, "pytest_evals."):
     import_module(module.name)
 
-for name in ("CI", "BUILD_NUMBER", "COLUMNS", "PYTEST_ADDOPTS"):
+# Hundreds of processes are started that import this package: they keep its bytecode.
+SET_OUTSIDE = ("CI", "BUILD_NUMBER", "COLUMNS", "PYTEST_ADDOPTS")
+for name in (*SET_OUTSIDE, "PYTHONDONTWRITEBYTECODE"):
     os.environ.pop(name, None)
 
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
