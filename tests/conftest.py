@@ -20,6 +20,7 @@ import numpy  # noqa: F401
 import pandas  # noqa: F401
 import scipy.optimize  # noqa: F401
 import transformers.modeling_utils  # noqa: F401
+from hypothesis import HealthCheck, settings
 
 import pytest_evals
 
@@ -33,3 +34,9 @@ for name in (*SET_OUTSIDE, "PYTHONDONTWRITEBYTECODE"):
 
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 os.environ["PYTEST_PLUGINS"] = "pytest_evals.plugin.hooks,xdist.plugin"
+
+# How long an example takes says something of the machine and nothing of the code.
+settings.register_profile(
+    "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("patient")
