@@ -1,4 +1,4 @@
-"""Python's own draws, compiled: three times as many a second as NumPy makes.
+"""Python's own draws, compiled, which takes less time than NumPy does.
 
 The same Mersenne Twister (MT19937, Matsumoto and Nishimura 1998), with what
 ``random.choices`` makes of it. Needs numba; without it NumPy draws the same.
