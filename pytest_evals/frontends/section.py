@@ -43,6 +43,10 @@ class Section:
         """Where a key stands; without one, where the mapping does."""
         return self.file.place(*self._steps, *(() if key is None else (key,)))
 
+    def text_place(self, key: Step) -> Place:
+        """Where the first line of the text under a key stands."""
+        return self.file.text_place(*self._steps, key)
+
     def problem(self, key: Step | None, what: str, fix: str = "") -> None:
         """Note a fault."""
         self.problems.append(Problem(what, self.place(key), fix))

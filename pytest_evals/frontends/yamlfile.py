@@ -18,7 +18,16 @@ import yaml
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.functions import FunctionRef
 
-__all__ = ["Step", "YamlFile", "laid_over", "part_of", "read_yaml", "resolved"]
+__all__ = [
+    "Reader",
+    "Step",
+    "YamlFile",
+    "bytes_of",
+    "laid_over",
+    "part_of",
+    "read_yaml",
+    "resolved",
+]
 
 Step = str | int
 """A key or a position on the way to a nested value."""
@@ -36,12 +45,14 @@ class YamlFile:
         values: Its values.
         lines: Way to a value → place of its key or list entry. Values that were
             included have places in other files.
+        texts: Way to a text → where its first line stands, if that is elsewhere.
         warnings: What is odd about it.
     """
 
     path: Path
     values: dict[Any, Any]
     lines: Mapping[tuple[Step, ...], Place] = field(default_factory=dict)
+    texts: Mapping[tuple[Step, ...], Place] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
     def place(self, *steps: Step) -> Place:
@@ -51,6 +62,10 @@ class YamlFile:
                 return self.lines[steps[:end]]
         return Place(self.path)
 
+    def text_place(self, *steps: Step) -> Place:
+        """Where the first line of a text stands."""
+        return self.texts.get(steps) or self.place(*steps)
+
 
 def read_yaml(path: Path) -> YamlFile:
     """The mapping in a file, without its includes.
@@ -59,20 +74,28 @@ def read_yaml(path: Path) -> YamlFile:
         TaskFileError: The file cannot be read, is no YAML, or holds no mapping.
     """
     path = path.absolute()
+    return _read(path, bytes_of(path))
+
+
+def bytes_of(path: Path) -> bytes:
+    """What is in a file.
+
+    Raises:
+        TaskFileError: It cannot be read.
+    """
     try:
-        raw = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         reason = error.strerror or str(error)
         raise TaskFileError(
             [Problem(f"cannot be read: {reason}", Place(path))]
         ) from None
-    return _read(path, raw)
 
 
 @lru_cache(maxsize=256)
 def _read(path: Path, raw: bytes) -> YamlFile:
     """Hundreds of tasks include the same file, which is then read once."""
-    return _Reader(path).read(raw)
+    return Reader(path).read(raw)
 
 
 def resolved(path: Path) -> YamlFile:
@@ -175,12 +198,14 @@ DEEPEST = 100
 """Levels of values within values; more would break what reads them later."""
 
 
-class _Reader:
+class Reader:
     """One file: from its nodes to values and lines."""
 
     def __init__(self, path: Path) -> None:
+        """Nothing is read yet."""
         self._path = path
         self._lines: dict[tuple[Step, ...], Place] = {}
+        self._texts: dict[tuple[Step, ...], Place] = {}
         self._warnings: list[str] = []
         self._open: set[int] = set()
         self._n = 0
@@ -189,11 +214,29 @@ class _Reader:
         self._loader: Any = None
 
     def read(self, raw: bytes) -> YamlFile:
+        """The mapping in the bytes of a file.
+
+        Raises:
+            TaskFileError: They are no YAML, or hold no mapping.
+        """
+        value = self._root(raw)
+        if not isinstance(value, dict):
+            kind = type(value).__name__
+            raise self._fault(f"keys and values are wanted, not a {kind}", 1)
+        return YamlFile(
+            path=self._path,
+            values=value,
+            lines=self._lines,
+            texts=self._texts,
+            warnings=tuple(self._warnings),
+        )
+
+    def _root(self, raw: bytes) -> Any:
         self._check_encoding(raw)
         try:
             self._loader = _Loader(raw)
             node = self._loader.get_single_node()
-            value = {} if node is None else self._value(node, ())
+            return {} if node is None else self._value(node, ())
         except yaml.MarkedYAMLError as error:
             raise self._syntax_fault(error) from None
         except RecursionError:
@@ -202,15 +245,6 @@ class _Reader:
         except (yaml.YAMLError, ValueError) as error:
             first = str(error).splitlines()[0]
             raise self._fault(f"this is no YAML: {first}", 0) from None
-        if not isinstance(value, dict):
-            kind = type(value).__name__
-            raise self._fault(f"keys and values are wanted, not a {kind}", 1)
-        return YamlFile(
-            path=self._path,
-            values=value,
-            lines=self._lines,
-            warnings=tuple(self._warnings),
-        )
 
     def _check_encoding(self, raw: bytes) -> None:
         """YAML is UTF-8, or UTF-16 with a byte-order mark."""
@@ -228,14 +262,11 @@ class _Reader:
         if len(steps) > DEEPEST:
             what = f"its values are nested more than {DEEPEST} levels deep"
             raise self._fault(what, _line(node))
-        if node.tag == "!function":
-            return self._function(node)
         if not node.tag.startswith("tag:yaml.org,2002:"):
-            hint = did_you_mean(node.tag, ["!function"])
-            raise self._fault(f"no YAML tag called {node.tag!r}{hint}", _line(node))
+            return self._tagged(node, steps)
         mapping = node.tag == _PLAIN_MAPPING and isinstance(node, yaml.MappingNode)
         if not mapping and node.tag != _PLAIN_SEQUENCE:
-            return self._loader.construct_object(node, deep=True)
+            return self._scalar(node, steps)
         if id(node) in self._open:
             raise self._fault("an alias stands inside its own anchor", _line(node))
         if id(node) not in self._known:
@@ -262,9 +293,7 @@ class _Reader:
             if isinstance(key, list | dict):
                 raise self._fault("a list or mapping cannot be a key", _line(key_node))
             if key in seen and id(key_node) in written:
-                here = Place(self._path, _line(key_node))
-                text = f"{here}: {key!r} is given twice; the last one counts"
-                self._warnings.append(text)
+                self._given_twice(key, Place(self._path, _line(key_node)))
             if id(key_node) in written:
                 seen.add(key)
             self._lines[*steps, key] = Place(self._path, _line(key_node))
@@ -278,7 +307,19 @@ class _Reader:
             values.append(self._value(item, (*steps, number)))
         return values
 
-    def _function(self, node: yaml.Node) -> FunctionRef:
+    def _scalar(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
+        return self._loader.construct_object(node, deep=True)
+
+    def _given_twice(self, key: Any, here: Place) -> None:
+        text = f"{here}: {key!r} is given twice; the last one counts"
+        self._warnings.append(text)
+
+    _tags: tuple[str, ...] = ("!function",)
+
+    def _tagged(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
+        if node.tag not in self._tags:
+            hint = did_you_mean(node.tag, self._tags)
+            raise self._fault(f"no YAML tag called {node.tag!r}{hint}", _line(node))
         if not isinstance(node, yaml.ScalarNode):
             what = "!function is followed by module.name"
             raise self._fault(what, _line(node), "!function utils.process_docs")

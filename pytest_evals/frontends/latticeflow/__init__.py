@@ -1,0 +1,1 @@
+"""LatticeFlow's files: entities → tasks. Nothing outside this folder knows them."""
