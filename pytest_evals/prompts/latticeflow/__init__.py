@@ -1,0 +1,1 @@
+"""Templates of LatticeFlow's task files."""
