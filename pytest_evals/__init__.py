@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_evals.core.result import RunResult, TaskResult
     from pytest_evals.core.score import Score
     from pytest_evals.core.task import Asked, Task, TaskOptions
+    from pytest_evals.core.turn import FollowUp, Turn
     from pytest_evals.errors import (
         DocumentError,
         EvalsError,
@@ -59,6 +60,7 @@ _MODULES = {
     "core.result": ("RunResult", "TaskResult"),
     "core.score": ("Score",),
     "core.task": ("Asked", "Task", "TaskOptions"),
+    "core.turn": ("FollowUp", "Turn"),
     "errors": ("DocumentError", "EvalsError", "ModelError", "Place", "TaskFileError"),
     "pipeline": ("evaluate",),
     "plugin.eval_results": ("EvalResults", "assert_gate"),
@@ -82,6 +84,7 @@ __all__ = [
     "Estimate",
     "EvalResults",
     "EvalsError",
+    "FollowUp",
     "Gate",
     "Generate",
     "Loglikelihood",
@@ -104,6 +107,7 @@ __all__ = [
     "TaskFileError",
     "TaskOptions",
     "TaskResult",
+    "Turn",
     "Verdict",
     "assert_gate",
     "evaluate",

@@ -1,7 +1,7 @@
 """The flow on one page, without pytest: ask, answer, score, summarise, judge.
 
-The first two are those of :mod:`pytest_evals.plan`. Nothing here knows a dialect, a
-kind of model or a report.
+The first two are those of :mod:`pytest_evals.plan` and :mod:`pytest_evals.answering`.
+Nothing here knows a dialect, a kind of model or a report.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from pytest_evals.answering import answer
 from pytest_evals.core.group import Group
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Model
@@ -19,7 +20,7 @@ from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import DocumentError, Problem, TaskFileError
 from pytest_evals.gates.families import corrected
 from pytest_evals.gates.judge import judge
-from pytest_evals.plan import Job, Plan, answer, ask
+from pytest_evals.plan import Job, Plan, ask
 from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.summary import summarise
 
@@ -42,6 +43,7 @@ def score(record: Record, task: Task) -> Record:
         doc=record.doc,
         requests=record.requests,
         responses=record.responses,
+        turns=record.turns,
         scores=scores,
         error=error,
     )

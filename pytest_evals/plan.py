@@ -1,4 +1,4 @@
-"""Documents on their way to a model: asked, answered, and planned in windows.
+"""Documents on their way to a model: rendered and planned in windows.
 
 A document goes down the line as a :class:`Record`; each function adds its own field and
 hands it on. Nothing here knows a dialect, a kind of model or a report.
@@ -11,13 +11,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pytest_evals.answering import Furthers, answered, followed, places_of
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Model, Request, Response
+from pytest_evals.core.request import Model
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError, ModelError
 
-__all__ = ["WINDOW", "Job", "Plan", "answer", "ask"]
+__all__ = ["WINDOW", "Job", "Plan", "ask"]
 
 WINDOW = 16_384
 """Documents that are rendered and planned together: enough to sort and share over whole
@@ -44,100 +45,8 @@ def ask(task: Task, index: int) -> Record:
     return Record(task=task.name, index=index, doc=doc, requests=requests)
 
 
-def answer(records: Sequence[Record], model: Model) -> Iterator[tuple[int, Record]]:
-    """Send all requests as one batch; give each record as soon as it is answered.
-
-    Equal requests are sent once. A record with an error, or with nothing to ask, comes
-    back as it is. A request that stays without response is an error of its document.
-
-    Yields:
-        Position in ``records``, and the record with its responses.
-
-    Raises:
-        ModelError: The model broke its contract (see :class:`Model`).
-    """
-    return _answered(records, _places(records), model)
-
-
-Places = dict[Request, list[tuple[int, int]]]
-"""Each different request of a batch, with where it is asked: the position of the record
-and the position among its requests."""
-
-
-def _places(records: Sequence[Record]) -> Places:
-    places: Places = {}
-    for i, record in enumerate(records):
-        if not record.error:
-            for j, request in enumerate(record.requests):
-                places.setdefault(request, []).append((i, j))
-    return places
-
-
-def _answered(
-    records: Sequence[Record], places: Places, model: Model
-) -> Iterator[tuple[int, Record]]:
-    left = [0 if record.error else len(record.requests) for record in records]
-    idle = [(i, records[i]) for i, n in enumerate(left) if not n]
-    answered = [[_NO_RESPONSE] * n for n in left]
-    where = list(places.values())
-    for position, response in _responses(list(places), model):
-        # What needs no model comes once the model is at work.
-        yield from idle
-        idle = []
-        for i, j in where[position]:
-            answered[i][j] = response
-            left[i] -= 1
-            if left[i] == 0:
-                yield i, _with_responses(records[i], answered[i])
-    yield from idle
-    for i, n in enumerate(left):
-        if n:
-            yield i, _with_responses(records[i], answered[i])
-
-
-_NO_RESPONSE = Response(error="the model gave no response to this request")
-
-
-def _responses(batch: list[Request], model: Model) -> Iterator[tuple[int, Response]]:
-    if not batch:
-        return
-    seen = bytearray(len(batch))
-    for given in model.answer(batch):
-        position, response = _pair(given, model)
-        if not 0 <= position < len(batch) or seen[position]:
-            raise ModelError(
-                f"{model.name}: answer() gave position {position!r} of {len(batch)} "
-                "requests, which is none of them or was given before\n"
-                "  fix: yield (position in requests, Response) once for each request"
-            )
-        seen[position] = 1
-        yield position, response
-
-
-def _pair(given: object, model: Model) -> tuple[int, Response]:
-    match given:
-        case (int() as position, Response() as response):
-            return position, response
-    raise ModelError(
-        f"{model.name}: answer() gave {given!r:.80}\n"
-        "  fix: yield (position in requests, Response) once for each request"
-    )
-
-
-def _with_responses(record: Record, responses: list[Response]) -> Record:
-    error = ""
-    for response in responses:
-        if response.error:
-            error = response.error
-            break
-    return Record(  # not replace(), which costs a document as much as its scoring
-        task=record.task,
-        index=record.index,
-        doc=record.doc,
-        requests=record.requests,
-        responses=tuple(responses),
-        error=error,
-    )
+def _no_furthers(task: Task, name: str) -> Model:
+    raise ModelError(f"{task.name} asks the model {name!r}, and none was given")
 
 
 class _Window(NamedTuple):
@@ -166,6 +75,7 @@ class Plan:
             returns the records to ask instead.
         window: Documents in a window, at most.
         ends: Numbers of documents before which a window must end.
+        furthers: What opens the further models of a task, such as judges.
     """
 
     def __init__(
@@ -174,12 +84,14 @@ class Plan:
         prepare: Callable[[Task, list[Record]], list[Record]] | None = None,
         window: int = WINDOW,
         ends: Collection[int] = (),
+        furthers: Furthers = _no_furthers,
     ) -> None:
         """Plan the jobs; nothing is rendered yet."""
         self._jobs = jobs
         self._ends = frozenset(ends)
         self._dropped: set[int] = set()
         self._prepare = prepare
+        self._furthers = furthers
         self._window = window
         self._number = {job: n for n, job in enumerate(jobs)}
         self._next = 0
@@ -278,12 +190,18 @@ class Plan:
     def _open(self, window: _Window, model: Model) -> None:
         """Start to answer a window."""
         order, records = window
-        places = _places(records)
+        places = places_of(records)
         self.n_requests += len(places)
         self._left = len(records)
         self._under_way = order
-        answered = _answered(records, places, model)
-        self._stream = ((order[i], record) for i, record in answered)
+        stream = answered(records, places, model)
+        tasks = [self._jobs[n].task for n in order]
+        if any(task.follow_up is not None for task in tasks):
+            stream = followed(stream, tasks, model, self._furthers, self._sent)
+        self._stream = ((order[i], record) for i, record in stream)
+
+    def _sent(self, n_requests: int) -> None:
+        self.n_requests += n_requests
 
     def _render(self, numbers: Sequence[int]) -> _Window:
         """The records of a window's jobs, task by task."""

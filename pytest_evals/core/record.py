@@ -5,6 +5,7 @@
 | `doc`       | prompts                        | all                                   |
 | `requests`  | prompts                        | models                                |
 | `responses` | pipeline (answer)              | scorers, reports                      |
+| `turns`     | pipeline (answer)              | follow-ups, scorers, reports          |
 | `scores`    | pipeline (score)               | metrics, reports, the item's outcome  |
 | `labels`    | whoever keeps it after scoring | gates                                 |
 | `error`     | whichever stage could not go on | reports, the item's outcome          |
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.request import Request, Response
 from pytest_evals.core.score import Score, Status
+from pytest_evals.core.turn import Turn
 
 __all__ = ["Record"]
 
@@ -33,6 +35,7 @@ class Record:
         doc: What is asked.
         requests: What the model is asked, in the order that the task's scorer expects.
         responses: One a request.
+        turns: What was asked after these, in order, of this model or another.
         scores: One a metric and filter.
         error: Why the document could not be scored; empty if nothing went wrong.
         labels: Fields of its row that gates group documents by, as text.
@@ -43,6 +46,7 @@ class Record:
     doc: Doc
     requests: tuple[Request, ...] = ()
     responses: tuple[Response, ...] = ()
+    turns: tuple[Turn, ...] = ()
     scores: tuple[Score, ...] = ()
     error: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -68,9 +72,19 @@ class Record:
         return None
 
     @property
+    def said(self) -> tuple[Response, ...]:
+        """All answers of the tested model, in order."""
+        if not self.turns:
+            return self.responses
+        own = [turn.response for turn in self.turns if not turn.asked.model]
+        return (*self.responses, *own)
+
+    @property
     def n_tokens(self) -> int:
         """Tokens of all prompts and answers."""
         n = 0
         for response in self.responses:
             n += response.n_prompt_tokens + response.n_tokens
+        for turn in self.turns:
+            n += turn.response.n_prompt_tokens + turn.response.n_tokens
         return n

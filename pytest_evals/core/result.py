@@ -160,6 +160,8 @@ class RunResult:
         model: The model's name: the spec that was given.
         model_info: What the model says of itself (dtype, revision, number of parameters
             …), JSON values.
+        judges: Further models that were asked, by name, with what they say of
+            themselves.
         tasks: One result a task, in collection order.
         groups: One result a group, each before those that it holds.
         verdicts: One a gate, in the order they were judged.
@@ -176,6 +178,7 @@ class RunResult:
 
     model: str
     model_info: Mapping[str, Any] = field(default_factory=dict)
+    judges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tasks: tuple[TaskResult, ...] = ()
     groups: tuple[GroupResult, ...] = ()
     verdicts: tuple[Verdict, ...] = ()

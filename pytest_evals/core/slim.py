@@ -18,11 +18,12 @@ __all__ = ["bare_doc", "slim"]
 def slim(record: Record) -> Record:
     """The record without what only models and sample files need.
 
-    Token counts stay, as one response that has nothing else. Called for each document,
-    so what is equal in many of them is made once: records are frozen.
+    The tested model's token counts stay, as one response that has nothing else. Called
+    for each document, so what is equal in many of them is made once: records are
+    frozen.
     """
     n_prompt_tokens = n_tokens = n_truncated = 0
-    for response in record.responses:
+    for response in record.said:
         n_prompt_tokens += response.n_prompt_tokens
         n_tokens += response.n_tokens
         n_truncated += response.n_truncated

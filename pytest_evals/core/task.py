@@ -13,6 +13,7 @@ from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Request
 from pytest_evals.core.score import Score
+from pytest_evals.core.turn import FollowUp, ModelSource
 from pytest_evals.errors import Place
 
 __all__ = ["Asked", "Rows", "SizedRows", "Task", "TaskOptions"]
@@ -121,6 +122,12 @@ class Task:
         ask: Position in the whole dataset → document and requests. Positions may come
             in any order; the answer never depends on which came before. Raises
             ``DocumentError`` for a document that cannot be built.
+        follow_up: Record with all its answers so far → what is asked next; empty when
+            nothing is. It depends on the record alone: it is called again after each
+            round, with one more turn for each follow-up. A turn may hold an error, see
+            ``Turn.text``. Raises ``DocumentError`` for a document that cannot go on.
+        models: Names in follow-ups → further models, such as judges.
+        asks_model: Whether the tested model is asked anything at all.
         score: Answered record → scores. Raises ``DocumentError`` for a document that
             cannot be scored.
         metrics: What the scores add up to.
@@ -148,6 +155,9 @@ class Task:
     metrics: tuple[Metric, ...]
     metric_for: Callable[[str, str], Metric] | None = None
     score_repeats: Callable[[Record], tuple[Score, ...]] | None = None
+    follow_up: Callable[[Record], Sequence[FollowUp]] | None = None
+    models: Mapping[str, ModelSource] = field(default_factory=dict)
+    asks_model: bool = True
     gates: tuple[Gate, ...] = ()
     output_type: str = ""
     alias: str = ""

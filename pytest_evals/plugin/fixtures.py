@@ -1,5 +1,5 @@
-"""The fixtures: the model, which a user may override in any conftest.py, and the
-results, for gates written in Python."""
+"""The fixtures: the model and the judge, which a user may override in any conftest.py,
+and the results, for gates written in Python."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pytest_evals.core.request import Model
     from pytest_evals.plugin.eval_results import EvalResults
 
-__all__ = ["eval_model", "eval_results"]
+__all__ = ["eval_judge", "eval_model", "eval_results"]
 
 
 @pytest.fixture(scope="session")
@@ -34,6 +34,32 @@ def eval_model(pytestconfig: pytest.Config) -> Iterator[Model]:
             "  fix: give one, as in --model=hf:gpt2 (--evals-model=… where a conftest "
             "has taken --model), or set evals_model in the ini file"
         )
+    model = session.models.answers.named(spec)
+    yield model
+    close = getattr(model, "close", None)
+    if close is not None:
+        close()
+
+
+@pytest.fixture(scope="session")
+def eval_judge(
+    request: pytest.FixtureRequest, pytestconfig: pytest.Config
+) -> Iterator[Model]:
+    """The model that judges answers: opened once, when the first document that it
+    judges is set up.
+
+    Override it in a conftest.py, as ``eval_model``.
+    """
+    from pytest_evals.plugin.fitness import NO_JUDGE
+    from pytest_evals.plugin.session import SESSION
+
+    session = pytestconfig.stash[SESSION]
+    spec = session.options.judge
+    if not spec:
+        raise OptionError(NO_JUDGE)
+    if spec == session.options.model:
+        yield request.getfixturevalue("eval_model")
+        return
     model = session.models.answers.named(spec)
     yield model
     close = getattr(model, "close", None)

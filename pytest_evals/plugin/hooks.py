@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_evals.plugin import hookspecs
-from pytest_evals.plugin.fixtures import eval_model, eval_results
+from pytest_evals.plugin.fixtures import eval_judge, eval_model, eval_results
 from pytest_evals.plugin.options import (
     OPTIONS,
     STARTED,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pytest_evals.core.request import Model
     from pytest_evals.core.task import Task
 
-__all__ = ["eval_model", "eval_results"]
+__all__ = ["eval_judge", "eval_model", "eval_results"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -30,10 +30,11 @@ class Losses:
         Raises:
             ModelError: Too many came back with an error.
         """
-        if not record.requests:
+        if not record.requests and not record.turns:
             return
         self.n_asked += 1
-        if not record.error or not any(one.error for one in record.responses):
+        later = (turn.response for turn in record.turns)
+        if not any(one.error for one in (*record.responses, *later)):
             return
         self.n_lost += 1
         if self.n_asked >= FEWEST and self.n_lost > self.most * max(self.n_asked, BASE):

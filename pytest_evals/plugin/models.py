@@ -1,7 +1,7 @@
 """The models of a session: opened once each, asked through one plan each.
 
-Folders may override the fixture ``eval_model``; documents that see the same definition
-of it share a model and a plan.
+Folders may override the fixtures ``eval_model`` and ``eval_judge``; documents that see
+the same definitions of them share models and a plan.
 """
 
 from __future__ import annotations
@@ -9,19 +9,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from _pytest.fixtures import FixtureDef, TopRequest
+from _pytest.fixtures import TopRequest
 
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Model
+from pytest_evals.core.request import Model, Request, Response
 from pytest_evals.core.result import Reuse
 from pytest_evals.core.task import Task
-from pytest_evals.errors import ModelError
+from pytest_evals.core.turn import JUDGE
 from pytest_evals.plan import WINDOW, Job, Plan, ask
 from pytest_evals.plugin.answers import Answers
+from pytest_evals.plugin.furthers import Definition, Furthers, model_of
 from pytest_evals.plugin.losses import Losses
 from pytest_evals.plugin.usage import with_usage
 
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Models"]
 
-Definition = FixtureDef[Any]
-
 
 class Models:
     """Which model answers which document, and the plan of each model."""
@@ -41,6 +41,11 @@ class Models:
         """Nothing is opened yet; ``max_errors`` is the share of documents that a model
         may leave unanswered."""
         self.answers = answers
+        self._furthers = Furthers(answers)
+        self._judged: set[Definition] = set()
+        """Whose documents ask a judge."""
+        self._asked: set[Definition] = set()
+        """Whose documents ask the tested model."""
         self._plans: dict[Definition, Plan] = {}
         self._open: dict[Definition, Model] = {}
         self._broken: dict[Definition, str] = {}
@@ -72,12 +77,23 @@ class Models:
         for definition, members in groups.items():
             prepare = _Prepare(members)
             jobs = [item.job for item in members]
+            tasks = {id(job.task): job.task for job in jobs}.values()
+            if any(JUDGE in task.models.values() for task in tasks):
+                self._judged.add(definition)
+            if any(task.asks_model for task in tasks):
+                self._asked.add(definition)
             ends = [
                 n
                 for n, (job, then) in enumerate(pairwise(jobs), start=1)
                 if wave_of is not None and wave_of(job) != wave_of(then)
             ]
-            self._plans[definition] = Plan(jobs, prepare, window or WINDOW, ends)
+            self._plans[definition] = Plan(
+                jobs,
+                prepare,
+                window or WINDOW,
+                ends,
+                partial(self._furthers.find, definition),
+            )
 
     def again(
         self, items: Sequence[DocItem], wrap: Callable[[Model], Model]
@@ -92,7 +108,9 @@ class Models:
         for item in items:
             groups.setdefault(item.parent.model_definition(item), []).append(item)
         for definition, members in groups.items():
-            plan = Plan([item.job for item in members], _Prepare(members))
+            jobs, prepare = [item.job for item in members], _Prepare(members)
+            furthers = partial(self._furthers.find, definition)
+            plan = Plan(jobs, prepare, furthers=furthers)
             model = wrap(self._open[definition])
             for item in members:
                 yield item, plan.take(item.job, model)
@@ -114,8 +132,13 @@ class Models:
             return
         try:
             request = TopRequest(cast("Any", item), _ispytest=True)
-            model = _model(request.getfixturevalue("eval_model"))
-            self._open[definition] = self.answers.given(model)
+            if definition in self._judged:
+                self._furthers.judge_by(definition, request)
+            model: Model = NOBODY
+            if definition in self._asked:
+                given = model_of(request.getfixturevalue("eval_model"), "eval_model")
+                model = self.answers.given(given)
+            self._open[definition] = model
         except BaseException:
             self._broken[definition] = item.nodeid
             raise
@@ -163,6 +186,7 @@ class Models:
         return {
             "name": self.name,
             "info": dict(self.info),
+            "judges": {name: dict(info) for name, info in self.judges.items()},
             "notes": self.notes,
             "n_requests": self.n_requests,
             "model_s": self.model_s,
@@ -174,6 +198,8 @@ class Models:
         remote = self._remote
         remote.name = remote.name or told["name"]
         remote.infos.append(told["info"])
+        for name, info in told["judges"].items():
+            remote.judges.setdefault(name, []).append(info)
         remote.notes += told["notes"]
         remote.n_requests += told["n_requests"]
         remote.model_s += told["model_s"]
@@ -194,7 +220,7 @@ class Models:
     def name(self) -> str:
         """The names of the models that were opened."""
         names = [getattr(m, "name", type(m).__name__) for m in self._open.values()]
-        return ", ".join(dict.fromkeys(names)) or self._remote.name
+        return ", ".join(dict.fromkeys(filter(None, names))) or self._remote.name
 
     @property
     def info(self) -> Mapping[str, Any]:
@@ -203,9 +229,18 @@ class Models:
         return with_usage([*own, *self._remote.infos])
 
     @property
+    def judges(self) -> Mapping[str, Mapping[str, Any]]:
+        """The further models, with what they say of themselves and have used."""
+        said = {name: [info] for name, info in self._furthers.infos().items()}
+        for name, infos in self._remote.judges.items():
+            said.setdefault(name, []).extend(infos)
+        return {name: with_usage(infos) for name, infos in said.items()}
+
+    @property
     def notes(self) -> list[str]:
         """What the models say of the numbers that they gave."""
-        own = [note for m in self._open.values() for note in getattr(m, "notes", ())]
+        open_ = (*self._open.values(), *self._furthers.all)
+        own = [note for model in open_ for note in getattr(model, "notes", ())]
         return list(dict.fromkeys([*own, *self._remote.notes]))
 
     @property
@@ -239,9 +274,28 @@ class Models:
         """What came from the store."""
         return self.answers.reuse + self._remote.reuse
 
+    def close(self) -> None:
+        """Write what is to be stored, and give back what no fixture has opened."""
+        self.answers.close()
+        self._furthers.close()
+
     def _sum(self, name: str) -> int:
         plans = sum(getattr(plan, name) for plan in self._plans.values())
         return int(plans + getattr(self._remote, name))
+
+
+class _Nobody:
+    """Stands where a model would, for tasks that ask none."""
+
+    name = ""
+
+    def answer(self, requests: Sequence[Request], /) -> Iterator[tuple[int, Response]]:
+        """Nothing."""
+        for i, _ in enumerate(requests):
+            yield i, Response(error="there is no model to ask: give one with --model")
+
+
+NOBODY = _Nobody()
 
 
 @dataclass(slots=True)
@@ -250,6 +304,7 @@ class _Remote:
 
     name: str = ""
     infos: list[Mapping[str, Any]] = field(default_factory=list)
+    judges: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     n_documents: int = 0
     n_answered: int = 0
@@ -257,21 +312,6 @@ class _Remote:
     n_tokens: int = 0
     model_s: float = 0.0
     reuse: Reuse = field(default_factory=Reuse)
-
-
-def _model(given: Any) -> Model:
-    """What the fixture gave, if it is a model.
-
-    Raises:
-        ModelError: It has no method ``answer``.
-    """
-    if not callable(getattr(given, "answer", None)):
-        raise ModelError(
-            f"the fixture eval_model gave {type(given).__name__} {given!r:.60}, which "
-            "is no model\n  fix: return an object with a name and a method "
-            "answer(requests)"
-        )
-    return cast("Model", given)
 
 
 class _Prepare:

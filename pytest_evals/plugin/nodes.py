@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from _pytest._code.code import ExceptionInfo, TerminalRepr
@@ -20,6 +20,7 @@ from pytest_evals.core.group import Group
 from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError
 from pytest_evals.pipeline import Job
+from pytest_evals.plugin.furthers import Definition
 from pytest_evals.plugin.messages import (
     DocumentFailed,
     GateFailed,
@@ -38,7 +39,7 @@ __all__ = ["DocItem", "GateItem", "GroupNode", "TaskFile", "TaskGates"]
 class TaskFile(pytest.File):
     """A file with tasks."""
 
-    _model_definition: pytest.FixtureDef[Any] | None = None
+    _definition: Definition | None = None
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         """All documents of all its tasks, then the gates of each; or its groups."""
@@ -114,12 +115,14 @@ class TaskFile(pytest.File):
             self._report_keywords = {self.name: 1, "evals": 1}
         return self._report_keywords
 
-    def model_definition(self, item: DocItem) -> pytest.FixtureDef[Any]:
-        """The definition of ``eval_model`` that this file sees; nothing is executed."""
-        if self._model_definition is None:
-            found = self.fixtureinfo(item).name2fixturedefs["eval_model"]
-            self._model_definition = cast("pytest.FixtureDef[Any]", found[-1])
-        return self._model_definition
+    def model_definition(self, item: DocItem) -> Definition:
+        """What opens the models of this file's documents; nothing is executed."""
+        if self._definition is None:
+            found = self.fixtureinfo(item).name2fixturedefs
+            self._definition = Definition(
+                found["eval_model"][-1], found["eval_judge"][-1]
+            )
+        return self._definition
 
     def fixtureinfo(self, item: DocItem) -> Any:
         """What a document of this file asks of fixtures; the same for all of them.
@@ -130,7 +133,7 @@ class TaskFile(pytest.File):
         if not hasattr(self, "_fixtureinfo"):
             manager = self.session._fixturemanager
             self._fixtureinfo = manager.getfixtureinfo(
-                node=item, func=_wants_model, cls=None
+                node=item, func=_wants_models, cls=None
             )
         return self._fixtureinfo
 
@@ -205,8 +208,8 @@ def marks_of(task: Task) -> list[pytest.Mark]:
 _NO_SCORE = frozenset({"error", "unscored"})
 
 
-def _wants_model(eval_model: object) -> None:
-    """The signature of every document."""
+def _wants_models(eval_model: object, eval_judge: object) -> None:
+    """What fixtures a document may ask for."""
 
 
 class DocItem(pytest.Item):

@@ -44,6 +44,11 @@ TABLE = (
         "openai:NAME[,base_url=…,api=…] or scripted:…",
     ),
     Option(
+        "judge",
+        "SPEC",
+        "The model that judges answers, where a task names none: as --model.",
+    ),
+    Option(
         "tasks",
         "NAMES",
         "Run only these tasks: names, groups, tags or globs, separated by commas.",

@@ -47,6 +47,7 @@ class Options:
     """All options of a session, read and checked once."""
 
     model: str
+    judge: str
     tasks: tuple[str, ...]
     include_path: tuple[Path, ...]
     limit: float | None
@@ -103,6 +104,7 @@ class Options:
         folder = suite_root(config, include) / raw["dir"]
         return cls(
             model=raw["model"],
+            judge=raw["judge"],
             tasks=tuple(raw["tasks"].replace(",", " ").split()),
             include_path=include,
             limit=_checked("limit", raw, share),

@@ -94,7 +94,7 @@ class Planning:
         model: one that a fixture opens, or of a kind that a hook adds."""
         session = self._session
         definition = item.parent.model_definition(item)
-        is_own = definition.func.__module__.startswith("pytest_evals.")
+        is_own = definition.model.func.__module__.startswith("pytest_evals.")
         spec = session.model_spec()
         if not is_own or not spec:
             return None

@@ -70,5 +70,6 @@ def public(options: Options) -> dict[str, Any]:
     """The options as JSON values."""
     plain = {name: getattr(options, name) for name in options.__slots__}
     plain["model"] = redacted(options.model)
+    plain["judge"] = redacted(options.judge)
     plain["include_path"] = [str(path) for path in options.include_path]
     return {k: str(v) if isinstance(v, Path) else v for k, v in plain.items()}

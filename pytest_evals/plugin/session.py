@@ -30,7 +30,7 @@ from pytest_evals.plugin.added import added_metrics
 from pytest_evals.plugin.answers import Answers
 from pytest_evals.plugin.claims import Claims
 from pytest_evals.plugin.facts import with_facts
-from pytest_evals.plugin.fitness import check_model
+from pytest_evals.plugin.fitness import check_models
 from pytest_evals.plugin.gates import SessionGates
 from pytest_evals.plugin.interim import UNFINISHED, Interim
 from pytest_evals.plugin.judging import Judging
@@ -162,6 +162,8 @@ class EvalSession:
         took_s = time.perf_counter() - start
         for response in record.responses:
             took_s += response.elapsed_s
+        for turn in record.turns:
+            took_s += turn.response.elapsed_s
         item.took_s = took_s
         item.word = _word(record)
         if item.word == "wrong" and self.baseline is not None:
@@ -309,10 +311,7 @@ class EvalSession:
         tasks = [run.task for run in self.runs.values()]
         groups = [run.group for run in self.known.groups.values()]
         self.gates.check(tasks, groups, folders)
-        others = len(self.config.hook.pytest_evals_open_model.get_hookimpls()) > 1
-        if self.options.model and not others:
-            chat = self.options.apply_chat_template
-            check_model(self.model_spec(), self.known.with_documents(ids), chat=chat)
+        check_models(self.config, self.model_spec(), self.known.with_documents(ids))
 
     def skipped_gates(self) -> list[str]:
         """Node ids of gates that could not be judged."""
@@ -331,7 +330,7 @@ class EvalSession:
 
         A worker only says what its model was and cost, and what it found odd.
         """
-        self.models.answers.close()
+        self.models.close()
         if self.orders is not None:
             told = {"models": self.models.told(), "warnings": self.new_warnings()}
             self.config.workeroutput["evals"] = json.dumps(told)  # type: ignore[attr-defined]
@@ -372,6 +371,7 @@ class EvalSession:
         return RunResult(
             model=self.models.name or redacted(self.options.model),
             model_info=self.models.info,
+            judges=self.models.judges,
             tasks=tuple(map(self.result, names)),
             verdicts=tuple(self.verdicts.values()),
             options=public(self.options),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_evals.core.turn import JUDGE
 from pytest_evals.models.spec import redacted
 from pytest_evals.reports.terminal import summary_lines
 
@@ -26,7 +27,13 @@ def collected_lines(session: EvalSession) -> list[str]:
     counts["gate"] = sum(len(run.gates) for run in session.known.all())
     told = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
     model = redacted(session.options.model) or "(fixture eval_model)"
-    lines = [f"evals: {told} · model {model}"]
+    judge = redacted(session.options.judge)
+    tested = f"model {model}"
+    if judge and any(
+        JUDGE in run.task.models.values() for run in session.runs.values()
+    ):
+        tested += f" · judge {judge}"
+    lines = [f"evals: {told} · {tested}"]
     return [*lines, *(f"evals: warning: {text}" for text in session.new_warnings())]
 
 

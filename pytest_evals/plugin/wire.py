@@ -25,6 +25,7 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.core.score import Score
 from pytest_evals.core.slim import bare_doc
+from pytest_evals.core.turn import FollowUp, Turn
 from pytest_evals.errors import DocumentError
 from pytest_evals.plugin.telling import Told
 from pytest_evals.reports.samples import Sample
@@ -73,8 +74,9 @@ def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
         record.index,
         record.error,
         _of_doc(record.doc),
-        [(type(request).__name__, *_values(request)) for request in record.requests],
+        [_of_request(request) for request in record.requests],
         [_of_response(response) for response in record.responses],
+        [_of_turn(turn) for turn in record.turns],
         [_of_score(score) for score in record.scores],
         dict(record.labels),
         tuple(sample),
@@ -93,18 +95,28 @@ def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
 def unpack(data: bytes) -> Arrived:
     """What :func:`pack` packed."""
     *parts, sample, told = marshal.loads(data)
-    task, index, error, doc, requests, responses, scores, labels = parts
+    task, index, error, doc, requests, responses, turns, scores, labels = parts
     record = Record(
         task=task,
         index=index,
         doc=_doc(doc),
         requests=tuple([_request(kind, values) for kind, *values in requests]),
         responses=tuple([_response(*values) for values in responses]),
+        turns=tuple([_turn(*values) for values in turns]),
         scores=tuple([_score(values) for values in scores]),
         error=error,
         labels=labels,
     )
     return Arrived(record, Sample(*sample), told and Told(*told))
+
+
+def _of_request(request: Request) -> tuple[Any, ...]:
+    return (type(request).__name__, *_values(request))
+
+
+def _of_turn(turn: Turn) -> tuple[Any, ...]:
+    asked = turn.asked
+    return (asked.model, _of_request(asked.request), _of_response(turn.response))
 
 
 def _values(one: Any) -> list[Any]:
@@ -123,6 +135,11 @@ def _request(kind: str, values: list[Any]) -> Request:
     if isinstance(prompt, tuple):
         prompt = tuple(Message(*message) for message in prompt)
     return _REQUESTS[kind](prompt, *rest)
+
+
+def _turn(model: str, request: tuple[Any, ...], response: tuple[Any, ...]) -> Turn:
+    kind, *values = request
+    return Turn(FollowUp(model, _request(kind, values)), _response(*response))
 
 
 def _doc(values: tuple[Any, ...]) -> Doc:

@@ -1,8 +1,8 @@
 """A run as ``results.json``: lm-eval's schema, and more.
 
 What reads lm-eval's results (0.4.13) reads these. Ours are ``schema_version``,
-``verdict``, ``exit_code``, ``gates``, ``counts``, ``model_info``, ``options``,
-``partial`` and ``notes``. The JSON is strict: there is no NaN in it.
+``verdict``, ``exit_code``, ``gates``, ``counts``, ``model_info``, ``judges``,
+``options``, ``partial`` and ``notes``. The JSON is strict: there is no NaN in it.
 """
 
 from __future__ import annotations
@@ -151,6 +151,7 @@ def _ours(result: RunResult, exit_code: int | None) -> dict[str, Any]:
         "gates": [_gate(verdict) for verdict in result.verdicts],
         "counts": {task.task.name: _counts(task) for task in result.tasks},
         "model_info": info,
+        "judges": {masked(k): dict(v) for k, v in result.judges.items()},
         "options": options,
         "model_seconds": result.model_s,
         "n_requests": result.n_requests,

@@ -3,7 +3,7 @@
 The fields and hashes are lm-eval's (0.4.13, ``evaluator.py``), one row per filter.
 Other than there, numbers stay numbers, and a document that could not be scored has its
 row too. Ours are ``id``, ``status``, ``error``, ``correct``, ``answer``, ``finish`` and
-``tokens``.
+``tokens``; and ``turns``, where more was asked after the first answers.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request, Response
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task
+from pytest_evals.core.turn import Turn
 from pytest_evals.reports.strict import strict
 
 __all__ = ["Sample", "sample_of"]
@@ -98,6 +99,7 @@ def _facts(record: Record) -> dict[str, Any]:
         arguments[f"gen_args_{i}"] = _arguments(group[0][0])
         answers.append([_answer(*pair) for pair in group])
     prompt = _text(arguments["gen_args_0"]["arg_0"]) if arguments else b""
+    turns = {"turns": [*map(_turn, record.turns)]} if record.turns else {}
     return {
         "doc_id": record.index,
         "id": doc.id,
@@ -112,7 +114,20 @@ def _facts(record: Record) -> dict[str, Any]:
         "error": record.error or _unscored(record),
         "correct": record.correct,
         "finish": [response.finish for response in responses],
-        "tokens": _tokens(responses),
+        "tokens": _tokens(record.said),
+        **turns,
+    }
+
+
+def _turn(turn: Turn) -> dict[str, Any]:
+    """What was asked later, of whom, and what came back."""
+    request, response = turn.asked.request, turn.response
+    return {
+        "model": turn.asked.model,
+        "arguments": _arguments(request),
+        "resp": _answer(request, response),
+        "error": response.error,
+        "finish": response.finish,
     }
 
 

@@ -27,7 +27,7 @@ def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskRes
     statuses = [record.status for record in ordered]
     verdicts = [record.correct for record in ordered if not record.error]
     n_missing = max(0, n_selected - len(ordered))
-    responses = [response for record in ordered for response in record.responses]
+    responses = [response for record in ordered for response in record.said]
     return TaskResult(
         task=task,
         records=ordered,
@@ -43,9 +43,7 @@ def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskRes
         n_missing=n_missing,
         n_prompt_tokens=sum(r.n_prompt_tokens for r in responses),
         n_tokens=sum(r.n_tokens for r in responses),
-        n_truncated=sum(
-            any(r.n_truncated for r in record.responses) for record in ordered
-        ),
+        n_truncated=sum(any(r.n_truncated for r in record.said) for record in ordered),
     )
 
 
