@@ -99,7 +99,7 @@ def test_a_judge_is_asked_about_answers_and_kept_apart_from_the_model(
 def test_a_judge_that_fails_leaves_its_document_without_score(judged):
     result = judged.run(*RUN, model="scripted:model.json")
     # The model knows no answer to d; the judge is never asked about it.
-    assert result.parseoutcomes() == {"passed": 2, "error": 1, "wrong": 1}
+    assert result.parseoutcomes() == {"passed": 2, "errors": 1, "wrong": 1}
     shutil.rmtree(judged.pytester.path / ".evals")
     judge = {"1 or 1?": "yes", "2 or 2?": "perhaps"}
     (judged.pytester.path / "judge.json").write_text(json.dumps(judge))
