@@ -28,7 +28,15 @@ for module in walk_packages(pytest_evals.__path__, "pytest_evals."):
     import_module(module.name)
 
 # Hundreds of processes are started that import this package: they keep its bytecode.
-SET_OUTSIDE = ("CI", "BUILD_NUMBER", "COLUMNS", "PYTEST_ADDOPTS")
+SET_OUTSIDE = (
+    "CI",
+    "BUILD_NUMBER",
+    "COLUMNS",
+    "GITHUB_ACTIONS",
+    "GITHUB_STEP_SUMMARY",
+    "GITHUB_WORKSPACE",
+    "PYTEST_ADDOPTS",
+)
 for name in (*SET_OUTSIDE, "PYTHONDONTWRITEBYTECODE"):
     os.environ.pop(name, None)
 

@@ -315,6 +315,26 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[\s-]+", "-", text) for text in words}
 
 
+def test_workflow_is_sound_and_names_options_that_exist():
+    """As far as it can be told without GitHub: its form, its options, where steps refer
+    to each other, and that it asks for no rights beyond reading."""
+    text = page("ci")
+    (code, *_) = blocks(text[text.index("<!-- workflow -->") :], "yaml")
+    workflow = yaml.safe_load(code.replace("\non:", "\n'on':"))
+    assert set(workflow["on"]) == {"push", "pull_request"}
+    assert workflow["permissions"] == {"contents": "read"}
+    steps = workflow["jobs"]["evals"]["steps"]
+    for step in steps:
+        assert ("uses" in step) != ("run" in step)
+        assert re.fullmatch(r"actions/[\w/-]+@v\d+", step.get("uses", "actions/a@v1"))
+    given = set(re.findall(r"--evals-[a-z-]+", code))
+    assert given <= {option.flag for option in TABLE}
+    ids = {step["id"] for step in steps if "id" in step}
+    assert set(re.findall(r"steps\.(\w+)\.", code)) == ids
+    # What an expression puts into a script could be a script of somebody else's.
+    assert not any("${{" in step.get("run", "") for step in steps)
+
+
 class Suite:
     """A task with four sums; answers of a scripted model are numbers, but for one."""
 

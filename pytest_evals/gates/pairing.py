@@ -7,7 +7,7 @@ compared only if its documents, prompts and targets are those of the baseline.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from pytest_evals.core.comparison import Comparison, DocumentChange, MetricChang
 from pytest_evals.core.reference import Reference
 from pytest_evals.errors import did_you_mean
 
-__all__ = ["Side", "compare", "keyed", "refer", "setting_changes"]
+__all__ = ["Side", "changed", "compare", "keyed", "refer", "setting_changes"]
 
 Row = Mapping[str, Any]
 Key = tuple[str, int]
@@ -83,6 +83,25 @@ def compare(name: str, before: Side, now: Side) -> Comparison:
         n_paired=n_paired,
         refused=tuple(refused),
         warnings=tuple(_machine_changes(before, now)),
+    )
+
+
+def changed(
+    task: str, ids: Collection[str], before: Side, now: Side
+) -> tuple[DocumentChange, ...]:
+    """Documents of a task, in a baseline and now, as far as they are in both.
+
+    Args:
+        task: The task.
+        ids: The documents, as they are called now.
+        before: The baseline.
+        now: This run.
+    """
+    old, new = keyed(before.rows.get(task, ())), keyed(now.rows.get(task, ()))
+    return tuple(
+        _change(task, old[key], row)
+        for key, row in new.items()
+        if str(row.get("id")) in ids and key in old
     )
 
 

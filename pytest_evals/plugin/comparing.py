@@ -33,7 +33,8 @@ class Comparing:
         """
         self._session = session
         self._name = session.options.compare
-        self._found: Comparison | None = None
+        self.found: Comparison | None = None
+        """What has changed, once the run is over."""
         self._told: list[tuple[str, bool]] = []
         if self._name:
             here = session.config.invocation_params.dir
@@ -82,7 +83,7 @@ class Comparing:
         except StoreError as error:
             self._told.append((str(error), True))
         failed = any(is_bad for _, is_bad in self._told)
-        refused = self._found is not None and self._found.refused
+        refused = self.found is not None and self.found.refused
         if (failed or refused) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -93,8 +94,8 @@ class Comparing:
         run, options = read_run(path), self._session.options
         if self._session.baseline is not None:
             before = _side(self._session.baseline.run)
-            self._found = compare(self._name, before, _side(run))
-            write_json(path / "comparison.json", comparison_json(self._found))
+            self.found = compare(self._name, before, _side(run))
+            write_json(path / "comparison.json", comparison_json(self.found))
         if options.save:
             why = self._unsound()
             if why:
@@ -120,10 +121,10 @@ class Comparing:
         self, terminalreporter: pytest.TerminalReporter
     ) -> None:
         """The changes; and where the baseline is."""
-        if self._found is not None:
-            terminalreporter.write_sep("=", f"compared with {self._found.name}")
+        if self.found is not None:
+            terminalreporter.write_sep("=", f"compared with {self.found.name}")
             width = terminalreporter._tw.fullwidth
-            for line in comparison_lines(self._found, width):
+            for line in comparison_lines(self.found, width):
                 terminalreporter.write_line(line.text, **line.markup)
         for text, is_bad in self._told:
             terminalreporter.write_line(text, red=is_bad, bold=is_bad)

@@ -182,6 +182,12 @@ TABLE = (
     ),
     Option("json", "PATH", "Also write results.json to this file.", ini=False),
     Option(
+        "markdown",
+        "PATH",
+        "Write a summary in Markdown to this file, short enough for a comment on a "
+        "pull request. In GitHub Actions the job's summary has it in any case.",
+    ),
+    Option(
         "gate",
         "EXPR",
         "One more gate: '[TASK/]METRIC[,FILTER] >= NUMBER'. May be repeated.",

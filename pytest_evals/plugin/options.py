@@ -73,6 +73,7 @@ class Options:
     save: str
     compare: str
     json: Path | None
+    markdown: Path | None
     gates: tuple[Gate, ...]
     inconclusive: Policy
     plan: bool
@@ -130,6 +131,7 @@ class Options:
             save=_checked("save", raw, folder_name) or "",
             compare=_baseline(raw["compare"], folder, base),
             json=base / raw["json"] if raw["json"] else None,
+            markdown=_file(config, raw, "markdown"),
             gates=tuple(map(_gate, raw["gate"])),
             inconclusive=_checked("inconclusive", raw, policy),
             plan=raw["plan"],
@@ -268,12 +270,22 @@ def suite_root(config: pytest.Config, include: Sequence[Path]) -> Path:
     return root
 
 
+def _file(config: pytest.Config, raw: Mapping[str, Any], name: str) -> Path | None:
+    """A file to write, if it is wanted."""
+    return _place(config, f"evals_{name}") / raw[name] if raw[name] else None
+
+
+def _place(config: pytest.Config, dest: str) -> Path:
+    """What the paths of an option are relative to: where it was typed, or the folder of
+    the ini file."""
+    if config.getoption(dest) is not None:
+        return config.invocation_params.dir
+    return config.inipath.parent if config.inipath else config.rootpath
+
+
 def _folders(config: pytest.Config, given: Sequence[str]) -> tuple[Path, ...]:
-    """Folders as absolute paths: of the command line relative to where it was given,
-    of the ini file relative to that file."""
-    typed = config.getoption("evals_include_path") is not None
-    ini = config.inipath.parent if config.inipath else config.rootpath
-    base = config.invocation_params.dir if typed else ini
+    """Folders as absolute paths."""
+    base = _place(config, "evals_include_path")
     names = [n for text in given for part in text.split(",") for n in _paths(part)]
     folders = [
         Path(os.path.normpath(base / Path(name.strip()).expanduser()))

@@ -30,8 +30,10 @@ def check_places(options: Options) -> None:
     above = next((p for p in (options.dir, *options.dir.parents) if p.exists()), None)
     if above is not None and not above.is_dir():
         raise pytest.UsageError(f"--evals-dir={options.dir}: {above} is no folder")
-    if options.json is not None and options.json.is_dir():
-        raise pytest.UsageError(f"--evals-json={options.json}: this is a folder")
+    for name in ("json", "markdown"):
+        path = getattr(options, name)
+        if path is not None and path.is_dir():
+            raise pytest.UsageError(f"--evals-{name}={path}: this is a folder")
 
 
 def measured_noise(options: Options, gate: Gate) -> float | None:

@@ -29,6 +29,7 @@ from pytest_evals.plugin.loop import Loop
 from pytest_evals.plugin.messages import message_of
 from pytest_evals.plugin.nodes import DocItem, TaskFile
 from pytest_evals.plugin.progress import Progress
+from pytest_evals.plugin.publishing import Publishing
 from pytest_evals.plugin.selecting import Selecting
 from pytest_evals.plugin.session import SESSION, EvalSession
 from pytest_evals.plugin.settling import settle
@@ -50,6 +51,7 @@ def start(config: pytest.Config) -> EvalSession:
             config.pluginmanager.register(Loop(running), f"{NAME}-loop")
             if session.options.save or session.options.compare:
                 config.pluginmanager.register(Comparing(session), "evals-comparing")
+            Publishing.begin(session)
             if session.options.plan:
                 from pytest_evals.plugin.planning import Planning
 

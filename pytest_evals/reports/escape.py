@@ -1,24 +1,33 @@
 """Text of models, datasets and files, made safe to show on one line of a terminal.
 
 Control characters, escape sequences, and characters that change the direction of
-writing come out as Python escapes: what a model says never moves the cursor.
+writing come out as Python escapes: what a model says never moves the cursor. Nor does
+it command the server of a CI whose log this may become: GitHub's runner obeys lines
+that begin with ``::error`` and lines that hold ``##[error]`` (actions/runner,
+``ActionCommand.cs``).
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 __all__ = ["cells", "cut", "one_line", "tail"]
 
+_COMMAND = re.compile(r"(?:\A\s*:(?=:)|#(?=#\[))")
 _WORDS = {"\n": "⏎", "\r": "\\r", "\t": "\\t"}
 
 
 def one_line(text: object) -> str:
     """The whole text on one line; line breaks as ``⏎``."""
     raw = str(text)
-    if raw.isprintable():
-        return raw
-    return "".join(c if c.isprintable() else _WORDS.get(c) or _code(c) for c in raw)
+    if not raw.isprintable():
+        raw = "".join(c if c.isprintable() else _WORDS.get(c) or _code(c) for c in raw)
+    if "::" in raw or "##[" in raw:
+        return _COMMAND.sub(
+            lambda found: f"{found[0][:-1]}\\x{ord(found[0][-1]):x}", raw
+        )
+    return raw
 
 
 def cut(text: object, most: int) -> str:

@@ -20,7 +20,7 @@ from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.examples import error_of, example_lines, ids_by_index
 from pytest_evals.reports.members import member_lines
 
-__all__ = ["gate_lines"]
+__all__ = ["gate_lines", "headline"]
 
 _EXAMPLES = 3
 _MARKS = {
@@ -32,12 +32,20 @@ _MARKS = {
 }
 
 
-def gate_lines(verdict: Verdict, result: TaskResult | GroupResult) -> list[str]:
-    """The text of a verdict; its first line stands alone in a summary."""
+def gate_lines(
+    verdict: Verdict, result: TaskResult | GroupResult, n_examples: int = _EXAMPLES
+) -> list[str]:
+    """The text of a verdict; its first line stands alone in a summary.
+
+    Args:
+        verdict: The verdict.
+        result: What it was judged on.
+        n_examples: Documents of a kind that are shown, at most.
+    """
     gate = verdict.gate
     mark = _MARKS[verdict.outcome]
     lines = [
-        _headline(verdict),
+        headline(verdict),
         "",
         f"{one_line(gate.source)}:",
         "",
@@ -52,11 +60,15 @@ def gate_lines(verdict: Verdict, result: TaskResult | GroupResult) -> list[str]:
     ids = ids_by_index(result)
     chosen = _chosen(verdict, result, ids)
     for title, records in chosen.items():
-        lines += _examples(title, records, result, ids)
+        n = len(records)
+        heading = title if n <= n_examples else f"{title} ({n_examples} of {n})"
+        shown = _examples(records[:n_examples], result, ids)
+        lines += ["", f"  {heading}", *shown] if shown else []
     return lines + _commands(result, ids, [r for rs in chosen.values() for r in rs])
 
 
-def _headline(verdict: Verdict) -> str:
+def headline(verdict: Verdict) -> str:
+    """A verdict on one line, without the name of its gate."""
     reason = one_line(verdict.reason)
     if verdict.outcome is Outcome.INVALID:
         return f"invalid: {reason}"
@@ -138,12 +150,10 @@ def _chosen(
 
 
 def _examples(
-    title: str, records: list[Record], result: TaskResult, ids: Mapping[int, str]
+    records: Sequence[Record], result: TaskResult, ids: Mapping[int, str]
 ) -> list[str]:
-    n = len(records)
-    heading = title if n <= _EXAMPLES else f"{title} ({_EXAMPLES} of {n})"
-    lines = ["", f"  {heading}"]
-    for record in records[:_EXAMPLES]:
+    lines = []
+    for record in records:
         lines.append(f"    {one_line(_name(record, result, ids))}")
         error = error_of(record)
         lines += [f"      error   {error}"] if error else example_lines(record, " " * 6)

@@ -99,4 +99,4 @@ def _block(pieces: tuple[str, ...]) -> list[str]:
     lines = text.replace(_BREAK, f"{_BREAK}\n").split("\n")
     if lines[-1] == _EDGE and len(lines) > 1:
         lines[-2:] = [lines[-2] + _EDGE]
-    return [f"    {line}" for line in lines]
+    return [one_line(f"    {line}") for line in lines]

@@ -18,6 +18,12 @@ from pytest_evals.reports.escape import cells, cut, one_line, tail
         ("a\u2028b", "a\\u2028b"),
         ("\ud800", "\\ud800"),
         ("Zürich 東京", "Zürich 東京"),
+        ("::error::owned", "\\x3a:error::owned"),
+        (" \t::stop-commands::x", " \\t::stop-commands::x"),
+        ("  ::add-mask::a", "  \\x3a:add-mask::a"),
+        ("evals/arc.yaml::arc[1]", "evals/arc.yaml::arc[1]"),
+        ("done ##[set-output name=x]1", "done \\x23#[set-output name=x]1"),
+        ("####[error]x", "##\\x23#[error]x"),
     ],
 )
 def test_what_could_move_the_cursor_is_escaped(text, shown):
@@ -28,6 +34,19 @@ def test_what_could_move_the_cursor_is_escaped(text, shown):
 def test_any_text_becomes_one_printable_line(text):
     assert one_line(text).isprintable()
     assert tail(text, 5).isprintable()
+
+
+SIGNS = st.text("a:#[ \n\u3000", max_size=12)
+
+
+@given(SIGNS)
+def test_no_line_is_a_command_of_githubs_runner(text):
+    """Both forms, as its source has them: ``::`` after white space, and ``##[``
+    anywhere (actions/runner, src/Runner.Common/ActionCommand.cs)."""
+    shown = one_line(text)
+    assert not shown.lstrip().startswith("::")
+    assert "##[" not in shown
+    assert one_line(shown) == shown
 
 
 @given(st.text(max_size=30), st.integers(1, 20))

@@ -1,0 +1,99 @@
+"""What a pull request gets: a summary and annotations in GitHub Actions, elsewhere a
+Markdown file."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+GATES = ["exact_match >= 0.95", "exact_match >= 0.5"]
+
+
+@pytest.fixture
+def github(suite, monkeypatch):
+    """The suite as GitHub Actions runs it, with something in the step's summary."""
+    path = suite.pytester.path / "summary.md"
+    path.write_text("before\n")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(path))
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(suite.pytester.path))
+    suite.task("quiz", gates=GATES)
+    suite.knows(wrong=[2], errors=[4])
+    suite.summary = path
+    return suite
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"])
+def test_github_gets_a_summary_and_an_annotation_at_the_gate(github, workers):
+    result = github.run("evals", "-q", *workers)
+    line = (github.evals / "quiz.yaml").read_text().splitlines().index(f"- {GATES[0]}")
+    result.stdout.fnmatch_lines(
+        [f"::error file=evals/quiz.yaml,line={line + 1},title=quiz exact_match::*"]
+    )
+    text = github.summary.read_text()
+    assert text.startswith("before\n## ❌ evals: gates: ")
+    assert "`quiz[q4]` | the server is down" in text
+    assert "`exact_match`" in text
+
+
+def test_workers_and_runs_elsewhere_say_nothing(suite, monkeypatch):
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(suite.pytester.path / "no.md"))
+    suite.task("quiz", gates=["exact_match >= 2"])
+    result = suite.run("evals")
+    result.stdout.no_fnmatch_line("::*")
+    assert not (suite.pytester.path / "no.md").exists()
+
+
+def test_a_full_summary_is_told_and_fails_nothing(github):
+    github.summary.write_text("x" * (1024 * 1024 - 10))
+    github.task("quiz")
+    github.knows()
+    result = github.run("evals")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["the job's summary is not written: there is no room*"])
+    assert github.summary.stat().st_size == 1024 * 1024 - 10
+
+
+def test_a_faulty_task_file_is_annotated(github):
+    github.task("zoo", output_type="multiple_choise")
+    result = github.run("evals")
+    result.stdout.fnmatch_lines(
+        ["::error file=evals/zoo.yaml,line=*,title=task file::no output_type *"]
+    )
+
+
+def test_what_a_model_says_is_no_command(github):
+    """Neither in the log nor in the summary."""
+    hostile = "::error::owned ##[error]owned </details>"
+    rules = [{"prompt": "quiz 3?", "error": hostile}, {"text": hostile}]
+    text = "".join(json.dumps(rule) + "\n" for rule in rules)
+    (github.pytester.path / "answers.jsonl").write_text(text)
+    result = github.run("evals", "-v", "-rA", "--tb=long")
+    for line in result.stdout.lines:
+        assert not line.strip().startswith("::error::")
+        assert "##[" not in line
+    assert "</details>" in "".join(result.stdout.lines)
+    assert hostile not in github.summary.read_text()
+
+
+def test_markdown_goes_to_a_file_with_what_got_worse(suite):
+    gate = {"metric": "exact_match", "baseline": "main", "max_drop": 0, "over": "run"}
+    suite.task("quiz", gates=[gate])
+    suite.run("evals", "--evals-save=main")
+    suite.knows(wrong=[3, 5])
+    suite.pytester.makeini("[pytest]\nevals_markdown = out/summary.md\n")
+    result = suite.run("evals", "--evals-compare=main")
+    assert result.ret == 1
+    text = (suite.pytester.path / "out" / "summary.md").read_text()
+    assert "| `quiz[q3]` | quiz 3? | a3 | a3 | nonsense |" in text
+    assert "### Compared with `main`: 10 documents, 2 worse, 0 better" in text
+
+
+def test_a_file_that_cannot_be_written_is_a_failure(suite):
+    (suite.pytester.path / "taken").write_text("")
+    result = suite.run("evals", "--evals-markdown=taken/summary.md")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["cannot make the folder *taken*"])
+    folder = suite.run("evals", "--evals-markdown=evals")
+    assert folder.ret == pytest.ExitCode.USAGE_ERROR
