@@ -182,6 +182,11 @@ TABLE = (
     ),
     Option("json", "PATH", "Also write results.json to this file.", ini=False),
     Option(
+        "html",
+        "PATH",
+        "Write the report as a page that a browser opens from the disk.",
+    ),
+    Option(
         "markdown",
         "PATH",
         "Write a summary in Markdown to this file, short enough for a comment on a "

@@ -73,6 +73,7 @@ class Options:
     save: str
     compare: str
     json: Path | None
+    html: Path | None
     markdown: Path | None
     gates: tuple[Gate, ...]
     inconclusive: Policy
@@ -131,6 +132,7 @@ class Options:
             save=_checked("save", raw, folder_name) or "",
             compare=_baseline(raw["compare"], folder, base),
             json=base / raw["json"] if raw["json"] else None,
+            html=_file(config, raw, "html"),
             markdown=_file(config, raw, "markdown"),
             gates=tuple(map(_gate, raw["gate"])),
             inconclusive=_checked("inconclusive", raw, policy),

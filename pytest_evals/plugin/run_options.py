@@ -30,7 +30,7 @@ def check_places(options: Options) -> None:
     above = next((p for p in (options.dir, *options.dir.parents) if p.exists()), None)
     if above is not None and not above.is_dir():
         raise pytest.UsageError(f"--evals-dir={options.dir}: {above} is no folder")
-    for name in ("json", "markdown"):
+    for name in ("json", "html", "markdown"):
         path = getattr(options, name)
         if path is not None and path.is_dir():
             raise pytest.UsageError(f"--evals-{name}={path}: this is a folder")

@@ -23,6 +23,7 @@ from pytest_evals.plugin.doc_reports import (
     teardown_of,
 )
 from pytest_evals.plugin.explaining import Explaining
+from pytest_evals.plugin.html import Html
 from pytest_evals.plugin.last_failed import documents_of_gates, keep_failed
 from pytest_evals.plugin.late import turn
 from pytest_evals.plugin.loop import Loop
@@ -52,6 +53,7 @@ def start(config: pytest.Config) -> EvalSession:
             if session.options.save or session.options.compare:
                 config.pluginmanager.register(Comparing(session), "evals-comparing")
             Publishing.begin(session)
+            Html.begin(session)
             if session.options.plan:
                 from pytest_evals.plugin.planning import Planning
 

@@ -258,6 +258,11 @@ class Runs:
         yield from self.tasks.values()
         yield from self.groups.values()
 
+    def node_ids(self) -> dict[str, str]:
+        """Node id of each task and group, by its name."""
+        tasks = {run.task.name: run.nodeid for run in self.tasks.values()}
+        return tasks | {run.group.name: run.nodeid for run in self.groups.values()}
+
     def group_names(self) -> list[str]:
         """Names of the groups, each before those that it holds."""
         groups = [run.group for run in self.groups.values()]

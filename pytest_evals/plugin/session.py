@@ -351,6 +351,7 @@ class EvalSession:
             environment=environment(),
             task_hashes=self.samples.hashes.digests(),
             sample_files=self.samples.files,
+            node_ids=self.known.node_ids(),
         )
         self.samples.results(results, self.options.json)
         self.config.hook.pytest_evals_result(result=self.found)

@@ -2,7 +2,8 @@
 
 What reads lm-eval's results (0.4.13) reads these. Ours are ``schema_version``,
 ``verdict``, ``exit_code``, ``gates``, ``counts``, ``model_info``, ``judges``,
-``options``, ``partial`` and ``notes``. The JSON is strict: there is no NaN in it.
+``options``, ``partial``, ``sample_files``, ``node_ids`` and ``notes``. The JSON is
+strict: there is no NaN in it.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ def results_json(
     environment: Mapping[str, Any] | None = None,
     task_hashes: Mapping[str, str] | None = None,
     sample_files: Mapping[str, str] | None = None,
+    node_ids: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The run as strict JSON.
 
@@ -68,6 +70,7 @@ def results_json(
             ``transformers_version``, ``pretty_env_info`` and whatever else is known.
         task_hashes: One a task, over its documents and prompts.
         sample_files: Task → name of the file with its documents.
+        node_ids: Task or group → its node id in pytest.
     """
     notes: list[str] = []
     by_name = {task.task.name: task for task in result.tasks}
@@ -103,6 +106,7 @@ def results_json(
         "total_evaluation_time_seconds": str(result.elapsed_s),
         **_ours(result, exit_code),
         "sample_files": dict(sample_files or {}),
+        **({"node_ids": dict(node_ids)} if node_ids else {}),
         **known,
         "notes": notes,
     }

@@ -3,7 +3,8 @@
 The fields and hashes are lm-eval's (0.4.13, ``evaluator.py``), one row per filter.
 Other than there, numbers stay numbers, and a document that could not be scored has its
 row too. Ours are ``id``, ``status``, ``error``, ``correct``, ``answer``, ``finish`` and
-``tokens``; and ``turns``, where more was asked after the first answers.
+``tokens``; ``turns``, where more was asked after the first answers; and
+``explanations``, where a metric gives some.
 """
 
 from __future__ import annotations
@@ -22,14 +23,10 @@ from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request, 
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task
 from pytest_evals.core.turn import Turn
-from pytest_evals.reports.strict import strict
+from pytest_evals.reports.strict import strict_line
 
 __all__ = ["Sample", "sample_of"]
 
-_PLAIN = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
-_STRICT = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, separators=(",", ":")
-).encode
 _ALIKE = frozenset({str, int, bool, type(None)})
 """Types that orjson and Python's encoder write alike; floats they do not."""
 _TEXT = frozenset({str})
@@ -57,15 +54,7 @@ def sample_of(record: Record, task: Task) -> Sample:
     """
     facts = _facts(record)
     hashes = facts["doc_hash"] + facts["prompt_hash"] + facts["target_hash"]
-    return Sample([_line(row) for row in _rows(facts, record, task)], hashes)
-
-
-def _line(row: dict[str, Any]) -> str:
-    """The encoder knows nearly every value; what it does not know is made strict."""
-    try:
-        return orjson.dumps(row, option=_PLAIN).decode()
-    except orjson.JSONEncodeError:
-        return _STRICT(strict(row))
+    return Sample([strict_line(row) for row in _rows(facts, record, task)], hashes)
 
 
 def _rows(
@@ -81,6 +70,9 @@ def _rows(
         row["filter"] = name
         row["metrics"] = [score.metric for score in scores]
         row["answer"] = scores[0].answer if scores else ""
+        said = {score.metric: score.explanation for score in scores}
+        if any(said.values()):
+            row["explanations"] = {name: text for name, text in said.items() if text}
         for score in scores:
             # A metric that is called like a field must not hide it.
             key = score.key if score.metric in row else score.metric

@@ -102,16 +102,19 @@ def last_run(base: Path, model: str) -> EarlierRun | None:
     return None
 
 
-def earlier_runs(base: Path) -> list[EarlierRun]:
+def earlier_runs(base: Path, most: int | None = None) -> list[EarlierRun]:
     """All runs that can be read, the newest first.
 
     Args:
         base: The results folder.
+        most: Folders that are looked at, the newest by their names; ``None`` for all.
     """
     try:
         folders = [path for path in (base / "runs").iterdir() if path.is_dir()]
     except OSError:
         return []
+    if most is not None:
+        folders = sorted(folders, key=lambda path: path.name, reverse=True)[:most]
     found = []
     for folder in folders:
         with suppress(StoreError):

@@ -1,0 +1,64 @@
+"""``--evals-html``: the page of this run, when everything else is on the disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_evals.errors import StoreError
+from pytest_evals.store.history import read_run
+
+if TYPE_CHECKING:
+    from pytest_evals.plugin.session import EvalSession
+
+__all__ = ["Html"]
+
+
+class Html:
+    """The hooks of such a session, as a pytest plugin."""
+
+    def __init__(self, session: EvalSession) -> None:
+        """Nothing is written yet."""
+        self._session = session
+        self._told = ""
+        self._failed = False
+
+    @staticmethod
+    def begin(session: EvalSession) -> None:
+        """Register one, if a page is wanted; a worker writes none."""
+        if session.options.html is not None and session.orders is None:
+            session.config.pluginmanager.register(Html(session), "evals-html")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write it; a page that cannot be written loses nothing else."""
+        if self._session.found is None:
+            return
+        try:
+            self._told = f"report: {self._write()}"
+        except StoreError as error:
+            self._told, self._failed = f"no report: {error}", True
+            if session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _write(self) -> str:
+        from pytest_evals.reports.html.write import write_html
+
+        path, here = self._session.options.html, self._session.samples.path
+        if here is None or self._session.samples.error:
+            raise StoreError("the results are not on the disk")
+        assert path is not None
+        baseline = self._session.baseline
+        before = baseline.run if baseline is not None else None
+        write_html(read_run(here), path, before=before)
+        return str(path)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> None:
+        """Where the page is, or why there is none."""
+        if self._told:
+            marks = {"red": self._failed, "bold": self._failed}
+            terminalreporter.write_line(self._told, **marks)

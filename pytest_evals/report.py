@@ -1,0 +1,69 @@
+"""``python -m pytest_evals.report RUN_DIR -o out.html``: the page of a stored run.
+
+Nothing is run and no model is opened.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_evals.errors import StoreError
+from pytest_evals.reports.html.write import write_html
+from pytest_evals.store.baselines import find_baseline
+from pytest_evals.store.history import read_run
+
+__all__ = ["main"]
+
+_WRONG_USE = 2
+"""Exit code, as argparse has it."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the page; the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pytest_evals.report",
+        description="The HTML report of a stored run. Nothing is run.",
+    )
+    parser.add_argument(
+        "run", metavar="RUN_DIR", help="folder of a run: .evals/runs/<time>-<model>"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="PATH", default="report.html", help="where to"
+    )
+    parser.add_argument(
+        "--compare",
+        metavar="NAME|PATH",
+        default="",
+        help="a baseline, or the folder of another run, to show beside it; "
+        "by default what the run itself was compared with",
+    )
+    given = parser.parse_args(arguments)
+    try:
+        path = _write(Path(given.run), Path(given.output), given.compare)
+    except StoreError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return _WRONG_USE
+    sys.stdout.write(f"report: {path}\n")
+    return 0
+
+
+def _write(folder: Path, output: Path, compare: str) -> Path:
+    """Where the page is.
+
+    Raises:
+        StoreError: The run or the baseline cannot be read, or nothing be written.
+    """
+    if output.is_dir():
+        raise StoreError(f"{str(output)!r} is a folder\n  fix: name a file with -o")
+    run = read_run(folder.parent if folder.name == "results.json" else folder)
+    base = run.path.resolve().parent.parent
+    before = find_baseline(base, compare, Path.cwd()) if compare else None
+    write_html(run, output, before=before, name=compare, option="-o")
+    return output
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+// What the page is about. Data stand in it compressed; rows that are too many lie
+// beside it and come as scripts when they are wanted.
+
+const KEPT = 24; // chunks that stay unpacked
+
+const run = { facts: null, docs: [], tasks: new Map(), n: 0 };
+
+async function unpack(text) {
+  const raw = atob(text.trim());
+  const bytes = new Uint8Array(raw.length);
+  for (let i = 0; i < raw.length; i += 1) bytes[i] = raw.charCodeAt(i);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+async function loadFacts() {
+  run.facts = await unpack(document.getElementById("facts").textContent);
+}
+
+/** One object a document, in the order of tasks and data. */
+async function loadIndex() {
+  const index = await unpack(document.getElementById("index").textContent);
+  chunks.beside = index.beside;
+  for (const task of index.tasks) {
+    const docs = [];
+    let chunk = task.first, left = task.sizes[0], place = 0;
+    for (let i = 0; i < task.id.length; i += 1) {
+      if (place === left) {
+        chunk += 1;
+        left = task.sizes[chunk - task.first];
+        place = 0;
+      }
+      docs.push({
+        task: task.task, n: i, order: run.n, chunk, place,
+        id: task.id[i], state: task.states[i], flags: task.flags[i],
+        question: task.question[i], answer: task.answer[i], target: task.target[i],
+      });
+      place += 1;
+      run.n += 1;
+    }
+    run.tasks.set(task.task, { docs, values: task.values, last: chunk, first: task.first });
+    for (const doc of docs) run.docs.push(doc);
+  }
+}
+
+/** A document's number, null if it has none. */
+function valueOf(doc, key) {
+  return run.tasks.get(doc.task).values[key]?.[doc.n] ?? null;
+}
+
+/** The metric that a task's list is sorted by. */
+function firstKey(task) {
+  return Object.keys(run.tasks.get(task)?.values ?? {})[0] ?? "";
+}
+
+/** The text of a document's line, for searching. */
+function hay(doc) {
+  doc.hay ??= `${doc.id}\n${doc.question}\n${doc.answer}\n${doc.target}`.toLowerCase();
+  return doc.hay;
+}
+
+function matchesShow(doc, show) {
+  switch (show) {
+    case "right": return doc.state === "r";
+    case "wrong": return doc.state === "w";
+    case "scored": return doc.state === "s";
+    case "errored": return doc.state === "e";
+    case "unscored": return doc.state === "u";
+    case "regressed": return (doc.flags & REGRESSED) !== 0;
+    case "improved": return (doc.flags & IMPROVED) !== 0;
+    case "truncated": return (doc.flags & (TRUNCATED | CUT_OFF)) !== 0;
+    default: return true;
+  }
+}
+
+const chunks = {
+  beside: "",
+  known: new Map(),
+  waiting: new Map(),
+
+  /** The documents of a chunk; the last few stay unpacked. */
+  get(n) {
+    const known = this.known.get(n);
+    if (known) {
+      this.known.delete(n);
+      this.known.set(n, known);
+      return known;
+    }
+    const coming = this.text(n).then(unpack);
+    coming.catch(() => this.known.delete(n));
+    this.known.set(n, coming);
+    if (this.known.size > KEPT) this.known.delete(this.known.keys().next().value);
+    return coming;
+  },
+
+  text(n) {
+    if (!this.beside) return Promise.resolve(document.getElementById(`rows-${n}`).textContent);
+    return new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      const name = `${this.beside}${n}.js`;
+      this.waiting.set(n, resolve);
+      script.src = rowsPolicy.createScriptURL(name.split("/").map(encodeURIComponent).join("/"));
+      script.onload = () => script.remove();
+      script.onerror = () => {
+        script.remove();
+        reject(new Error(`cannot load ${name}: it belongs beside this file`));
+      };
+      document.head.append(script);
+    });
+  },
+};
+
+/** What a script beside the page calls. */
+window.evalsRows = (n, text) => {
+  chunks.waiting.get(n)?.(text);
+  chunks.waiting.delete(n);
+};
+
+/** The only addresses that scripts may come from. */
+const rowsPolicy = (window.trustedTypes ?? { createPolicy: (_, rules) => rules }).createPolicy("evals-rows", {
+  createScriptURL(name) {
+    if (/^[^/:?#]+\/[0-9a-f]{12}-\d+\.js$/.test(name)) return name;
+    throw new Error(`no rows are called ${name}`);
+  },
+});
+
+/** Everything that is known of a document. */
+async function wholeOf(doc) {
+  return (await chunks.get(doc.chunk))[doc.place];
+}

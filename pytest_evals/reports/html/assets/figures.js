@@ -1,0 +1,87 @@
+// Numbers, times and words, as people read them.
+
+const COUNT = new Intl.NumberFormat("en");
+
+const OUTCOMES = {
+  failed: { sign: "✕", word: "failed", rank: 0 },
+  invalid: { sign: "!", word: "invalid", rank: 1 },
+  inconclusive: { sign: "≈", word: "inconclusive", rank: 2 },
+  skipped: { sign: "–", word: "skipped", rank: 3 },
+  passed: { sign: "✓", word: "passed", rank: 4 },
+};
+
+const STATES = {
+  r: { sign: "✓", word: "right", kind: "right" },
+  w: { sign: "✕", word: "wrong", kind: "wrong" },
+  s: { sign: "•", word: "scored", kind: "scored" },
+  e: { sign: "!", word: "errored", kind: "errored" },
+  u: { sign: "?", word: "unscored", kind: "unscored" },
+};
+
+const TRUNCATED = 1, REGRESSED = 2, IMPROVED = 4, CUT_OFF = 8;
+
+/** Three digits behind the point; three significant ones for tiny numbers. */
+function figure(value) {
+  if (typeof value !== "number") return "–";
+  if (value !== 0 && Math.abs(value) < 0.001) return value.toPrecision(3);
+  return Math.abs(value) >= 1e6 ? value.toPrecision(6) : value.toFixed(3);
+}
+
+function signed(value) {
+  return `${value < 0 ? "−" : "+"}${figure(Math.abs(value))}`;
+}
+
+/** A change in points, in percent or plain, as its gate has it. */
+function moved(value, unit) {
+  if (unit === "plain") return signed(value);
+  const text = `${value < 0 ? "−" : "+"}${Math.abs(100 * value).toFixed(2)}`;
+  return unit === "percent" ? `${text} %` : `${text} points`;
+}
+
+function count(n) {
+  return COUNT.format(n);
+}
+
+function plural(n, noun) {
+  return `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
+}
+
+function seconds(value) {
+  const all = Number(value);
+  if (!Number.isFinite(all)) return "";
+  if (all < 60) return `${all.toFixed(1)} s`;
+  const minutes = Math.floor(all / 60), rest = Math.round(all % 60);
+  if (minutes < 60) return `${minutes} min ${rest} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** A Unix time in UTC, to the minute. */
+function moment(value) {
+  if (typeof value !== "number") return "";
+  return `${new Date(value * 1000).toISOString().slice(0, 16).replace("T", " ")} UTC`;
+}
+
+/** A metric with its filter, where that says something. */
+function keyName(key) {
+  return key.endsWith(",none") ? key.slice(0, -5) : key;
+}
+
+/** A word that a shell takes as one. */
+function quoted(text) {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`;
+}
+
+function outcomeMark(outcome) {
+  const known = OUTCOMES[outcome] ?? { sign: "?", word: String(outcome) };
+  return h(`span.mark.is-${known.word}`, h("span.sign", { "aria-hidden": "true" }, known.sign), known.word);
+}
+
+function stateMark(state, { short = false } = {}) {
+  const known = STATES[state];
+  return h(
+    `span.mark.is-${known.kind}`,
+    { title: known.word },
+    h("span.sign", { "aria-hidden": "true" }, known.sign),
+    short ? h("span.unseen", known.word) : known.word,
+  );
+}

@@ -1,0 +1,78 @@
+// The gates: what each claims, what was found, and what would decide it.
+
+const SCOPES = {
+  run: "this run's number itself",
+  benchmark: "another run on the same documents",
+  population: "other documents of the same kind",
+};
+
+function gatesView(parameters) {
+  const gates = [...run.facts.gates].sort((a, b) => rankOf(a.outcome) - rankOf(b.outcome));
+  const cards = gates.map(gateCard);
+  const at = gates.findIndex((gate) => gate.node === parameters.get("gate"));
+  if (at >= 0) {
+    cards[at].classList.add("is-chosen");
+    requestAnimationFrame(() => cards[at].scrollIntoView({ block: at ? "start" : "nearest" }));
+  }
+  return h("div.page", h("p.over", run.facts.model_name ?? "a model"), h("h1", verdictWords(run.facts)[1]), cards);
+}
+
+function gateCard(gate) {
+  return h(
+    `article.gate.is-${gate.outcome}`,
+    h("header", outcomeMark(gate.outcome), h("h2", link("task", { name: gate.task }, gate.task), " ", h("code", gate.claim)), gate.early ? h("span.tag", "decided early") : null),
+    gate.reason ? h("p.reason", gate.reason) : null,
+    gateChart(gate),
+    decides(gate),
+    gateFacts(gate, gate.outcome !== "passed"),
+    documentsOfGate(gate),
+    h("footer", h("code.node", gate.node), copyButton(gate.node, "copy id"), copyButton(`pytest ${quoted(parentOf(gate.node))}`, "copy command"), h("span.soft", gate.source)),
+  );
+}
+
+const parentOf = (node) => node.slice(0, node.lastIndexOf("::"));
+
+/** What would turn or settle the verdict. */
+function decides(gate) {
+  const told = [];
+  if (gate.outcome === "failed" && gate.short > 0) told.push(`It is ${figure(gate.short)} beyond the bound.`);
+  if (gate.n_short) told.push(`${plural(gate.n_short, "more right answer")} would have passed it.`);
+  if (gate.outcome === "invalid") told.push("There is nothing sound to judge; this says nothing of the model.");
+  for (const note of gate.notes ?? []) told.push(`${note}.`);
+  return told.length ? h("ul.decides", told.map((text) => h("li", text))) : null;
+}
+
+function gateFacts(gate, open) {
+  const { change, interval } = gate;
+  const facts = [
+    ["value", typeof gate.value === "number" ? figure(gate.value) : null],
+    ["standard error", typeof gate.stderr === "number" ? figure(gate.stderr) : null],
+    ["documents scored", gate.n_scored === null ? null : count(gate.n_scored ?? 0)],
+    ["noise that counts", SCOPES[gate.over] ?? null],
+    ["interval", interval ? `${shownBound(interval.low, change)} to ${shownBound(interval.high, change)}, ${100 * interval.confidence} % on each side, ${interval.method}` : null],
+    ["baseline", change ? `${change.baseline}: ${figure(change.before)} → ${figure(change.now)} over ${plural(change.n, "document")}` : gate.baseline],
+    ["answers that turned", change && change.gained !== null ? `${change.gained} improved, ${change.lost} got worse` : null],
+    ["p", typeof gate.p_value === "number" ? `${gate.p_value.toPrecision(2)}${typeof gate.p_adjusted === "number" ? `, ${gate.p_adjusted.toPrecision(2)} after correction (${gate.family})` : ""}` : null],
+    ["documents hang together by", gate.cluster],
+  ].filter(([, value]) => value);
+  if (!facts.length) return null;
+  return h("details.gate-facts", { open }, h("summary", "what it rests on"), h("dl.facts", facts.map(([name, value]) => [h("dt", name), h("dd", value)])));
+}
+
+const shownBound = (value, change) => (change ? moved(value, change.unit) : figure(value));
+
+/** The documents that decided it, or those that were wrong. */
+function documentsOfGate(gate) {
+  const named = new Set(gate.documents ?? []);
+  const known = (run.tasks.get(gate.task)?.docs ?? []).filter((doc) => named.has(doc.id));
+  const wrong = (run.tasks.get(gate.task)?.docs ?? []).filter((doc) => doc.state === "w").length;
+  const show = known.some((doc) => doc.flags & REGRESSED) ? "regressed" : "wrong";
+  return [
+    known.length ? h("ul.examples", known.slice(0, 5).map((doc) => h("li", stateMark(doc.state, { short: true }), docLink(doc, doc.id), h("bdi.soft", doc.question)))) : null,
+    wrong && gate.outcome !== "passed" ? h("p", link("documents", { task: gate.task, show }, `look at the ${show} documents of ${gate.task}`)) : null,
+  ];
+}
+
+function docLink(doc, ...children) {
+  return link("documents", { task: doc.task, doc: `${doc.task}/${doc.n}` }, ...children);
+}

@@ -1,0 +1,92 @@
+// A list of any length of which only the rows in sight exist.
+
+const AROUND = 8; // rows beyond each edge
+const TALLEST = 8e6; // pixels; browsers lose count some way beyond
+
+class VirtualList {
+  /** draw(item) gives a row; choose(item) is called when one is taken. */
+  constructor(draw, choose) {
+    this.draw = draw;
+    this.choose = choose;
+    this.items = [];
+    this.at = -1;
+    this.rows = h("div.rows", { role: "presentation" });
+    this.room = h("div.room", { role: "presentation" }, this.rows);
+    this.node = h("div.list", { tabindex: "0", role: "listbox", "aria-label": "documents", scroll: () => this.paint() }, this.room);
+    this.observer = new ResizeObserver(() => this.measure());
+    this.observer.observe(this.node);
+  }
+
+  measure() {
+    const style = getComputedStyle(this.node);
+    this.height = Number.parseFloat(style.getPropertyValue("--row")) || 44;
+    this.show(this.items);
+  }
+
+  show(items) {
+    this.items = items;
+    this.whole = items.length * (this.height ?? 44);
+    this.room.style.height = `${Math.min(this.whole, TALLEST)}px`;
+    this.drawn = "";
+    this.paint();
+  }
+
+  /** Where in the whole list the view begins, in pixels. */
+  get top() {
+    const { scrollTop, clientHeight } = this.node;
+    if (this.whole <= TALLEST) return scrollTop;
+    return (scrollTop / (TALLEST - clientHeight)) * (this.whole - clientHeight);
+  }
+
+  paint() {
+    const height = this.height ?? 44, top = this.top;
+    const first = Math.max(0, Math.floor(top / height) - AROUND);
+    const last = Math.min(this.items.length, Math.ceil((top + this.node.clientHeight) / height) + AROUND);
+    this.rows.style.transform = `translateY(${this.node.scrollTop + first * height - top}px)`;
+    const wanted = `${first} ${last} ${this.at}`;
+    if (wanted === this.drawn) return;
+    this.drawn = wanted;
+    this.rows.replaceChildren(...this.items.slice(first, last).map((item, i) => this.row(item, first + i)));
+  }
+
+  row(item, at) {
+    const row = this.draw(item);
+    attributes(row, {
+      role: "option",
+      id: `row-${at}`,
+      "aria-selected": String(at === this.at),
+      "aria-posinset": String(at + 1),
+      "aria-setsize": String(this.items.length),
+      click: () => this.take(at),
+    });
+    return row;
+  }
+
+  take(at) {
+    if (at < 0 || at >= this.items.length) return;
+    this.select(at);
+    this.choose(this.items[at]);
+  }
+
+  /** Mark a row and bring it into sight. */
+  select(at) {
+    this.at = at;
+    if (at >= 0) {
+      this.node.setAttribute("aria-activedescendant", `row-${at}`);
+      const height = this.height ?? 44, room = this.node.clientHeight, top = this.top;
+      const over = at * height - top, under = (at + 1) * height - (top + room);
+      if (over < 0) this.scroll(at * height);
+      else if (under > 0) this.scroll((at + 1) * height - room);
+    } else this.node.removeAttribute("aria-activedescendant");
+    this.paint();
+  }
+
+  scroll(top) {
+    const room = this.node.clientHeight;
+    this.node.scrollTop = this.whole <= TALLEST ? top : (top / (this.whole - room)) * (TALLEST - room);
+  }
+
+  pageRows() {
+    return Math.max(1, Math.floor(this.node.clientHeight / (this.height ?? 44)) - 1);
+  }
+}

@@ -1,0 +1,26 @@
+// What the run was made with.
+
+const MADE = {
+  model_info: "The model", options: "Options", library_versions: "Libraries", system_instruction: "System instruction",
+  chat_template: "Chat template", notes: "Notes",
+};
+
+function madeView() {
+  const { made } = run.facts;
+  const plain = Object.entries(made).filter(([name]) => !(name in MADE));
+  return h(
+    "div.page",
+    h("h1", "Run"),
+    h("dl.facts", [["model", run.facts.model_name], ["exit code", run.facts.exit_code], ["in the model", seconds(run.facts.model_seconds)], ...plain]
+      .filter(([, value]) => value !== null && value !== undefined && value !== "")
+      .map(([name, value]) => [h("dt", name.replaceAll("_", " ")), h("dd", String(value))])),
+    Object.entries(MADE).filter(([name]) => made[name]).map(([name, title]) => h("section", h("h2", title), madeOf(made[name]))),
+  );
+}
+
+function madeOf(value) {
+  if (typeof value === "string") return block(value);
+  if (Array.isArray(value)) return h("ul.plain", value.map((one) => h("li", String(one))));
+  const known = Object.entries(value).filter(([, one]) => one !== null && one !== "" && one !== false && String(one) !== "");
+  return h("dl.facts", known.map(([name, one]) => [h("dt", name.replaceAll("_", " ")), h("dd", typeof one === "object" ? h("code", JSON.stringify(one)) : String(one))]));
+}

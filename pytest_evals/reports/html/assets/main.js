@@ -1,0 +1,96 @@
+// The frame: where one is, and what is shown there.
+
+const VIEWS = { summary: summaryView, gates: gatesView, task: taskView, documents: documentsView, changes: changesView, run: madeView };
+const current = { view: "", parameters: new URLSearchParams() };
+
+const history_ = {
+  push: (to) => { location.hash = to; },
+  replace: (to) => { history.replaceState(null, "", to); show(); },
+};
+
+function viewsOffered() {
+  return [
+    ["summary", "Summary"],
+    ...(run.facts.gates.length ? [["gates", "Gates"]] : []),
+    ...(run.n ? [["documents", "Documents"]] : []),
+    ...(run.facts.comparison ? [["changes", "Changes"]] : []),
+    ["run", "Run"],
+  ];
+}
+
+const place = h("main", { id: "main" });
+const tabs = h("nav", { "aria-label": "views" });
+
+function show() {
+  const [view, query] = location.hash.replace(/^#\//, "").split("?");
+  current.parameters = new URLSearchParams(query ?? "");
+  current.view = view in VIEWS ? view : firstView();
+  const node = VIEWS[current.view](current.parameters);
+  if (place.firstChild !== node) {
+    place.replaceChildren(node);
+    if (!current.parameters.has("gate")) scrollTo(0, 0);
+  }
+  document.body.dataset.view = current.view;
+  const chosen = current.view === "task" ? "summary" : current.view;
+  tabs.replaceChildren(...viewsOffered().map(([name, title]) => h("a", { href: address(name), "aria-current": name === chosen ? "page" : null }, title)));
+}
+
+/** Draw again what is there. */
+function refresh() {
+  if (current.view === "documents") documents.showDocument(documents.given.get("doc") ?? "");
+  else show();
+}
+
+/** A gate that is red is what one has come for. */
+function firstView() {
+  const isRed = (gate) => ["failed", "invalid"].includes(gate.outcome) || (gate.outcome === "inconclusive" && gate.interval?.policy === "fail");
+  return run.facts.gates.some(isRed) ? "gates" : "summary";
+}
+
+function turnTheme() {
+  const isDark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const now = document.documentElement.dataset.theme ?? (isDark ? "dark" : "light");
+  setTheme(now === "dark" ? "light" : "dark");
+}
+
+function setTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+  try {
+    localStorage.setItem("evals-theme", theme);
+  } catch {
+    // a page from the disk may have no memory
+  }
+}
+
+function keptTheme() {
+  try {
+    return localStorage.getItem("evals-theme");
+  } catch {
+    return null;
+  }
+}
+
+async function start() {
+  const theme = keptTheme();
+  if (theme) document.documentElement.dataset.theme = theme;
+  const app = document.getElementById("app");
+  if (!("DecompressionStream" in window)) {
+    app.append(h("p.trouble", "This browser is too old for the page: it needs one of 2023 or later."));
+    return;
+  }
+  await loadFacts();
+  await loadIndex();
+  app.append(
+    h("a.skip", { href: "#main", click: (event) => { event.preventDefault(); place.focus(); } }, "to the content"),
+    h("div.top", h("a.brand", { href: address("summary") }, "evals"), tabs, h("div.right", h("button.quiet", { type: "button", click: turnTheme, title: "light or dark (t)", "aria-label": "light or dark" }, "◐"), h("button.quiet", { type: "button", click: () => help.showModal(), title: "keys (?)", "aria-label": "keys" }, "?"))),
+    place,
+    help,
+  );
+  place.tabIndex = -1;
+  addEventListener("hashchange", show);
+  addEventListener("keydown", onKey);
+  show();
+  document.documentElement.dataset.ready = "";
+}
+
+start();

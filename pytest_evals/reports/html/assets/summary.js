@@ -1,0 +1,150 @@
+// The first view: what became of the run, its gates, its tasks and groups.
+
+function summaryView() {
+  const { facts } = run;
+  return h(
+    "div.page",
+    verdictHead(facts),
+    noticesOf(facts),
+    facts.gates.length ? gatesInShort(facts) : null,
+    h("section", h("h2", "Tasks"), tasksTable(facts)),
+  );
+}
+
+function verdictHead(facts) {
+  const [outcome, words] = verdictWords(facts);
+  const counts = totals(facts);
+  const documents = Object.values(counts).reduce((a, b) => a + b, 0);
+  const about = [
+    plural(documents, "document"),
+    facts.n_requests ? plural(facts.n_requests, "request") : "",
+    facts.n_reused ? `${count(facts.n_reused)} reused` : "",
+    seconds(facts.total_evaluation_time_seconds),
+    moment(facts.date),
+  ].filter(Boolean);
+  return h(
+    `header.verdict.is-${outcome}`,
+    h("p.over", facts.model_name ?? "a model"),
+    h("h1", h("span.sign", { "aria-hidden": "true" }, OUTCOMES[outcome]?.sign ?? "•"), words),
+    h("p.about", about.join("  ·  ")),
+    documents ? stack(counts) : null,
+    documents ? legend(counts) : null,
+  );
+}
+
+function verdictWords(facts) {
+  const all = facts.gates.length;
+  if (!all) return ["none", "No gates"];
+  const tally = {};
+  for (const gate of facts.gates) tally[gate.outcome] = (tally[gate.outcome] ?? 0) + 1;
+  const worst = Object.keys(tally).sort((a, b) => rankOf(a) - rankOf(b))[0];
+  if (worst === "passed") return [worst, all === 1 ? "The gate passed" : `All ${all} gates passed`];
+  const told = Object.entries(tally)
+    .filter(([outcome]) => outcome !== "passed")
+    .sort(([a], [b]) => rankOf(a) - rankOf(b))
+    .map(([outcome, n]) => `${n} ${outcome}`);
+  return [worst, `${told.join(", ")} of ${plural(all, "gate")}`];
+}
+
+const rankOf = (outcome) => OUTCOMES[outcome]?.rank ?? 9;
+
+function totals(facts) {
+  const sum = { right: 0, wrong: 0, scored: 0, errored: 0, unscored: 0, "not run": 0 };
+  for (const part of Object.values(facts.parts)) {
+    if (part.counts) for (const [word, n] of Object.entries(wordedCounts(part.counts))) sum[word] += n;
+  }
+  return sum;
+}
+
+/** A task's counts by the words that people see. */
+function wordedCounts(counts) {
+  const known = counts.correct + counts.wrong + counts.errored + counts.unscored + counts.missing;
+  return {
+    right: counts.correct,
+    wrong: counts.wrong,
+    scored: Math.max(0, counts.selected - known),
+    errored: counts.errored,
+    unscored: counts.unscored,
+    "not run": counts.missing,
+  };
+}
+
+function legend(counts, task = "") {
+  const words = Object.entries(counts).filter(([, n]) => n > 0);
+  return h("ul.legend", words.map(([word, n]) => h(
+    "li",
+    h(`span.swatch.is-${word.replace(" ", "-")}`, { "aria-hidden": "true" }),
+    word === "not run" ? `${count(n)} not run` : link("documents", { task, show: word }, `${count(n)} ${word}`),
+  )));
+}
+
+function noticesOf(facts) {
+  const found = [];
+  if (facts.partial) found.push(`Partial run: ${facts.partial}.`);
+  for (const text of facts.comparison?.refused ?? []) found.push(`Not compared with ${facts.comparison.name}: ${text}.`);
+  for (const text of facts.comparison?.warnings ?? []) found.push(text);
+  return found.length ? h("ul.notices", found.map((text) => h("li", text))) : null;
+}
+
+function gatesInShort(facts) {
+  const open = facts.gates.filter((gate) => gate.outcome !== "passed");
+  const passed = facts.gates.length - open.length;
+  return h(
+    "section",
+    h("h2", "Gates"),
+    [...open].sort((a, b) => rankOf(a.outcome) - rankOf(b.outcome)).map((gate) => h(
+      "a.row-link",
+      { href: address("gates", { gate: gate.node }) },
+      outcomeMark(gate.outcome),
+      h("span.claim", h("b", gate.task), " ", gate.claim),
+      h("span.soft", gate.reason),
+    )),
+    passed && open.length ? h("p", link("gates", {}, `${passed} passed`)) : null,
+    passed && !open.length ? h("p", link("gates", {}, "what they claim, and how far off the bar each number is")) : null,
+  );
+}
+
+function tasksTable(facts) {
+  const compared = new Map((facts.comparison?.metrics ?? []).map((one) => [`${one.task}\n${one.key}`, one]));
+  const heads = ["task", "docs", "metric", "", "value", ...(compared.size ? [`vs ${facts.comparison.name}`] : []), "over runs", "gates"];
+  const rows = facts.listed.flatMap(({ name, depth }) => taskRows(name, depth, compared));
+  return h("div.scroll", h("table.tasks", h("thead", h("tr", heads.map((text) => h("th", text)))), h("tbody", rows)));
+}
+
+function taskRows(name, depth, compared) {
+  const part = run.facts.parts[name];
+  const metrics = part.metrics.length ? part.metrics : [null];
+  return metrics.map((metric, i) => h(
+    i ? "tr.more" : "tr.first",
+    h(`td.name.depth-${Math.min(depth, 4)}`, i ? "" : link("task", { name }, part.alias.replace(/^[\s-]+/, ""))),
+    h("td.number", i ? "" : docsCell(part)),
+    h("td", metric ? keyName(metric.key) : h("span.soft", "group")),
+    h("td.bar", metric ? scoreBar(metric) : ""),
+    h("td.number", metric ? [figure(metric.value), metric.stderr === null ? "" : h("span.soft", ` ± ${figure(metric.stderr)}`)] : ""),
+    compared.size ? h("td.number", metric ? changeCell(compared.get(`${name}\n${metric.key}`)) : "") : null,
+    h("td.spark", metric && run.facts.history[name]?.[metric.key] ? sparkline(run.facts.history[name][metric.key]) : ""),
+    h("td", metric ? gateMarks(name, metric) : ""),
+  ));
+}
+
+function docsCell(part) {
+  if (!part.counts) return "";
+  const { selected, total } = part.counts;
+  return selected < total ? `${count(selected)} of ${count(total)}` : count(total);
+}
+
+/** A change with an arrow and a word for what it means. */
+function changeCell(one) {
+  if (!one || one.before === null || one.now === null) return h("span.soft", "–");
+  const by = one.now - one.before;
+  if (by === 0) return h("span.soft", "same");
+  const better = one.higher_is_better === null ? null : by > 0 === one.higher_is_better;
+  const word = better === null ? "moved" : better ? "better" : "worse";
+  return h(`span.change.is-${word}`, { title: word }, `${by > 0 ? "▲" : "▼"} ${signed(by)}`, h("span.unseen", ` ${word}`));
+}
+
+function gateMarks(name, metric) {
+  return run.facts.gates
+    .filter((gate) => gate.task === name && gate.metric === metric.name && (gate.filter ?? metric.filter) === metric.filter)
+    .map((gate) => h("a.gate-mark", { href: address("gates", { gate: gate.node }), title: gate.claim }, outcomeMark(gate.outcome)));
+}

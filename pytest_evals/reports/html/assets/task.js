@@ -1,0 +1,66 @@
+// One task or group: its numbers, how they are spread, and what they were before.
+
+function taskView(parameters) {
+  const name = parameters.get("name");
+  const part = run.facts.parts[name];
+  if (!part) return h("div.page", h("h1", "No such task"), h("p", name));
+  const gates = run.facts.gates.filter((gate) => gate.task === name);
+  const docs = run.tasks.get(name);
+  return h(
+    "div.page",
+    h("p.over", part.members ? "group" : (part.kind ?? "task").replaceAll("_", " ")),
+    h("h1", part.alias.replace(/^[\s-]+/, "")),
+    h("p.node-line", h("code.node", part.node), copyButton(`pytest ${quoted(part.node)}`, "copy command")),
+    part.counts ? [stack(wordedCounts(part.counts)), legend(wordedCounts(part.counts), name)] : null,
+    part.counts?.truncated ? h("ul.notices", h("li", link("documents", { task: name, show: "truncated" }, plural(part.counts.truncated, "prompt")), " did not fit into the model and lost their beginning.")) : null,
+    h("section", h("h2", "Numbers"), numbersTable(part)),
+    part.members ? membersOf(part) : null,
+    gates.length ? h("section", h("h2", "Gates"), gates.map(gateCard)) : null,
+    docs ? spreads(docs) : null,
+    pastOf(name),
+    h("section", h("h2", "How it was asked"), askedFacts(part), part.config && Object.keys(part.config).length ? h("details", h("summary", "whole configuration"), block(JSON.stringify(part.config, null, 2), "code")) : null),
+  );
+}
+
+function numbersTable(part) {
+  const arrow = { true: "higher is better", false: "lower is better" };
+  return h("div.scroll", h("table", h("tbody", part.metrics.map((metric) => h(
+    "tr",
+    h("td", keyName(metric.key)),
+    h("td.bar", scoreBar(metric)),
+    h("td.number", figure(metric.value)),
+    h("td.number.soft", metric.stderr === null ? "no standard error" : `± ${figure(metric.stderr)}`),
+    h("td.soft", arrow[String(metric.higher)] ?? ""),
+  )))));
+}
+
+function membersOf(part) {
+  return h("section", h("h2", "Holds"), h("ul.plain", part.members.filter((name) => run.facts.parts[name]).map((name) => h("li", link("task", { name }, name)))));
+}
+
+function spreads(docs) {
+  const drawn = Object.entries(docs.values).map(([key, values]) => [key, histogram(values, key)]).filter(([, found]) => found);
+  if (!drawn.length) return null;
+  return h("section", h("h2", "Documents by their number"), drawn.map(([key, found]) => h("figure", h("figcaption", keyName(key)), found)));
+}
+
+function pastOf(name) {
+  const known = Object.entries(run.facts.history[name] ?? {});
+  if (!known.length) return null;
+  return h("section", h("h2", "Over the stored runs"), known.map(([key, points]) => h(
+    "figure",
+    h("figcaption", keyName(key), points.every((p) => p.same) ? "" : h("span.soft", "  hollow: asked something else")),
+    history(points),
+  )));
+}
+
+function askedFacts(part) {
+  const facts = [
+    ["shots", part.members ? null : String(part.shots)],
+    ["version", part.version === null ? null : String(part.version)],
+    ["dataset", [part.config?.dataset_path, part.config?.dataset_name].filter(Boolean).join(" · ") || null],
+    ["split", part.config?.test_split ?? part.config?.validation_split ?? null],
+    ["prompts", run.facts.begins || null],
+  ].filter(([, value]) => value);
+  return h("dl.facts", facts.map(([name, value]) => [h("dt", name), h("dd", value)]));
+}

@@ -1,0 +1,208 @@
+"""One document of a stored run, in the two forms that the page wants: a line of the
+list, and all that is known of it.
+
+What models and datasets say is text here and stays text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from pytest_evals.reports.escape import cut, tail
+from pytest_evals.reports.html.pairs import Before
+from pytest_evals.reports.html.prompt import Shots, last_part, parts_of
+from pytest_evals.store.history import EarlierRun
+
+__all__ = ["CUT_OFF", "IMPROVED", "REGRESSED", "TRUNCATED", "Listed", "documents_of"]
+
+TRUNCATED, REGRESSED, IMPROVED, CUT_OFF = 1, 2, 4, 8
+"""Flags of a document: its prompt did not fit into the model; it was right before, or
+is now; an answer ended at the limit of its tokens."""
+_QUESTION, _ANSWER = 160, 80
+"""Characters of a line's texts."""
+_STATES = {"errored": "e", "unscored": "u"}
+
+Row = Mapping[str, Any]
+
+
+class Listed(NamedTuple):
+    """A document.
+
+    Args:
+        id: Its id.
+        state: ``r`` right, ``w`` wrong, ``s`` scored without right and wrong, ``e``
+            errored, ``u`` unscored.
+        flags: The sum of what applies.
+        question: The end of its prompt, on one line.
+        answer: Its first answer, on one line.
+        target: What was wanted, on one line.
+        values: Key of each metric → its number; others are left out.
+        whole: Everything, as JSON values.
+    """
+
+    id: str
+    state: str
+    flags: int
+    question: str
+    answer: str
+    target: str
+    values: dict[str, float]
+    whole: dict[str, Any]
+
+
+def documents_of(
+    run: EarlierRun, task: str, shots: Shots, before: Before
+) -> Iterator[Listed]:
+    """The documents of a task in the order of its samples file.
+
+    Args:
+        run: The stored run.
+        task: Name of the task.
+        shots: How its prompts are put together.
+        before: What its documents were in a baseline.
+
+    Raises:
+        StoreError: The file cannot be read.
+    """
+    for _, rows in groupby(run.all_rows(task), lambda row: row["doc_id"]):
+        yield _document(list(rows), shots, before)
+
+
+def _document(rows: Sequence[Row], shots: Shots, before: Before) -> Listed:
+    """One document of its rows, one a filter."""
+    row = rows[0]
+    prompts, asked = _requests(row, shots)
+    was = before.of(row)
+    target = _target(row, asked)
+    whole = {
+        "id": str(row["id"]),
+        "doc_id": row["doc_id"],
+        "status": str(row.get("status", "")),
+        "error": str(row.get("error") or ""),
+        "correct": row.get("correct"),
+        "prompts": prompts,
+        "asked": asked,
+        "answers": row.get("resps") or [],
+        "finish": row.get("finish") or [],
+        "turns": [_turn(one) for one in row.get("turns") or ()],
+        "tokens": row.get("tokens") or {},
+        "target": str(row.get("target", "")),
+        "wanted": target,
+        "scores": [_scores(one) for one in rows],
+        "row": _indented(row.get("doc")),
+        "hashes": {
+            name: str(row.get(f"{name}_hash", "")) for name in ("doc", "prompt")
+        },
+        "before": was,
+    }
+    question = last_part(prompts[0]) if prompts else ""
+    return Listed(
+        id=whole["id"],
+        state=_state(row),
+        flags=_flags(row, was),
+        question=tail(question.strip(), _QUESTION),
+        answer=cut(str(row.get("answer") or "").strip(), _ANSWER),
+        target=cut(target.strip(), _ANSWER),
+        values={key: v for one in rows for key, v in _numbers(one)},
+        whole=whole,
+    )
+
+
+def _state(row: Row) -> str:
+    known = _STATES.get(str(row.get("status")))
+    if known:
+        return known
+    return {True: "r", False: "w", None: "s"}.get(row.get("correct"), "s")
+
+
+def _flags(row: Row, was: Mapping[str, Any] | None) -> int:
+    tokens = row.get("tokens")
+    truncated = isinstance(tokens, dict) and bool(tokens.get("truncated"))
+    flags = TRUNCATED * truncated + CUT_OFF * ("length" in (row.get("finish") or ()))
+    if was is not None:
+        change = was.get("correct"), row.get("correct")
+        flags += REGRESSED * (change == (True, False))
+        flags += IMPROVED * (change == (False, True))
+    return flags
+
+
+def _requests(
+    row: Row, shots: Shots
+) -> tuple[list[list[dict[str, str]]], list[dict[str, Any]]]:
+    """The different prompts in parts, and each request with the number of its
+    prompt."""
+    arguments = row.get("arguments")
+    prompts: dict[str, int] = {}
+    parts: list[list[dict[str, str]]] = []
+    asked = []
+    for one in arguments.values() if isinstance(arguments, dict) else ():
+        given = one.get("arg_0", "")
+        key = json.dumps(given)
+        if key not in prompts:
+            prompts[key] = len(parts)
+            parts.append(parts_of(given, shots))
+        request: dict[str, Any] = {"prompt": prompts[key]}
+        second = one.get("arg_1")
+        if isinstance(second, str):
+            request |= {"kind": "choice", "text": second}
+        elif isinstance(second, dict):
+            request |= {"kind": "text", "settings": json.dumps(second)}
+        else:
+            request["kind"] = "rolling"
+        asked.append(request)
+    return parts, asked
+
+
+def _turn(one: Row) -> dict[str, Any]:
+    """What was asked later, of a judge say, and what came back."""
+    arguments = one.get("arguments") or {}
+    return {
+        "model": str(one.get("model", "")),
+        "parts": parts_of(arguments.get("arg_0", ""), Shots(0, "")),
+        "answer": one.get("resp"),
+        "error": str(one.get("error") or ""),
+    }
+
+
+def _target(row: Row, asked: Sequence[Mapping[str, Any]]) -> str:
+    """What was wanted, of a choice its text: its number alone says little."""
+    target = str(row.get("target", ""))
+    if target.isdecimal() and len(target) < len(str(len(asked))) + 1:
+        at = int(target)
+        if at < len(asked) and asked[at]["kind"] == "choice":
+            return str(asked[at]["text"])
+    return target
+
+
+def _scores(row: Row) -> dict[str, Any]:
+    """What one filter has given."""
+    said = row.get("explanations")
+    return {
+        "filter": str(row.get("filter", "none")),
+        "answer": str(row.get("answer") or ""),
+        "filtered": row.get("filtered_resps") or [],
+        "values": {name: row.get(key) for name, key in _metrics(row)},
+        "explanations": said if isinstance(said, dict) else {},
+    }
+
+
+def _metrics(row: Row) -> Iterator[tuple[str, str]]:
+    """Name of each metric, and the field that it stands in."""
+    for name in row.get("metrics") or ():
+        key = f"{name},{row.get('filter')}"
+        yield str(name), key if key in row else str(name)
+
+
+def _numbers(row: Row) -> Iterator[tuple[str, float]]:
+    for name, key in _metrics(row):
+        value = row.get(key)
+        if isinstance(value, int | float):
+            yield f"{name},{row.get('filter')}", float(value)
+
+
+def _indented(value: Any) -> str:
+    """As text: a browser has no numbers beyond 53 bits."""
+    return json.dumps(value, indent=2, ensure_ascii=False) if value else ""

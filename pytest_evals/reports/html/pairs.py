@@ -1,0 +1,90 @@
+"""What documents were in a baseline, to be shown beside what they are now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from pytest_evals.gates.pairing import keyed
+from pytest_evals.store.history import EarlierRun
+
+__all__ = ["Before", "Changed", "Nothing", "Paired"]
+
+Row = Mapping[str, Any]
+
+
+class Before(Protocol):
+    """Whoever knows what the documents of one task were."""
+
+    def of(self, row: Row) -> dict[str, Any] | None:
+        """What a document was: ``answer``, ``correct``, ``status``, and the responses
+        if they are known; ``None`` if it was not there.
+
+        Asked once for each document, in the order of the samples file.
+        """
+        ...
+
+
+class Nothing:
+    """There is no baseline, or the task could not be compared with it."""
+
+    def of(self, row: Row) -> dict[str, Any] | None:
+        """It was not there."""
+        del row
+        return None
+
+
+class Paired:
+    """By the hash of a document's content, equal ones by their order."""
+
+    def __init__(self, run: EarlierRun, task: str) -> None:
+        """Read the task's documents in the baseline.
+
+        Raises:
+            StoreError: They cannot be read.
+        """
+        kept = (_kept(row) for row in run.rows(task))
+        self._rows = keyed(kept)
+        self._seen = Counter[str]()
+
+    def of(self, row: Row) -> dict[str, Any] | None:
+        """The next document of that content."""
+        content = str(row.get("doc_hash"))
+        found = self._rows.get((content, self._seen[content]))
+        self._seen[content] += 1
+        if found is None:
+            return None
+        return {k: v for k, v in found.items() if k != "doc_hash"}
+
+
+class Changed:
+    """What ``comparison.json`` says: only those that were right and are wrong, or the
+    reverse. For a baseline that is not there any more."""
+
+    def __init__(self, worse: Iterable[Row], better: Iterable[Row]) -> None:
+        """Take the changes of one task."""
+        self._known = {
+            str(one.get("id")): {
+                "answer": str(one.get("before", "")),
+                "correct": was,
+                "status": "scored",
+                "answers": [],
+            }
+            for was, changes in ((True, worse), (False, better))
+            for one in changes
+        }
+
+    def of(self, row: Row) -> dict[str, Any] | None:
+        """By its id."""
+        return self._known.get(str(row.get("id")))
+
+
+def _kept(row: Row) -> dict[str, Any]:
+    return {
+        "doc_hash": row.get("doc_hash"),
+        "answer": str(row.get("answer") or ""),
+        "correct": row.get("correct"),
+        "status": str(row.get("status", "")),
+        "answers": row.get("resps") or [],
+    }

@@ -1,0 +1,54 @@
+"""What the page says where no script may run: verdict, gates and numbers, as a table.
+
+Viewers of build artifacts often forbid scripts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any
+
+from pytest_evals.reports.escape import one_line
+
+__all__ = ["plain_html"]
+
+
+def plain_html(facts: Mapping[str, Any]) -> str:
+    """The facts as markup; all that comes from elsewhere is escaped."""
+    verdict = facts.get("verdict") or "no gates"
+    lines = [
+        f"<h1>{_text(facts.get('model_name') or 'evals')}: {_text(verdict)}</h1>",
+        "<p>This viewer runs no scripts: documents are shown where they may run.</p>",
+    ]
+    if facts.get("partial"):
+        lines.append(f"<p>partial run: {_text(facts['partial'])}</p>")
+    if facts.get("gates"):
+        lines += _table(("gate", "verdict", "why"), _gates(facts["gates"]))
+    lines += _table(("task", "metric", "value", "stderr"), _numbers(facts))
+    return "\n".join(lines)
+
+
+def _gates(gates: list[Mapping[str, Any]]) -> Iterator[tuple[Any, ...]]:
+    for one in gates:
+        yield one.get("node"), one.get("outcome"), one.get("reason")
+
+
+def _numbers(facts: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    for one in facts["listed"]:
+        part = facts["parts"][one["name"]]
+        for metric in part["metrics"]:
+            yield part["alias"], metric["key"], metric["value"], metric["stderr"]
+
+
+def _table(titles: tuple[str, ...], rows: Iterator[tuple[Any, ...]]) -> list[str]:
+    heading = "".join(f"<th>{title}</th>" for title in titles)
+    lines = ["<table>", f"<tr>{heading}</tr>"]
+    for row in rows:
+        cells = "".join(f"<td>{_text(cell)}</td>" for cell in row)
+        lines.append(f"<tr>{cells}</tr>")
+    return [*lines, "</table>"]
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else escape(one_line(value))

@@ -1,0 +1,154 @@
+"""Makes the page of a stored run, and writes it where it is wanted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.gates.pairing import Side, compare
+from pytest_evals.reports.comparison import comparison_json
+from pytest_evals.reports.html.chunks import LARGEST, Chunks
+from pytest_evals.reports.html.facts import facts_of
+from pytest_evals.reports.html.history import history_of
+from pytest_evals.reports.html.listed import documents_of
+from pytest_evals.reports.html.page import page_html
+from pytest_evals.reports.html.pairs import Before, Changed, Nothing, Paired
+from pytest_evals.reports.html.prompt import shots_of
+from pytest_evals.store.files import make_folder, replace_text
+from pytest_evals.store.history import EarlierRun
+
+__all__ = ["write_html"]
+
+
+def write_html(
+    run: EarlierRun,
+    path: Path,
+    *,
+    before: EarlierRun | None = None,
+    name: str = "",
+    option: str = "--evals-html",
+    largest: int = LARGEST,
+) -> None:
+    """Write the page of a run; it is there whole or not at all.
+
+    Args:
+        run: The run, as it lies on the disk.
+        path: Where to. Many rows lie beside it, in a folder called after it.
+        before: The baseline, if it is there.
+        name: What the baseline is called; empty for the one that the run was compared
+            with, as its folder says.
+        option: The option that says where, for messages.
+        largest: Characters of rows that may stand in the page itself.
+
+    Raises:
+        StoreError: The run cannot be read, or the page not be written; an earlier one
+            is there as it was then.
+    """
+    known = _compared(name, before, run) if name and before else _told(run)
+    index, chunks = _read(run, known, before)
+    facts = facts_of(run.results)
+    facts |= {"comparison": known, "history": history_of(run)}
+    make_folder(path.parent, option)
+    if chunks.size <= largest:
+        replace_text(path, page_html(facts, index, chunks.texts), option)
+        _clear(path, keep="")
+        return
+    folder, key = _folder(path), chunks.digest()
+    make_folder(folder, option)
+    for n, text in enumerate(chunks.texts):
+        line = f'evalsRows({n},"{text}");\n'
+        replace_text(folder / f"{key}-{n}.js", line, option)
+    index["beside"] = f"{folder.name}/{key}-"
+    replace_text(path, page_html(facts, index, ()), option)
+    _clear(path, keep=key)
+
+
+def _told(run: EarlierRun) -> Mapping[str, Any] | None:
+    """What the run's folder says of a comparison."""
+    with suppress(OSError, ValueError, RecursionError):
+        found = json.loads((run.path / "comparison.json").read_bytes())
+        return found if isinstance(found, dict) else None
+    return None
+
+
+def _compared(name: str, before: EarlierRun, now: EarlierRun) -> Mapping[str, Any]:
+    """What the folder would say, had the run been compared with that one."""
+    then, here = (
+        Side(results=run.results, rows={t: list(run.rows(t)) for t in run.tasks})
+        for run in (before, now)
+    )
+    return comparison_json(compare(name, then, here))
+
+
+def _read(
+    run: EarlierRun, comparison: Mapping[str, Any] | None, before: EarlierRun | None
+) -> tuple[dict[str, Any], Chunks]:
+    """The lines of the list, task by task, and the documents in the same order."""
+    chunks, tasks = Chunks(), []
+    for task in run.tasks:
+        columns: dict[str, Any] = {
+            name: [] for name in ("id", "question", "answer", "target", "flags")
+        }
+        states: list[str] = []
+        values: dict[str, list[float | None]] = {}
+        first = len(chunks.texts)
+        was = _before(task, comparison, before)
+        for one in documents_of(run, task, shots_of(run.results, task), was):
+            chunks.add(one.whole)
+            for name, column in columns.items():
+                column.append(getattr(one, name))
+            for key in one.values:
+                values.setdefault(key, [None] * len(states))
+            for key, column in values.items():
+                column.append(one.values.get(key))
+            states.append(one.state)
+        chunks.end()
+        tasks.append(
+            {
+                "task": task,
+                "first": first,
+                "sizes": chunks.sizes[first:],
+                "states": "".join(states),
+                "values": values,
+                **columns,
+            }
+        )
+    return {"tasks": tasks, "beside": ""}, chunks
+
+
+def _before(
+    task: str, comparison: Mapping[str, Any] | None, before: EarlierRun | None
+) -> Before:
+    """What is known of a task's documents in the baseline."""
+    if comparison is None:
+        return Nothing()
+    metrics = comparison.get("metrics") or ()
+    if task not in {one.get("task") for one in metrics}:
+        return Nothing()
+    if before is not None:
+        return Paired(before, task)
+    worse, better = (
+        [one for one in comparison.get(word) or () if one.get("task") == task]
+        for word in ("worse", "better")
+    )
+    return Changed(worse, better)
+
+
+def _folder(path: Path) -> Path:
+    """Where rows lie that are too many for the page."""
+    return path.with_name(f"{path.stem}_rows")
+
+
+def _clear(path: Path, keep: str) -> None:
+    """Take away rows of earlier pages; nothing else is ours in that folder."""
+    folder = _folder(path)
+    with suppress(OSError):
+        for one in folder.glob("*-*.js"):
+            key, _, number = one.stem.partition("-")
+            ours = len(key) == 12 and number.isdecimal()
+            if ours and (not keep or key != keep):
+                one.unlink()
+        folder.rmdir()

@@ -1,0 +1,90 @@
+"""``--evals-html``: when the page is written, and what happens when it cannot be."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+
+import pytest
+
+
+def block(path, name):
+    page = path.read_text(encoding="utf-8")
+    found = re.search(rf'<script type="text/plain" id="{name}">([^<]*)</script>', page)
+    return json.loads(zlib.decompress(base64.b64decode(found[1])))
+
+
+def documents(path):
+    (task,) = block(path, "index")["tasks"]
+    return dict(zip(task["id"], task["states"], strict=True))
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_the_page_has_gates_and_documents(suite, workers):
+    suite.task("quiz", gates=["exact_match >= 0.95"])
+    suite.knows(wrong=[3], errors=[7])
+    result = suite.run("evals", workers, "--evals-html=out/report.html")
+    assert result.ret == 1
+    path = suite.pytester.path / "out" / "report.html"
+    result.stdout.fnmatch_lines([f"report: {path}"])
+    assert documents(path) == {
+        f"q{i}": "w" if i == 3 else "e" if i == 7 else "r" for i in range(10)
+    }
+    (gate,) = block(path, "facts")["gates"]
+    assert gate["outcome"] in ("failed", "invalid")
+    assert gate["node"] == "evals/quiz.yaml::quiz::exact_match"
+
+
+def test_the_page_has_what_changed_since_the_baseline(suite):
+    suite.knows(wrong=[1])
+    suite.run("evals", "--evals-save=main")
+    suite.knows(wrong=[2])
+    suite.run("evals", "--evals-compare=main", "--evals-html=report.html")
+    path = suite.pytester.path / "report.html"
+    facts = block(path, "facts")
+    assert [one["id"] for one in facts["comparison"]["worse"]] == ["q2"]
+    whole = {one["id"]: one for one in block(path, "rows-0")}
+    assert (whole["q2"]["before"]["answer"], whole["q2"]["answers"]) == (
+        "a2",
+        [["nonsense"]],
+    )
+    (points,) = facts["history"]["quiz"].values()
+    assert [point["value"] for point in points] == [0.9, 0.9]
+
+
+def test_members_of_a_group_have_their_node_ids(suite):
+    suite.group("all", task=["quiz"])
+    suite.run("evals/all.yaml", "--evals-html=report.html")
+    parts = block(suite.pytester.path / "report.html", "facts")["parts"]
+    assert parts["quiz"]["node"] == "evals/quiz.yaml::quiz"
+    assert parts["all"]["members"] == ["quiz"]
+
+
+def test_the_ini_file_may_ask_for_it(suite):
+    suite.pytester.makeini("[pytest]\nevals_html = pages/report.html\n")
+    suite.run("evals")
+    assert (suite.pytester.path / "pages" / "report.html").exists()
+
+
+def test_a_full_disk_is_an_error_that_loses_nothing_else(suite):
+    result = suite.run("evals", "--evals-html=/dev/full")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        ["no report: cannot write '/dev/full': No space left on device"]
+    )
+    assert suite.results()["results"]["quiz"]["exact_match,none"] == 1.0
+    assert len(suite.samples()) == 10
+
+
+def test_a_folder_is_refused_before_anything_runs(suite):
+    result = suite.run("evals", "--evals-html=.")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert not (suite.pytester.path / ".evals").exists()
+
+
+def test_nothing_is_written_where_nothing_ran(suite):
+    suite.run("evals", "--collect-only", "--evals-html=report.html")
+    suite.run("evals", "--evals-plan", "--evals-html=report.html")
+    assert not (suite.pytester.path / "report.html").exists()

@@ -1,0 +1,148 @@
+"""A document of a stored run, as the page has it."""
+
+import pytest
+
+from pytest_evals.reports.html.listed import (
+    CUT_OFF,
+    IMPROVED,
+    REGRESSED,
+    TRUNCATED,
+    documents_of,
+)
+from pytest_evals.reports.html.pairs import Changed, Nothing, Paired
+from pytest_evals.reports.html.prompt import Shots, parts_of
+
+
+@pytest.fixture
+def listed(write, tmp_path):
+    """The documents of a task that is made of these rows."""
+
+    def found(*rows, before=None):
+        run = write.run(tmp_path / "run", {"quiz": list(rows)})
+        shots = Shots(0, "\n\n")
+        return list(documents_of(run, "quiz", shots, before or Nothing()))
+
+    return found
+
+
+def test_what_became_of_a_document_is_its_state(listed, write):
+    rows = [
+        write.generated(0, "p", "x", correct=True),
+        write.generated(1, "p", "x", correct=False),
+        write.generated(2, "p", "x", correct=None),
+        write.generated(3, "p", "x", correct=None, status="errored", error="down"),
+        write.generated(4, "p", "x", correct=None, status="unscored"),
+    ]
+    assert "".join(one.state for one in listed(*rows)) == "rwseu"
+
+
+def test_a_cut_prompt_and_a_cut_answer_are_told_apart(listed, write):
+    cut = {"prompt": 5, "answer": 2, "truncated": 3}
+    rows = [
+        write.generated(0, "p", "x", tokens=cut),
+        write.generated(1, "p", "x", finish=["stop", "length"]),
+        write.generated(2, "p", "x"),
+    ]
+    assert [one.flags for one in listed(*rows)] == [TRUNCATED, CUT_OFF, 0]
+
+
+def test_rows_of_several_filters_are_one_document(listed, write):
+    first = write.generated(0, "p", "x", filter="strict", exact_match=0.0)
+    second = write.generated(0, "p", "x", filter="flexible", exact_match=1.0)
+    (one,) = listed(first, second)
+    assert one.values == {"exact_match,strict": 0.0, "exact_match,flexible": 1.0}
+    assert [s["filter"] for s in one.whole["scores"]] == ["strict", "flexible"]
+
+
+def test_of_a_choice_the_text_is_what_was_wanted(listed, write):
+    (one,) = listed(write.chosen(0, "Capital?", {" Rome": -1.0, " Oslo": -2.0}, 1))
+    assert (one.answer, one.target, one.state) == ("Rome", "Oslo", "w")
+    assert one.whole["wanted"] == " Oslo"
+    assert one.whole["target"] == "1"
+    assert one.whole["prompts"] == [[{"title": "", "text": "Capital?"}]]
+
+
+def test_a_number_that_was_generated_is_no_place_in_a_list(listed, write):
+    (one,) = listed(write.generated(0, "1+1=", "2", target="0"))
+    assert one.target == "0"
+
+
+def test_words_of_a_judge_are_kept(listed, write):
+    said = {"exact_match": "it rambles"}
+    (one,) = listed(write.generated(0, "p", "x", explanations=said))
+    assert one.whole["scores"][0]["explanations"] == said
+
+
+def test_a_number_that_a_browser_cannot_hold_stays_as_it_is(listed, write):
+    (one,) = listed(write.generated(0, "p", "x", doc={"id": 2**63 + 1}))
+    assert "9223372036854775809" in one.whole["row"]
+
+
+def test_lines_have_no_character_that_moves_others(listed, write):
+    (one,) = listed(write.generated(0, "a\n\u202eb\x00", "x\u2028y"))
+    assert (one.question, one.answer) == ("a⏎\\u202eb\\x00", "x\\u2028y")
+
+
+def test_documents_are_paired_by_their_content(listed, write, tmp_path):
+    before = write.run(
+        tmp_path / "before",
+        {
+            "quiz": [
+                write.generated(1, "p", "was wrong", correct=False),
+                write.generated(0, "p", "was right", correct=True),
+            ]
+        },
+    )
+    rows = [
+        write.generated(0, "p", "now", correct=False),
+        write.generated(1, "p", "now", correct=True),
+        write.generated(2, "p", "new", correct=True),
+    ]
+    found = listed(*rows, before=Paired(before, "quiz"))
+    assert [one.flags for one in found] == [REGRESSED, IMPROVED, 0]
+    assert found[0].whole["before"]["answers"] == [["was right"]]
+    assert found[2].whole["before"] is None
+
+
+def test_equal_documents_are_paired_by_their_order(listed, write, tmp_path):
+    def twins(*correct):
+        return [
+            write.generated(n, "p", f"{n}", correct=c, doc_hash="same")
+            for n, c in enumerate(correct)
+        ]
+
+    before = write.run(tmp_path / "before", {"quiz": twins(True, False)})
+    found = listed(*twins(True, True), before=Paired(before, "quiz"))
+    assert [one.flags for one in found] == [0, IMPROVED]
+
+
+def test_a_lost_baseline_leaves_what_its_comparison_said(listed, write):
+    worse = [{"id": "d0", "before": "yes", "now": "no"}]
+    found = listed(
+        write.generated(0, "p", "no", correct=False),
+        write.generated(1, "p", "no", correct=False),
+        before=Changed(worse, []),
+    )
+    assert [one.flags for one in found] == [REGRESSED, 0]
+    assert found[0].whole["before"]["answer"] == "yes"
+
+
+def test_shots_are_told_from_the_question():
+    prompt = "Be brief.\n\nQ: 1\nA: 2\n\nQ: 3\nA:"
+    two = parts_of(prompt, Shots(2, "\n\n"))
+    assert [part["title"] for part in two] == ["shot 1", "shot 2", "question"]
+    assert "".join(part["text"] for part in two) == prompt
+
+
+def test_a_question_with_a_delimiter_in_it_is_not_cut():
+    """Which of the blank lines ends the shot cannot be known."""
+    prompt = "Q: 1\nA: 2\n\nQ: a poem\n\nof two verses\nA:"
+    assert parts_of(prompt, Shots(1, "\n\n")) == [{"title": "", "text": prompt}]
+
+
+def test_messages_of_a_chat_are_parts():
+    chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"}]
+    assert parts_of(chat, Shots(0, "\n\n")) == [
+        {"title": "user", "text": "Hi"},
+        {"title": "assistant", "text": "Yo"},
+    ]
