@@ -4,16 +4,17 @@ Numbers in, numbers out; knows no document and no metric. The draws are those of
 0.4.13 (``lm_eval.api.metrics.bootstrap_stderr``): replicates come in chunks of 1,000,
 and chunk *i* resamples with ``random.Random(i).choices``. NumPy's ``RandomState``,
 seeded with the array ``[i]``, is that same Mersenne Twister, so that whole blocks of
-draws are made and counted at once. Most of the time goes into the draws themselves, a
-thousand million of them for 10,000 values and 100,000 replicates: where numba is
-installed, it makes them (:mod:`pytest_evals.stats.twister`).
+draws are made and counted at once. For 10,000 values and 100,000 replicates there are a
+thousand million of them: where numba is installed, compiled loops draw and count
+(:mod:`pytest_evals.stats.twister`), several times as fast.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pytest_evals.core.metric import BOOTSTRAP_ITERS
 
@@ -27,9 +28,7 @@ if TYPE_CHECKING:
     """(B,) the statistic of each resample."""
     Statistic = Callable[[Draws], Replicates]
 
-    from pytest_evals.stats.twister import Fill
-
-__all__ = ["bootstrap_stderr", "draws"]
+__all__ = ["Compiled", "bootstrap_stderr", "draws"]
 
 CHUNK = 1000
 """Replicates that share a seed."""
@@ -37,8 +36,21 @@ BLOCK = 1 << 15
 """Draws that are made at once: their arrays stay in a core's cache."""
 SERIAL = 1 << 21
 """Draws in total below which threads cost more than they save."""
-COMPILED = 1 << 29
+COMPILED = 1 << 28
 """Draws in total below which the start of a compiler costs more than it saves."""
+
+
+@runtime_checkable
+class Compiled(Protocol):
+    """A statistic that compiled loops can draw for as well."""
+
+    def __call__(self, at: Draws, /) -> Replicates:
+        """Its replicates for positions that were drawn."""
+        ...
+
+    def drawn(self, seed: int, size: int) -> Replicates:
+        """The same for the positions of :func:`draws`; needs numba."""
+        ...
 
 
 def bootstrap_stderr(
@@ -64,24 +76,19 @@ def bootstrap_stderr(
     if n < 2 or iterations < 2:
         return None
     size = min(CHUNK, iterations)
-    fill = _compiled(n * iterations)
+    n_draws = n * iterations
+    by_loops = n_draws >= COMPILED and find_spec("numba") is not None
 
     def chunk(seed: int) -> Replicates:
         # The error state belongs to a thread, so it is set in here.
         with np.errstate(all="ignore"):
-            return np.concatenate([statistic(at) for at in draws(seed, n, size, fill)])
+            if by_loops and isinstance(statistic, Compiled):
+                return statistic.drawn(seed, size)
+            return np.concatenate([statistic(at) for at in draws(seed, n, size)])
 
-    replicates = np.concatenate(_each(chunk, iterations // size, n * iterations))
+    replicates = np.concatenate(_each(chunk, iterations // size, n_draws))
     with np.errstate(all="ignore"):
         return float(np.std(replicates, ddof=1))
-
-
-def _compiled(n_draws: int) -> Fill | None:
-    if n_draws < COMPILED:
-        return None
-    from pytest_evals.stats.twister import compiled
-
-    return compiled()
 
 
 def _each(
@@ -96,14 +103,13 @@ def _each(
         return list(pool.map(chunk, range(n_chunks)))
 
 
-def draws(seed: int, n: int, size: int, fill: Fill | None = None) -> Iterator[Draws]:
+def draws(seed: int, n: int, size: int) -> Iterator[Draws]:
     """What ``random.Random(seed).choices(range(n), k=n)`` gives, ``size`` times.
 
     Args:
         seed: Of the generator.
         n: How many values there are.
         size: How many resamples.
-        fill: What draws, compiled; else NumPy does.
 
     Yields:
         (B, n) positions; the rows of all blocks are the resamples in their order. All
@@ -111,34 +117,18 @@ def draws(seed: int, n: int, size: int, fill: Fill | None = None) -> Iterator[Dr
     """
     import numpy as np
 
-    # A list, not an integer nor an array of one: those are seeded by another rule.
-    start: Any = np.random.RandomState([seed]).get_state(legacy=False)
     rows = min(size, max(1, BLOCK // n))
-    if fill is None:
-        draw = _by_numpy(start, rows * n)
-    else:
-        from pytest_evals.stats.twister import Twister
-
-        draw = Twister(fill, start["state"]["key"]).draw
-    at = np.empty((rows, n), dtype=np.intp)
-    for done in range(0, size, rows):
-        block = at[: min(rows, size - done)]
-        draw(n, block)
-        yield block
-
-
-def _by_numpy(start: Any, most: int) -> Callable[[int, Draws], None]:
-    import numpy as np
-
     twister = np.random.MT19937()
-    twister.state = start
+    # A list, not an integer nor an array of one: those are seeded by another rule.
+    state: Any = np.random.RandomState([seed]).get_state(legacy=False)
+    twister.state = state
     generator = np.random.Generator(twister)
-    kept = np.empty(most)
-
-    def draw(n: int, out: Draws) -> None:
-        uniform = kept[: out.size].reshape(out.shape)
+    at = np.empty((rows, n), dtype=np.intp)
+    kept = np.empty((rows, n))
+    for done in range(0, size, rows):
+        several = min(rows, size - done)
+        uniform = kept[:several]
         generator.random(out=uniform)
         np.multiply(uniform, n, out=uniform)
-        np.copyto(out, uniform, casting="unsafe")
-
-    return draw
+        np.copyto(at[:several], uniform, casting="unsafe")
+        yield at[:several]

@@ -1,15 +1,17 @@
 """Statistics of many resamples at once, for the seeded bootstrap.
 
 Each function takes the values of all documents and gives a statistic: (B, n)
-positions, as :func:`pytest_evals.stats.bootstrap.draws` makes them, to (B,) replicates.
-What can be counted is counted: whole numbers are packed next to each other into one
-64-bit word, so that one look-up and one sum a draw add up several of them.
+positions, as :func:`pytest_evals.stats.bootstrap.draws` makes them, to (B,) replicates;
+or the replicates of a whole chunk, drawn in a compiled loop. Without that, what can be
+counted is counted: whole numbers are packed next to each other into one 64-bit word, so
+that one look-up and one sum a draw add up several of them.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -20,8 +22,11 @@ if TYPE_CHECKING:
 
     Sums = Callable[[Draws], NDArray[np.float64]]
     """(B, n) positions to (B, m) sums of m columns."""
+    Seeded = Callable[[int, int], NDArray[Any]]
+    """Seed and number of resamples to what is counted in each: (size, …)."""
 
 __all__ = [
+    "Resampled",
     "resampled_f1",
     "resampled_matthews",
     "resampled_mean",
@@ -36,6 +41,29 @@ BITS = 63
 """Bits of a word that sums may use: the last one is the sign."""
 WORDS = 3
 """Words that cost less to add up than counting each draw does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resampled:
+    """A statistic that is a function of what is counted in a resample.
+
+    Args:
+        counted: Counts by NumPy, in positions that were drawn.
+        seeded: Draws and counts by compiled loops.
+        finish: (B, …) what was counted to (B,) replicates.
+    """
+
+    counted: Callable[[Draws], NDArray[Any]]
+    seeded: Seeded
+    finish: Callable[[NDArray[Any]], Replicates]
+
+    def __call__(self, at: Draws) -> Replicates:
+        """The statistic of each row of positions."""
+        return self.finish(self.counted(at))
+
+    def drawn(self, seed: int, size: int) -> Replicates:
+        """The statistic of the resamples that this seed gives."""
+        return self.finish(self.seeded(seed, size))
 
 
 class _Word(NamedTuple):
@@ -130,20 +158,44 @@ def _take(values: NDArray[Any], at: Draws) -> NDArray[Any]:
 _SCRATCH = threading.local()
 
 
-def resampled_mean(values: Sequence[float]) -> Statistic:
-    """The mean of each resample."""
+def _seeded_sums(columns: Sequence[ArrayLike]) -> Seeded:
+    """The sum of each column over each resample, (size, m)."""
     import numpy as np
 
-    array = np.asarray(values, dtype=np.float64)
-    return lambda at: _take(array, at).mean(axis=1)
+    table = np.ascontiguousarray(columns, dtype=np.float64)
+
+    def seeded(seed: int, size: int) -> NDArray[np.float64]:
+        from pytest_evals.stats import twister
+
+        return twister.sums(twister.key_of(seed), table, size)
+
+    return seeded
+
+
+def resampled_mean(values: Sequence[float]) -> Statistic:
+    """The mean of each resample."""
+    return _averaged(values, lambda mean: mean)
 
 
 def resampled_perplexity(values: Sequence[float]) -> Statistic:
     """``exp(-mean)`` of each resample of log-probabilities in nats."""
     import numpy as np
 
-    average = resampled_mean(values)
-    return lambda at: np.exp(-average(at))
+    return _averaged(values, lambda mean: np.exp(-mean))
+
+
+def _averaged(
+    values: Sequence[float], finish: Callable[[NDArray[np.float64]], Replicates]
+) -> Statistic:
+    """A function of the mean."""
+    import numpy as np
+
+    array = np.asarray(values, dtype=np.float64)
+    return Resampled(
+        counted=lambda at: _take(array, at).sum(axis=1, keepdims=True),
+        seeded=_seeded_sums([array]),
+        finish=lambda sums: finish(sums[:, 0] / len(array)),
+    )
 
 
 def resampled_median(values: Sequence[float]) -> Statistic:
@@ -158,13 +210,17 @@ def resampled_median(values: Sequence[float]) -> Statistic:
     ranks[order] = np.arange(len(array), dtype=np.int32)
     middle = len(array) // 2
 
-    def statistic(at: Draws) -> Replicates:
+    def counted(at: Draws) -> NDArray[np.int32]:
         drawn = _take(ranks, at)
         drawn.partition(middle, axis=1)
-        medians: Replicates = in_order[drawn[:, middle]]
-        return medians
+        return drawn[:, middle]
 
-    return statistic
+    def seeded(seed: int, size: int) -> NDArray[np.int64]:
+        from pytest_evals.stats import twister
+
+        return twister.middles(twister.key_of(seed), ranks, middle, size)
+
+    return Resampled(counted, seeded, lambda rank: in_order[rank])
 
 
 def resampled_nanmean(values: Sequence[float]) -> Statistic:
@@ -175,13 +231,13 @@ def resampled_nanmean(values: Sequence[float]) -> Statistic:
     present = ~np.isnan(array)
     if present.all():
         return resampled_mean(values)
-    sums = resampled_sums([present, np.where(present, array, 0.0)])
+    columns = [present, np.where(present, array, 0.0)]
 
-    def statistic(at: Draws) -> Replicates:
-        count, total = sums(at).T
+    def finish(sums: NDArray[np.float64]) -> Replicates:
+        count, total = sums.T
         return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
-    return statistic
+    return Resampled(resampled_sums(columns), _seeded_sums(columns), finish)
 
 
 def resampled_f1(
@@ -192,14 +248,14 @@ def resampled_f1(
 
     right = np.array([gold == 1 for gold in golds])
     said = np.array([prediction == 1 for prediction in predictions])
-    sums = resampled_sums([right & said, right ^ said])
+    columns = [right & said, right ^ said]
 
-    def statistic(at: Draws) -> Replicates:
-        hits, misses = sums(at).T
+    def finish(sums: NDArray[np.float64]) -> Replicates:
+        hits, misses = sums.T
         either = 2 * hits + misses
         return np.where(either > 0, 2 * hits / np.maximum(either, 1), 0.0)
 
-    return statistic
+    return Resampled(resampled_sums(columns), _seeded_sums(columns), finish)
 
 
 def resampled_matthews(
@@ -211,7 +267,7 @@ def resampled_matthews(
     labels = {label: i for i, label in enumerate(dict.fromkeys((*golds, *predictions)))}
     pairs = list(zip(golds, predictions, strict=True))
     kinds = {pair: i for i, pair in enumerate(dict.fromkeys(pairs))}
-    count = _counted(np.array([kinds[pair] for pair in pairs]), len(kinds))
+    of_pairs = np.array([kinds[pair] for pair in pairs], dtype=np.int32)
     right = np.zeros((len(kinds), len(labels)))  # (K, L): kind of pair to right label
     said = np.zeros((len(kinds), len(labels)))
     same = np.zeros(len(kinds))
@@ -220,8 +276,12 @@ def resampled_matthews(
         same[kind] = gold == prediction
     n = len(pairs)
 
-    def statistic(at: Draws) -> Replicates:
-        counts = count(at)  # (B, K)
+    def seeded(seed: int, size: int) -> NDArray[np.int64]:
+        from pytest_evals.stats import twister
+
+        return twister.counts(twister.key_of(seed), of_pairs, len(kinds), size)
+
+    def finish(counts: NDArray[Any]) -> Replicates:  # of (B, K)
         rights, saids = counts @ right, counts @ said  # (B, L)
         both = (counts @ same) * n - (rights * saids).sum(axis=1)
         spread = (n * n - (rights * rights).sum(axis=1)) * (
@@ -230,10 +290,10 @@ def resampled_matthews(
         safe = np.where(spread > 0, spread, 1.0)
         return np.where(spread > 0, both / np.sqrt(safe), 0.0)
 
-    return statistic
+    return Resampled(_counted(of_pairs, len(kinds)), seeded, finish)
 
 
-def _counted(kinds: NDArray[np.intp], n_kinds: int) -> Sums:
+def _counted(kinds: NDArray[np.int32], n_kinds: int) -> Sums:
     """(B, n) positions to (B, n_kinds): how often each resample has each kind."""
     import numpy as np
 
@@ -270,5 +330,8 @@ def resampled_scores(
     """
     import numpy as np
 
-    sums = resampled_sums(columns)
-    return lambda at: np.array([score(row) for row in sums(at).tolist()])
+    return Resampled(
+        counted=resampled_sums(columns),
+        seeded=_seeded_sums(columns),
+        finish=lambda sums: np.array([score(row) for row in sums.tolist()]),
+    )

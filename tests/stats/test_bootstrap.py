@@ -3,7 +3,6 @@
 import math
 import random
 import statistics
-import sys
 import warnings
 
 import numpy as np
@@ -11,48 +10,46 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.stats import bootstrap, resampling, twister
+from pytest_evals.stats import bootstrap, resampling
 
 
-def drawn(seed, n, size, fill=None):
+def drawn(seed, n, size):
     return np.concatenate(
-        [block.copy() for block in bootstrap.draws(seed, n, size, fill)]
+        [block.copy() for block in bootstrap.draws(seed, n, size)]
     ).tolist()
 
 
-MAKERS = pytest.mark.parametrize(
-    "fill", [None, twister.compiled()], ids=["numpy", "numba"]
-)
-
-
-@MAKERS
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 300), size=st.integers(1, 40))
 @settings(max_examples=60, deadline=None)
-def test_draws_are_those_of_pythons_choices(fill, seed, n, size):
+def test_draws_are_those_of_pythons_choices(seed, n, size):
     generator = random.Random(seed)
     expected = [generator.choices(range(n), k=n) for _ in range(size)]
-    assert drawn(seed, n, size, fill) == expected
+    assert drawn(seed, n, size) == expected
 
 
-@MAKERS
-def test_draws_are_the_same_when_one_resample_is_larger_than_a_block(fill):
+def test_draws_are_the_same_when_one_resample_is_larger_than_a_block():
     n = bootstrap.BLOCK + 7
     generator = random.Random(3)
     expected = [generator.choices(range(n), k=n) for _ in range(2)]
-    assert drawn(3, n, 2, fill) == expected
+    assert drawn(3, n, 2) == expected
 
 
-def test_numba_draws_where_there_are_many_draws_and_changes_nothing(monkeypatch):
-    assert twister.compiled() is not None
-    values = [random.Random(5).random() for _ in range(400)]
-    statistic = resampling.resampled_mean(values)
-    by_numpy = bootstrap.bootstrap_stderr(400, statistic, 8000)
+@pytest.mark.parametrize(
+    "statistic",
+    [resampling.resampled_mean, resampling.resampled_median],
+    ids=["mean", "median"],
+)
+def test_compiled_loops_count_where_there_are_many_draws_and_change_nothing(
+    statistic, monkeypatch
+):
+    values = [random.Random(i).random() for i in range(400)]
+    resampled = statistic(values)
+    by_numpy = bootstrap.bootstrap_stderr(400, resampled, 8000)
     monkeypatch.setattr(bootstrap, "COMPILED", 1)
-    assert bootstrap.bootstrap_stderr(400, statistic, 8000) == by_numpy
-    monkeypatch.setitem(sys.modules, "numba", None)
-    twister.compiled.cache_clear()
-    assert bootstrap.bootstrap_stderr(400, statistic, 8000) == by_numpy
-    twister.compiled.cache_clear()
+    compiled = bootstrap.bootstrap_stderr(400, resampled, 8000)
+    assert compiled == pytest.approx(by_numpy, rel=1e-12)
+    monkeypatch.setattr(bootstrap, "find_spec", lambda name: None)
+    assert bootstrap.bootstrap_stderr(400, resampled, 8000) == by_numpy
 
 
 def test_the_error_is_the_same_with_threads_as_without(monkeypatch):
