@@ -58,7 +58,7 @@ def evaluate(
     """Run task files without pytest: the same numbers, no items and no exit code.
 
     Args:
-        paths: Task files.
+        paths: Task files, and task modules of lighteval's.
         model: Whatever answers requests.
         options: What to change in every task.
         model_info: What to say of the model in results files.
@@ -66,11 +66,16 @@ def evaluate(
     Raises:
         TaskFileError: A file cannot be used.
     """
-    from pytest_evals.frontends.lm_eval import load_tasks
+    from pytest_evals.frontends.lighteval.tasks import load_tasks as load_module
+    from pytest_evals.frontends.lm_eval import load_tasks as load_file
 
     started, clock = time.time(), time.perf_counter()
     options = options or TaskOptions()
-    found = [one for path in paths for one in load_tasks(path, options)]
+    found = [
+        one
+        for path in paths
+        for one in (load_module if path.suffix == ".py" else load_file)(path, options)
+    ]
     tasks = _tasks_of(found)
     jobs = [
         Job(task, i) for task in tasks if task.rows.ids() for i in task.rows.indices()

@@ -14,6 +14,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Request
 from pytest_evals.core.score import Score
 from pytest_evals.core.turn import FollowUp, ModelSource
+from pytest_evals.core.variant import Variant
 from pytest_evals.errors import Place
 
 __all__ = ["Asked", "Rows", "SizedRows", "Task", "TaskOptions"]
@@ -23,6 +24,10 @@ def _all(names: Sequence[str]) -> bool:
     return True
 
 
+def _as_it_is(names: Sequence[str]) -> tuple[Variant, ...]:
+    return (Variant(),)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOptions:
     """What the command line changes in every task.
@@ -30,6 +35,7 @@ class TaskOptions:
     Args:
         takes: Whether a task with these names (its own and its tags) is wanted; asked
             before the rest of its file is looked at.
+        variants: Names of a task → the ways in which it is wanted, at least one.
         limit: The first N documents (an integer from 1) or a share of them (below 1);
             ``None`` for all.
         sample: As ``limit``, but a seeded, nested draw.
@@ -38,6 +44,8 @@ class TaskOptions:
         exclude_own_shots: Whether a document is kept out of its own shots also where
             lm-eval lets it in.
         seed: Seed of the draw of shots; and, with ``sample``, of the documents.
+        typed_seed: The same where somebody has given it; tasks that have a seed of
+            their own leave that one for it alone.
         chat: Whether prompts are chats that the model renders with its own template.
         fewshot_as_multiturn: In a chat, each shot as a turn of its own.
         system_instruction: Text in front of every prompt.
@@ -55,11 +63,13 @@ class TaskOptions:
     """
 
     takes: Callable[[Sequence[str]], bool] = _all
+    variants: Callable[[Sequence[str]], tuple[Variant, ...]] = _as_it_is
     limit: float | None = None
     sample: float | None = None
     num_fewshot: int | None = None
     exclude_own_shots: bool = False
     seed: int = 1234
+    typed_seed: int | None = None
     chat: bool = False
     fewshot_as_multiturn: bool = True
     system_instruction: str = ""

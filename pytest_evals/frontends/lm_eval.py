@@ -13,7 +13,7 @@ from typing import Any
 
 from pytest_evals.core.group import Group
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.errors import Problem, TaskFileError
+from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.frontends.functions import FunctionRef, missing
 from pytest_evals.frontends.gate_entries import metadata_of, own_gates
 from pytest_evals.frontends.lm_eval_dump import dumped
@@ -37,6 +37,7 @@ def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
         OptionError: A generation argument of the command line means nothing.
     """
     file = resolved(path)
+    options = _as_wanted(file, options)
     if "group" in file.values and "class" not in file.values:
         if not options.takes([str(file.values["group"])]):
             return ()
@@ -44,6 +45,24 @@ def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
     if not _selected(file, options):
         return ()
     return (_task(file, options=options),)
+
+
+def _as_wanted(file: YamlFile, options: TaskOptions) -> TaskOptions:
+    """The options with the shots that ``--evals-tasks`` has for this file.
+
+    Raises:
+        TaskFileError: It has several numbers, or arguments of metrics.
+    """
+    values = file.values
+    names = [str(values.get("group", "")), str(values.get("task"))]
+    variants = options.variants([*names, *tags_of(values.get("tag"))])
+    if any(one.arguments for one in variants) or len(variants) > 1:
+        listed = ", ".join(f"{str(one)!r}" for one in variants)
+        what = f"--evals-tasks asks for it with {listed}"
+        fix = "a task file can be run with one number of shots, as in NAME|5"
+        raise TaskFileError([Problem(what, Place(path=file.path), fix)])
+    shots = variants[0].shots
+    return options if shots is None else replace(options, num_fewshot=shots)
 
 
 def _selected(file: YamlFile, options: TaskOptions) -> bool:

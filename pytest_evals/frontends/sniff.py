@@ -1,14 +1,14 @@
-"""Whether a YAML file is a task file, told from its raw bytes.
+"""Whether a file is a task file, told from its raw bytes.
 
 This runs on every YAML file of a repository, so it parses nothing and imports nothing
-but ``re``. Only keys at the start of a line count.
+but ``re``. Only what stands at the start of a line counts.
 """
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["dialect"]
+__all__ = ["dialect", "is_task_module"]
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _TASK = re.compile(rb"""^(["']?)task\1[ \t]*:[ \t]+[^\s#\[{|>]""", re.MULTILINE)
@@ -24,6 +24,17 @@ _MEMBERS = re.compile(
     re.MULTILINE | re.VERBOSE,
 )
 """``task`` with a name or a list."""
+
+_TABLE = re.compile(
+    rb"""^(?: TASKS_TABLE [ \t]* (?: :[^=\r\n]+ )? =
+    | from [ \t] [^\r\n]* import [ \t(] [^\r\n]* \b TASKS_TABLE \b )""",
+    re.MULTILINE | re.VERBOSE,
+)
+
+
+def is_task_module(raw: bytes) -> bool:
+    """Whether Python says that it has a table of lighteval's tasks."""
+    return b"TASKS_TABLE" in raw and _TABLE.search(raw) is not None
 
 
 def dialect(raw: bytes) -> str | None:

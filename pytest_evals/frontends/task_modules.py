@@ -1,15 +1,13 @@
 """Python files beside task files, loaded as modules.
 
 Where lm-eval is not installed, what such a module imports from it is answered by
-:mod:`.stand_ins.names`, and ``lm_eval.tasks`` by the task tree that the file is in.
-Only the module's own ``import`` statements see that, at the top and in its functions:
-nothing called ``lm_eval`` enters ``sys.modules``, and an installed one is never hidden.
+:mod:`.stand_ins.names`, and ``lm_eval.tasks`` by the task tree that the file is in. An
+installed one is never hidden.
 """
 
 from __future__ import annotations
 
 import builtins
-import hashlib
 import importlib
 import importlib.util
 import sys
@@ -19,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pytest_evals.frontends.module_imports import StandIn, StandInImports, loaded
 from pytest_evals.frontends.stand_ins.filters import (
     register_filter,
     registered_filters,
@@ -53,31 +52,15 @@ def registered_filter(name: str) -> Any:
 
 
 def load_module(file: Path) -> ModuleType:
-    """The module of a file, under a name of its own, so that ``utils.py`` of one folder
-    is not taken for that of another. A file that has changed is loaded again."""
-    stamp = file.stat().st_mtime_ns
-    key = f"{file.resolve()}:{stamp}".encode()
-    name = f"{file.stem}_{hashlib.sha256(key).hexdigest()[:12]}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, file)
-    assert spec is not None and spec.loader is not None, "a .py file has a loader"
-    module = importlib.util.module_from_spec(spec)
-    imports = _import_installed if has_lm_eval() else _Imports(file)
-    vars(module)["__builtins__"] = {**vars(builtins), "__import__": imports}
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
+    """The module of a file (:func:`~.module_imports.loaded`)."""
+    return loaded(file, _import_installed if has_lm_eval() else _stand_ins(file))
 
 
 def import_for(file: Path, name: str) -> ModuleType:
     """What ``import name`` gives in a module beside a file."""
     if _is_lm_eval(name) and not has_lm_eval():
-        return _Imports(file).module(name)
+        found: ModuleType = _stand_ins(file).module(name)
+        return found
     return importlib.import_module(name)
 
 
@@ -112,71 +95,26 @@ def _is_lm_eval(name: str) -> bool:
     return name.partition(".")[0] == "lm_eval"
 
 
-class _StandIn(ModuleType):
-    """A module of lm-eval with a few of its names."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise AttributeError(needs_lm_eval(f"{self.__name__}.{name}"))
+def _stand_ins(file: Path) -> StandInImports:
+    """What the ``import`` statements of a file beside task files call."""
+    return StandInImports(("lm_eval",), NAMES, _lacking, partial(_from_tree, file))
 
 
-class _Imports:
-    """The ``__import__`` of one file's module."""
+def _lacking(module: str, name: str) -> Any:
+    raise AttributeError(needs_lm_eval(f"{module}.{name}"))
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self._modules: dict[str, ModuleType] = {}
 
-    def __call__(
-        self,
-        name: str,
-        globals: Mapping[str, Any] | None = None,  # noqa: A002 - as Python calls it
-        locals: Mapping[str, Any] | None = None,  # noqa: A002
-        fromlist: Sequence[str] | None = (),
-        level: int = 0,
-    ) -> ModuleType:
-        """As Python's own, but for lm-eval."""
-        if level or not _is_lm_eval(name):
-            return builtins.__import__(name, globals, locals, fromlist or (), level)
-        module = self.module(name)
-        if not fromlist:
-            return self._modules["lm_eval"]
-        for wanted in fromlist:
-            if wanted != "*" and wanted not in vars(module):
-                self.module(f"{name}.{wanted}")
-        return module
-
-    def module(self, name: str) -> ModuleType:
-        """A module by its name, also as an attribute of those above it.
-
-        Raises:
-            ModuleNotFoundError: It needs lm-eval itself.
-        """
-        if name in self._modules:
-            return self._modules[name]
-        above, _, last = name.rpartition(".")
-        parent = self.module(above) if above else None
-        if name in NAMES:
-            module: ModuleType = _StandIn(name)
-            vars(module).update(NAMES[name])
-        else:
-            module = self._from_tree(name)
-        self._modules[name] = module
-        if parent is not None:
-            setattr(parent, last, module)
-        return module
-
-    def _from_tree(self, name: str) -> ModuleType:
-        if name.startswith(f"{_TREE}."):
-            parts = name.removeprefix(f"{_TREE}.").split(".")
-            for folder in self._file.resolve().parents:
-                path = folder.joinpath(*parts)
-                file = path.with_name(f"{path.name}.py")
-                if file.is_file():
-                    return load_module(file)
-                if (path / "__init__.py").is_file():
-                    return load_module(path / "__init__.py")
-                if path.is_dir():
-                    return _StandIn(name)
-        raise ModuleNotFoundError(needs_lm_eval(name), name=name)
+def _from_tree(near: Path, name: str) -> ModuleType:
+    """A module of the task tree that a file is in."""
+    if name.startswith(f"{_TREE}."):
+        parts = name.removeprefix(f"{_TREE}.").split(".")
+        for folder in near.resolve().parents:
+            path = folder.joinpath(*parts)
+            file = path.with_name(f"{path.name}.py")
+            if file.is_file():
+                return load_module(file)
+            if (path / "__init__.py").is_file():
+                return load_module(path / "__init__.py")
+            if path.is_dir():
+                return StandIn(name, {}, _lacking)
+    raise ModuleNotFoundError(needs_lm_eval(name), name=name)

@@ -85,21 +85,27 @@ def pytest_configure(config: pytest.Config) -> None:
             )
 
 
+@pytest.hookimpl(wrapper=True)
 def pytest_collect_file(
     file_path: Path, parent: pytest.Collector
-) -> pytest.Collector | None:
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Take the files whose first bytes look like an eval file."""
-    from pytest_evals.plugin.sniffing import is_eval_file
+    found = yield
+    from pytest_evals.plugin.sniffing import is_eval_file, is_test_file
 
     if not is_eval_file(file_path, parent.ihook, parent.config):
-        return None
+        return found
     from pytest_evals.plugin.nodes import TaskFile
     from pytest_evals.plugin.places import file_id
     from pytest_evals.plugin.running import start
 
     start(parent.config)
     nodeid = file_id(file_path, parent.config.rootpath)
-    return TaskFile.from_parent(parent, path=file_path, nodeid=nodeid)
+    ours = TaskFile.from_parent(parent, path=file_path, nodeid=nodeid)
+    # pytest imports a module that the command line names, and finds no test in it.
+    is_module = file_path.suffix == ".py"
+    kept = not is_module or is_test_file(file_path, parent.config)
+    return [*found, ours] if kept else [ours]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -138,14 +144,16 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 def pytest_evals_load_tasks(
     path: Path, config: pytest.Config
 ) -> Sequence[Task | Group] | None:
-    """Read lm-eval's dialect."""
+    """Read the dialects of lm-eval and lighteval."""
     from pytest_evals.plugin.session import session_of
-    from pytest_evals.plugin.sniffing import looks_like_lm_eval
+    from pytest_evals.plugin.sniffing import looks_like_lighteval, looks_like_lm_eval
 
-    if not looks_like_lm_eval(path):
+    if looks_like_lm_eval(path):
+        from pytest_evals.frontends.lm_eval import load_tasks
+    elif looks_like_lighteval(path, config):
+        from pytest_evals.frontends.lighteval.tasks import load_tasks
+    else:
         return None
-    from pytest_evals.frontends.lm_eval import load_tasks
-
     return load_tasks(path, session_of(config).task_options)
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from pytest_evals.plugin.options import OPTIONS, suite_root
 from pytest_evals.plugin.selection import Selection
+from pytest_evals.plugin.selection import names_of as patterns_of
+from pytest_evals.plugin.sniffing import matches
 from pytest_evals.plugin.workers import is_distributed
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def add_included(config: pytest.Config) -> None:
     """
     library = library_of(config)
     own = _own_names(config, library)
-    patterns = config.stash[OPTIONS].tasks
+    patterns = patterns_of(config.stash[OPTIONS].tasks)
     lost = [p for p in patterns if not _matching(own, p)]
     if not lost:
         return
@@ -61,6 +63,7 @@ def add_included(config: pytest.Config) -> None:
     found = {pattern: _matching(known, pattern) for pattern in lost}
     worker = hasattr(config, "workerinput")
     others = len(config.hook.pytest_evals_load_tasks.get_hookimpls()) > 1
+    others = others or _has_modules(config)
     if not all(found.values()) and not worker and not others:
         selection = Selection([p for p in lost if not found[p]])
         selection.check(own | known)
@@ -83,11 +86,25 @@ def _own_names(config: pytest.Config, library: TaskLibrary) -> set[str]:
     return {name for place in args for name in _names(place, library)}
 
 
+def _has_modules(config: pytest.Config) -> bool:
+    """Whether Python files may be collected, whose tasks are known by running them."""
+    patterns = config.stash[OPTIONS].python_files
+    base = config.invocation_params.dir
+    for arg in config.args:
+        place = base / str(arg).partition("::")[0]
+        if place.suffix == ".py" or (
+            place.is_dir()
+            and any(matches(file, patterns) for file in place.rglob("*.py"))
+        ):
+            return True
+    return False
+
+
 def _names(place: Path, library: TaskLibrary) -> Iterator[str]:
     """Names in a file or folder of the command line."""
     if place.is_dir():
         yield from library.below(place)
-    elif place.is_file():
+    elif place.is_file() and place.suffix != ".py":
         yield from library.of_file(place)
 
 

@@ -51,7 +51,16 @@ TABLE = (
     Option(
         "tasks",
         "NAMES",
-        "Run only these tasks: names, groups, tags or globs, separated by commas.",
+        "Run only these tasks: names, groups, tags or globs, separated by commas, or a "
+        "text file with one a line. NAME|5 has 5 shots; NAME@n=8@k=1|0 gives arguments "
+        "to metrics of several answers.",
+    ),
+    Option(
+        "python-files",
+        "GLOBS",
+        "Names of Python files with a TASKS_TABLE of lighteval's that are collected "
+        "without being named.",
+        default="eval_*.py *_eval.py",
     ),
     Option(
         "include-path",

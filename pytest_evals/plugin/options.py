@@ -49,6 +49,7 @@ class Options:
     model: str
     judge: str
     tasks: tuple[str, ...]
+    python_files: tuple[str, ...]
     include_path: tuple[Path, ...]
     limit: float | None
     sample: float | None
@@ -107,7 +108,8 @@ class Options:
         return cls(
             model=raw["model"],
             judge=raw["judge"],
-            tasks=tuple(raw["tasks"].replace(",", " ").split()),
+            tasks=_names(raw["tasks"], base),
+            python_files=tuple(raw["python-files"].split()),
             include_path=include,
             limit=_checked("limit", raw, share),
             sample=_checked("sample", raw, share),
@@ -205,6 +207,19 @@ def _raw(config: pytest.Config, option: Option) -> Any:
     if value is None or value == "":
         return {"flag": False, "list": []}.get(option.kind, option.default)
     return value
+
+
+def _names(text: str, base: Path) -> tuple[str, ...]:
+    """Names of tasks; of a text file those in its lines."""
+    names: list[str] = []
+    for name in text.replace(",", " ").split():
+        if name.endswith(".txt") and (base / name).is_file():
+            lines = (base / name).read_text("utf-8").splitlines()
+            bare = (line.partition("#")[0] for line in lines)
+            names += [one for line in bare for one in line.replace(",", " ").split()]
+        else:
+            names.append(name)
+    return tuple(names)
 
 
 def _typed_seed(config: pytest.Config, raw: Mapping[str, Any]) -> int | None:

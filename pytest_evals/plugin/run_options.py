@@ -49,11 +49,13 @@ def task_options(
     """What the command line changes in every task."""
     return TaskOptions(
         takes=selection.takes,
+        variants=selection.variants,
         library=library,
         limit=options.limit,
         sample=options.sample,
         num_fewshot=options.num_fewshot,
         seed=options.seed,
+        typed_seed=options.order_seed,
         chat=options.apply_chat_template,
         exclude_own_shots=options.exclude_own_shots,
         bootstrap_iters=options.bootstrap_iters,

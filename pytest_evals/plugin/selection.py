@@ -7,9 +7,22 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from pytest_evals.errors import did_you_mean
+from pytest_evals.core.variant import Variant, wanted
+from pytest_evals.errors import OptionError, did_you_mean
 
-__all__ = ["Selection"]
+__all__ = ["Selection", "names_of"]
+
+
+def names_of(entries: Iterable[str]) -> list[str]:
+    """Names and globs of entries of ``--evals-tasks``, without shots and arguments.
+
+    Raises:
+        pytest.UsageError: An entry means nothing.
+    """
+    try:
+        return [wanted(entry).name for entry in entries]
+    except OptionError as error:
+        raise pytest.UsageError(f"--evals-tasks: {error}") from None
 
 
 class Selection:
@@ -19,11 +32,12 @@ class Selection:
         """Nothing has been matched yet.
 
         Args:
-            patterns: Names and globs.
+            patterns: Names and globs, with shots and arguments behind them.
             chosen: Whether somebody else has chosen already, so that whatever is asked
                 for is taken.
         """
-        self._patterns = patterns
+        self._patterns = list(dict.fromkeys(names_of(patterns)))
+        self._wanted = [wanted(entry) for entry in patterns]
         self._chosen = chosen
         self.matched: set[str] = set()
         """Patterns that something answers to."""
@@ -45,6 +59,15 @@ class Selection:
         hits = [p for p in self._patterns if any(fnmatchcase(n, p) for n in names)]
         self.matched.update(hits)
         return bool(hits) or not self._patterns or self._chosen
+
+    def variants(self, names: Sequence[str]) -> tuple[Variant, ...]:
+        """The ways in which a task of these names is wanted, each once."""
+        found = [
+            one.variant
+            for one in self._wanted
+            if any(fnmatchcase(name, one.name) for name in names)
+        ]
+        return tuple(dict.fromkeys(found)) or (Variant(),)
 
     def check(self, further: Iterable[str] = ()) -> None:
         """Refuse a pattern that nothing answers to.

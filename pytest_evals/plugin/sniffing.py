@@ -3,18 +3,29 @@ few bytes and parses nothing."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-__all__ = ["is_eval_file", "looks_like_lm_eval"]
+from pytest_evals.plugin.options import OPTIONS
+
+__all__ = [
+    "is_eval_file",
+    "is_test_file",
+    "looks_like_lighteval",
+    "looks_like_lm_eval",
+    "matches",
+]
 
 OURS = "pytest_evals.plugin.hooks"
 """The module of our own hooks."""
 
 LARGEST = 4 * 1024 * 1024
-"""Bytes; a YAML file beyond this is data, not a task."""
+"""Bytes; a file beyond this is data, not a task."""
 
 
 def is_eval_file(path: Path, hook: Any, config: pytest.Config) -> bool:
@@ -25,7 +36,11 @@ def is_eval_file(path: Path, hook: Any, config: pytest.Config) -> bool:
         hook: pytest's hooks, as the file's folder sees them.
         config: pytest's configuration.
     """
-    return looks_like_lm_eval(path) or _others_read(path, hook, config)
+    return (
+        looks_like_lm_eval(path)
+        or looks_like_lighteval(path, config)
+        or _others_read(path, hook, config)
+    )
 
 
 def looks_like_lm_eval(path: Path) -> bool:
@@ -34,12 +49,45 @@ def looks_like_lm_eval(path: Path) -> bool:
         return False
     from pytest_evals.frontends.sniff import dialect
 
-    try:
-        if path.stat().st_size > LARGEST:
-            return False
-        return dialect(path.read_bytes()) == "lm_eval"
-    except OSError:
+    return dialect(_raw(path)) == "lm_eval"
+
+
+def looks_like_lighteval(path: Path, config: pytest.Config) -> bool:
+    """Whether a Python file has a table of lighteval's tasks. Only those that the
+    command line names, or ``evals_python_files``, are looked at."""
+    if path.suffix != ".py":
         return False
+    patterns = config.stash[OPTIONS].python_files
+    if not matches(path, patterns) and path not in _named(config):
+        return False
+    from pytest_evals.frontends.sniff import is_task_module
+
+    return is_task_module(_raw(path))
+
+
+def is_test_file(path: Path, config: pytest.Config) -> bool:
+    """Whether pytest itself would take a Python file that nobody names."""
+    return matches(path, config.getini("python_files"))
+
+
+def matches(path: Path, patterns: Sequence[str]) -> bool:
+    """Whether the name of a file is one of those that are wanted."""
+    return any(fnmatch(path.name, pattern) for pattern in patterns)
+
+
+def _named(config: pytest.Config) -> set[Path]:
+    """Files and folders of the command line."""
+    base = config.invocation_params.dir
+    args = (str(arg).partition("::")[0] for arg in config.args)
+    return {Path(os.path.normpath(base / arg)) for arg in args}
+
+
+def _raw(path: Path) -> bytes:
+    """The bytes of a file; none of one that cannot be read, or is too large."""
+    try:
+        return b"" if path.stat().st_size > LARGEST else path.read_bytes()
+    except OSError:
+        return b""
 
 
 def _others_read(path: Path, hook: Any, config: pytest.Config) -> bool:

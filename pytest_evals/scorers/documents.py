@@ -22,7 +22,7 @@ from pytest_evals.scorers.choices import measure_choices
 from pytest_evals.scorers.filters import TAKE_FIRST, Pipeline
 from pytest_evals.scorers.lighteval.entry import Computed, response_of
 from pytest_evals.scorers.lighteval.response import ModelResponse
-from pytest_evals.scorers.measured import Measured
+from pytest_evals.scorers.measured import Measured, score_of
 from pytest_evals.scorers.metrics import (
     MetricSpec,
     is_accuracy,
@@ -110,7 +110,8 @@ class Scorer:
                 self._neighbours[pipeline.name].look(document, filtered)
             response = self._response(record, responses, pipeline, filtered)
             for measured in self.measured(record.doc, filtered, response):
-                scores.append(self._score(pipeline.name, filtered, measured))
+                decides = self._accuracies.get(measured.metric, True)
+                scores.append(score_of(measured, pipeline.name, filtered, decides))
         return tuple(scores)
 
     @property
@@ -239,22 +240,6 @@ class Scorer:
             filtered,
             responses if pipeline == TAKE_FIRST else None,
             [response.n_tokens for response in first],
-        )
-
-    def _score(
-        self, pipeline: str, filtered: tuple[Any, ...], measured: Measured
-    ) -> Score:
-        value = plain(measured.value)
-        binary = isinstance(value, (bool, int, float)) and value in (0, 1)
-        decides = self._accuracies.get(measured.metric, True)
-        return Score(
-            metric=measured.metric,
-            filter=pipeline,
-            value=value,
-            correct=value == 1 if binary and decides else None,
-            answer=measured.answer,
-            filtered=filtered,
-            explanation=measured.explanation,
         )
 
 

@@ -119,17 +119,27 @@ class Computed:
                 f"metric {shown} cannot be measured with output_type {output_type}\n"
                 f"  fix: output_type: {_FIX[metric.category]}"
             )
-        if isinstance(metric.sample_level_fn, JudgeLLM):
-            raise EvalsError(f"metric {shown} needs a judge, which cannot be asked yet")
-        for name in getattr(metric.sample_level_fn, "required", ()):
-            if getattr(metric.sample_level_fn, name) is None:
-                raise EvalsError(f"metric {shown} needs {name!r}\n  fix: {name}: 4")
         wanted = metric.num_samples()
         if wanted is not None and wanted > repeats:
             raise EvalsError(
                 f"metric {shown} needs {wanted} answers to each prompt, and repeats is "
                 f"{repeats}\n  fix: repeats: {wanted}"
             )
+        self.check_made()
+
+    def check_made(self) -> None:
+        """Make sure that it lacks nothing, whatever it is to measure.
+
+        Raises:
+            EvalsError: An argument that it has not.
+            MissingExtraError: It needs a library that is not installed.
+        """
+        metric, shown = self.metric, repr(self.names[0])
+        if isinstance(metric.sample_level_fn, JudgeLLM):
+            raise EvalsError(f"metric {shown} needs a judge, which cannot be asked yet")
+        for name in getattr(metric.sample_level_fn, "required", ()):
+            if getattr(metric.sample_level_fn, name) is None:
+                raise EvalsError(f"metric {shown} needs {name!r}\n  fix: {name}: 4")
         for part in (metric.sample_level_fn, metric.corpus_level_fn):
             for module, library, extra in getattr(part, "libraries", ()):
                 if find_spec(module) is None:

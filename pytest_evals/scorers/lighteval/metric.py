@@ -15,6 +15,7 @@ from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
+from pytest_evals.scorers.lighteval.old_arguments import old_arguments
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
 __all__ = [
@@ -87,6 +88,7 @@ class Metric:
         corpus_level_fn: A function of the documents' values, in their order; or an
             object with ``compute_corpus``; by name, where they differ.
         batched_compute: Taken for lighteval's sake: documents are scored one by one.
+        use_case: Of earlier releases; means nothing.
     """
 
     metric_name: Any
@@ -95,6 +97,12 @@ class Metric:
     sample_level_fn: Any
     corpus_level_fn: Any
     batched_compute: bool = False
+    use_case: Any = None
+
+    @property
+    def value(self) -> Metric:
+        """Itself, as what a member of lighteval's enumeration stands for."""
+        return self
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -256,8 +264,12 @@ def _called(
     for name in ("compute", "prepare"):
         method = getattr(function, name, None)
         if callable(method):
+            old = old_arguments(method, doc, response)
+            if old is not None:
+                return method(**old)
             return method(doc=doc, model_response=response, **more)
-    return function(doc, response)
+    old = old_arguments(function, doc, response)
+    return function(doc, response) if old is None else function(**old)
 
 
 def _replaced(computation: Any, params: Mapping[str, Any]) -> Any:

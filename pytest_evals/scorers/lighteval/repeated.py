@@ -162,13 +162,17 @@ class AvgAtN(_OfN):
 class MajAtN(_OfN):
     """The score of the most frequent of ``n`` answers, the first one of equals."""
 
+    def prepared_gold(self, text: str) -> str:
+        """The reference as it is compared."""
+        return self.preprocess(text)
+
     def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
         """From 0 to 1.
 
         Raises:
             DocumentError: There are too few answers, or several references.
         """
-        gold = self.preprocess(_one_gold(doc, "maj@n"))
+        gold = self.prepared_gold(_one_gold(doc, "maj@n"))
         answers = self.taken(model_response, _needed("n", self.n, "maj@n"))
         majority = Counter(answers).most_common(1)[0][0]
         return self.score(replace(doc, choices=[gold], gold_index=0), majority)

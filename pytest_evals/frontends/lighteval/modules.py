@@ -1,0 +1,113 @@
+"""Task modules of lighteval, loaded without lighteval.
+
+What they import from it is answered by :mod:`.names`, whether lighteval is installed or
+not: lighteval itself would load torch and ask the Hub. What has no stand-in comes from
+an installed lighteval. inspect-ai, which task modules import beside it, is answered by
+nothing that does anything, unless it is installed.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.frontends.lighteval.inert import Inert
+from pytest_evals.frontends.lighteval.names import NAMES
+from pytest_evals.frontends.module_imports import StandInImports, loaded
+from pytest_evals.prompts.calls import fault_of
+
+__all__ = ["INSTALL", "load_task_module"]
+
+INSTALL = "pip install lighteval"
+
+
+def load_task_module(path: Path) -> ModuleType:
+    """The module of a file.
+
+    Raises:
+        TaskFileError: Importing it fails.
+    """
+    try:
+        return _loaded(path)
+    except (Exception, SystemExit) as error:
+        what = f"importing it failed: {fault_of(error)}"
+        missing = error.name if isinstance(error, ImportError) else None
+        lacks = str(missing or "").partition(".")[0] == "lighteval"
+        fix = INSTALL if lacks or "needs lighteval" in str(error) else ""
+        raise TaskFileError([Problem(what, Place(path), fix)]) from error
+
+
+def _loaded(path: Path) -> ModuleType:
+    # An installed aenum extends no enumeration of ours.
+    packages = ["aenum", "lighteval"]
+    if find_spec("inspect_ai") is None:
+        packages.append("inspect_ai")
+    imports = StandInImports(
+        packages, NAMES, _lacking, _elsewhere, partial(_others, path)
+    )
+    return loaded(path, imports)
+
+
+def _others(
+    near: Path,
+    name: str,
+    globals: Mapping[str, Any] | None = None,  # noqa: A002 - as Python calls it
+    locals: Mapping[str, Any] | None = None,  # noqa: A002
+    fromlist: Sequence[str] | None = (),
+    level: int = 0,
+) -> ModuleType:
+    """As Python's own; but modules beside the file come first, as in lighteval, and see
+    the same stand-ins."""
+    if level == 1 and not name:
+        folder = ModuleType(near.parent.name)
+        for wanted in fromlist or ():
+            setattr(folder, wanted, _loaded(near.with_name(f"{wanted}.py")))
+        return folder
+    whole = "." not in name or fromlist
+    if level == 1 or (not level and whole and name not in sys.stdlib_module_names):
+        file = near.parent.joinpath(*name.split(".")).with_suffix(".py")
+        if file.is_file():
+            return _loaded(file)
+    return builtins.__import__(name, globals, locals, fromlist or (), level)
+
+
+def _lacking(module: str, name: str) -> Any:
+    found = _installed(f"{module}.{name}")
+    if found is None:
+        raise AttributeError(_needs(f"{module}.{name}"))
+    return found
+
+
+def _elsewhere(name: str) -> Any:
+    """A module, or a name in one, that has no stand-in."""
+    if name.partition(".")[0] == "inspect_ai":
+        return Inert()
+    found = _installed(name)
+    if found is None:
+        raise ModuleNotFoundError(_needs(name), name=name)
+    return found
+
+
+def _installed(name: str) -> Any:
+    """What an installed package has of that name; ``None`` if there is none."""
+    if find_spec(name.partition(".")[0]) is None:
+        return None
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError:
+        above, _, last = name.rpartition(".")
+        return getattr(importlib.import_module(above), last, None) if above else None
+
+
+def _needs(name: str) -> str:
+    if name.partition(".")[0] == "aenum":
+        return f"{name} needs aenum, which is not installed: pip install aenum"
+    return f"{name} needs lighteval itself, which is not installed: {INSTALL}"

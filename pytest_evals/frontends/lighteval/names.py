@@ -1,0 +1,172 @@
+"""Which modules of lighteval (0.13.0) have a stand-in, and what is in them: what task
+modules import. :mod:`.modules` decides who gets them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.frontends.lighteval.config import LightevalTaskConfig
+from pytest_evals.frontends.lighteval.language import Language
+from pytest_evals.frontends.lighteval.named_metrics import NamedMetrics, extend_enum
+from pytest_evals.scorers.lighteval import (
+    choices,
+    corpora,
+    distance,
+    drop,
+    dynamic,
+    extractive,
+    fragments,
+    judged,
+    languages,
+    legacy,
+    letters,
+    logprobs,
+    matches,
+    math_text,
+    maths,
+    metric,
+    neural,
+    normalizers,
+    prepared,
+    reasoning,
+    repeated,
+    response,
+    rouge,
+)
+
+__all__ = ["METRICS", "NAMES"]
+
+METRICS = NamedMetrics()
+"""What modules of this process see as ``Metrics``; lighteval has one enumeration for
+all of them as well."""
+
+
+def as_list(item: Any) -> list[Any]:
+    """A list as it is, a tuple as a list, all else as a list of one."""
+    if isinstance(item, list | tuple):
+        return list(item)
+    return [item]
+
+
+_CLASSES = {
+    name: found
+    for name in metric.__all__
+    if isinstance(found := getattr(metric, name), type)
+}
+_OLD_CATEGORIES = SimpleNamespace(
+    GENERATIVE=metric.SamplingMethod.GENERATIVE,
+    GENERATIVE_LOGPROB=metric.SamplingMethod.GENERATIVE,
+    GENERATIVE_SAMPLING=metric.SamplingMethod.GENERATIVE,
+    LLM_AS_JUDGE=metric.SamplingMethod.GENERATIVE,
+    LLM_AS_JUDGE_MULTI_TURN=metric.SamplingMethod.GENERATIVE,
+    MULTICHOICE=metric.SamplingMethod.LOGPROBS,
+    MULTICHOICE_ONE_TOKEN=metric.SamplingMethod.LOGPROBS,
+    MULTICHOICE_PMI=metric.SamplingMethod.LOGPROBS,
+    PERPLEXITY=metric.SamplingMethod.PERPLEXITY,
+    TARGET_PERPLEXITY=metric.SamplingMethod.LOGPROBS,
+)
+"""``MetricCategory`` of earlier releases."""
+
+
+class _AnyUseCase:
+    """``MetricUseCase`` of earlier releases: names without meaning."""
+
+    def __getattr__(self, name: str) -> str:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return name
+
+
+_METRIC_CLASSES = {
+    **_CLASSES,
+    "MetricCategory": _OLD_CATEGORIES,
+    "MetricUseCase": _AnyUseCase(),
+}
+_SAMPLE = {
+    name: getattr(module, name)
+    for module in (choices, distance, drop, fragments, judged, matches, neural, rouge)
+    for name in module.__all__
+} | {
+    "AvgAtN": repeated.AvgAtN,
+    "GPassAtK": repeated.GPassAtK,
+    "MajAtK": legacy.MajAtK,
+    "MajAtN": repeated.MajAtN,
+    "PassAtK": repeated.PassAtK,
+    "SamplingMetric": repeated.SamplingMetric,
+    "SampleLevelComputation": metric.SampleLevelComputation,
+    "Doc": Doc,
+    "ModelResponse": response.ModelResponse,
+}
+_CORPUS = {name: getattr(corpora, name) for name in corpora.__all__} | {
+    "CorpusLevelComputation": metric.CorpusLevelComputation,
+}
+_PREPARED = {name: getattr(prepared, name) for name in prepared.__all__} | {
+    "Preparator": metric.Preparator,
+}
+_NORMALIZERS = {
+    **{name: normalizers.NORMALIZERS[name] for name in normalizers.NORMALIZERS},
+    "LogProbCharNorm": logprobs.LogProbCharNorm,
+    "LogProbNormalization": logprobs.LogProbNormalization,
+    "LogProbPMINorm": logprobs.LogProbPMINorm,
+    "LogProbTokenNorm": logprobs.LogProbTokenNorm,
+    "get_multilingual_normalizer": languages.get_multilingual_normalizer,
+    "math_normalizer": math_text.math_normalizer,
+    "normalize_log_probs": logprobs.normalize_log_probs,
+    "remove_articles": languages.remove_articles,
+    "remove_punc": normalizers.remove_punc,
+}
+_DYNAMIC = {
+    **{name: getattr(dynamic, name) for name in dynamic.__all__},
+    "ExprExtractionConfig": maths.ExprExtractionConfig,
+    "IndicesExtractionConfig": letters.IndicesExtractionConfig,
+    "LatexExtractionConfig": maths.LatexExtractionConfig,
+    "MultilingualExtractiveMatchMetric": extractive.MultilingualExtractiveMatchMetric,
+    "SampleLevelMetric": metric.SampleLevelMetric,
+}
+_JUDGES = {
+    "dict_of_lists_to_list_of_dicts": judged.dict_of_lists_to_list_of_dicts,
+}
+_TASK = {"LightevalTaskConfig": LightevalTaskConfig}
+_REQUESTS = {"Doc": Doc, "SamplingMethod": metric.SamplingMethod}
+
+NAMES: Mapping[str, Mapping[str, Any]] = {
+    "aenum": {"extend_enum": extend_enum},
+    "lighteval": {},
+    "lighteval.logging": {},
+    "lighteval.logging.hierarchical_logger": {"hlog": logging.info},
+    "lighteval.metrics": {},
+    "lighteval.metrics.dynamic_metrics": _DYNAMIC,
+    "lighteval.metrics.llm_as_judge": _JUDGES,
+    "lighteval.metrics.metrics": {
+        "Metrics": METRICS,
+        **_METRIC_CLASSES,
+        **_SAMPLE,
+        **_CORPUS,
+        **_DYNAMIC,
+    },
+    "lighteval.metrics.metrics_corpus": _CORPUS,
+    "lighteval.metrics.metrics_sample": _SAMPLE,
+    "lighteval.metrics.normalizations": _NORMALIZERS,
+    "lighteval.metrics.sample_preparator": _PREPARED,
+    "lighteval.metrics.utils": {},
+    "lighteval.metrics.utils.extractive_match_utils": _DYNAMIC,
+    "lighteval.metrics.utils.llm_as_judge": _JUDGES,
+    "lighteval.metrics.utils.metric_utils": _METRIC_CLASSES,
+    "lighteval.models": {},
+    "lighteval.models.model_output": {"ModelResponse": response.ModelResponse},
+    "lighteval.tasks": {},
+    "lighteval.tasks.lighteval_task": {**_TASK, **_REQUESTS},
+    "lighteval.tasks.requests": _REQUESTS,
+    "lighteval.tasks.tasks": {},
+    "lighteval.utils": {},
+    "lighteval.utils.language": {"Language": Language},
+    "lighteval.utils.utils": {
+        "as_list": as_list,
+        "remove_reasoning_tags": reasoning.remove_reasoning_tags,
+    },
+}
+"""Module → its names."""

@@ -1,0 +1,68 @@
+"""A document and its shots as a prompt: plain text, or a chat.
+
+Equals lighteval 0.13.0, ``tasks/prompt_manager.py``: an instruction stands once in
+front of everything, a paragraph of its own in plain text and without separator in a
+chat; and where a query begins with its instruction, it is cut off there.
+"""
+
+from __future__ import annotations
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.request import Message, Prompt
+
+__all__ = ["chat", "plain", "prompt_of"]
+
+_BETWEEN = "\n\n"
+
+
+def prompt_of(
+    doc: Doc, system: str | None, *, as_chat: bool, multiturn: bool
+) -> Prompt:
+    """The prompt of a document.
+
+    Args:
+        doc: The document, with its shots.
+        system: Text in front of every prompt.
+        as_chat: Messages instead of plain text.
+        multiturn: In a chat, each shot as messages of its own; else all that is not the
+            system's is one message.
+    """
+    if not as_chat:
+        return plain(doc, system)
+    if multiturn:
+        return chat(doc, system)
+    front = [Message("system", system)] if system is not None else []
+    return (*front, Message("user", plain(doc, None)))
+
+
+def plain(doc: Doc, system: str | None) -> str:
+    """Plain text."""
+    parts = [text for text in (system, doc.instruction) if text is not None]
+    parts += [f"{_query(shot)} {_answer(shot).strip()}" for shot in doc.fewshot_samples]
+    return _BETWEEN.join([*parts, _query(doc)])
+
+
+def chat(doc: Doc, system: str | None) -> tuple[Message, ...]:
+    """Messages; the last one is the user's."""
+    messages = [Message("system", system)] if system is not None else []
+    instruction = doc.instruction or ""
+    for shot in doc.fewshot_samples:
+        messages.append(Message("user", instruction + _query(shot)))
+        messages.append(Message("assistant", _answer(shot)))
+        instruction = ""
+    return (*messages, Message("user", instruction + _query(doc)))
+
+
+def _query(doc: Doc) -> str:
+    if doc.instruction is None or not doc.query.startswith(doc.instruction):
+        return doc.query
+    return doc.query[len(doc.instruction) :].strip()
+
+
+def _answer(shot: Doc) -> str:
+    """The first right answer of a shot.
+
+    Raises:
+        IndexError: It has none.
+    """
+    return shot.get_golds()[0]

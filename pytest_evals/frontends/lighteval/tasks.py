@@ -1,0 +1,220 @@
+"""lighteval's task modules (0.13.0): a Python file with a ``TASKS_TABLE`` → tasks.
+
+The module is run, as pytest runs a test module; no dataset is read. All problems of its
+tasks are reported at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.core.group import Aggregate, Group
+from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.core.variant import Variant
+from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.frontends.lighteval.checking import faults_of, is_config
+from pytest_evals.frontends.lighteval.config import line_of
+from pytest_evals.frontends.lighteval.data import Data
+from pytest_evals.frontends.lighteval.documents import Documents, Wants
+from pytest_evals.frontends.lighteval.metrics import Measuring, metrics_of
+from pytest_evals.frontends.lighteval.modules import load_task_module
+from pytest_evals.frontends.lighteval.scoring import FILTER, Scorer
+from pytest_evals.frontends.lm_eval_dump import as_json
+from pytest_evals.prompts.generation import check_overrides
+from pytest_evals.scorers.lighteval.metric import SamplingMethod
+
+__all__ = ["TABLE", "load_tasks"]
+
+TABLE = "TASKS_TABLE"
+_OUTPUT_TYPES = {
+    SamplingMethod.PERPLEXITY: "loglikelihood_rolling",
+    SamplingMethod.LOGPROBS: "multiple_choice",
+    SamplingMethod.GENERATIVE: "generate_until",
+}
+"""Kind of request → what other dialects call a task of such requests; what fewest
+models can do comes first."""
+_WITHOUT_EFFECT = frozenset({"frames", "metric", "suite", "trust_dataset"})
+
+
+def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
+    """The tasks of a module that the options select, then the families among them.
+
+    Raises:
+        TaskFileError: With all problems of the module.
+        OptionError: A generation argument of the command line means nothing.
+    """
+    check_overrides(options.gen_kwargs)
+    configs = _table(path)
+    problems: list[Problem] = []
+    tasks: list[Task] = []
+    names: dict[str, Place] = {}
+    families = _families(configs)
+    for config in configs:
+        place = Place(path, line_of(config, str(path)))
+        name = config.name if isinstance(config.name, str) else ""
+        if name in names:
+            what = f"there is already a task called {name!r}, at {names[name]}"
+            problems.append(Problem(what, place, "give one of them another name"))
+            continue
+        names[name] = place
+        tags = tuple(family for family in (_family(name),) if family in families)
+        if not options.takes([name, *tags]):
+            continue
+        faults = list(faults_of(config))
+        problems += [Problem(what, place, fix) for what, fix in faults]
+        if faults:
+            continue
+        reader = _Reader(config, place, tags, options)
+        try:
+            tasks += reader.tasks()
+        except TaskFileError as error:
+            problems += error.problems
+    if problems:
+        raise TaskFileError(dict.fromkeys(problems))
+    return (*tasks, *_groups(tasks, families, path, options))
+
+
+def _table(path: Path) -> list[Any]:
+    table = getattr(load_task_module(path), TABLE, None)
+    if not isinstance(table, list | tuple):
+        what = f"{TABLE} is a list of tasks, not {table!r:.80}"
+        raise TaskFileError([Problem(what, Place(path))])
+    for entry in table:
+        if not is_config(entry):
+            what = f"{TABLE} holds {entry!r:.80}, which is no LightevalTaskConfig"
+            raise TaskFileError([Problem(what, Place(path))])
+    if not table:
+        raise TaskFileError([Problem(f"{TABLE} is empty", Place(path))])
+    return list(table)
+
+
+def _family(name: str) -> str:
+    """What stands before the colon of a name; empty if there is none."""
+    head, colon, _ = name.partition(":")
+    return head if colon else ""
+
+
+def _families(configs: Sequence[Any]) -> set[str]:
+    """Families of two tasks or more, as far as no task is called like one."""
+    names = [config.name for config in configs if isinstance(config.name, str)]
+    heads = [_family(name) for name in names]
+    return {one for one in heads if one and heads.count(one) > 1} - set(names)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Makes the tasks of one entry of the table.
+
+    Args:
+        config: The entry.
+        place: Where it stands.
+        tags: The family, if it has one.
+        options: What the command line changes.
+    """
+
+    config: Any
+    place: Place
+    tags: tuple[str, ...]
+    options: TaskOptions
+
+    def tasks(self) -> Iterator[Task]:
+        """One task for each way in which it is wanted.
+
+        Raises:
+            TaskFileError: A metric cannot be measured.
+        """
+        variants = self.options.variants([self.config.name, *self.tags])
+        for variant in variants:
+            yield self._task(variant, is_one_of_several=len(variants) > 1)
+
+    def _task(self, variant: Variant, *, is_one_of_several: bool) -> Task:
+        config, options = self.config, self.options
+        n_shots = self._n_shots(variant)
+        measuring = metrics_of(config, self.place, dict(variant.arguments))
+        wants = Wants(
+            methods=measuring.methods,
+            n_samples=measuring.n_samples,
+            unconditioned=any(m.needs_unconditioned for m in measuring.metrics),
+        )
+        base = Path(options.base) if options.base else Path.cwd()
+        data = Data(config, self.place, base)
+        documents = Documents(data, wants, n_shots, options)
+        scorer = Scorer(
+            metrics=measuring.metrics, bootstrap_iters=options.bootstrap_iters
+        )
+        output_type = next(
+            word for method, word in _OUTPUT_TYPES.items() if method in wants.methods
+        )
+        name, tags = config.name, self.tags
+        if is_one_of_several:
+            tail = "" if variant.shots is not None else f"|{n_shots}"
+            name, tags = f"{name}{variant}{tail}", (*tags, name)
+        dumped = self._dumped(measuring, n_shots, output_type)
+        return Task(
+            name=name,
+            source=self.place,
+            rows=documents,
+            ask=documents.ask,
+            score=scorer,
+            metrics=tuple(scorer.house_metrics()),
+            output_type=output_type,
+            tags=tags,
+            version=config.version,
+            n_shots=n_shots,
+            repeats=wants.n_samples,
+            config=dumped,
+            warnings=lambda: (*measuring.warnings, *documents.warnings),
+        )
+
+    def _n_shots(self, variant: Variant) -> int:
+        if variant.shots is not None:
+            return variant.shots
+        wanted = self.options.num_fewshot
+        return int(self.config.num_fewshots if wanted is None else wanted)
+
+    def _dumped(
+        self, measuring: Measuring, n_shots: int, output_type: str
+    ) -> dict[str, Any]:
+        config = self.config
+        names = [one.name for one in fields(config)] if is_dataclass(config) else []
+        values = {
+            name: as_json(getattr(config, name))
+            for name in names
+            if name not in _WITHOUT_EFFECT and getattr(config, name) is not None
+        }
+        return {
+            **values,
+            "task": config.name,
+            "dataset_path": config.hf_repo,
+            "dataset_name": config.hf_subset,
+            "metrics": measuring.described(),
+            "num_fewshot": n_shots,
+            "output_type": output_type,
+            "repeats": measuring.n_samples,
+            "metadata": {"version": config.version},
+        }
+
+
+def _groups(
+    tasks: Sequence[Task], families: set[str], path: Path, options: TaskOptions
+) -> Iterator[Group]:
+    """The families: the mean of each metric over its tasks, all counting the same."""
+    by_family: dict[str, list[Task]] = {}
+    for task in tasks:
+        for family in families.intersection(task.tags):
+            by_family.setdefault(family, []).append(task)
+    for family, members in by_family.items():
+        if len(members) > 1 and options.takes([family]):
+            names = dict.fromkeys(m.name for task in members for m in task.metrics)
+            yield Group(
+                name=family,
+                source=Place(path),
+                children=tuple(members),
+                aggregates=tuple(
+                    Aggregate(metric=name, filters=(FILTER,), weighted=False)
+                    for name in names
+                ),
+            )
