@@ -219,6 +219,10 @@ def _names(text: str, base: Path) -> tuple[str, ...]:
             names += [one for line in bare for one in line.replace(",", " ").split()]
         else:
             names.append(name)
+    if names:
+        from pytest_evals.plugin.selection import names_of
+
+        names_of(names)  # raises
     return tuple(names)
 
 

@@ -53,12 +53,15 @@ def looks_like_lm_eval(path: Path) -> bool:
 
 
 def looks_like_lighteval(path: Path, config: pytest.Config) -> bool:
-    """Whether a Python file has a table of lighteval's tasks. Only those that the
-    command line names, or ``evals_python_files``, are looked at."""
+    """Whether a Python file has a table of lighteval's tasks. Only those that
+    ``evals_python_files`` names are looked at, and those that the command line names,
+    unless they are tests."""
     if path.suffix != ".py":
         return False
     patterns = config.stash[OPTIONS].python_files
-    if not matches(path, patterns) and path not in _named(config):
+    if not matches(path, patterns) and (
+        is_test_file(path, config) or path not in _named(config)
+    ):
         return False
     from pytest_evals.frontends.sniff import is_task_module
 

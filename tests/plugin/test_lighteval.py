@@ -1,0 +1,124 @@
+"""Task modules of lighteval, collected and run by pytest."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+MODULE = """
+from lighteval.metrics.metrics import Metrics
+from lighteval.tasks.lighteval_task import LightevalTaskConfig
+from lighteval.tasks.requests import Doc
+
+
+def prompt(line, task_name):
+    return Doc(f"{line['n']}?", [" odd", " even"], int(line["n"] % 2 == 0))
+
+
+TASKS_TABLE = [
+    LightevalTaskConfig(
+        name=name,
+        prompt_function=prompt,
+        hf_repo="json",
+        hf_subset="default",
+        hf_data_files={"test": "numbers.jsonl"},
+        hf_avail_splits=["test"],
+        evaluation_splits=["test"],
+        metrics=[Metrics.exact_match],
+        generation_size=3,
+    )
+    for name in ("parity:a", "parity:b", "other")
+]
+"""
+
+
+@pytest.fixture
+def evals(pytester):
+    """A folder with a module, its data, and a model that thinks and is wrong once."""
+    folder = pytester.mkdir("evals")
+    (folder / "parity_eval.py").write_text(MODULE)
+    lines = "".join(json.dumps({"n": n}) + "\n" for n in range(4))
+    (folder / "numbers.jsonl").write_text(lines)
+    gates = "gates:\n  - parity:a/em >= 0.5\n  - {task: parity, metric: em, max: 0.5}\n"
+    (folder / "gates.yaml").write_text(gates)
+    answers = {
+        f"{n}?": "<think>odd</think>" + ["even", "odd"][n % 2] for n in (0, 1, 2)
+    }
+    (pytester.path / "model.json").write_text(json.dumps({**answers, "3?": "even"}))
+    pytester.makeini("[pytest]\n")
+    return pytester
+
+
+RUN = ("--model=scripted:model.json", "-p", "no:cacheprovider")
+
+
+def results(pytester):
+    runs = sorted((pytester.path / ".evals" / "runs").iterdir())
+    return json.loads((runs[-1] / "results.json").read_text())["results"]
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]])
+def test_a_folder_is_collected_with_its_gates_and_families(evals, workers):
+    run = evals.runpytest_inprocess("evals", *RUN, *workers)
+    # 12 documents, of which 3 are wrong; one gate holds and the other does not.
+    assert run.parseoutcomes() == {"passed": 10, "wrong": 3, "failed": 1}
+    found = results(evals)
+    assert found["parity:a"]["em,none"] == 0.75
+    assert found["parity"]["em,none"] == 0.75
+    run.stdout.fnmatch_lines(["*FAILED evals/parity_eval.py::parity::*"])
+
+
+def test_only_named_and_matching_modules_are_looked_at(evals):
+    (evals.path / "evals" / "my_tasks.py").write_text(f"assert 0\n{MODULE}")
+    (evals.path / "evals" / "test_table.py").write_text(
+        "TASKS_TABLE = []\ndef test_it(): pass\n"
+    )
+    run = evals.runpytest_inprocess("evals", "--collect-only", "-q")
+    assert "parity_eval.py::other[0]" in run.stdout.str()
+    assert "test_table.py::test_it" in run.stdout.str()
+    assert "my_tasks" not in run.stdout.str() and run.ret == 0
+    run = evals.runpytest_inprocess("evals/my_tasks.py", "--collect-only", "-q")
+    run.stdout.fnmatch_lines(
+        ["evals/my_tasks.py: importing it failed: Assertion*py:1)"]
+    )
+    run = evals.runpytest_inprocess(
+        "evals", "--collect-only", "-q", "--evals-python-files=nothing.py"
+    )
+    assert "parity" not in run.stdout.str()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "passed"),
+    [
+        (["evals/parity_eval.py::other"], 4),
+        (["evals/parity_eval.py::other[2]", "evals/parity_eval.py::parity:b[1]"], 2),
+        (["evals", "--evals-tasks=suite|other|1,parity:b|0", "--evals-limit=2"], 4),
+        (["evals", "--evals-tasks=wanted.txt"], 4),
+        (["evals", "-m", "parity", "--evals-sample=1"], 2),
+    ],
+)
+def test_tasks_and_documents_are_chosen(evals, arguments, passed):
+    (evals.path / "wanted.txt").write_text("other|0  # all of them\n# parity\n")
+    (evals.path / "evals" / "gates.yaml").unlink()
+    run = evals.runpytest_inprocess(*arguments, "--collect-only", "-q")
+    lines = [line for line in run.stdout.lines if line.startswith("evals/")]
+    assert len(lines) == passed, run.stdout.str()
+
+
+def test_names_and_numbers_that_mean_nothing_are_refused(evals):
+    run = evals.runpytest_inprocess("evals", "--evals-tasks=othr|2", *RUN)
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    run.stderr.fnmatch_lines(["*called 'othr'; did you mean 'other'?"])
+    run = evals.runpytest_inprocess("evals", "--evals-tasks=other|two", *RUN)
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    run.stderr.fnmatch_lines(["*'two' is no whole number*"])
+
+
+def test_task_files_of_other_dialects_take_shots_from_the_same_option(suite):
+    suite.task("sums", training_split="test", metric_list=[{"metric": "exact_match"}])
+    run = suite.run("evals", "--evals-tasks=sums|2", "--evals-write-out=1", model="")
+    text = run.stdout.str()
+    assert text.count("sums 0?") + text.count("sums 1?") >= 1 and "a" in text
+    run = suite.run("evals", "--evals-tasks=sums|2,sums|3", "--collect-only", model="")
+    run.stdout.fnmatch_lines(["*--evals-tasks asks for it with '|2', '|3'"])
