@@ -101,7 +101,7 @@ def call_of(
 def teardown_of(report: pytest.TestReport) -> pytest.TestReport:
     """The report of a teardown that did not take place, for report plugins which write
     a test only then (JUnit, HTML)."""
-    return pytest.TestReport(
+    teardown = pytest.TestReport(
         nodeid=getattr(report, "id", None) or report.nodeid,
         location=report.location,
         keywords=report.keywords,
@@ -112,6 +112,8 @@ def teardown_of(report: pytest.TestReport) -> pytest.TestReport:
         stop=report.stop,
         user_properties=report.user_properties,
     )
+    vars(teardown)["evals_is_document"] = True
+    return teardown
 
 
 def mark(report: pytest.TestReport, item: pytest.Item) -> None:
@@ -120,6 +122,8 @@ def mark(report: pytest.TestReport, item: pytest.Item) -> None:
     if isinstance(item, DocItem | GateItem) and isinstance(report.longrepr, tuple):
         path, line, _ = item.reportinfo()
         report.longrepr = (str(path), line or 0, report.longrepr[2])
+    if isinstance(item, DocItem):
+        vars(report)["evals_is_document"] = True
     if isinstance(item, DocItem | GateItem) and report.when == "call":
         vars(report)["evals_word"] = item.word
         if isinstance(item, DocItem):

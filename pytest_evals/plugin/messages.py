@@ -20,11 +20,16 @@ __all__ = [
     "DocumentFailed",
     "GateFailed",
     "Message",
+    "document_properties",
     "gate_message",
     "gate_properties",
     "gate_word",
     "message_of",
 ]
+
+
+_ANSWER = 200
+"""Characters of an answer in a property."""
 
 
 class DocumentFailed(Exception):
@@ -96,12 +101,34 @@ def gate_word(verdict: Verdict) -> str:
     return verdict.outcome.value
 
 
+def document_properties(record: Record, word: str) -> list[tuple[str, object]]:
+    """What reports say of a document besides its outcome.
+
+    Args:
+        record: After scoring.
+        word: What became of it: ``correct``, ``wrong``, …
+    """
+    from pytest_evals.reports.escape import cut
+
+    found: list[tuple[str, object]] = [("verdict", word)]
+    for score in record.scores:
+        if isinstance(score.value, int | float | str):
+            found.append(("metric", f"{score.metric},{score.filter}"))
+            found.append(("score", score.value))
+            if score.answer:
+                found.append(("answer", cut(score.answer, _ANSWER)))
+            break
+    return found
+
+
 def gate_properties(verdict: Verdict) -> list[tuple[str, object]]:
     """What JUnit and other reports say of a gate besides its outcome."""
     found: list[tuple[str, object]] = [
         ("verdict", verdict.outcome.value),
         ("reason", verdict.reason),
     ]
+    if verdict.metric is not None:
+        found.append(("metric", verdict.metric.key))
     estimate = verdict.metric.estimate if verdict.metric else None
     if estimate is not None:
         found.append(("value", estimate.value))

@@ -25,10 +25,12 @@ from pytest_evals.plugin.messages import (
     DocumentFailed,
     GateFailed,
     Message,
+    document_properties,
     gate_properties,
     gate_word,
     message_of,
 )
+from pytest_evals.plugin.outlets import wants_properties
 from pytest_evals.plugin.places import file_id, node_of
 from pytest_evals.plugin.runs import GroupRun, TaskRun
 from pytest_evals.plugin.session import session_of
@@ -107,6 +109,13 @@ class TaskFile(pytest.File):
             hook = self.documents_ihook.pytest_evals_score
             self._score_hook = hook if hook.get_hookimpls() else None
         return self._score_hook
+
+    @property
+    def shows_documents(self) -> bool:
+        """Whether somebody reports the properties of each document."""
+        if not hasattr(self, "_shows_documents"):
+            self._shows_documents = wants_properties(self.config)
+        return self._shows_documents
 
     @property
     def report_keywords(self) -> Mapping[str, Any]:
@@ -265,7 +274,10 @@ class DocItem(pytest.Item):
         session = session_of(self.config)
         record = session.run(self)
         is_wrong = self.word in ("wrong", "regressed")
-        if self.word in _NO_SCORE or (is_wrong and session.options.strict):
+        fails = self.word in _NO_SCORE or (is_wrong and session.options.strict)
+        if fails or self.parent.shows_documents:
+            self.user_properties += document_properties(record, self.word)
+        if fails:
             raise DocumentFailed(record)
 
     def repr_failure(

@@ -202,6 +202,12 @@ TABLE = (
         "pull request. In GitHub Actions the job's summary has it in any case.",
     ),
     Option(
+        "junit",
+        "gates|docs",
+        "What a JUnit file has: gates and documents that failed, or all documents.",
+        default="gates",
+    ),
+    Option(
         "gate",
         "EXPR",
         "One more gate: '[TASK/]METRIC[,FILTER] >= NUMBER'. May be repeated.",

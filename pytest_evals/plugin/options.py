@@ -17,6 +17,7 @@ from pytest_evals.plugin.option_table import TABLE, Option
 from pytest_evals.plugin.values import (
     documents,
     folder_name,
+    junit,
     mapping,
     pairs,
     percent,
@@ -76,6 +77,7 @@ class Options:
     json: Path | None
     html: Path | None
     markdown: Path | None
+    junit: Literal["gates", "docs"]
     gates: tuple[Gate, ...]
     inconclusive: Policy
     plan: bool
@@ -136,6 +138,7 @@ class Options:
             json=base / raw["json"] if raw["json"] else None,
             html=_file(config, raw, "html"),
             markdown=_file(config, raw, "markdown"),
+            junit=_checked("junit", raw, junit),
             gates=tuple(map(_gate, raw["gate"])),
             inconclusive=_checked("inconclusive", raw, policy),
             plan=raw["plan"],

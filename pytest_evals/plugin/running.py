@@ -29,6 +29,7 @@ from pytest_evals.plugin.late import turn
 from pytest_evals.plugin.loop import Loop
 from pytest_evals.plugin.messages import message_of
 from pytest_evals.plugin.nodes import DocItem, TaskFile
+from pytest_evals.plugin.outlets import Outlets, torn_down
 from pytest_evals.plugin.progress import Progress
 from pytest_evals.plugin.publishing import Publishing
 from pytest_evals.plugin.selecting import Selecting
@@ -98,7 +99,8 @@ class Running:
         self._session = session
         self._active: TaskFile | None = None
         self._progress: Progress | None = None
-        self._wants_teardown = False
+        self._torn_down: frozenset[str] = frozenset()
+        """Outcomes of documents whose teardown is reported too."""
         self.following: list[pytest.Item] = []
         """Items that may run under the same call of the protocol."""
         self.n_run = 0
@@ -189,10 +191,8 @@ class Running:
         config = self._session.config
         self._progress = Progress(config, self._session.models)
         self._session.models.tick = self._progress.tick
-        self._wants_teardown = bool(getattr(config.option, "xmlpath", None)) or any(
-            config.pluginmanager.hasplugin(name)
-            for name in ("html", "pytest_jsonreport")
-        )
+        Outlets.begin(config)
+        self._torn_down = torn_down(config)
 
     def _clear(self) -> None:
         if self._progress is not None:
@@ -272,7 +272,7 @@ class Running:
         if excinfo is not None and not report.skipped:
             call = call_of(excinfo, report)
             item.ihook.pytest_exception_interact(node=item, call=call, report=report)
-        if self._wants_teardown:
+        if report.outcome in self._torn_down:
             send(teardown_of(report))
 
     @pytest.hookimpl(wrapper=True)
@@ -319,9 +319,11 @@ class Running:
             write_summary(self._session, terminalreporter)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_unconfigure(self) -> None:
-        """Let pytest and the interpreter end without looking at each item and report
-        again and again: what lives after one look is no garbage."""
+    def pytest_unconfigure(self, config: pytest.Config) -> None:
+        """Leave all as it was; and let pytest and the interpreter end without looking
+        at each item and report again and again: what lives after one look is no
+        garbage."""
+        Outlets.end(config)
         gc.set_threshold(*self._thresholds)
         gc.collect()
         gc.freeze()

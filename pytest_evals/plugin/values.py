@@ -14,6 +14,7 @@ from typing import Any
 __all__ = [
     "documents",
     "folder_name",
+    "junit",
     "mapping",
     "pairs",
     "percent",
@@ -144,6 +145,17 @@ def statuses(text: str) -> tuple[str, ...]:
             known = did_you_mean(word, STATUSES) or f"; known: {', '.join(STATUSES)}"
             raise ValueError(f"a document is never {word!r}{known}")
     return words
+
+
+def junit(text: str) -> str:
+    """What a JUnit file has.
+
+    Raises:
+        ValueError: It is neither word.
+    """
+    if text not in ("gates", "docs"):
+        raise ValueError("it is gates or docs")
+    return text
 
 
 def folder_name(text: str) -> str:

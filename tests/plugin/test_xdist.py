@@ -51,12 +51,6 @@ def test_gates_are_judged_once_and_fail_like_those_of_one_process(two_tasks):
     )
 
 
-def test_junit_of_workers_lists_every_document_and_gate_once(two_tasks):
-    two_tasks.run("evals", "-n2", "--junitxml=junit.xml")
-    text = (two_tasks.pytester.path / "junit.xml").read_text()
-    assert text.count("<testcase") == 23
-
-
 def test_documents_that_errored_on_a_worker_are_errors(suite):
     suite.task("quiz", gates=["exact_match >= 0.95"])
     suite.knows(errors=[0, 7])
