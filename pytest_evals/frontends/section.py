@@ -31,7 +31,7 @@ class Section:
             values: The mapping; the whole file if there is none.
             steps: The way to it.
         """
-        self.file, self.problems, self._steps = file, problems, steps
+        self.file, self.problems, self.steps = file, problems, steps
         self.values = file.values if values is None else values
         self._asked: list[str] = []
 
@@ -41,11 +41,11 @@ class Section:
 
     def place(self, key: Step | None = None) -> Place:
         """Where a key stands; without one, where the mapping does."""
-        return self.file.place(*self._steps, *(() if key is None else (key,)))
+        return self.file.place(*self.steps, *(() if key is None else (key,)))
 
     def text_place(self, key: Step) -> Place:
         """Where the first line of the text under a key stands."""
-        return self.file.text_place(*self._steps, key)
+        return self.file.text_place(*self.steps, key)
 
     def problem(self, key: Step | None, what: str, fix: str = "") -> None:
         """Note a fault."""
@@ -120,13 +120,13 @@ class Section:
         values = self.take(key, dict, {})
         if key not in self.values or self.values[key] is None:
             return None
-        return Section(self.file, self.problems, values, (*self._steps, key))
+        return Section(self.file, self.problems, values, (*self.steps, key))
 
     def entries(self, key: str) -> list[Section]:
         """A list of mappings."""
         found = []
         for number, entry in enumerate(self.take(key, list, [])):
-            steps = (*self._steps, key, number)
+            steps = (*self.steps, key, number)
             if isinstance(entry, dict):
                 found.append(Section(self.file, self.problems, entry, steps))
                 continue

@@ -289,7 +289,7 @@ class Reader:
         values: dict[Any, Any] = {}
         seen: set[Any] = set()
         for key_node, value_node in node.value:
-            key: Any = self._value(key_node, steps)
+            key: Any = self._key(key_node)
             if isinstance(key, list | dict):
                 raise self._fault("a list or mapping cannot be a key", _line(key_node))
             if key in seen and id(key_node) in written:
@@ -306,6 +306,9 @@ class Reader:
             self._lines[*steps, number] = Place(self._path, _line(item))
             values.append(self._value(item, (*steps, number)))
         return values
+
+    def _key(self, node: yaml.Node) -> Any:
+        return self._value(node, ())
 
     def _scalar(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
         return self._loader.construct_object(node, deep=True)
