@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_evals.answering import answer
@@ -37,7 +38,7 @@ def score(record: Record, task: Task) -> Record:
         scores = tuple(task.score(record))
     except DocumentError as problem:
         error = str(problem)
-    return Record(
+    scored = Record(
         task=record.task,
         index=record.index,
         doc=record.doc,
@@ -47,6 +48,12 @@ def score(record: Record, task: Task) -> Record:
         scores=scores,
         error=error,
     )
+    if task.exclude is None or error:
+        return scored
+    try:
+        return replace(scored, excluded=task.exclude(scored))
+    except DocumentError as problem:
+        return replace(scored, error=str(problem))
 
 
 def evaluate(

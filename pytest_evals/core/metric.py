@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,6 +65,9 @@ class Metric:
             where there are none.
         number: The documents' values to the number alone; ``None`` if only
             ``aggregate`` can say it.
+        several: The documents' values to several numbers by name, where the names are
+            known only then; ``aggregate`` is not asked, and no number has the metric's
+            own name.
     """
 
     name: str
@@ -74,6 +77,7 @@ class Metric:
     is_mean: bool = False
     totals: Callable[[Sequence[Any]], Totals] | None = None
     number: Callable[[Sequence[Any]], float] | None = None
+    several: Callable[[Sequence[Any]], Mapping[str, Estimate]] | None = None
 
     @property
     def key(self) -> str:

@@ -7,6 +7,7 @@
 | `responses` | pipeline (answer)              | scorers, reports                      |
 | `turns`     | pipeline (answer)              | follow-ups, scorers, reports          |
 | `scores`    | pipeline (score)               | metrics, reports, the item's outcome  |
+| `excluded`  | pipeline (score)               | metrics, gates, reports               |
 | `labels`    | whoever keeps it after scoring | gates                                 |
 | `error`     | whichever stage could not go on | reports, the item's outcome          |
 """
@@ -38,6 +39,8 @@ class Record:
         turns: What was asked after these, in order, of this model or another.
         scores: One a metric and filter.
         error: Why the document could not be scored; empty if nothing went wrong.
+        excluded: Why its scores are in no metric and no gate, though it was scored;
+            empty if they are.
         labels: Fields of its row that gates group documents by, as text.
     """
 
@@ -49,6 +52,7 @@ class Record:
     turns: tuple[Turn, ...] = ()
     scores: tuple[Score, ...] = ()
     error: str = ""
+    excluded: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @property

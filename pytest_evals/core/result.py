@@ -32,6 +32,7 @@ class TaskResult:
         n_errored: Documents that could not be rendered, answered or scored.
         n_unscored: Documents with a score that has no value.
         n_missing: Documents that were not run.
+        n_excluded: Documents that were scored and count nowhere.
         n_prompt_tokens: Tokens of all prompts.
         n_tokens: Tokens scored or generated.
         n_truncated: Documents with a prompt that did not fit into the model.
@@ -47,6 +48,7 @@ class TaskResult:
     n_errored: int = 0
     n_unscored: int = 0
     n_missing: int = 0
+    n_excluded: int = 0
     n_prompt_tokens: int = 0
     n_tokens: int = 0
     n_truncated: int = 0

@@ -34,6 +34,7 @@ def slim(record: Record) -> Record:
         responses=_counts(n_prompt_tokens, n_tokens, n_truncated),
         scores=tuple([_bare(score) for score in record.scores]),
         error=record.error,
+        excluded=record.excluded,
         labels=record.labels,
     )
 

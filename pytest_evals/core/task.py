@@ -140,6 +140,9 @@ class Task:
         asks_model: Whether the tested model is asked anything at all.
         score: Answered record → scores. Raises ``DocumentError`` for a document that
             cannot be scored.
+        exclude: Scored record → why its scores are in no metric; empty if they are.
+            Raises ``DocumentError`` where that cannot be said: an error of the
+            document, whose scores count.
         metrics: What the scores add up to.
         metric_for: Name and filter of scores that ``metrics`` does not list → what they
             add up to; ``None`` for their mean.
@@ -165,6 +168,7 @@ class Task:
     metrics: tuple[Metric, ...]
     metric_for: Callable[[str, str], Metric] | None = None
     score_repeats: Callable[[Record], tuple[Score, ...]] | None = None
+    exclude: Callable[[Record], str] | None = None
     follow_up: Callable[[Record], Sequence[FollowUp]] | None = None
     models: Mapping[str, ModelSource] = field(default_factory=dict)
     asks_model: bool = True

@@ -46,7 +46,7 @@ def values_of(result: TaskResult, key: str) -> dict[int, Any]:
         record.index: score.value
         for record in result.records
         for score in record.scores
-        if score.key == key and not score.unscored and not record.error
+        if score.key == key and not (score.unscored or record.error or record.excluded)
     }
 
 

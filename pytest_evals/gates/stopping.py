@@ -199,7 +199,7 @@ _SAID = {
 
 def value_of(record: Record, key: str) -> object:
     """A document's value of a metric, ``None`` if it has none."""
-    if record.error:
+    if record.error or record.excluded:
         return None
     for score in record.scores:
         if score.key == key:

@@ -207,7 +207,7 @@ def _scores(records: Sequence[Record]) -> Scores:
     found: Scores = {}
     for record in records:
         for score in record.scores:
-            if not record.error and not score.unscored:
+            if not (record.error or record.excluded or score.unscored):
                 key = record.task, score.key
                 found.setdefault(key, {})[record.index] = score.value
     return found

@@ -189,6 +189,8 @@ def _reducer_faults(gate: Gate, tasks: Iterable[Task]) -> list[str]:
 def _metric_faults(gate: Gate, metrics: Sequence[Metric]) -> list[str]:
     named = [metric for metric in metrics if metric.name == gate.metric]
     if not named:
+        if any(metric.several is not None for metric in metrics):
+            return []
         hint = did_you_mean(gate.metric, [metric.name for metric in metrics])
         return [f"no metric called {gate.metric!r}{hint}"] if hint else []
     filters = [metric.filter for metric in named]

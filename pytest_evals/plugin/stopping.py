@@ -219,6 +219,8 @@ class Stopping:
                 if metric.name == gate.metric and gate.filter in ("", metric.filter)
             ]
             metric = named[0] if len(named) == 1 else None
+            if run.task.exclude is not None:
+                return "which documents count is known when they are scored"
             before = self._earlier.values(run, gate, metric)
             steps: Steps | str = _CORRECTED
             if isinstance(before, str):

@@ -73,6 +73,7 @@ def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
         record.task,
         record.index,
         record.error,
+        record.excluded,
         _of_doc(record.doc),
         [_of_request(request) for request in record.requests],
         [_of_response(response) for response in record.responses],
@@ -95,7 +96,8 @@ def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
 def unpack(data: bytes) -> Arrived:
     """What :func:`pack` packed."""
     *parts, sample, told = marshal.loads(data)
-    task, index, error, doc, requests, responses, turns, scores, labels = parts
+    task, index, error, excluded, *parts = parts
+    doc, requests, responses, turns, scores, labels = parts
     record = Record(
         task=task,
         index=index,
@@ -105,6 +107,7 @@ def unpack(data: bytes) -> Arrived:
         turns=tuple([_turn(*values) for values in turns]),
         scores=tuple([_score(values) for values in scores]),
         error=error,
+        excluded=excluded,
         labels=labels,
     )
     return Arrived(record, Sample(*sample), told and Told(*told))

@@ -30,6 +30,7 @@ def _documents(result: RunResult) -> str:
         counts["errored"] += task.n_errored
         counts["unscored"] += task.n_unscored
         counts["not run"] += task.n_missing
+        counts["excluded from metrics"] += task.n_excluded
     told = ", ".join(f"{n:,} {word}" for word, n in counts.items() if n)
     return f"documents: {told or 'none'}"
 
@@ -40,7 +41,7 @@ def _neither(task: TaskResult) -> int:
         0,
         task.n_selected
         - (task.n_correct + task.n_wrong)
-        - (task.n_errored + task.n_unscored + task.n_missing),
+        - (task.n_errored + task.n_unscored + task.n_missing + task.n_excluded),
     )
 
 

@@ -225,6 +225,7 @@ def _counts(result: TaskResult) -> dict[str, int]:
         "errored": result.n_errored,
         "unscored": result.n_unscored,
         "missing": result.n_missing,
+        **({"excluded": result.n_excluded} if result.n_excluded else {}),
         "truncated": result.n_truncated,
         "prompt_tokens": result.n_prompt_tokens,
         "tokens": result.n_tokens,

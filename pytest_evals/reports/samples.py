@@ -104,6 +104,7 @@ def _facts(record: Record) -> dict[str, Any]:
         "target_hash": _sha(_bytes(target)),
         "status": record.status.value,
         "error": record.error or _unscored(record),
+        **({"excluded": record.excluded} if record.excluded else {}),
         "correct": record.correct,
         "finish": [response.finish for response in responses],
         "tokens": _tokens(record.said),

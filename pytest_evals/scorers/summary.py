@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from pytest_evals.core.metric import Estimate, Metric, MetricResult
@@ -24,16 +25,15 @@ def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskRes
         n_selected: Documents that should have been run.
     """
     ordered = tuple(sorted(records, key=lambda record: record.index))
-    statuses = [record.status for record in ordered]
-    verdicts = [record.correct for record in ordered if not record.error]
+    counted = [record for record in ordered if not record.excluded]
+    statuses = [record.status for record in counted]
+    verdicts = [record.correct for record in counted if not record.error]
     n_missing = max(0, n_selected - len(ordered))
     responses = [response for record in ordered for response in record.said]
     return TaskResult(
         task=task,
         records=ordered,
-        metrics=tuple(
-            _measure(metric, ordered, n_missing) for metric in _metrics(task, ordered)
-        ),
+        metrics=_measured(_metrics(task, ordered), counted, n_missing),
         n_selected=n_selected,
         n_total=task.rows.total(),
         n_correct=verdicts.count(True),
@@ -41,6 +41,7 @@ def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskRes
         n_errored=statuses.count(Status.ERRORED),
         n_unscored=statuses.count(Status.UNSCORED),
         n_missing=n_missing,
+        n_excluded=len(ordered) - len(counted),
         n_prompt_tokens=sum(r.n_prompt_tokens for r in responses),
         n_tokens=sum(r.n_tokens for r in responses),
         n_truncated=sum(any(r.n_truncated for r in record.said) for record in ordered),
@@ -63,7 +64,24 @@ def _mean_of(output_type: str, name: str, filter_: str) -> Metric:
     return metric(MetricSpec(name=name), filter_, output_type, declared=True)
 
 
-def _measure(metric: Metric, records: Sequence[Record], n_missing: int) -> MetricResult:
+def _measured(
+    metrics: Sequence[Metric], records: Sequence[Record], n_missing: int
+) -> tuple[MetricResult, ...]:
+    """The numbers of all metrics. Those whose names are known only now have the name of
+    their metric in front where they would not be the only ones of theirs."""
+    found: list[MetricResult] = []
+    for how in metrics:
+        results = _measure(how, records, n_missing)
+        taken = {(one.name, one.filter) for one in found}
+        if how.several and any((one.name, one.filter) in taken for one in results):
+            results = [replace(r, name=f"{how.name}_{r.name}") for r in results]
+        found += results
+    return tuple(found)
+
+
+def _measure(
+    metric: Metric, records: Sequence[Record], n_missing: int
+) -> list[MetricResult]:
     values, n_unscored = [], 0
     for record in records:
         for one in record.scores:
@@ -73,24 +91,30 @@ def _measure(metric: Metric, records: Sequence[Record], n_missing: int) -> Metri
                 n_unscored += 1
             else:
                 values.append(one.value)
-    estimate: Estimate | None = None
+    estimates: Mapping[str, Estimate | None] = {metric.name: None}
     error = ""
     if values:
         try:
-            estimate = metric.aggregate(values)
+            if metric.several is not None:
+                estimates = metric.several(values)
+            else:
+                estimates = {metric.name: metric.aggregate(values)}
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - user's code
             error = f"{type(problem).__name__}: {problem}"
     exact = all(type(v) in (bool, int, float) and v in (0, 1) for v in values)
-    return MetricResult(
-        name=metric.name,
-        filter=metric.filter,
-        estimate=estimate,
-        higher_is_better=metric.higher_is_better,
-        n_scored=len(values),
-        n_errored=sum(1 for record in records if record.error),
-        n_unscored=n_unscored,
-        n_missing=n_missing,
-        total=int(sum(values)) if values and exact and metric.is_mean else None,
-        error=error,
-        how=metric,
-    )
+    return [
+        MetricResult(
+            name=name,
+            filter=metric.filter,
+            estimate=estimate,
+            higher_is_better=metric.higher_is_better,
+            n_scored=len(values),
+            n_errored=sum(1 for record in records if record.error),
+            n_unscored=n_unscored,
+            n_missing=n_missing,
+            total=int(sum(values)) if values and exact and metric.is_mean else None,
+            error=error,
+            how=metric if metric.several is None else None,
+        )
+        for name, estimate in estimates.items()
+    ]
