@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["dialect", "is_task_module"]
+__all__ = ["dialect", "is_task_module", "may_hold_entities"]
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _TASK = re.compile(rb"""^(["']?)task\1[ \t]*:[ \t]+[^\s#\[{|>]""", re.MULTILINE)
@@ -37,14 +37,63 @@ def is_task_module(raw: bytes) -> bool:
     return b"TASKS_TABLE" in raw and _TABLE.search(raw) is not None
 
 
+def _top(*keys: bytes) -> re.Pattern[bytes]:
+    names = b"|".join(keys)
+    return re.compile(rb"""^(["']?)(?:%s)\1[ \t]*:(?:\s|$)""" % names, re.MULTILINE)
+
+
+_KEY = _top(rb"key", rb"display_name")
+_DEFINITION = _top(rb"definition")
+_EVALUATION = _top(rb"task_specifications", rb"evaluation")
+_RUN_TASKS = _top(rb"tasks")
+_ENTITY = _top(
+    rb"definition",
+    rb"source",
+    rb"generator_specification",
+    rb"file_path",
+    rb"config",
+    rb"process_input",
+    rb"process_output",
+    rb"rules",
+)
+_RUN_PART = re.compile(rb"""(?:\$ref|task_specifications|display_name)["']?[ \t]*:""")
+
+
 def dialect(raw: bytes) -> str | None:
-    """``"lm_eval"`` for a file that says it is a task or a group of tasks, else
-    ``None``."""
-    if b"task" not in raw:
-        return None
+    """Whose dialect a file of tasks is written in.
+
+    Returns:
+        ``"lm_eval"`` for a file that says it is a task or a group of tasks,
+        ``"latticeflow"`` for one that says it is a task or a run, else ``None``.
+    """
     raw = raw.removeprefix(_BYTE_ORDER_MARK)
-    if _TASK.search(raw) and _TASK_PART.search(raw):
-        return "lm_eval"
-    if _GROUP.search(raw) and _MEMBERS.search(raw):
-        return "lm_eval"
-    return None
+    if b"task" in raw:
+        if _TASK.search(raw) and _TASK_PART.search(raw):
+            return "lm_eval"
+        if _GROUP.search(raw) and _MEMBERS.search(raw):
+            return "lm_eval"
+        if _is_run(raw):
+            return "latticeflow"
+    return "latticeflow" if _is_task(raw) else None
+
+
+def may_hold_entities(raw: bytes) -> bool:
+    """Whether a file may be something that LatticeFlow's tasks name: a dataset, a
+    model, a run file, and so on."""
+    raw = raw.removeprefix(_BYTE_ORDER_MARK)
+    if b"task" in raw and _is_run(raw):
+        return True
+    return bool(_KEY.search(raw) and _ENTITY.search(raw))
+
+
+def _is_run(raw: bytes) -> bool:
+    if not _EVALUATION.search(raw) and not _RUN_TASKS.search(raw):
+        return False
+    return bool(_RUN_PART.search(raw))
+
+
+def _is_task(raw: bytes) -> bool:
+    """A generator has a definition too, with synthesizers in it."""
+    if b"definition" not in raw or not _DEFINITION.search(raw):
+        return False
+    return bool(_KEY.search(raw)) and b"synthesizers" not in raw

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_evals.frontends.sniff import dialect
+from pytest_evals.frontends.sniff import dialect, may_hold_entities
 
 TASKS = [
     b"task: arc_easy\ndataset_path: allenai/ai2_arc\n",
@@ -28,7 +28,11 @@ OTHERS = [
     b"task: x\nname: y\n",
     b"dataset_path: json\ntest_split: test\n",
     b"subtask: x\ndataset_path: y\n",
-    b"key: t\ndefinition:\n  task: x\n  output_type: y\n",
+    b"version: 2\nmodels:\n  - name: orders\n    config: {tags: [x]}\n",
+    b"key: x\nvalue: y\n",
+    b"tasks:\n  build:\n    definition: make\n",
+    b"definition: x\nname: y\n",
+    b"key: g\ndefinition:\n  synthesizers: []\n",
     b"tasks: x\ninclude: y\n",
 ]
 
@@ -36,6 +40,35 @@ OTHERS = [
 @pytest.mark.parametrize("raw", TASKS)
 def test_task_and_group_files_are_known_by_their_keys(raw):
     assert dialect(raw) == "lm_eval"
+
+
+LATTICEFLOW = [
+    b"key: t\ndefinition:\n  task: x\n  output_type: y\n",
+    b"display_name: T\n'definition':\n  type: system_task\n",
+    b"evaluation:\n  key: e\n  task_specifications: []\n",
+    b"key: e\ndisplay_name: E\ntask_specifications:\n  - task_key: t\n",
+    b"tasks:\n  - $ref: ./task.yaml\n",
+]
+
+
+@pytest.mark.parametrize("raw", LATTICEFLOW)
+def test_tasks_and_runs_of_latticeflow_are_known_by_their_keys(raw):
+    assert dialect(raw) == "latticeflow"
+    assert may_hold_entities(raw)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"key: d\nsource: {type: local}\n",
+        b"key: d\ngenerator_specification:\n  num_samples: 3\n",
+        b"key: g\ndefinition:\n  synthesizers: []\n",
+        b"key: m\nconfig:\n  url: x\n",
+    ],
+)
+def test_what_tasks_name_is_no_file_of_tasks(raw):
+    assert may_hold_entities(raw)
+    assert dialect(raw) is None
 
 
 @pytest.mark.parametrize("raw", OTHERS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from pytest_evals.errors import Place, Problem, did_you_mean
@@ -150,27 +150,10 @@ def _parameter(entry: Section) -> Parameter | None:
     entry.text("description")
     nullable = entry.flag("nullable")
     default = entry.raw("default_value")
-    usage = ""
-    mapping: Mapping[str, Any] = {}
-    check: Callable[[Any], Any]
-    if kind in ("float", "int"):
-        check = _number(entry, whole=kind == "int")
-    elif kind == "boolean":
-        check = _DTYPE_CHECKS["boolean"]
-    elif kind == "list":
-        check = _each(entry.one_of("dtype", "dtype", _DTYPES, "string"), list)
-        _needs(entry, "dtype", "dtype: string")
-    elif kind == "dict":
-        check = _each(entry.one_of("value_dtype", "value_dtype", _DTYPES, "string"), dict)
-        _needs(entry, "value_dtype", "value_dtype: string")
-    elif kind == "categorical":
-        check, mapping = _category(entry)
-    else:
-        check = _DTYPE_CHECKS["string"]
-        if kind == "string":
-            _string_keys(entry)
-        if kind == "model" and "usage" in entry:
-            usage = entry.one_of("usage", "usage", _USAGES, _USAGES[0])
+    usage = (
+        entry.one_of("usage", "usage", ("", *_USAGES), "") if kind == "model" else ""
+    )
+    check, mapping = _checks(entry, kind)
     entry.close(f"a parameter of type {kind}" if kind else "a parameter")
     if not kind or not key:
         return None
@@ -186,9 +169,31 @@ def _parameter(entry: Section) -> Parameter | None:
     return _with_default(one, default, entry)
 
 
-def _with_default(one: Parameter, default: Any, entry: Section) -> Parameter:
-    from dataclasses import replace
+def _checks(
+    entry: Section, kind: str
+) -> tuple[Callable[[Any], Any], Mapping[str, Any]]:
+    """What checks a value of the parameter, and what categories stand for."""
+    if kind in ("float", "int"):
+        return _number(entry, whole=kind == "int"), {}
+    if kind == "boolean":
+        return _boolean, {}
+    if kind in ("list", "dict"):
+        key = "dtype" if kind == "list" else "value_dtype"
+        if entry.values.get(key) is None:
+            entry.raw(key)
+            entry.problem(
+                key, f"a parameter of type {kind} needs {key}", f"{key}: string"
+            )
+            return _text, {}
+        return _each(entry.one_of(key, key, _DTYPES, "string"), kind), {}
+    if kind == "categorical":
+        return _category(entry)
+    if kind == "string":
+        _string_keys(entry)
+    return _text, {}
 
+
+def _with_default(one: Parameter, default: Any, entry: Section) -> Parameter:
     if default is None:
         return one
     try:
@@ -196,12 +201,6 @@ def _with_default(one: Parameter, default: Any, entry: Section) -> Parameter:
     except ValueError as error:
         entry.problem("default_value", f"default_value: {error}")
         return one
-
-
-def _needs(entry: Section, key: str, fix: str) -> None:
-    if entry.values.get(key) is None:
-        kind = entry.values.get("type")
-        entry.problem(key, f"a parameter of type {kind} needs {key}", fix)
 
 
 def _string_keys(entry: Section) -> None:
@@ -276,19 +275,18 @@ def _category(entry: Section) -> tuple[Callable[[Any], Any], Mapping[str, Any]]:
     return check, mapping
 
 
-def _each(dtype: str, kind: type[list[Any]] | type[dict[Any, Any]]) -> Callable[[Any], Any]:
+def _each(dtype: str, kind: str) -> Callable[[Any], Any]:
     one = _DTYPE_CHECKS[dtype]
 
     def check(value: Any) -> Any:
-        if not isinstance(value, kind):
-            word = "a list" if kind is list else "keys and values"
-            raise _BadValueError(word)
+        if not isinstance(value, list if kind == "list" else dict):
+            raise _BadValueError("a list" if kind == "list" else "keys and values")
         try:
             if isinstance(value, dict):
                 return {str(name): one(inner) for name, inner in value.items()}
             return [one(inner) for inner in value]
         except _BadValueError as error:
-            word = "a list of which each is" if kind is list else "a mapping to what is"
+            word = "a list of which each is" if kind == "list" else "keys, each with"
             raise _BadValueError(f"{word} {error}") from None
 
     return check

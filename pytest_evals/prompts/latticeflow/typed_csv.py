@@ -1,0 +1,98 @@
+"""CSV files as rows, with a type for each column.
+
+A column whose cells are all true or false, whole numbers, or numbers is made of these;
+any other of texts. An empty cell is ``None``. The ids of documents stay texts.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.errors import Place, Problem, TaskFileError
+
+__all__ = ["read_csv"]
+
+_ID = "sample_id"
+_WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
+"""Digits with a zero in front are a code, and digits without end are no number."""
+_NUMBER = re.compile(
+    r"[+-]?(?:(?:0|[1-9]\d*)?\.\d+|(?:0|[1-9]\d*)\.?)(?:[eE][+-]?\d+)?"
+)
+
+
+def read_csv(path: Path, text: str, *, typed: bool = True) -> list[dict[str, Any]]:
+    """The rows of a file.
+
+    Args:
+        path: The file, for messages.
+        text: What is in it.
+        typed: Whether cells are more than texts.
+
+    Raises:
+        TaskFileError: A row has other cells than the first line names.
+    """
+    header, rows = _cells(path, text)
+    columns = [
+        _column(name, [row[n] for row in rows], typed=typed)
+        for n, name in enumerate(header)
+    ]
+    return [
+        dict(zip(header, values, strict=True)) for values in zip(*columns, strict=True)
+    ]
+
+
+def _cells(path: Path, text: str) -> tuple[list[str], list[list[str]]]:
+    """The first line, and the others with as many cells; those that a line lacks at its
+    end are empty."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    longest = csv.field_size_limit(sys.maxsize)
+    rows = []
+    try:
+        header = next(reader, [])
+        _check_header(path, header)
+        for cells in reader:
+            if len(cells) > len(header):
+                what = f"{len(cells)} cells where the first line has {len(header)}"
+                fix = "quote cells that hold a comma or a line break"
+                raise TaskFileError([Problem(what, Place(path, reader.line_num), fix)])
+            if cells:
+                rows.append(cells + [""] * (len(header) - len(cells)))
+    except csv.Error as error:
+        place = Place(path, reader.line_num)
+        raise TaskFileError([Problem(f"this is no CSV: {error}", place)]) from None
+    finally:
+        csv.field_size_limit(longest)
+    return header, rows
+
+
+def _check_header(path: Path, header: Sequence[str]) -> None:
+    for name in header:
+        if header.count(name) > 1 or not name.strip():
+            what = f"two columns are called {name!r}"
+            if not name.strip():
+                what = "a column has no name"
+            raise TaskFileError([Problem(what, Place(path, 1))])
+
+
+def _column(name: str, cells: Sequence[str], *, typed: bool) -> Sequence[Any]:
+    if not typed:
+        return cells
+    given = [cell for cell in cells if cell != ""]
+    convert = str if name == _ID else _conversion(given)
+    return [None if cell == "" else convert(cell) for cell in cells]
+
+
+def _conversion(cells: Sequence[str]) -> Callable[[str], Any]:
+    if all(cell.lower() in ("true", "false") for cell in cells):
+        return lambda cell: cell.lower() == "true"
+    if all(_WHOLE.fullmatch(cell) for cell in cells):
+        return int
+    if all(_NUMBER.fullmatch(cell) for cell in cells):
+        return float
+    return str
