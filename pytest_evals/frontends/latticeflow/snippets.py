@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.frontends.latticeflow.stand_ins import builtins_of_snippets
 from pytest_evals.frontends.latticeflow.time_limit import OvertimeError, time_limit
 from pytest_evals.frontends.section import Section
 from pytest_evals.prompts.calls import FieldError, fault_of
@@ -84,6 +85,7 @@ class Snippet:
             name = f"evals_snippet_{next(_numbers)}"
             module = ModuleType(name)
             vars(module)["__file__"] = str(self.place.path)
+            vars(module)["__builtins__"] = builtins_of_snippets()
             sys.modules[name] = module  # dataclasses look for their module there
             try:
                 with guarded("the snippet", self.place, self.seconds):

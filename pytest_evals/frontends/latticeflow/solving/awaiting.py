@@ -1,0 +1,98 @@
+"""A coroutine that asks a model in between, driven round by round.
+
+It runs in an event loop of its own, so that ``asyncio.gather`` and the like do what
+they do everywhere. When that loop would wait while answers are lacking, all that is
+asked so far is one round; time that a model takes passes for no timer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import AbstractContextManager, suppress
+from typing import Any
+
+from pytest_evals.core.request import Response
+from pytest_evals.core.turn import FollowUp
+from pytest_evals.frontends.latticeflow.solving.steps import Steps
+
+__all__ = ["Asker", "driven"]
+
+Asker = Callable[[FollowUp], "asyncio.Future[Response]"]
+"""What a coroutine asks by: the response comes to whoever awaits it."""
+
+
+def driven(
+    start: Callable[[Asker], Coroutine[Any, Any, Any]],
+    guarded: Callable[[], AbstractContextManager[None]],
+) -> Steps[Any]:
+    """What a coroutine returns.
+
+    Args:
+        start: Makes it, of what it asks by.
+        guarded: A block in which the coroutine runs.
+
+    Raises:
+        BaseException: Whatever the coroutine raises, as the block has it.
+    """
+    selector = _Selector()
+    loop = asyncio.SelectorEventLoop(selector)
+    waiting = selector.waiting
+
+    def ask(one: FollowUp) -> asyncio.Future[Response]:
+        future = loop.create_future()
+        waiting.append((one, future))
+        return future
+
+    task: asyncio.Task[Any] | None = None
+    try:
+        while True:
+            with guarded(), suppress(_IdleError):
+                task = task or loop.create_task(start(ask))
+                return loop.run_until_complete(task)
+            asked = [pair for pair in waiting if not pair[1].done()]
+            waiting.clear()
+            responses = yield [one for one, _ in asked]
+            for (_, future), response in zip(asked, responses, strict=True):
+                future.set_result(response)
+    finally:
+        waiting.clear()
+        _end(loop)
+
+
+class _IdleError(BaseException):
+    """Nothing can go on."""
+
+
+class _Selector(selectors.DefaultSelector):
+    """Notices when a loop would wait, for whatever, while answers are lacking.
+
+    ``waiting`` is what was asked and not answered yet.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: list[tuple[FollowUp, asyncio.Future[Response]]] = []
+
+    def select(self, timeout: float | None = None) -> Any:
+        """Wait for timers, files and threads, unless answers are lacking."""
+        found = super().select(0 if self.waiting else timeout)
+        if self.waiting and not found and timeout != 0:
+            raise _IdleError
+        return found
+
+
+def _end(loop: asyncio.AbstractEventLoop) -> None:
+    """End what is left, without a word."""
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    loop.run_until_complete(_all(left))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
+
+
+async def _all(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    await asyncio.gather(*tasks, return_exceptions=True)

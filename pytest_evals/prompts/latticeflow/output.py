@@ -1,0 +1,223 @@
+"""What a solver leaves: its trace, and the outputs of the model that it asked.
+
+One class for both of LatticeFlow's dialects; facts: ``latticeflow-core`` 3.17.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pytest_evals.errors import DocumentError
+from pytest_evals.prompts.latticeflow.items import items_of, of_reply, text_of
+from pytest_evals.prompts.latticeflow.parts import (
+    ChatCompletionModelOutput,
+    ChatCompletionModelOutputChoice,
+    ChatCompletionOutputMessage,
+    CustomTaskInputMessage,
+    CustomTaskOutputMessage,
+    Message,
+    Part,
+    plain,
+    wrapped,
+)
+from pytest_evals.prompts.latticeflow.trace import Trace, trace_of
+
+__all__ = ["ModelResponse", "SolverOutput", "SolverTrace", "chat_view"]
+
+
+def chat_view(raw: Any) -> Any:
+    """A model's output as that of a chat; that of a custom task as it is."""
+    if isinstance(raw, ChatCompletionModelOutput):
+        return raw
+    if isinstance(raw, Mapping) and "choices" in raw:
+        return ChatCompletionModelOutput(raw)
+    if isinstance(raw, Mapping) and isinstance(raw.get("items"), list):
+        text = Trace(raw["items"]).get_last_assistant_text()
+        return _saying(text, raw.get("usage"))
+    return wrapped(raw)
+
+
+def _saying(text: str | None, usage: Any = None) -> ChatCompletionModelOutput:
+    message = ChatCompletionOutputMessage(content=text)
+    choices = [] if text is None else [ChatCompletionModelOutputChoice(message=message)]
+    return ChatCompletionModelOutput(choices=choices, usage=usage)
+
+
+class ModelResponse:
+    """What a model gave at one call."""
+
+    def __init__(self, raw_output: Any) -> None:
+        """Read its output: a chat's, an agent's, or anything."""
+        self.raw_output = wrapped(raw_output)
+        self.items = _items(self.raw_output)
+
+    @property
+    def text(self) -> str:
+        """The last that the model said.
+
+        Raises:
+            DocumentError: It said nothing.
+        """
+        found = Trace(self.items).get_last_assistant_text()
+        if found is None and self.items and "content" in self.items[-1]:
+            content = self.items[-1]["content"]
+            found = content if isinstance(content, str) else None
+        if found is None:
+            raise DocumentError(f"the model gave no text: {self.raw_output!r:.80}")
+        return found
+
+
+def _items(raw: Any) -> list[Part]:
+    """The items of an output; of several choices only the first counts."""
+    if isinstance(raw, Mapping) and "choices" in raw:
+        found = []
+        for choice in raw["choices"][:1]:
+            references = choice.get("references") or ()
+            found += of_reply(choice.get("message") or {}, references)
+        return found
+    if isinstance(raw, Mapping) and isinstance(raw.get("items"), list):
+        return items_of(raw["items"])
+    return [CustomTaskOutputMessage(content=raw)]
+
+
+class SolverTrace:
+    """A trace that a snippet writes."""
+
+    def __init__(self, trace: Trace | None = None) -> None:
+        """Begin with nothing, or with a trace."""
+        self.trace = trace or Trace()
+        self.raw_outputs: list[Any] = []
+        self.direct_ios: list[Any] = []
+
+    @property
+    def items(self) -> list[Part]:
+        """What was said and done so far."""
+        return self.trace.items
+
+    def append(self, item: Any) -> None:
+        """Add an item, or a message of OpenAI's form.
+
+        Raises:
+            DocumentError: It is neither.
+        """
+        self.trace.items += items_of([item])
+
+    def extend(self, items: Iterable[Any]) -> None:
+        """Add several."""
+        self.trace.items += items_of(list(items))
+
+    def append_user_message(self, text: str) -> None:
+        """Add what the user says."""
+        self.append(Message(role="user", content=text))
+
+    def append_system_message(self, text: str) -> None:
+        """Add a system message."""
+        self.append(Message(role="system", content=text))
+
+    def append_custom_task_input_message(self, content: Any) -> None:
+        """Add what a model of a custom task is given."""
+        self.append(CustomTaskInputMessage(content=content))
+
+    def add_model_response(self, response: ModelResponse) -> None:
+        """Add what a model gave.
+
+        Raises:
+            DocumentError: It is no response; ``predict`` has to be awaited.
+        """
+        if not isinstance(response, ModelResponse):
+            raise DocumentError(
+                "add_model_response takes what model.predict gives, not "
+                f"{type(response).__name__}; await it"
+            )
+        self.trace.items += response.items
+        self.raw_outputs.append(response.raw_output)
+
+
+class SolverOutput:
+    """What scorers see of a solver's work.
+
+    Args:
+        trace: The conversation, in any form that is understood.
+        raw_outputs: What the model gave, one entry a call.
+        direct_ios: Whatever was kept of the calls.
+        solver_outputs: Of a grouped solver, one a call.
+        output: The last output, where nothing else is known.
+    """
+
+    def __init__(
+        self,
+        trace: Any = None,
+        raw_outputs: Sequence[Any] = (),
+        direct_ios: Sequence[Any] = (),
+        solver_outputs: Any = None,
+        output: Any = None,
+    ) -> None:
+        """Keep it; snippets make some of these too.
+
+        Raises:
+            DocumentError: The trace is none.
+        """
+        self.raw_outputs = [wrapped(one) for one in raw_outputs]
+        if output is not None and not self.raw_outputs:
+            self.raw_outputs = [wrapped(output)]
+        said = [item for raw in self.raw_outputs for item in _items(raw)]
+        self.trace = Trace(said) if trace is None else trace_of(trace)
+        self.direct_ios = list(direct_ios)
+        self.solver_outputs = solver_outputs
+
+    @property
+    def output(self) -> Any:
+        """The last output, as that of a chat; without one, what the assistant said
+        last. As text it is the answer."""
+        if self.raw_outputs:
+            return chat_view(self.raw_outputs[-1])
+        return _saying(self.trace.get_last_assistant_text())
+
+    @property
+    def outputs(self) -> list[Any]:
+        """All outputs, as those of chats."""
+        return [chat_view(raw) for raw in self.raw_outputs]
+
+    @property
+    def messages(self) -> list[Any]:
+        """The conversation as messages with role and content; calls of functions are
+        left out."""
+        found: list[Any] = []
+        for item in self.trace.items:
+            if item.get("type") == "message":
+                found.append(Part(role=item["role"], content=text_of(item) or ""))
+            elif str(item.get("type")).startswith("custom_task_"):
+                found.append(item.get("content"))
+        return found
+
+    @property
+    def answer(self) -> str:
+        """What the assistant said last, or what a model of a custom task gave, if that
+        is a text.
+
+        Raises:
+            DocumentError: There is no such text.
+        """
+        found = self.trace.get_last_assistant_text()
+        if found is None and isinstance(self.output, str):
+            found = self.output
+        if found is None:
+            raise DocumentError("there is no answer: the assistant has said nothing")
+        return found
+
+    @property
+    def references(self) -> list[str]:
+        """The passages that the last answer rests on."""
+        messages = [i for i in self.trace.items if i.get("role") == "assistant"]
+        parts = messages[-1]["content"] if messages else ()
+        return [
+            str(note["content"])
+            for part in parts
+            for note in part.get("annotations") or ()
+            if note.get("type") == "text_citation"
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {"trace": self.trace.to_dict(), "raw_outputs": plain(self.raw_outputs)}
