@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 from pytest_evals.errors import Place, Problem, did_you_mean
 from pytest_evals.frontends.section import Section
 
-__all__ = ["Given", "Parameter", "read_parameters", "values_of"]
+__all__ = [
+    "Given",
+    "Parameter",
+    "dataset_parameter",
+    "read_parameters",
+    "values_of",
+]
 
 _DTYPES = ("string", "integer", "float", "boolean")
 _NAMES = ("model", "dataset", "dataset_column", "task_result")
@@ -98,6 +104,11 @@ def read_parameters(top: Section, key: str = "config_spec") -> tuple[Parameter, 
             entry.problem("key", f"{what}, at {found[one.key].place}")
         found[one.key] = one
     return tuple(found.values())
+
+
+def dataset_parameter(key: str, place: Place) -> Parameter:
+    """A parameter that names a dataset, and that no file declares."""
+    return Parameter(key=key, type="dataset", place=place, _check=_text)
 
 
 def values_of(
