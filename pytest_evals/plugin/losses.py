@@ -33,7 +33,9 @@ class Losses:
         if not record.requests and not record.turns:
             return
         self.n_asked += 1
-        later = (turn.response for turn in record.turns)
+        if not record.error and not record.turns:
+            return
+        later = [turn.response for turn in record.turns]
         if not any(one.error for one in (*record.responses, *later)):
             return
         self.n_lost += 1

@@ -64,8 +64,11 @@ def _rows(
     for score in record.scores:
         filters[score.filter] = None
     for name in filters or ("none",):
-        scores = [score for score in record.scores if score.filter == name]
-        row = facts if len(filters) < 2 else facts.copy()
+        if len(filters) < 2:
+            row, scores = facts, record.scores
+        else:
+            row = facts.copy()
+            scores = tuple([s for s in record.scores if s.filter == name])
         row["filtered_resps"] = _filtered(scores, facts["resps"], record.requests)
         row["filter"] = name
         row["metrics"] = [score.metric for score in scores]
@@ -85,11 +88,7 @@ def _facts(record: Record) -> dict[str, Any]:
     doc, responses = record.doc, record.responses
     row = dict(doc.row) or _question(doc)
     target = _target(doc)
-    arguments: dict[str, dict[str, Any]] = {}
-    answers: list[list[Any]] = []
-    for i, group in enumerate(_instances(record)):
-        arguments[f"gen_args_{i}"] = _arguments(group[0][0])
-        answers.append([_answer(*pair) for pair in group])
+    arguments, answers = _asked(record)
     prompt = _text(arguments["gen_args_0"]["arg_0"]) if arguments else b""
     turns = {"turns": [*map(_turn, record.turns)]} if record.turns else {}
     return {
@@ -178,12 +177,23 @@ def _target(doc: Doc) -> str:
         return ""
 
 
+def _asked(record: Record) -> tuple[dict[str, dict[str, Any]], list[list[Any]]]:
+    """Arguments and responses of the document's instances."""
+    if len(record.requests) == 1 == len(record.responses):
+        request, response = record.requests[0], record.responses[0]
+        return {"gen_args_0": _arguments(request)}, [[_answer(request, response)]]
+    arguments: dict[str, dict[str, Any]] = {}
+    answers: list[list[Any]] = []
+    for i, group in enumerate(_instances(record)):
+        arguments[f"gen_args_{i}"] = _arguments(group[0][0])
+        answers.append([_answer(*pair) for pair in group])
+    return arguments, answers
+
+
 def _instances(record: Record) -> list[list[tuple[Request, Response]]]:
     """Requests with their responses. Those for the same thing again, which stand side
     by side, are one instance of lm-eval with several responses."""
     requests = record.requests
-    if len(requests) == 1 == len(record.responses):
-        return [[(requests[0], record.responses[0])]]
     pairs = list(zip(requests, _padded(record), strict=True))
     return [list(group) for _, group in groupby(pairs, lambda pair: _once(pair[0]))]
 
