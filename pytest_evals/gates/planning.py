@@ -15,6 +15,7 @@ from pytest_evals.core.forecast import GateForecast
 from pytest_evals.core.gate import Gate
 from pytest_evals.gates.figures import figure
 from pytest_evals.gates.steps import SHARES, Steps
+from pytest_evals.stats.intervals import wilson
 from pytest_evals.stats.power import (
     chance_below,
     detectable,
@@ -23,7 +24,7 @@ from pytest_evals.stats.power import (
 )
 from pytest_evals.stats.sequential import Urn
 
-__all__ = ["PAYS", "USUAL_FLIPS", "expected_share", "forecast"]
+__all__ = ["PAYS", "USUAL_FLIPS", "expected_share", "forecast", "weakness"]
 
 PAYS = 0.85
 """Share of the documents above which early stopping is not worth its waves."""
@@ -105,6 +106,8 @@ def forecast(
     rate = flips if gate.flip_rate is None else gate.flip_rate
     if gate.margin is not None:
         return _of_margin(bare, rate)
+    if gate.over == "population" and (never := _never(gate, n)):
+        return replace(bare, warning=never)
     if len(gate.bounds) != 1 or (last is not None and not 0 <= last <= 1):
         return bare
     if last is None:
@@ -113,6 +116,41 @@ def forecast(
         found = detectable(stderr, gate.confidence) if paired else None
         return replace(bare, detects=found)
     return _of_bound(bare, last, rate)
+
+
+def weakness(gate: Gate, n: int) -> str:
+    """Why a gate decides little over ``n`` documents, whatever the model says; empty if
+    it is fit for its purpose, as far as that is known without a run."""
+    if gate.over != "population" and gate.margin is None:
+        return ""
+    return forecast(gate, n, None).warning
+
+
+def _never(gate: Gate, n: int) -> str:
+    """Why a gate over other documents can never pass, or never fail."""
+    lowest = wilson(1.0, n, gate.confidence).low
+    highest = wilson(0.0, n, gate.confidence).high
+    z = NormalDist().inv_cdf(gate.confidence)
+    for bound in gate.bounds:
+        bar = float(bound.value)
+        rises = bound.op in (">=", ">")
+        # With all answers right, or with none, Wilson's bound of n documents is
+        # n / (n + z**2), or the rest of it.
+        for reached, odds, what in (
+            (lowest >= bar, bar / (1 - bar) if bar < 1 else math.inf, "right"),
+            (highest <= bar, (1 - bar) / bar if bar > 0 else math.inf, "wrong"),
+        ):
+            if not reached:
+                does = "pass" if (what == "right") == rises else "fail"
+                return _too_few(f"{n:,} {what} answers", does, odds * z * z)
+    return ""
+
+
+def _too_few(answers: str, does: str, needed: float) -> str:
+    text = f"not even {answers} would make it {does}"
+    if math.isinf(needed):
+        return f"{text}, nor any number of them: other documents never leave that sure"
+    return f"{text}; that takes {math.ceil(needed):,} documents"
 
 
 def _of_margin(bare: GateForecast, flips: float) -> GateForecast:

@@ -23,7 +23,8 @@ class Judging:
     def __init__(self, session: EvalSession) -> None:
         """Nothing is judged yet."""
         self._session = session
-        self.find = References(session).find
+        self._references = References(session)
+        self.find = self._references.find
         """What a task was in a baseline."""
         self._n = -1
         """Documents that were there when the verdicts were found."""
@@ -43,6 +44,39 @@ class Judging:
             self._verdicts = {(v.gate.task, v.gate.id): v for v in corrected(found)}
             self._n = n
         return self._verdicts[gate.task, gate.id]
+
+    def doubts(self) -> list[str]:
+        """Why gates will decide little or nothing, as far as that is known before
+        anything is asked."""
+        found = []
+        for run in self._session.known.all():
+            n = self._n_documents(run.name)
+            for gate in run.gates:
+                if n and (why := self._doubt(gate, n)):
+                    found.append(f"{gate.task}::{gate.id}: {why}")
+        return found
+
+    def _n_documents(self, name: str) -> int:
+        """Documents that a task or a group has in this session."""
+        known = self._session.known
+        return sum(
+            len(known.tasks[one].ids)
+            for one in known.tasks_of(name)
+            if one in known.tasks
+        )
+
+    def _doubt(self, gate: Gate, n: int) -> str:
+        options = self._session.options
+        if gate.baseline and gate.baseline != options.save:
+            run = self._references.run(gate.baseline)
+            if isinstance(run, str):
+                return f"it will be invalid: {run}"
+        # --evals-plan tells more of gates itself.
+        if options.plan or (gate.over != "population" and gate.margin is None):
+            return ""
+        from pytest_evals.gates.planning import weakness
+
+        return weakness(gate, n)
 
     def _judged(self, gate: Gate) -> Verdict:
         """The verdict of a gate by itself; an early one where reading has stopped."""

@@ -276,6 +276,8 @@ class EvalSession:
             for text in run.task.warnings()
         ]
         texts += self.known.warnings()
+        if self.orders is None:
+            texts += self.judging.doubts()
         texts += self.models.notes
         texts += self.stopping.notes if self.stopping else ()
         if self.remarks:

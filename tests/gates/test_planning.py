@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import binom
+from statsmodels.stats.proportion import proportion_confint
 
 from pytest_evals.core.gate import Margin
 from pytest_evals.errors import Place
 from pytest_evals.gates.grammar import read_gate
-from pytest_evals.gates.planning import forecast
+from pytest_evals.gates.planning import forecast, weakness
 
 HERE = Place(Path("arc.yaml"), 1)
 
@@ -101,3 +102,37 @@ def test_floor_without_an_earlier_run_still_knows_its_noise():
     assert forecast(floor(min=0.5), 1000, None, 0.05).detects == pytest.approx(
         2.486 * (0.05 / 2000) ** 0.5, rel=1e-3
     )
+
+
+@pytest.mark.parametrize("bar", ["0.02", "0.5", "0.9", "0.98"])
+@pytest.mark.parametrize("key", ["min", "max"])
+def test_gate_that_can_never_pass_or_fail_says_how_many_documents_it_takes(key, bar):
+    """Against statsmodels' Wilson interval, two one-sided 5 %."""
+
+    def decides(n):
+        low = proportion_confint(n, n, alpha=0.1, method="wilson")[0]
+        high = proportion_confint(0, n, alpha=0.1, method="wilson")[1]
+        return low >= float(bar) and high <= float(bar)
+
+    gate = floor(**{key: float(bar)}, over="population")
+    needed = next(n for n in range(1, 1000) if decides(n))
+    assert weakness(gate, needed) == ""
+    if needed > 1:
+        assert weakness(gate, needed - 1).endswith(f"that takes {needed:,} documents")
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"min": 0.9}, "not even 10 right answers would make it pass"),
+        ({"min": 0.1}, "not even 10 wrong answers would make it fail"),
+        ({"max": 0.9}, "not even 10 right answers would make it fail"),
+        ({"min": 1}, "nor any number of them"),
+    ],
+)
+def test_gate_that_can_never_be_decided_says_which_way(keys, told):
+    assert told in weakness(floor(**keys, over="population"), 10)
+
+
+def test_bare_bar_is_never_weak():
+    assert weakness(floor(min=0.99), 1) == ""

@@ -196,3 +196,18 @@ def test_what_cannot_be_meant_is_told_before_the_run(suite, keys, told):
     result = suite.run("evals", "--evals-validate", model=None)
     assert result.ret == 1
     result.stdout.fnmatch_lines([f"*{told}*"])
+
+
+def test_missing_baseline_is_a_warning_before_anything_is_asked(suite):
+    gates = [{"metric": "exact_match", "baseline": "main", "max_drop": 0.3}]
+    suite.task("quiz", gates=gates)
+    result = suite.run("evals", "--collect-only", model=None)
+    result.stdout.fnmatch_lines(
+        [
+            "evals: warning: quiz::exact_match-vs-main: it will be invalid: no "
+            "baseline called 'main', and no folder of a run; a run with "
+            "--evals-save=main makes it"
+        ]
+    )
+    result = suite.run("evals", "--collect-only", "--evals-save=main", model=None)
+    result.stdout.no_fnmatch_line("*it will be invalid*")

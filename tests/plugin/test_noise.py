@@ -58,3 +58,15 @@ def test_a_group_counts_the_noise_of_its_tasks(suite):
     done.stdout.fnmatch_lines(
         ["all::exact_match inconclusive: 0.800 * leaves >= 0.7 open*"]
     )
+
+
+def test_gate_that_cannot_decide_is_a_warning_at_collection(suite):
+    gates = [{"metric": "exact_match", "min": 0.9, "over": "population"}]
+    suite.task("quiz", gates=gates)
+    result = suite.run("evals", "--collect-only", model=None)
+    result.stdout.fnmatch_lines(
+        [
+            "evals: warning: quiz::exact_match: not even 10 right answers would make "
+            "it pass; that takes 25 documents"
+        ]
+    )
