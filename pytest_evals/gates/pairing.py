@@ -171,6 +171,14 @@ def setting_changes(task: str, before: Side, now: Side) -> Iterator[str]:
     sizes = _selected(before, task), _selected(now, task)
     if sizes[0] != sizes[1]:
         yield f"{sizes[1]} documents instead of {sizes[0]} (limit or sample)"
+    versions = before.of("versions", task), now.of("versions", task)
+    if None not in versions and versions[0] != versions[1]:
+        yield f"version {versions[1]} of the task instead of {versions[0]}"
+    judges = before.of("judged", task) or {}, now.of("judged", task) or {}
+    for name in sorted({*judges[0], *judges[1]}):
+        old, new = (judge.get(name, "nobody") for judge in judges)
+        if old != new:
+            yield f"{name} is {new} instead of {old}"
     configs = before.of("configs", task), now.of("configs", task)
     if isinstance(configs[0], dict) and isinstance(configs[1], dict):
         for key in ANSWER_KEYS:

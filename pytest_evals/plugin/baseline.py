@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.reference import Reference
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.pairing import Side, refer
+from pytest_evals.reports.jsonfile import version_of
+from pytest_evals.reports.model import judged_by
 from pytest_evals.reports.samples import sample_of
 from pytest_evals.reports.strict import strict
 from pytest_evals.store.baselines import find_baseline
@@ -15,9 +18,11 @@ from pytest_evals.store.history import EarlierRun
 if TYPE_CHECKING:
     from pytest_evals.core.record import Record
     from pytest_evals.core.task import Task
+    from pytest_evals.plugin.options import Options
+    from pytest_evals.plugin.runs import TaskRun
     from pytest_evals.plugin.session import EvalSession
 
-__all__ = ["Baseline", "References"]
+__all__ = ["Baseline", "References", "settings_of"]
 
 HASH_CHARACTERS = 64
 """Of a document's hashes, the first is that of its content."""
@@ -121,9 +126,19 @@ class References:
             for _, record in sorted(run.records.items())
         ]
         results = {
-            "n-shot": {task: run.task.n_shots},
-            "counts": {task: {"selected": len(run.ids)}},
-            "configs": {task: strict({**run.task.config}, [])},
+            **settings_of([run], session.options),
             "model_info": dict(session.models.info),
         }
         return Side(results=results, rows={task: rows})
+
+
+def settings_of(runs: Sequence[TaskRun], options: Options) -> dict[str, Any]:
+    """What ``results.json`` will say of these tasks' settings, as far as two runs must
+    have them in common."""
+    return {
+        "n-shot": {run.name: run.task.n_shots for run in runs},
+        "counts": {run.name: {"selected": len(run.ids)} for run in runs},
+        "versions": {run.name: version_of(run.task) for run in runs},
+        "configs": {run.name: strict({**run.task.config}, []) for run in runs},
+        "judged": {run.name: judged_by(run.task, options.judge) for run in runs},
+    }

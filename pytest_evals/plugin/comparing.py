@@ -10,7 +10,7 @@ from pytest_evals.core.comparison import Comparison
 from pytest_evals.core.gate import Outcome
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.pairing import Side, compare, setting_changes
-from pytest_evals.plugin.baseline import Baseline
+from pytest_evals.plugin.baseline import Baseline, settings_of
 from pytest_evals.reports.comparison import comparison_json, comparison_lines
 from pytest_evals.store.baselines import find_baseline, save_baseline
 from pytest_evals.store.files import write_json
@@ -46,20 +46,14 @@ class Comparing:
         """Refuse what can be known to differ before a model is opened.
 
         Raises:
-            pytest.UsageError: Other shots, or another limit.
+            pytest.UsageError: Other shots, another limit, version, judge or way to ask.
         """
         session = self._session
         if session.baseline is None or session.orders is not None:
             return
         before = Side(results=session.baseline.run.results, rows={})
-        runs = session.runs.values()
-        now = Side(
-            results={
-                "n-shot": {run.task.name: run.task.n_shots for run in runs},
-                "counts": {run.task.name: {"selected": len(run.ids)} for run in runs},
-            },
-            rows={},
-        )
+        runs = [*session.runs.values()]
+        now = Side(results=settings_of(runs, session.options), rows={})
         known = session.baseline.run.tasks
         faults = [
             f"{run.task.name}: {text}"

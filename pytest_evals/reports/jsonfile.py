@@ -1,9 +1,9 @@
 """A run as ``results.json``: lm-eval's schema, and more.
 
 What reads lm-eval's results (0.4.13) reads these. Ours are ``schema_version``,
-``verdict``, ``exit_code``, ``gates``, ``counts``, ``model_info``, ``judges``,
-``options``, ``partial``, ``sample_files``, ``node_ids`` and ``notes``. The JSON is
-strict: there is no NaN in it.
+``verdict``, ``exit_code``, ``gates``, ``counts``, ``model_info``, ``judged``,
+``judges``, ``options``, ``partial``, ``sample_files``, ``node_ids`` and ``notes``. The
+JSON is strict: there is no NaN in it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.result import RunResult, TaskResult
+from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
 from pytest_evals.reports.jsongroups import (
     group_members,
@@ -24,6 +25,7 @@ from pytest_evals.reports.jsongroups import (
 )
 from pytest_evals.reports.model import (
     config_of,
+    judged_by,
     masked,
     model_arguments,
     speech_of,
@@ -31,7 +33,7 @@ from pytest_evals.reports.model import (
 )
 from pytest_evals.reports.strict import strict
 
-__all__ = ["SCHEMA_VERSION", "results_json"]
+__all__ = ["SCHEMA_VERSION", "results_json", "version_of"]
 
 SCHEMA_VERSION = 1
 """Raised when a field of ours changes its meaning."""
@@ -75,7 +77,7 @@ def results_json(
     notes: list[str] = []
     by_name = {task.task.name: task for task in result.tasks}
     known = {**_NO_ENVIRONMENT, **(environment or {})}
-    versions = {name: _version(task) for name, task in by_name.items()}
+    versions = {name: version_of(task.task) for name, task in by_name.items()}
     shots = {name: task.task.n_shots for name, task in by_name.items()}
     everything = {
         **group_results(
@@ -124,9 +126,9 @@ def _numbers(result: TaskResult) -> dict[str, Any]:
     return numbers | metric_values(result.metrics)
 
 
-def _version(result: TaskResult) -> str | int | float:
-    version = result.task.version
-    return "Yaml" if version is None else version
+def version_of(task: Task) -> str | int | float:
+    """The task's version; lm-eval's word for none."""
+    return "Yaml" if task.version is None else task.version
 
 
 def _configs(result: RunResult) -> dict[str, dict[str, Any]]:
@@ -155,6 +157,11 @@ def _ours(result: RunResult, exit_code: int | None) -> dict[str, Any]:
         "gates": [_gate(verdict) for verdict in result.verdicts],
         "counts": {task.task.name: _counts(task) for task in result.tasks},
         "model_info": info,
+        "judged": {
+            task.task.name: judged_by(task.task, str(options.get("judge") or ""))
+            for task in result.tasks
+            if task.task.models
+        },
         "judges": {masked(k): dict(v) for k, v in result.judges.items()},
         "options": options,
         "model_seconds": result.model_s,

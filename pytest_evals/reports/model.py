@@ -12,6 +12,7 @@ from typing import Any
 
 from pytest_evals.core.metric import BOOTSTRAP_ITERS
 from pytest_evals.core.result import RunResult
+from pytest_evals.core.task import Task
 from pytest_evals.core.typed import typed
 from pytest_evals.errors import OptionError
 from pytest_evals.models.spec import ModelSpec, parse_spec
@@ -108,6 +109,19 @@ def masked(spec: str) -> str:
     """The spec with ``***`` for the values of arguments that are called like
     secrets."""
     return _SECRET.sub(r"\1***", spec)
+
+
+def judged_by(task: Task, judge: str) -> dict[str, str]:
+    """The further models of a task: name → spec, or the name of what opens it.
+
+    Args:
+        task: The task.
+        judge: The spec of the session's judge.
+    """
+    return {
+        name: masked(source or judge) if isinstance(source, str) else source.__name__
+        for name, source in task.models.items()
+    }
 
 
 def _sha(text: str | None) -> str | None:

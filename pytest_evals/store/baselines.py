@@ -20,7 +20,9 @@ from pytest_evals.store.noise import NOISE
 __all__ = ["find_baseline", "save_baseline"]
 
 _OPTION = "--evals-save"
-_LEFT_OUT = frozenset({"arguments", "doc", "filtered_resps", "resps", "tokens"})
+_LEFT_OUT = frozenset(
+    {"arguments", "doc", "filtered_resps", "resps", "tokens", "turns"}
+)
 
 
 def find_baseline(base: Path, name: str, here: Path) -> EarlierRun:

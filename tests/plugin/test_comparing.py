@@ -189,3 +189,10 @@ def test_workers_know_the_baseline_too(saved):
     )
     assert result.parseoutcomes() == {"passed": 8, "wrong": 1, "regressed": 1}
     result.stdout.fnmatch_lines(["10 documents: 1 worse, 2 better"])
+
+
+def test_another_version_of_a_task_is_refused_before_it_is_asked(saved):
+    saved.task("quiz", metadata={"version": 2})
+    result = compare(saved, model="scripted:break")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "quiz: version 2 of the task instead of Yaml" in result.stderr.str()

@@ -187,3 +187,13 @@ def pytest_evals_open_model(spec, config):
     assert result.parseoutcomes() == {"passed": 4}
     opened = (judged.pytester.path / "opened").read_text().split()
     assert len(opened) == 2 and len(set(opened)) == 1
+
+
+def test_a_run_with_another_judge_is_not_comparable(judged):
+    (judged.evals / "sums.quiz").write_text("a=1 b=2 c=3")
+    assert judged.run(*RUN, "--evals-save=main", model="scripted:model.json").ret == 0
+    other = ("evals/sums.quiz", "--evals-judge=scripted:first", "--evals-compare=main")
+    result = judged.run(*other, model="scripted:model.json")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    told = "sums: grader is scripted:first instead of scripted:judge.json"
+    assert told in result.stderr.str()
