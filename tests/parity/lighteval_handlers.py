@@ -26,6 +26,12 @@ from pytest_evals.frontends.lighteval.data import pool_split
 from pytest_evals.frontends.lighteval.prompt import chat, plain
 from pytest_evals.frontends.lighteval.shots import Pool, sampler_of
 from pytest_evals.frontends.lighteval.tasks import load_tasks
+from pytest_evals.frontends.lighteval.templates import (
+    choosing,
+    continuing,
+    entailing,
+    formulation,
+)
 from pytest_evals.pipeline import Job, Plan, score
 from pytest_evals.plugin.selection import Selection
 from pytest_evals.scorers.lighteval import (
@@ -458,6 +464,57 @@ def end_to_end(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
     return {"results": found}
 
 
+FORMULATIONS = {
+    "CF": formulation.CFFormulation(),
+    "Hybrid": formulation.HybridFormulation(),
+    "MCF": formulation.MCFFormulation(),
+    "MCF/NativeLetters": formulation.MCFFormulation("NativeLetters"),
+    "MCF/Numbers": formulation.MCFFormulation("Numbers"),
+}
+TEMPLATES = {
+    "boolq": choosing.get_boolq_prompt_function,
+    "continuation": continuing.get_continuation_prompt_function,
+    "copa": continuing.get_copa_prompt_function,
+    "hellaswag": continuing.get_hellaswag_prompt_function,
+    "mcq": choosing.get_mcq_prompt_function,
+    "nli": entailing.get_nli_prompt_function,
+    "qa": choosing.get_qa_prompt_function,
+    "translation": continuing.get_translation_prompt_function,
+}
+DOC_FIELDS = (
+    "query",
+    "choices",
+    "gold_index",
+    "instruction",
+    "unconditioned_query",
+    "task_name",
+)
+
+
+def template(name: str) -> Handler:
+    """A template; the recorder's adapter gives the input as it is, if no other is
+    named."""
+    kind = re.match(r"templates\.(\w+)", name)[1]
+
+    def handle(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+        adapter = params.get("adapter") or (lambda row: row)
+        if name.endswith("(adapter None)"):
+            adapter = lambda row: None  # noqa: E731
+        languages = [params.get("language", "eng")]
+        if kind == "translation":
+            languages = [params["source"], params["target"]]
+        more = {"formulation": FORMULATIONS[params.get("formulation", "MCF")]}
+        if kind == "qa":
+            more = {}
+        if kind == "nli":
+            two = ["entailment", "contradiction"]
+            more["relations"] = params.get("relations", two)
+        doc = TEMPLATES[kind](*languages, adapter, **more)(dict(given), "t")
+        return doc and {field: getattr(doc, field) for field in DOC_FIELDS}
+
+    return handle
+
+
 EXACT: dict[str, Handler] = {
     "BLEU": of_class(rouge.BLEU),
     "CorpusLevelF1Score": f1,
@@ -551,6 +608,8 @@ EXACT: dict[str, Handler] = {
 def handler_of(record: Mapping[str, Any]) -> Handler | None:
     """What computes a record; ``None`` if nothing here does."""
     kind = record["metric"]
+    if kind.startswith("templates."):
+        return template(kind)
     if kind in EXACT:
         return EXACT[kind]
     match = re.fullmatch(r"Metrics\.(\w+)(#corpus| \(catalogue\)|\.\w+)?", kind)

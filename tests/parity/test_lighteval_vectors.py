@@ -179,6 +179,11 @@ REASONS = (
         lambda r: "edit_distance_stderr" in str(r["output"]),
         "the standard error is the deviation of the replicates, not of their mean",
     ),
+    Reason(
+        r"templates\.(copa|hellaswag|nli|translation) with instruction",
+        _always,
+        "no template drops the instruction",
+    ),
 )
 """Differences on purpose."""
 
@@ -193,11 +198,6 @@ NOT_OURS = (
         r"utils\.(as_list|safe_divide|make_results_table)",
         _always,
         "helpers and tables of lighteval's",
-    ),
-    Reason(
-        r"templates\b.*",
-        _always,
-        "templates of lighteval are not here yet",
     ),
     Reason(
         r"(ifbench|hle|mix_eval\.mean_dv_5|lcb\.extract_code).*"

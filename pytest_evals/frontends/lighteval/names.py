@@ -12,6 +12,10 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.frontends.lighteval.config import LightevalTaskConfig
 from pytest_evals.frontends.lighteval.language import Language
 from pytest_evals.frontends.lighteval.named_metrics import NamedMetrics, extend_enum
+from pytest_evals.frontends.lighteval.templates.measuring import (
+    get_metrics_for_formulation,
+)
+from pytest_evals.frontends.lighteval.templates.names import TEMPLATES
 from pytest_evals.scorers.lighteval import (
     choices,
     corpora,
@@ -161,7 +165,13 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
     "lighteval.tasks": {},
     "lighteval.tasks.lighteval_task": {**_TASK, **_REQUESTS},
     "lighteval.tasks.requests": _REQUESTS,
+    "lighteval.tasks.multilingual": {},
+    "lighteval.tasks.multilingual.utils": {},
+    "lighteval.tasks.multilingual.utils.task_utils": {
+        "get_metrics_for_formulation": get_metrics_for_formulation,
+    },
     "lighteval.tasks.tasks": {},
+    **TEMPLATES,
     "lighteval.utils": {},
     "lighteval.utils.language": {"Language": Language},
     "lighteval.utils.utils": {

@@ -1,0 +1,1 @@
+"""lighteval's templates: a prompt function for a kind of question in a language."""
