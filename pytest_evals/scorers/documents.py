@@ -7,44 +7,41 @@ adds nothing up: :mod:`pytest_evals.scorers.metrics` does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.record import Record
-from pytest_evals.core.registry import Registry
 from pytest_evals.core.request import Response
 from pytest_evals.core.score import Score
+from pytest_evals.core.turn import FollowUp, ModelSource
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.scorers.choices import measure_choices
 from pytest_evals.scorers.filters import TAKE_FIRST, Pipeline
-from pytest_evals.scorers.lighteval.entry import Computed, response_of
-from pytest_evals.scorers.lighteval.response import ModelResponse
+from pytest_evals.scorers.lighteval.asking import Part, heard, judge_models
+from pytest_evals.scorers.lighteval.entry import Computed
+from pytest_evals.scorers.lighteval.response import ModelResponse, response_of
 from pytest_evals.scorers.measured import Measured, score_of
+from pytest_evals.scorers.measuring import (
+    Measure,
+    ProcessResults,
+    by_task,
+    measured_by,
+)
 from pytest_evals.scorers.metrics import (
     MetricSpec,
     is_accuracy,
-    is_measured,
     known_metrics,
     metric,
 )
 from pytest_evals.scorers.neighbours import LOOKS_BEYOND, Neighbours
-from pytest_evals.scorers.perplexity import measure_continuation, measure_rolling
-from pytest_evals.scorers.text import shown, text_metric
-from pytest_evals.scorers.user_code import UserCode, plain
+from pytest_evals.scorers.user_code import plain
 
-__all__ = ["ProcessResults", "Scorer"]
+__all__ = ["Scorer"]
 
-ProcessResults = Callable[[dict[str, Any], list[Any]], Mapping[str, Any]]
-"""A task's own scoring: row and filtered responses, one a request, to values by
-metric."""
 _Answered = tuple[list[list[Any]], Mapping[str, Any]]
 """The responses to each request of a document, and its row."""
-Measure = Callable[[Doc, tuple[Any, ...], ModelResponse | None], list[Measured]]
-"""A document and its filtered responses, one a request, to what metrics say of it; with
-the answers as computed metrics see them, where these are known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +80,11 @@ class Scorer:
         _check_unique("metrics", names)
         self.unconditioned_query  # noqa: B018 - raises
         own = self.process_results
-        measure = _measured_by(self) if own is None else _by_task(own, self.output_type)
+        measure = (
+            measured_by(self.metrics, self.output_type)
+            if own is None
+            else by_task(own, self.output_type)
+        )
         accuracies: dict[str, bool] = {}
         for spec in self.metrics:
             computed = spec.computed
@@ -101,18 +102,65 @@ class Scorer:
         Raises:
             DocumentError: It cannot be scored, and why.
         """
-        responses = self._grouped(record.responses)
         scores: list[Score] = []
+        judged = self._judged(record)
+        for pipeline, filtered, response in self._seen(record):
+            if response is not None and pipeline.name in judged:
+                response = replace(response, judged=judged[pipeline.name])
+            for measured in self.measured(record.doc, filtered, response):
+                decides = self._accuracies.get(measured.metric, True)
+                scores.append(score_of(measured, pipeline.name, filtered, decides))
+        return tuple(scores)
+
+    def _seen(
+        self, record: Record
+    ) -> Iterator[tuple[Pipeline, tuple[Any, ...], ModelResponse | None]]:
+        """Each pipeline, with what it leaves and what computed metrics see."""
+        responses = self._grouped(record.responses)
         for pipeline in self.pipelines:
             filtered = plain(pipeline.apply(responses, record.doc.row))
             if pipeline.name in self._neighbours:
                 document = (responses, record.doc.row)
                 self._neighbours[pipeline.name].look(document, filtered)
             response = self._response(record, responses, pipeline, filtered)
-            for measured in self.measured(record.doc, filtered, response):
-                decides = self._accuracies.get(measured.metric, True)
-                scores.append(score_of(measured, pipeline.name, filtered, decides))
-        return tuple(scores)
+            yield pipeline, filtered, response
+
+    @property
+    def judges(self) -> Mapping[str, ModelSource]:
+        """The judges of computed metrics, by the names that follow-ups give them."""
+        return judge_models(self._judging)
+
+    @property
+    def _judging(self) -> list[Computed]:
+        computed = [spec.computed for spec in self.metrics if spec.computed is not None]
+        return [one for one in computed if one.judges]
+
+    def follow_up(self, record: Record) -> Sequence[FollowUp]:
+        """What judges are asked next about an answered document.
+
+        Raises:
+            DocumentError: It cannot be scored, and why.
+        """
+        return heard([part for _, part in self._parts(record)], record.turns).wanted
+
+    def _parts(self, record: Record) -> list[tuple[str, Part]]:
+        """Each pipeline's name with each metric that asks judges."""
+        return [
+            (pipeline.name, Part(computed, record.doc, response))
+            for pipeline, _, response in self._seen(record)
+            for computed in self._judging
+            if response is not None
+        ]
+
+    def _judged(self, record: Record) -> Mapping[str, Mapping[str, Sequence[str]]]:
+        """Name of a pipeline → name of a metric → what its judges have replied."""
+        found: dict[str, dict[str, Sequence[str]]] = {}
+        if record.turns and self._judging:
+            parts = self._parts(record)
+            replies = heard([part for _, part in parts], record.turns).replies
+            for (name, part), mine in zip(parts, replies, strict=True):
+                found.setdefault(name, {})[part.metric.names[0]] = mine
+        return found
 
     @property
     def unconditioned_query(self) -> str | None:
@@ -276,83 +324,3 @@ def _seen(output_type: str, response: Response) -> Any:
             "the model does not say whether greedy decoding gives the continuation"
         )
     return (response.logprob, bool(response.greedy))
-
-
-_MEASURES: Registry[Callable[[Doc, Sequence[Any], Sequence[str]], list[Measured]]] = (
-    Registry(
-        "output_type",
-        {
-            "loglikelihood": measure_continuation,
-            "loglikelihood_rolling": measure_rolling,
-            "multiple_choice": measure_choices,
-        },
-    )
-)
-
-
-def _measured_by(scorer: Scorer) -> Measure:
-    """The metrics' own scoring of that output type, in the order of the metrics."""
-    parts = [
-        _computed(spec.computed, scorer.output_type)
-        if spec.computed is not None
-        else _known(scorer.output_type, spec)
-        for spec in scorer.metrics
-    ]
-    if all(spec.computed is None for spec in scorer.metrics):
-        parts = [_all_known(scorer.output_type, scorer.metrics)]
-    return lambda doc, filtered, response: [
-        measured for part in parts for measured in part(doc, filtered, response)
-    ]
-
-
-def _computed(metric: Computed, output_type: str) -> Measure:
-    return lambda doc, filtered, response: metric.measure(
-        doc, response or response_of(output_type, filtered)
-    )
-
-
-def _known(output_type: str, spec: MetricSpec) -> Measure:
-    return _all_known(output_type, (spec,))
-
-
-def _all_known(output_type: str, specs: Sequence[MetricSpec]) -> Measure:
-    """Metrics of lm-eval's kind, which share what they make of a document."""
-    if output_type == "generate_until":
-        metrics = [text_metric(spec) for spec in specs]
-        return lambda doc, filtered, response: [
-            m for one in metrics for m in one(doc, filtered[0])
-        ]
-    listed = [spec.name for spec in specs]
-    names = tuple(name for name in listed if is_measured(name, output_type))
-    measure = _MEASURES[output_type]
-    return lambda doc, filtered, response: measure(doc, filtered, names)
-
-
-def _by_task(process_results: ProcessResults, output_type: str) -> Measure:
-    """The task's own scoring."""
-
-    def measure(
-        doc: Doc, filtered: tuple[Any, ...], response: ModelResponse | None
-    ) -> list[Measured]:
-        with UserCode("process_results"):
-            values = process_results(dict(doc.row), list(filtered))
-            if not isinstance(values, Mapping):
-                raise DocumentError(f"it must return a mapping, not {values!r}")
-        answer = _answer(doc, filtered, output_type)
-        return [Measured(str(name), value, answer) for name, value in values.items()]
-
-    return measure
-
-
-def _answer(doc: Doc, filtered: tuple[Any, ...], output_type: str) -> str:
-    """What a person would want to see beside the task's own values."""
-    if output_type == "generate_until":
-        return shown(filtered[0])
-    name = {"multiple_choice": "acc", "loglikelihood": "acc"}.get(output_type)
-    if name is None:
-        return ""
-    try:
-        return _MEASURES[output_type](doc, filtered, (name,))[0].answer
-    except DocumentError:
-        # A filter of the task's own has changed the form; only the task knows it.
-        return ", ".join(map(shown, filtered))

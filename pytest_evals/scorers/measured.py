@@ -11,12 +11,14 @@ __all__ = ["Measured", "score_of"]
 
 
 class Measured(NamedTuple):
-    """A metric's value, with what a person would want to see beside it."""
+    """A metric's value, with what a person would want to see beside it; ``unscored`` is
+    why there is none."""
 
     metric: str
     value: Any
     answer: str = ""
     explanation: str = ""
+    unscored: str = ""
 
 
 def score_of(
@@ -43,4 +45,5 @@ def score_of(
         answer=measured.answer,
         filtered=filtered,
         explanation=measured.explanation,
+        unscored=measured.unscored,
     )

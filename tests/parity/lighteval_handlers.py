@@ -35,12 +35,13 @@ from pytest_evals.frontends.lighteval.templates import (
 from pytest_evals.pipeline import Job, Plan, score
 from pytest_evals.plugin.selection import Selection
 from pytest_evals.scorers.lighteval import (
+    calibration,
     choices,
     corpora,
     distance,
     dynamic,
     extractive,
-    judged,
+    judge_texts,
     languages,
     letters,
     logprobs,
@@ -571,14 +572,18 @@ EXACT: dict[str, Handler] = {
     "ROUGE": of_class(rouge.ROUGE),
     "Recall": of_class(lambda k: choices.Recall(k, published=True)),
     "StringDistance": of_class(distance.StringDistance),
+    "hle.calib_err": lambda params, given: calibration.calib_err(**given, **params),
     "ifeval": ifeval,
     "ifeval.agg_inst_level_acc": lambda params, given: (
         corpora.FlatMean().compute_corpus(given["items"])
     ),
-    "judge_utils.process_judge_response_simpleqa": reply(judged.simpleqa_score),
-    "mix_eval.process_judge_response": reply(judged.flow_score),
-    "mix_eval.process_judge_response_freeform_gpt": reply(judged.bracketed_number),
-    "mix_eval.process_judge_response_multichoice_gpt": reply(judged.bracketed_verdict),
+    "judge_utils.process_judge_response_simpleqa": reply(judge_texts.simpleqa_score),
+    "mix_eval.mean_dv_5": lambda params, given: judge_texts.mean_dv_5(given["x"]),
+    "mix_eval.process_judge_response": reply(judge_texts.flow_score),
+    "mix_eval.process_judge_response_freeform_gpt": reply(judge_texts.bracketed_number),
+    "mix_eval.process_judge_response_multichoice_gpt": reply(
+        judge_texts.bracketed_verdict
+    ),
     "lcb.estimate_pass_at_k": estimates,
     "normalizations.get_multilingual_normalizer": lambda params, given: (
         languages.get_multilingual_normalizer(

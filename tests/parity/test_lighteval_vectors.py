@@ -143,6 +143,11 @@ REASONS = (
         "labels that never come are no fault",
     ),
     Reason(
+        r"Metrics\.hle_metrics \(catalogue\)",
+        _always,
+        "less error and a narrower interval are better",
+    ),
+    Reason(
         r"Metrics\.prediction_perplexity \(catalogue\)",
         lambda r: r["output"]["higher_is_better"] is True,
         "less perplexity is better",
@@ -200,8 +205,8 @@ NOT_OURS = (
         "helpers and tables of lighteval's",
     ),
     Reason(
-        r"(ifbench|hle|mix_eval\.mean_dv_5|lcb\.extract_code).*"
-        r"|Metrics\.(hle_metrics|simpleqa_judge compute_sample).*"
+        r"(ifbench|lcb\.extract_code).*"
+        r"|Metrics\.simpleqa_judge compute_sample.*"
         r"|Metrics\.g_pass_at_k\.get_corpus_aggregations.*",
         _always,
         "metrics that are not here yet",

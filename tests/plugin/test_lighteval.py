@@ -122,3 +122,96 @@ def test_task_files_of_other_dialects_take_shots_from_the_same_option(suite):
     assert text.count("sums 0?") + text.count("sums 1?") >= 1 and "a" in text
     run = suite.run("evals", "--evals-tasks=sums|2,sums|3", "--collect-only", model="")
     run.stdout.fnmatch_lines(["*--evals-tasks asks for it with '|2', '|3'"])
+
+
+JUDGED = """
+from lighteval.metrics.metrics import Metrics
+from lighteval.metrics.metrics_sample import JudgeLLM
+from lighteval.metrics.utils.metric_utils import SampleLevelMetric, SamplingMethod
+from lighteval.tasks.lighteval_task import LightevalTaskConfig
+from lighteval.tasks.requests import Doc
+
+
+def template(question, options, answer, gold):
+    return [{"role": "user", "content": f"{answer} for {gold}?"}]
+
+
+def read(reply):
+    return {"yes": 1.0, "no": 0.0}.get(reply)
+
+
+def prompt(line, task_name):
+    return Doc(f"{line['n']}?", [["even", "odd"][line["n"] % 2]], 0)
+
+
+fits = SampleLevelMetric(
+    metric_name="fits",
+    higher_is_better=True,
+    category=SamplingMethod.GENERATIVE,
+    sample_level_fn=JudgeLLM("gpt-4o", template, read, "openai"),
+    corpus_level_fn=max,
+    batched_compute=True,
+)
+TASKS_TABLE = [
+    LightevalTaskConfig(
+        name="judged",
+        prompt_function=prompt,
+        hf_repo="json",
+        hf_subset="default",
+        hf_data_files={"test": "numbers.jsonl"},
+        hf_avail_splits=["test"],
+        evaluation_splits=["test"],
+        metrics=[fits, Metrics.exact_match],
+        generation_size=3,
+    )
+]
+"""
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]])
+def test_judges_of_a_module_are_asked_for_the_session(evals, workers):
+    (evals.path / "evals" / "judged.py").write_text(JUDGED)
+    (evals.path / "evals" / "gates.yaml").unlink()
+    replies = {"even for even?": "yes", "odd for odd?": "yes", "even for odd?": "hm"}
+    (evals.path / "judge.json").write_text(json.dumps(replies))
+    judge = "--evals-judge=scripted:judge.json"
+    run = evals.runpytest_inprocess("evals/judged.py", judge, *RUN, *workers)
+    # The judge's reply about the third odd number cannot be read.
+    assert run.parseoutcomes() == {"passed": 3, "errors": 1}
+    found = results(evals)["judged"]
+    assert found["fits,none"] == 1.0 and found["em,none"] == 0.75
+
+
+def test_a_judge_is_wanted_before_anything_is_asked(evals):
+    (evals.path / "evals" / "judged.py").write_text(JUDGED)
+    (evals.path / "evals" / "gates.yaml").unlink()
+    run = evals.runpytest_inprocess("evals/judged.py", *RUN)
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    run.stderr.fnmatch_lines(["*judged.py:30) asks a judge: there is no judge to ask*"])
+
+
+def test_task_files_of_other_dialects_ask_judges_too(suite):
+    suite.task("quiz", metric_list=[{"metric": "lighteval:simpleqa_judge"}])
+    (suite.pytester.path / "judge.py").write_text("")
+    suite.pytester.makeconftest(
+        """
+        import pytest
+        from pytest_evals import Response
+
+        class Judge:
+            name = "judge"
+
+            def answer(self, requests):
+                for position, request in enumerate(requests):
+                    text = request.prompt[-1].content
+                    right = "Gold target: a1\\nAnswer: a1" in text
+                    yield position, Response(text="A" if right else "B")
+
+        @pytest.fixture(scope="session")
+        def eval_judge():
+            return Judge()
+        """
+    )
+    run = suite.run("evals", "--evals-limit=3")
+    assert run.parseoutcomes() == {"passed": 1, "wrong": 2}, run.stdout.str()
+    assert suite.results()["results"]["quiz"]["simpleqa_judge,none"] == 1 / 3

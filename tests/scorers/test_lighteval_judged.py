@@ -1,15 +1,37 @@
-"""What a judge is asked, and how its replies are read."""
+"""What judges are asked, and how their replies become values."""
+
+import math
+from random import Random
 
 import pytest
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.core.request import Generate
+from pytest_evals.core.request import Generate, Response
+from pytest_evals.core.turn import FollowUp, Turn
 from pytest_evals.errors import DocumentError
-from pytest_evals.scorers.lighteval.judged import (
-    JudgeLLMMixEval,
-    JudgeLLMSimpleQA,
-    bracketed_number,
+from pytest_evals.scorers.lighteval.asking import Part, heard, judge_models
+from pytest_evals.scorers.lighteval.calibration import CorpusLevelHLE, calibration_error
+from pytest_evals.scorers.lighteval.catalogue import CATALOGUE
+from pytest_evals.scorers.lighteval.entry import Computed
+from pytest_evals.scorers.lighteval.judge_lm import (
+    Hearing,
+    JudgeLM,
     dict_of_lists_to_list_of_dicts,
+)
+from pytest_evals.scorers.lighteval.judge_texts import (
+    bracketed_number,
+    hle_verdict,
+    tagged_score,
+)
+from pytest_evals.scorers.lighteval.judged import (
+    JudgeLLM,
+    JudgeLLMMixEval,
+    JudgeLLMMTBench,
+)
+from pytest_evals.scorers.lighteval.metric import (
+    SampleLevelMetric,
+    SampleLevelMetricGrouping,
+    SamplingMethod,
 )
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
@@ -17,44 +39,194 @@ DOC = Doc("Who wrote Emma?", ["Jane Austen"], 0)
 ANSWER = ModelResponse(text=["Austen did."])
 
 
+def template(question, options, answer, gold, **more):
+    return [{"role": "user", "content": f"{question}|{answer}|{gold}"}]
+
+
+def of(judge, *names):
+    kind = SamplingMethod.GENERATIVE
+    mean = max
+    if len(names) == 1:
+        return Computed(SampleLevelMetric(names[0], True, kind, judge, mean))
+    grouping = SampleLevelMetricGrouping(
+        list(names), dict.fromkeys(names, True), kind, judge, dict.fromkeys(names, mean)
+    )
+    return Computed(grouping)
+
+
+def said(metric, doc, response, *replies):
+    """The metric's values once the judge has replied; and all that it was asked."""
+    turns, left = [], list(replies)
+    while True:
+        judged = heard([Part(metric, doc, response)], turns)
+        if not judged.wanted:
+            break
+        turns += [Turn(one, Response(text=left.pop(0))) for one in judged.wanted]
+    assert not left, "everything was asked for"
+    known = {metric.names[0]: judged.replies[0]}
+    response.judged = known
+    return metric.measure(doc, response), [turn.asked.request for turn in turns]
+
+
+def simpleqa():
+    return Computed(CATALOGUE["simpleqa_judge"]())
+
+
 def test_judge_is_asked_once_for_each_answer_with_question_and_gold():
-    (request,) = JudgeLLMSimpleQA().requests(DOC, ANSWER)
-    assert isinstance(request, Generate)
-    assert request.temperature == 0
+    measured, (request,) = said(simpleqa(), DOC, ANSWER, "A")
+    assert isinstance(request, Generate) and request.temperature == 0
     (message,) = request.prompt
     assert message.role == "user"
     for text in ("Who wrote Emma?", "Jane Austen", "Austen did."):
         assert text in message.content
+    assert [(m.metric, m.value, m.explanation) for m in measured] == [
+        ("simpleqa_judge", 1.0, "A")
+    ]
 
 
 @pytest.mark.parametrize(
     ("reply", "score"), [("A", 1), (" a\n", 1), ("A.", 1), ("B", 0), ("C", 0)]
 )
 def test_letter_of_a_reply_is_its_score(reply, score):
-    assert JudgeLLMSimpleQA().read([reply]) == {"simpleqa_judge": score}
+    ((measured,), _) = said(simpleqa(), DOC, ANSWER, reply)
+    assert measured.value == score
 
 
 def test_reply_without_score_is_no_score_of_zero():
-    with pytest.raises(DocumentError, match="the judge's reply has no score: 'rate"):
-        JudgeLLMSimpleQA().read(["rate limit exceeded"])
+    ((measured,), _) = said(simpleqa(), DOC, ANSWER, "rate limit exceeded")
+    assert measured.value is None
+    assert measured.unscored == (
+        "the judge's reply has no score: 'rate limit exceeded'"
+    )
+
+
+def test_a_judge_that_fails_is_an_error_of_the_document():
+    part = Part(simpleqa(), DOC, ANSWER)
+    (asked,) = heard([part], ()).wanted
+    turn = Turn(asked, Response(error="HTTP 500"))
+    with pytest.raises(DocumentError, match="HTTP 500"):
+        heard([part], [turn])
 
 
 def test_unjudged_document_has_no_value():
-    with pytest.raises(DocumentError, match="simpleqa_judge needs a judge"):
-        JudgeLLMSimpleQA().compute(DOC, ANSWER)
+    with pytest.raises(DocumentError, match="the judge gpt-4o-2024-08-06 was not ask"):
+        CATALOGUE["simpleqa_judge"]().compute_sample(DOC, ANSWER)
 
 
 def test_mixeval_asks_with_the_question_of_the_row():
-    def template(question, options, answer, gold):
-        return [{"role": "user", "content": f"{question}|{answer}|{gold}"}]
-
     judge = JudgeLLMMixEval("flow", template, bracketed_number, short_judge_name="gpt")
     doc = Doc("Q: who?", ["x"], 0, specific={"question": "who?"})
-    (request,) = judge.requests(doc, ANSWER)
+    metric = of(judge, "judge_score_gpt")
+    ((measured,), (request,)) = said(metric, doc, ANSWER, "[[0.5]]")
     assert request.prompt[0].content == "who?|Austen did.|x"
-    assert judge.read(["[[0.5]]"]) == {"judge_score_gpt": 0.5}
+    assert (measured.metric, measured.value) == ("judge_score_gpt", 0.5)
     with pytest.raises(DocumentError, match="the question is wanted"):
-        judge.requests(DOC, ANSWER)
+        said(metric, DOC, ANSWER)
+
+
+def test_judges_of_several_metrics_are_asked_in_one_round_and_told_apart():
+    one = of(JudgeLLM("openai:big", template, bracketed_number), "one")
+    two = of(JudgeLLM("gpt-4o", template, bracketed_number), "two")
+    assert judge_models([one, two]) == {"openai:big": "openai:big", "judge": ""}
+    parts = [Part(metric, DOC, ANSWER) for metric in (one, two)]
+    wanted = heard(parts, ()).wanted
+    assert [asked.model for asked in wanted] == ["openai:big", "judge"]
+    replies = ("[[0.1]]", "[[0.2]]")
+    turns = [
+        Turn(asked, Response(text=text))
+        for asked, text in zip(wanted, replies, strict=True)
+    ]
+    judged = heard(parts, turns)
+    assert judged.replies == (("[[0.1]]",), ("[[0.2]]",)) and not judged.wanted
+
+
+def test_a_metric_of_the_users_own_may_ask_again_after_a_reply():
+    """A class as task modules of lighteval write it, with documents in batches."""
+
+    class Twice(JudgeLLM):
+        def compute(self, responses, docs, **kwargs):
+            found = []
+            for response, doc in zip(responses, docs, strict=True):
+                score, prompt, reply = self.judge.evaluate_answer(
+                    question=doc.query, answer=response.final_text[0]
+                )
+                if score == 0.5:
+                    score, _, _ = self.judge.evaluate_answer("sure?", reply)
+                found.append({"twice": score, "prompt": prompt, "reply": reply})
+            return found
+
+    metric = of(Twice("j", template, bracketed_number), "twice", "other")
+    (measured, requests) = said(metric, DOC, ANSWER, "[[0.5]]", "[[0.9]]")
+    assert [(one.metric, one.value) for one in measured] == [("twice", 0.9)]
+    assert requests[1].prompt[0].content == "sure?|[[0.5]]|None"
+    (measured, requests) = said(metric, DOC, ModelResponse(text=["x"]), "[[0.1]]")
+    assert measured[0].value == 0.1 and len(requests) == 1
+
+
+def test_mt_bench_grades_each_turn_with_what_was_said_before():
+    specific = {"multi_turn_queries": ["Q one", "Q two"], "reference": ["R one"]}
+    doc = Doc("Q one", [], 0, specific=specific)
+    names = ("judge_score_turn_1", "judge_score_turn_2")
+    metric = of(JudgeLLMMTBench(), *names)
+    answers = ModelResponse(text=["A one", "A two"])
+    replies = ("<score> 7 </score>", "fine <score>3</score>")
+    measured, (first, second) = said(metric, doc, answers, *replies)
+    assert [(one.metric, one.value) for one in measured] == [
+        (names[0], 7),
+        (names[1], 3),
+    ]
+    assert "R one" in first.prompt[0].content
+    assert "User: Q one\nAssistant: A one" in second.prompt[0].content
+    with pytest.raises(DocumentError, match="2 turns have 1 answers"):
+        said(metric, doc, ModelResponse(text=["A one"]))
+
+
+def test_extra_arguments_of_a_batch_are_handed_out_one_each():
+    def with_hint(question, options, answer, gold, hint):
+        return [{"role": "user", "content": f"{question} {hint}"}]
+
+    judge = JudgeLM("j", with_hint, tagged_score)
+    with (
+        pytest.raises(BaseException, match="asked outside of a run") as caught,
+        judge.hearing(Hearing(())),
+    ):
+        judge.evaluate_answer_batch(["a", "b"], ["", ""], hint=["1", "2"])
+    asked = [q.request.prompt[0].content for q in caught.value.questions]
+    assert asked == ["a 1", "b 2"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"),
+    [
+        ("correct: yes\nconfidence: 80%", (1, 80)),
+        ('{"correct": "no", "confidence": 3}', (0, 3)),
+        ("**correct**: No", (0, 100)),
+        ("it is right", None),
+    ],
+)
+def test_verdicts_of_the_last_exam(reply, verdict):
+    assert hle_verdict(reply) == verdict
+
+
+def test_numbers_of_the_last_exam():
+    """Against the formulas of its paper, written down here once more."""
+    random = Random(7)
+    items = [(int(random.random() < 0.4), random.randrange(101)) for _ in range(250)]
+    share = sum(right for right, _ in items) / 250
+    assert CorpusLevelHLE("accuracy").compute_corpus(items) == round(100 * share, 2)
+    half = 100 * 1.96 * math.sqrt(share * (1 - share) / 250)
+    found = CorpusLevelHLE("confidence_half_width").compute_corpus(items)
+    assert found == pytest.approx(half, abs=0.005)
+    ordered = sorted((sure / 100, right) for right, sure in items)
+    error = 0.0
+    for part in (ordered[:100], ordered[100:]):
+        sure = sum(one for one, _ in part) / len(part)
+        right = sum(one for _, one in part) / len(part)
+        error += len(part) / 250 * (sure - right) ** 2
+    expected = math.sqrt(error)
+    given = [sure / 100 for _, sure in items], [right for right, _ in items]
+    assert calibration_error(*given) == pytest.approx(expected)
+    assert calibration_error([0.9], [1]) == pytest.approx(0.1)
 
 
 def test_mapping_of_lists_becomes_a_list_of_mappings():
@@ -63,3 +235,9 @@ def test_mapping_of_lists_becomes_a_list_of_mappings():
     assert found == [{"k": 1, "k2": "a"}, {"k": 2, "k2": "b"}, {"k": 3, "k2": "c"}]
     with pytest.raises(ValueError, match="argument 2 is shorter"):
         dict_of_lists_to_list_of_dicts({"a": [1, 2], "b": [1]})
+
+
+def test_follow_ups_are_the_same_each_time():
+    part = Part(simpleqa(), DOC, ANSWER)
+    assert heard([part], ()) == heard([part], ())
+    assert all(isinstance(one, FollowUp) for one in heard([part], ()).wanted)

@@ -24,6 +24,7 @@ from pytest_evals.scorers.lighteval import (
     dynamic,
     extractive,
     fragments,
+    judge_lm,
     judged,
     languages,
     legacy,
@@ -101,6 +102,7 @@ _SAMPLE = {
     "MajAtN": repeated.MajAtN,
     "PassAtK": repeated.PassAtK,
     "SamplingMetric": repeated.SamplingMetric,
+    "JudgeLM": judge_lm.JudgeLM,
     "SampleLevelComputation": metric.SampleLevelComputation,
     "Doc": Doc,
     "ModelResponse": response.ModelResponse,
@@ -132,7 +134,8 @@ _DYNAMIC = {
     "SampleLevelMetric": metric.SampleLevelMetric,
 }
 _JUDGES = {
-    "dict_of_lists_to_list_of_dicts": judged.dict_of_lists_to_list_of_dicts,
+    "JudgeLM": judge_lm.JudgeLM,
+    "dict_of_lists_to_list_of_dicts": judge_lm.dict_of_lists_to_list_of_dicts,
 }
 _TASK = {"LightevalTaskConfig": LightevalTaskConfig}
 _REQUESTS = {"Doc": Doc, "SamplingMethod": metric.SamplingMethod}

@@ -11,7 +11,9 @@ from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
 from pytest_evals.core.score import Score
+from pytest_evals.core.turn import FollowUp, ModelSource
 from pytest_evals.errors import DocumentError
+from pytest_evals.scorers.lighteval.asking import Part, heard, judge_models
 from pytest_evals.scorers.lighteval.entry import Computed
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
 from pytest_evals.scorers.lighteval.response import ModelResponse
@@ -55,15 +57,38 @@ class Scorer:
             DocumentError: It cannot be scored, and why.
         """
         scores: list[Score] = []
-        for metric in self.metrics:
-            response = _response(record, metric.metric.category)
+        parts = self._parts(record)
+        replies = heard(parts, record.turns).replies if record.turns else ()
+        for i, (metric, doc, response) in enumerate(parts):
             filtered = _filtered(response)
-            # Metrics of lighteval's write into the document.
-            doc = replace(record.doc)
+            if replies:
+                said = {metric.names[0]: replies[i]}
+                response = replace(response, judged=said)
             for measured in metric.measure(doc, response):
                 decides = self._accuracies.get(measured.metric, True)
                 scores.append(score_of(measured, FILTER, filtered, decides))
         return tuple(scores)
+
+    def follow_up(self, record: Record) -> Sequence[FollowUp]:
+        """What judges are asked next about an answered document.
+
+        Raises:
+            DocumentError: It cannot be scored, and why.
+        """
+        return heard(self._parts(record), record.turns).wanted
+
+    @property
+    def models(self) -> Mapping[str, ModelSource]:
+        """The judges, by the names that follow-ups give them."""
+        return judge_models(self.metrics)
+
+    def _parts(self, record: Record) -> list[Part]:
+        """The metrics with what each of them sees; each may write into its
+        document."""
+        return [
+            Part(metric, replace(record.doc), _response(record, metric.metric.category))
+            for metric in self.metrics
+        ]
 
 
 def _response(record: Record, method: SamplingMethod) -> ModelResponse:

@@ -158,6 +158,8 @@ class _Reader:
             source=self.place,
             rows=documents,
             ask=documents.ask,
+            follow_up=scorer.follow_up if scorer.models else None,
+            models=scorer.models,
             score=scorer,
             metrics=tuple(scorer.house_metrics()),
             output_type=output_type,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from pytest_evals.scorers.lighteval.calibration import CorpusLevelHLE
 from pytest_evals.scorers.lighteval.choices import (
     MRR,
     AccGoldLikelihood,
@@ -29,7 +30,7 @@ from pytest_evals.scorers.lighteval.drop import DropMetrics
 from pytest_evals.scorers.lighteval.extractive import MultilingualExtractiveMatchMetric
 from pytest_evals.scorers.lighteval.fragments import Extractiveness
 from pytest_evals.scorers.lighteval.ifeval import IFEVAL_NAMES, IFEvalMetrics
-from pytest_evals.scorers.lighteval.judged import JudgeLLMSimpleQA
+from pytest_evals.scorers.lighteval.judged import JudgeLLMHLE, JudgeLLMSimpleQA
 from pytest_evals.scorers.lighteval.letters import IndicesExtractionConfig
 from pytest_evals.scorers.lighteval.logprobs import LogProbCharNorm
 from pytest_evals.scorers.lighteval.matches import ExactMatches, F1_score
@@ -39,6 +40,7 @@ from pytest_evals.scorers.lighteval.maths import (
 )
 from pytest_evals.scorers.lighteval.metric import (
     CorpusLevelMetric,
+    CorpusLevelMetricGrouping,
     Metric,
     SampleLevelMetric,
     SampleLevelMetricGrouping,
@@ -135,6 +137,7 @@ def _letters(anywhere: bool) -> Any:
     )
 
 
+_HLE = ("accuracy", "confidence_half_width", "calibration_error")
 _ROUGES = ["rouge1", "rouge2", "rougeL", "rougeLsum"]
 _DISTANCES = ["longest_common_prefix_length", "edit_distance", "edit_similarity"]
 _FRAGMENTS = [
@@ -212,6 +215,13 @@ _TEXTS: Mapping[str, Maker] = {
     "gpqa_instruct_metric": lambda: _sample("extractive_match", _letters(True)),
     "gpqa_instruct_pass_at_k": lambda: _sample(
         "gpqa_pass@k", PassAtK(sample_scoring_function=_letters(True))
+    ),
+    "hle_metrics": lambda: CorpusLevelMetricGrouping(
+        list(_HLE),
+        {name: name == "accuracy" for name in _HLE},
+        _TEXT,
+        JudgeLLMHLE(),
+        {name: CorpusLevelHLE(name) for name in _HLE},
     ),
     "ifeval_metrics": lambda: _group(
         list(IFEVAL_NAMES),

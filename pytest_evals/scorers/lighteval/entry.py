@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
@@ -17,7 +18,7 @@ from typing import Any
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Metric as HouseMetric
 from pytest_evals.core.registry import Registry
-from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
+from pytest_evals.errors import EvalsError, MissingExtraError
 from pytest_evals.scorers.aggregations import (
     AGGREGATIONS,
     Aggregation,
@@ -26,7 +27,14 @@ from pytest_evals.scorers.aggregations import (
     own,
     totals_of,
 )
-from pytest_evals.scorers.lighteval.judged import JudgeLLM
+from pytest_evals.scorers.lighteval.judge_lm import (
+    Hearing,
+    JudgeLM,
+    NoScoreError,
+    Question,
+    Unanswered,
+    judges_in,
+)
 from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
 from pytest_evals.scorers.lighteval.reasoning import THINK, remove_reasoning_tags
 from pytest_evals.scorers.lighteval.response import ModelResponse
@@ -34,7 +42,7 @@ from pytest_evals.scorers.measured import Measured
 from pytest_evals.scorers.user_code import UserCode
 from pytest_evals.stats.averages import mean
 
-__all__ = ["PREFIX", "Computed", "lighteval_metric", "own_metric", "response_of"]
+__all__ = ["PREFIX", "Computed", "lighteval_metric", "own_metric"]
 
 PREFIX = "lighteval:"
 """In front of the names of lighteval's metrics in task files."""
@@ -135,8 +143,6 @@ class Computed:
             MissingExtraError: It needs a library that is not installed.
         """
         metric, shown = self.metric, repr(self.names[0])
-        if isinstance(metric.sample_level_fn, JudgeLLM):
-            raise EvalsError(f"metric {shown} needs a judge, which cannot be asked yet")
         for name in getattr(metric.sample_level_fn, "required", ()):
             if getattr(metric.sample_level_fn, name) is None:
                 raise EvalsError(f"metric {shown} needs {name!r}\n  fix: {name}: 4")
@@ -158,11 +164,47 @@ class Computed:
         if self.removes_reasoning:
             texts = [remove_reasoning_tags(text, THINK) for text in response.text]
             response = replace(response, text_post_processed=texts)
-        with UserCode(f"metric {self.names[0]!r}"):
-            values = self.metric.compute_sample(doc, response)
-        answer = _shown(doc, response)
-        known = self.names
-        return [Measured(n, v, answer) for n, v in values.items() if n in known]
+        answer, known = _shown(doc, response), self.names
+        replies = response.judged.get(known[0], ())
+        said = "\n".join(replies)
+        with ExitStack() as stack:
+            hearing = Hearing(replies)
+            for judge in self.judges:
+                stack.enter_context(judge.hearing(hearing))
+            with UserCode(f"metric {known[0]!r}"):
+                values = self._values(doc, response)
+        if isinstance(values, NoScoreError):
+            why = str(values)
+            return [Measured(n, None, answer, said, why) for n in known]
+        return [Measured(n, v, answer, said) for n, v in values.items() if n in known]
+
+    def _values(
+        self, doc: Doc, response: ModelResponse
+    ) -> Mapping[str, Any] | NoScoreError:
+        try:
+            return self.metric.compute_sample(doc, response)
+        except NoScoreError as error:
+            return error
+
+    @property
+    def judges(self) -> list[JudgeLM]:
+        """The judges that it asks."""
+        return judges_in(self.metric.sample_level_fn)
+
+    def wants(self, doc: Doc, response: ModelResponse) -> tuple[Question, ...]:
+        """What it wants to ask its judges next, beyond what ``response`` says they have
+        replied; empty if it can measure.
+
+        Raises:
+            DocumentError: It cannot be measured, and why.
+        """
+        if not self.judges:
+            return ()
+        try:
+            self.measure(doc, response)
+        except Unanswered as missing:
+            return missing.questions
+        return ()
 
     def metrics(
         self,
@@ -320,49 +362,3 @@ def _shown(doc: Doc, response: ModelResponse) -> str:
         return ""
     best = max(range(len(logprobs)), key=logprobs.__getitem__)
     return str(doc.choices[best])
-
-
-def response_of(
-    output_type: str,
-    filtered: Sequence[Any],
-    everything: Sequence[Sequence[Any]] | None = None,
-    n_tokens: Sequence[int] = (),
-) -> ModelResponse:
-    """What metrics see of the answers to a document.
-
-    Args:
-        output_type: The task's.
-        filtered: What a pipeline left of the responses, one a request.
-        everything: All responses to each request, where nobody filtered them.
-        n_tokens: How many tokens the first response to each request has.
-
-    Raises:
-        DocumentError: The pipeline left something that is no answer.
-    """
-    tokens = [range(n) for n in n_tokens]
-    if output_type == "generate_until":
-        given = everything[0] if everything else filtered[0]
-        return ModelResponse(text=_texts(given), output_tokens=tokens)
-    if output_type == "loglikelihood_rolling":
-        return ModelResponse(logprobs=list(filtered), output_tokens=tokens)
-    if not all(isinstance(one, list | tuple) and len(one) == 2 for one in filtered):
-        raise DocumentError(
-            "the filter pipeline must leave (log-probability, greedy) pairs, got "
-            f"{filtered!r:.200}"
-        )
-    return ModelResponse(
-        logprobs=[logprob for logprob, _ in filtered],
-        argmax_logits_eq_gold=[greedy for _, greedy in filtered],
-        output_tokens=tokens,
-    )
-
-
-def _texts(given: Any) -> list[str]:
-    texts = list(given) if isinstance(given, list | tuple) else [given]
-    for text in texts:
-        if not isinstance(text, str):
-            raise DocumentError(
-                f"the filter pipeline must leave texts, got {text!r:.200}; give its "
-                "last step a fallback"
-            )
-    return texts

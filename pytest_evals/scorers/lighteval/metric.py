@@ -137,6 +137,8 @@ class Metric:
         """
         value = _called(self.sample_level_fn, doc, model_response, more)
         if isinstance(self.metric_name, str):
+            if isinstance(value, Mapping) and len(value) == 1:
+                (value,) = value.values()
             return {self.metric_name: value}
         if not isinstance(value, Mapping):
             raise DocumentError(f"values by name are wanted, not {value!r:.200}")
@@ -266,7 +268,9 @@ def _called(
         if callable(method):
             old = old_arguments(method, doc, response)
             if old is not None:
-                return method(**old)
+                made = method(**old)
+                # Metrics of a batch are called with one document at a time.
+                return made[0] if "docs" in old and isinstance(made, list) else made
             return method(doc=doc, model_response=response, **more)
     old = old_arguments(function, doc, response)
     return function(doc, response) if old is None else function(**old)

@@ -16,6 +16,7 @@ _OLD: Mapping[str, Callable[[Doc, ModelResponse], Any]] = {
     "argmax_logits_eq_gold_list": lambda doc, made: list(made.argmax_logits_eq_gold),
     "choices_logprob": lambda doc, made: list(made.logprobs[: len(doc.choices)]),
     "choices_tokens": lambda doc, made: list(made.output_tokens),
+    "docs": lambda doc, made: [doc],
     "formatted_doc": lambda doc, made: doc,
     "gold_ixs": lambda doc, made: (
         doc.gold_index if isinstance(doc.gold_index, list) else [doc.gold_index]
@@ -23,6 +24,7 @@ _OLD: Mapping[str, Callable[[Doc, ModelResponse], Any]] = {
     "golds": lambda doc, made: doc.get_golds(),
     "logprobs": lambda doc, made: list(made.logprobs),
     "predictions": lambda doc, made: made.final_text,
+    "responses": lambda doc, made: [made],
     "reference_texts": lambda doc, made: [doc.query],
     "target_tokens": lambda doc, made: list(made.output_tokens),
     "unconditioned_logprob": lambda doc, made: made.unconditioned_logprobs,
@@ -43,5 +45,7 @@ def old_arguments(
     if not names & set(_OLD) or names & {"doc", "model_response", "response"}:
         return None
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    wanted = _OLD if takes_all else names & set(_OLD)
+    wanted = names & set(_OLD)
+    if takes_all and not names & {"docs", "responses"}:
+        wanted = set(_OLD) - {"docs", "responses"}
     return {name: _OLD[name](doc, response) for name in wanted}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ModelResponse"]
+from pytest_evals.errors import DocumentError
+
+__all__ = ["ModelResponse", "response_of"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,6 +33,7 @@ class ModelResponse:
             ``unconditioned_query``; ``None`` where that was not asked.
         truncated_tokens_count: Tokens that did not fit into the model.
         padded_tokens_count: Always 0 here.
+        judged: Name of a metric → what judges have replied to it, in order.
     """
 
     input: Any = None
@@ -45,6 +48,7 @@ class ModelResponse:
     unconditioned_logprobs: Sequence[float] | None = None
     truncated_tokens_count: int = 0
     padded_tokens_count: int = 0
+    judged: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def final_text(self) -> list[str]:
@@ -52,3 +56,49 @@ class ModelResponse:
         if self.text_post_processed is not None:
             return list(self.text_post_processed)
         return list(self.text)
+
+
+def response_of(
+    output_type: str,
+    filtered: Sequence[Any],
+    everything: Sequence[Sequence[Any]] | None = None,
+    n_tokens: Sequence[int] = (),
+) -> ModelResponse:
+    """What metrics see of the answers to a document.
+
+    Args:
+        output_type: The task's.
+        filtered: What a pipeline left of the responses, one a request.
+        everything: All responses to each request, where nobody filtered them.
+        n_tokens: How many tokens the first response to each request has.
+
+    Raises:
+        DocumentError: The pipeline left something that is no answer.
+    """
+    tokens = [range(n) for n in n_tokens]
+    if output_type == "generate_until":
+        given = everything[0] if everything else filtered[0]
+        return ModelResponse(text=_texts(given), output_tokens=tokens)
+    if output_type == "loglikelihood_rolling":
+        return ModelResponse(logprobs=list(filtered), output_tokens=tokens)
+    if not all(isinstance(one, list | tuple) and len(one) == 2 for one in filtered):
+        raise DocumentError(
+            "the filter pipeline must leave (log-probability, greedy) pairs, got "
+            f"{filtered!r:.200}"
+        )
+    return ModelResponse(
+        logprobs=[logprob for logprob, _ in filtered],
+        argmax_logits_eq_gold=[greedy for _, greedy in filtered],
+        output_tokens=tokens,
+    )
+
+
+def _texts(given: Any) -> list[str]:
+    texts = list(given) if isinstance(given, list | tuple) else [given]
+    for text in texts:
+        if not isinstance(text, str):
+            raise DocumentError(
+                f"the filter pipeline must leave texts, got {text!r:.200}; give its "
+                "last step a fallback"
+            )
+    return texts

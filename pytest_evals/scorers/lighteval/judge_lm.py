@@ -1,0 +1,204 @@
+"""A judge as a metric sees it: something that can be asked at once and answers at once
+(lighteval 0.13.0, ``metrics/utils/llm_as_judge.py``, ``JudgeLM``).
+
+Nothing is asked here. A metric is run with the replies that are known; when it wants
+another one it is broken off, its requests go out with those of all documents, and it is
+run again. So a metric must ask the same each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, cast
+
+from pytest_evals.core.request import Generate, Message, Role
+from pytest_evals.errors import DocumentError
+
+__all__ = [
+    "Hearing",
+    "JudgeLM",
+    "NoScoreError",
+    "Question",
+    "Unanswered",
+    "dict_of_lists_to_list_of_dicts",
+    "judges_in",
+]
+
+Template = Callable[..., Sequence[Mapping[str, str]]]
+"""Question, options, answer and gold, by name, to the messages for the judge."""
+Reader = Callable[[str], Any]
+"""A reply to the score; ``None`` if it has none."""
+MAX_TOKENS = 512
+"""Most tokens of a reply where nothing else is given."""
+
+
+class NoScoreError(DocumentError):
+    """A judge has answered, and said nothing that can be read as a score."""
+
+
+class Question(NamedTuple):
+    """What a judge is asked; ``model`` is the spec of the judge that the task names,
+    empty for that of the session."""
+
+    model: str
+    request: Generate
+
+
+class Unanswered(BaseException):
+    """A metric wants to know something that has not been asked yet."""
+
+    def __init__(self, questions: Sequence[Question]) -> None:
+        """Keep what it wants to know."""
+        super().__init__("asked outside of a run")
+        self.questions = tuple(questions)
+
+
+class Hearing:
+    """The replies that a metric of a document gets, in the order in which it asks."""
+
+    def __init__(self, replies: Sequence[str]) -> None:
+        """Nothing has been asked yet."""
+        self._replies, self._next = tuple(replies), 0
+
+    def answers(self, questions: Sequence[Question]) -> tuple[str, ...]:
+        """The replies to some questions.
+
+        Raises:
+            Unanswered: They are not known yet.
+        """
+        end = self._next + len(questions)
+        if end > len(self._replies):
+            raise Unanswered(questions)
+        found = self._replies[self._next : end]
+        self._next = end
+        return found
+
+
+class JudgeLM:
+    """A model that judges answers."""
+
+    def __init__(  # noqa: PLR0913 - lighteval's constructor
+        self,
+        model: str,
+        templates: Template,
+        process_judge_response: Reader,
+        judge_backend: str = "",
+        url: str | None = None,
+        api_key: str | None = None,
+        max_tokens: int | None = None,
+        response_format: Any = None,
+        hf_provider: str | None = None,
+        backend_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Remember how it is asked.
+
+        Args:
+            model: ``KIND:TARGET`` is a model as for ``--model``; any other name is only
+                shown, and the judge of the session answers.
+            templates: What it is asked.
+            process_judge_response: How its reply is read.
+            judge_backend: Where lighteval would ask it; without effect.
+            url: See ``judge_backend``.
+            api_key: See ``judge_backend``; not kept.
+            max_tokens: Most tokens of its reply.
+            response_format: See ``judge_backend``.
+            hf_provider: See ``judge_backend``.
+            backend_options: See ``judge_backend``.
+        """
+        self.model, self.template = model, templates
+        self.process_judge_response = process_judge_response
+        self.max_tokens = max_tokens
+        self._hearing: Hearing | None = None
+
+    @property
+    def source(self) -> str:
+        """The spec of its model; empty for the judge of the session."""
+        return self.model if ":" in self.model else ""
+
+    @contextmanager
+    def hearing(self, hearing: Hearing) -> Iterator[None]:
+        """Meanwhile it answers from these replies."""
+        before, self._hearing = self._hearing, hearing
+        try:
+            yield
+        finally:
+            self._hearing = before
+
+    def evaluate_answer(
+        self,
+        question: str,
+        answer: str,
+        options: list[str] | None = None,
+        gold: str | None = None,
+    ) -> tuple[Any, Any, str]:
+        """Score, prompt and reply of one answer."""
+        scores, prompts, replies = self.evaluate_answer_batch(
+            [question], [answer], [options], [gold]
+        )
+        return scores[0], prompts[0], replies[0]
+
+    def evaluate_answer_batch(
+        self,
+        questions: Sequence[str],
+        answers: Sequence[str],
+        options: Sequence[Any] | None = None,
+        golds: Sequence[Any] | None = None,
+        **kwargs: Sequence[Any],
+    ) -> tuple[list[Any], list[Any], list[str]]:
+        """Scores, prompts and replies of several answers.
+
+        Raises:
+            NoScoreError: A reply has no score.
+            DocumentError: There is nobody to ask.
+            Unanswered: Replies are not known yet.
+        """
+        n = len(questions)
+        more = dict_of_lists_to_list_of_dicts(kwargs) if kwargs else [{}] * n
+        rows = zip(
+            questions,
+            options or [None] * n,
+            answers,
+            golds or [None] * n,
+            more,
+            strict=True,
+        )
+        prompts = [
+            self.template(question=q, options=o, answer=a, gold=g, **rest)
+            for q, o, a, g, rest in rows
+        ]
+        if self._hearing is None:
+            raise DocumentError(f"the judge {self.model} was not asked")
+        asked = [Question(self.source, self._request(prompt)) for prompt in prompts]
+        replies = list(self._hearing.answers(asked))
+        return [self._score(reply) for reply in replies], prompts, replies
+
+    def _request(self, messages: Sequence[Mapping[str, str]]) -> Generate:
+        chat = tuple(Message(cast("Role", m["role"]), m["content"]) for m in messages)
+        return Generate(chat, max_tokens=self.max_tokens or MAX_TOKENS)
+
+    def _score(self, reply: str) -> Any:
+        score = self.process_judge_response(reply)
+        if score is None:
+            raise NoScoreError(f"the judge's reply has no score: {reply!r:.200}")
+        return score
+
+
+def judges_in(computation: Any) -> list[JudgeLM]:
+    """The judges that a metric holds."""
+    computation = getattr(computation, "computation", computation)  # under new names
+    held = getattr(computation, "__dict__", {}).values()
+    return [one for one in held if isinstance(one, JudgeLM)]
+
+
+def dict_of_lists_to_list_of_dicts(
+    dict_of_lists: Mapping[str, Sequence[Any]],
+) -> list[dict[str, Any]]:
+    """One mapping for each position of the lists.
+
+    Raises:
+        ValueError: They are not all as long.
+    """
+    names = list(dict_of_lists)
+    rows = zip(*dict_of_lists.values(), strict=True)
+    return [dict(zip(names, row, strict=True)) for row in rows]

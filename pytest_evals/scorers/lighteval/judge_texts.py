@@ -1,0 +1,134 @@
+"""What judges are asked, in words of our own, and how their replies are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = [
+    "bracketed_number",
+    "bracketed_verdict",
+    "flow_score",
+    "hle_prompt",
+    "hle_verdict",
+    "mean_dv_5",
+    "mt_bench_prompt",
+    "simpleqa_prompt",
+    "simpleqa_score",
+    "tagged_score",
+]
+
+
+def simpleqa_score(reply: str) -> float | None:
+    """SimpleQA's verdict: 1 for A (correct), 0 for B and C; white space, case and a
+    full stop do not count."""
+    letter = reply.strip().rstrip(".").upper()
+    return {"A": 1.0, "B": 0.0, "C": 0.0}.get(letter)
+
+
+def flow_score(reply: str) -> float | None:
+    """The digit between Flow-Judge's tags."""
+    found = re.search(r"<score>\s(\d)\s</score>", reply)
+    return int(found[1]) if found else None
+
+
+def tagged_score(reply: str) -> float | None:
+    """The number between score tags, whatever white space is there."""
+    found = re.search(r"<score>\s*(\d+(?:\.\d+)?)\s*</score>", reply)
+    return float(found[1]) if found else None
+
+
+def bracketed_verdict(reply: str) -> float | None:
+    """The 0 or 1 in double brackets."""
+    found = re.search(r"\[\[([01])\]\]", reply)
+    return int(found[1]) if found else None
+
+
+def bracketed_number(reply: str) -> float | None:
+    """The number with a decimal in double brackets."""
+    found = re.search(r"\[\[(\d\.\d)\]\]", reply)
+    return float(found[1]) if found else None
+
+
+def hle_verdict(reply: str) -> tuple[int, float] | None:
+    """Whether an answer is correct, 1 or 0, and how sure it is of itself, from 0 to
+    100."""
+    correct = re.search(r"correct\W+(yes|no)\b", reply, re.IGNORECASE)
+    sure = re.search(r"confidence\W+(\d+(?:\.\d+)?)", reply, re.IGNORECASE)
+    if correct is None:
+        return None
+    confidence = float(sure[1]) if sure else 100.0
+    return int(correct[1].lower() == "yes"), min(100.0, confidence)
+
+
+def mean_dv_5(x: Sequence[float]) -> float:
+    """The mean of grades from 0 to 5, as a share."""
+    return sum(x) / len(x) / 5
+
+
+def _user(text: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text}]
+
+
+def simpleqa_prompt(
+    question: str, answer: str, gold: str | None = None, options: Any = None
+) -> list[dict[str, str]]:
+    """What a judge is asked about a short factual answer, after SimpleQA (Wei et al.
+    2024, arXiv 2411.04368); in words of our own, so that grades may differ from those
+    of OpenAI's wording."""
+    return _user(
+        "Grade an answer to a question by its gold target.\n"
+        "A: CORRECT. It says all that the target says and contradicts none of it; "
+        "wording, spelling of names and further true details do not matter.\n"
+        "B: INCORRECT. Something in it contradicts the target, even if it is hedged.\n"
+        "C: NOT_ATTEMPTED. It contradicts nothing, and does not say all of the target."
+        f"\n\nQuestion: {question}\nGold target: {gold}\nAnswer: {answer}\n\n"
+        "Reply with the letter A, B or C alone."
+    )
+
+
+def hle_prompt(
+    question: str, answer: str, gold: str | None = None, options: Any = None
+) -> list[dict[str, str]]:
+    """What a judge is asked about an answer of Humanity's Last Exam (Phan et al. 2025,
+    arXiv 2501.14249); in words of our own."""
+    return _user(
+        "Decide whether the response gives the correct final answer. Do not solve the "
+        "problem yourself; small differences of rounding or wording do not matter.\n\n"
+        f"[question] {question}\n\n[response] {answer}\n\n[correct answer] {gold}\n\n"
+        "Reply with four lines:\n"
+        "extracted_final_answer: what the response says in the end, or None\n"
+        "reasoning: why that is or is not the correct answer\n"
+        "correct: yes or no\n"
+        "confidence: how sure the response is, from 0 to 100; 100 if it does not say"
+    )
+
+
+def mt_bench_prompt(
+    question: str,
+    answer: str,
+    gold: str | None = None,
+    options: Any = None,
+    **before: Mapping[str, str],
+) -> list[dict[str, str]]:
+    """What a judge is asked about an answer in a talk (Zheng et al. 2023, arXiv
+    2306.05685); in words of our own.
+
+    Args:
+        question: The user's last turn.
+        answer: The assistant's answer to it.
+        gold: A reference, where there is one.
+        options: Not looked at.
+        before: ``talk`` is what was said before.
+    """
+    talk = str(before.get("talk") or "")
+    earlier = f"[earlier in the talk]\n{talk}\n\n" if talk else ""
+    reference = f"[reference answer]\n{gold}\n\n" if gold else ""
+    return _user(
+        "Grade the assistant's last answer: is it helpful, relevant, correct, deep and "
+        "detailed enough? Do not let its length or style sway you.\n\n"
+        f"{earlier}[question]\n{question}\n\n{reference}[answer]\n{answer}\n\n"
+        "Explain in a few sentences, then give a whole number from 1 to 10 as "
+        "<score> 7 </score>."
+    )
