@@ -30,10 +30,11 @@ if TYPE_CHECKING:
         DocumentError,
         EvalsError,
         ModelError,
+        OptionError,
         Place,
+        StoreError,
         TaskFileError,
     )
-    from pytest_evals.pipeline import evaluate
     from pytest_evals.plugin.eval_results import EvalResults, assert_gate
     from pytest_evals.scorers.lighteval.metric import (
         CorpusLevelMetric,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         SamplingMethod,
     )
     from pytest_evals.scorers.lighteval.response import ModelResponse
+    from pytest_evals.script.flow import evaluate
 
 _MODULES = {
     "core.doc": ("Doc",),
@@ -61,8 +63,15 @@ _MODULES = {
     "core.score": ("Score",),
     "core.task": ("Asked", "Task", "TaskOptions"),
     "core.turn": ("FollowUp", "Turn"),
-    "errors": ("DocumentError", "EvalsError", "ModelError", "Place", "TaskFileError"),
-    "pipeline": ("evaluate",),
+    "errors": (
+        "DocumentError",
+        "EvalsError",
+        "ModelError",
+        "OptionError",
+        "Place",
+        "StoreError",
+        "TaskFileError",
+    ),
     "plugin.eval_results": ("EvalResults", "assert_gate"),
     "scorers.lighteval.metric": (
         "CorpusLevelMetric",
@@ -72,6 +81,7 @@ _MODULES = {
         "SamplingMethod",
     ),
     "scorers.lighteval.response": ("ModelResponse",),
+    "script.flow": ("evaluate",),
 }
 
 __all__ = [
@@ -94,6 +104,7 @@ __all__ = [
     "Model",
     "ModelError",
     "ModelResponse",
+    "OptionError",
     "Place",
     "Record",
     "Response",
@@ -103,6 +114,7 @@ __all__ = [
     "SampleLevelMetricGrouping",
     "SamplingMethod",
     "Score",
+    "StoreError",
     "Task",
     "TaskFileError",
     "TaskOptions",

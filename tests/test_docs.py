@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import re
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pytest_evals import evaluate
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import TaskFileError
 from pytest_evals.frontends.lm_eval import load_tasks
@@ -404,7 +406,14 @@ def test_script_of_the_models_page_runs(suite, monkeypatch, capsys):
     (model,) = blocks(section("models", "A model of your own"), "python")
     (script,) = blocks(section("models", "Without pytest"), "python")
     exec(model + script, {})
-    assert capsys.readouterr().out.startswith("quiz exact_match,none Estimate(")
+    (screen,) = blocks(section("models", "Without pytest"), "text")
+    assert capsys.readouterr().out == screen
+
+
+def test_arguments_of_evaluate_are_documented():
+    text = section("models", "Without pytest")
+    documented = [row[1].strip("`") for row in cells(text)[2:]]
+    assert documented == [*inspect.signature(evaluate).parameters]
 
 
 def test_score_of_the_hooks_page_scores_its_task_and_no_other(suite):

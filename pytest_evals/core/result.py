@@ -10,12 +10,13 @@ from pytest_evals.core.gate import Verdict
 from pytest_evals.core.group import Group
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.record import Record
+from pytest_evals.core.shown import Rows, run_frame, run_html, run_text, task_text
 from pytest_evals.core.task import Task
 
 __all__ = ["GroupResult", "Reuse", "RunResult", "TaskResult"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TaskResult:
     """One task after its documents were run.
 
@@ -52,6 +53,10 @@ class TaskResult:
     n_prompt_tokens: int = 0
     n_tokens: int = 0
     n_truncated: int = 0
+
+    def __repr__(self) -> str:
+        """The task and its numbers on one line."""
+        return task_text(self)
 
     @property
     def sample_len(self) -> int:
@@ -154,7 +159,7 @@ class Reuse:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RunResult:
     """A whole session.
 
@@ -191,3 +196,23 @@ class RunResult:
     n_requests: int = 0
     reuse: Reuse = Reuse()
     partial: str = ""
+
+    def __repr__(self) -> str:
+        """The numbers and the gates on a few lines."""
+        return run_text(self)
+
+    def _repr_html_(self) -> str:
+        """The same as tables, for notebooks."""
+        return run_html(self)
+
+    def to_pandas(self, rows: Rows = "metrics") -> Any:
+        """A ``pandas.DataFrame`` with a row for each metric, gate or document.
+
+        Args:
+            rows: ``metrics``, ``gates`` or ``documents``.
+
+        Raises:
+            OptionError: There are no such rows.
+            MissingExtraError: pandas is not installed.
+        """
+        return run_frame(self, rows)

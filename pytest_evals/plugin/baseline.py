@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_evals.core.reference import Reference
-from pytest_evals.errors import StoreError
-from pytest_evals.gates.pairing import Side, refer
-from pytest_evals.reports.jsonfile import version_of
-from pytest_evals.reports.model import judged_by
+from pytest_evals.gates.pairing import Side
+from pytest_evals.references import reference, settings_of, side_of, stored_run
 from pytest_evals.reports.samples import sample_of
-from pytest_evals.reports.strict import strict
-from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.history import EarlierRun
 
 if TYPE_CHECKING:
     from pytest_evals.core.record import Record
     from pytest_evals.core.task import Task
-    from pytest_evals.plugin.options import Options
-    from pytest_evals.plugin.runs import TaskRun
     from pytest_evals.plugin.session import EvalSession
 
-__all__ = ["Baseline", "References", "settings_of"]
+__all__ = ["Baseline", "References"]
 
 HASH_CHARACTERS = 64
 """Of a document's hashes, the first is that of its content."""
@@ -78,22 +71,8 @@ class References:
         run = self.run(name)
         if len(self._session.samples.hashes.of(task)) < self._n_records(task):
             run = "baselines are known to the controller of pytest-xdist only"
-        if isinstance(run, str):
-            return Reference(baseline=name, fault=run, is_replaced=is_replaced)
-        try:
-            rows = {one: list(run.all_rows(one)) for one in run.tasks if one == task}
-        except StoreError as error:
-            return Reference(baseline=name, fault=str(error), is_replaced=is_replaced)
-        others: dict[str, list[Any]] = {one: [] for one in run.tasks}
-        before = Side(results=run.results, rows={**others, **rows})
-        found = refer(name, task, before, self._now(task))
-        return Reference(
-            baseline=name,
-            values=found.values,
-            fault=found.fault,
-            is_replaced=is_replaced,
-            notes=found.notes,
-        )
+        now = self._now(task) if not isinstance(run, str) else Side(results={}, rows={})
+        return reference(name, run, task, now, is_replaced=is_replaced)
 
     def _n_records(self, task: str) -> int:
         return len(self._session.runs[task].records)
@@ -101,44 +80,15 @@ class References:
     def run(self, name: str) -> EarlierRun | str:
         """The stored run of a name; or why there is none, with what to do."""
         if name not in self._runs:
-            session = self._session
-            here = session.config.invocation_params.dir
-            try:
-                self._runs[name] = find_baseline(session.options.dir, name, here)
-            except StoreError as error:
-                why = str(error).removesuffix("; save one with --evals-save")
-                self._runs[name] = f"{why}; a run with --evals-save={name} makes it"
+            here = self._session.config.invocation_params.dir
+            self._runs[name] = stored_run(self._session.options.dir, name, here)
         return self._runs[name]
 
     def _now(self, task: str) -> Side:
         """This run's side of a task, from what is in memory."""
         session = self._session
         run = session.runs[task]
-        hashes = session.samples.hashes.of(task)
-        rows = [
-            {
-                "doc_id": record.index,
-                "id": record.doc.id,
-                "doc_hash": hashes[record.index][0],
-                "prompt_hash": hashes[record.index][1],
-                "target_hash": hashes[record.index][2],
-            }
-            for _, record in sorted(run.records.items())
-        ]
-        results = {
-            **settings_of([run], session.options),
-            "model_info": dict(session.models.info),
-        }
-        return Side(results=results, rows={task: rows})
-
-
-def settings_of(runs: Sequence[TaskRun], options: Options) -> dict[str, Any]:
-    """What ``results.json`` will say of these tasks' settings, as far as two runs must
-    have them in common."""
-    return {
-        "n-shot": {run.name: run.task.n_shots for run in runs},
-        "counts": {run.name: {"selected": len(run.ids)} for run in runs},
-        "versions": {run.name: version_of(run.task) for run in runs},
-        "configs": {run.name: strict({**run.task.config}, []) for run in runs},
-        "judged": {run.name: judged_by(run.task, options.judge) for run in runs},
-    }
+        records = [record for _, record in sorted(run.records.items())]
+        settings = settings_of([(run.task, len(run.ids))], session.options.judge)
+        settings["model_info"] = dict(session.models.info)
+        return side_of(run.task, records, session.samples.hashes.of(task), settings)

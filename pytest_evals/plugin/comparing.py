@@ -10,7 +10,8 @@ from pytest_evals.core.comparison import Comparison
 from pytest_evals.core.gate import Outcome
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.pairing import Side, compare, setting_changes
-from pytest_evals.plugin.baseline import Baseline, settings_of
+from pytest_evals.plugin.baseline import Baseline
+from pytest_evals.references import settings_of
 from pytest_evals.reports.comparison import comparison_json, comparison_lines
 from pytest_evals.store.baselines import find_baseline, save_baseline
 from pytest_evals.store.files import write_json
@@ -53,7 +54,8 @@ class Comparing:
             return
         before = Side(results=session.baseline.run.results, rows={})
         runs = [*session.runs.values()]
-        now = Side(results=settings_of(runs, session.options), rows={})
+        sizes = [(run.task, len(run.ids)) for run in runs]
+        now = Side(results=settings_of(sizes, session.options.judge), rows={})
         known = session.baseline.run.tasks
         faults = [
             f"{run.task.name}: {text}"

@@ -145,16 +145,17 @@ def pytest_evals_load_tasks(
     path: Path, config: pytest.Config
 ) -> Sequence[Task | Group] | None:
     """Read the dialects of lm-eval and lighteval."""
+    from pytest_evals.frontends.dialects import READERS
     from pytest_evals.plugin.session import session_of
     from pytest_evals.plugin.sniffing import looks_like_lighteval, looks_like_lm_eval
 
     if looks_like_lm_eval(path):
-        from pytest_evals.frontends.lm_eval import load_tasks
+        read = READERS["lm_eval"]
     elif looks_like_lighteval(path, config):
-        from pytest_evals.frontends.lighteval.tasks import load_tasks
+        read = READERS["lighteval"]
     else:
         return None
-    return load_tasks(path, session_of(config).task_options)
+    return read(path, session_of(config).task_options)
 
 
 @pytest.hookimpl(trylast=True)

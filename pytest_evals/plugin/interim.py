@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pytest_evals.plugin.runs import TaskRun
-    from pytest_evals.plugin.samples import Samples
+    from pytest_evals.recording import Samples
 
 __all__ = ["UNFINISHED", "Interim"]
 

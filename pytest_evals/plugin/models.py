@@ -21,8 +21,8 @@ from pytest_evals.core.request import Model, Request, Response
 from pytest_evals.core.result import Reuse
 from pytest_evals.core.task import Task
 from pytest_evals.core.turn import JUDGE
+from pytest_evals.opened import Answers
 from pytest_evals.plan import WINDOW, Job, Plan, ask
-from pytest_evals.plugin.answers import Answers
 from pytest_evals.plugin.furthers import Definition, Furthers, model_of
 from pytest_evals.plugin.losses import Losses
 from pytest_evals.plugin.usage import with_usage

@@ -3,22 +3,44 @@ files; and what can only be checked when an eval file was found."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from pytest_evals.core.gate import Gate
+from pytest_evals.core.group import Group
 from pytest_evals.core.library import Library
-from pytest_evals.core.task import TaskOptions
+from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.errors import OptionError
+from pytest_evals.frontends.suite_gates import SuiteGates
 from pytest_evals.models.spec import redacted
+from pytest_evals.opened import Answers
 from pytest_evals.plugin.added import registered_metrics
-from pytest_evals.plugin.options import Options
+from pytest_evals.plugin.options import OPTIONS, Options
 from pytest_evals.plugin.selection import Selection
 from pytest_evals.reports.model import model_arguments
-from pytest_evals.store.noise import recorded_rate
 
-__all__ = ["check_places", "measured_noise", "public", "task_options"]
+if TYPE_CHECKING:
+    from pytest_evals.core.request import Model
+
+__all__ = [
+    "answers_of",
+    "check_gates",
+    "check_places",
+    "public",
+    "task_options",
+]
+
+
+def answers_of(config: pytest.Config) -> Answers:
+    """The store of a session, in front of the models that its options name."""
+    hook = config.hook.pytest_evals_open_model
+    return Answers(
+        config.stash[OPTIONS],
+        lambda text: cast("Model", hook(spec=text, config=config)),
+        lambda: len(hook.get_hookimpls()) == 1,
+    )
 
 
 def check_places(options: Options) -> None:
@@ -36,11 +58,21 @@ def check_places(options: Options) -> None:
             raise pytest.UsageError(f"--evals-{name}={path}: this is a folder")
 
 
-def measured_noise(options: Options, gate: Gate) -> float | None:
-    """The share of a gate's answers that turn between two runs, if it was measured."""
-    key = f"{gate.metric},{gate.filter}" if gate.filter else gate.metric
-    name = gate.baseline or options.compare
-    return recorded_rate(options.dir, name, gate.task, key)
+def check_gates(
+    gates: SuiteGates,
+    tasks: Sequence[Task],
+    groups: Sequence[Group],
+    folders: Sequence[Path],
+) -> None:
+    """Refuse gates that no task and no group answers for.
+
+    Raises:
+        pytest.UsageError: A gate names a task or a metric that does not exist.
+    """
+    try:
+        gates.check(tasks, groups, folders)
+    except OptionError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def task_options(

@@ -18,8 +18,8 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
-from pytest_evals.plugin.facts import Wanted, wanted_by
-from pytest_evals.plugin.gates import SessionGates, faults_of, group_faults
+from pytest_evals.frontends.suite_gates import SuiteGates, faults_of, group_faults
+from pytest_evals.gates.wanted import Wanted, wanted_by
 from pytest_evals.plugin.places import file_id
 from pytest_evals.plugin.selection import Selection
 
@@ -82,7 +82,7 @@ class Runs:
     """All tasks and groups, by name, in the order in which they were found."""
 
     def __init__(
-        self, root: Path, gates: SessionGates, selection: Selection, *, checks: bool
+        self, root: Path, gates: SuiteGates, selection: Selection, *, checks: bool
     ) -> None:
         """Nothing is there yet.
 

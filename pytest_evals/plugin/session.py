@@ -24,31 +24,32 @@ from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.core.score import Score, Status
 from pytest_evals.core.slim import slim
 from pytest_evals.core.task import Task
+from pytest_evals.frontends.suite_gates import SuiteGates
+from pytest_evals.gates.wanted import with_facts
 from pytest_evals.models.spec import redacted
 from pytest_evals.pipeline import score
 from pytest_evals.plugin.added import added_metrics
-from pytest_evals.plugin.answers import Answers
 from pytest_evals.plugin.claims import Claims
-from pytest_evals.plugin.facts import with_facts
 from pytest_evals.plugin.fitness import check_models
-from pytest_evals.plugin.gates import SessionGates
 from pytest_evals.plugin.interim import UNFINISHED, Interim
 from pytest_evals.plugin.judging import Judging
 from pytest_evals.plugin.library import library_of
 from pytest_evals.plugin.models import Models
 from pytest_evals.plugin.options import OPTIONS, STARTED, suite_root
 from pytest_evals.plugin.run_options import (
+    answers_of,
+    check_gates,
     check_places,
-    measured_noise,
     public,
     task_options,
 )
 from pytest_evals.plugin.runs import GroupRun, Runs, TaskRun
-from pytest_evals.plugin.samples import Samples
 from pytest_evals.plugin.selection import Selection
 from pytest_evals.plugin.telling import Told
 from pytest_evals.plugin.wire import pack, unpack
 from pytest_evals.plugin.workers import is_distributed, orders_of
+from pytest_evals.recording import Samples
+from pytest_evals.references import measured_rate
 from pytest_evals.reports.environment import environment
 from pytest_evals.reports.jsonfile import results_json
 from pytest_evals.reports.rendered import Render, rendered
@@ -92,9 +93,9 @@ class EvalSession:
         self.task_options = task_options(
             config, self.options, self.selection, self.library
         )
-        noise = partial(measured_noise, self.options)
-        self.gates = SessionGates(config.rootpath, self.options.gates, noise)
-        self.models = Models(Answers(config, self.options), self.options.max_errors)
+        noise = partial(measured_rate, self.options.dir, self.options.compare)
+        self.gates = SuiteGates(config.rootpath, self.options.gates, noise)
+        self.models = Models(answers_of(config), self.options.max_errors)
         self.samples = Samples(self.options.dir, self.options.model, self.started)
         self._interim = Interim(self.samples, self._summed_up)
         self.verdicts: dict[tuple[str, str], Verdict] = {}
@@ -312,7 +313,7 @@ class EvalSession:
         folders = [p for arg in given if (p := base / arg).is_dir()]
         tasks = [run.task for run in self.runs.values()]
         groups = [run.group for run in self.known.groups.values()]
-        self.gates.check(tasks, groups, folders)
+        check_gates(self.gates, tasks, groups, folders)
         check_models(self.config, self.model_spec(), self.known.with_documents(ids))
 
     def skipped_gates(self) -> list[str]:

@@ -11,6 +11,7 @@ from random import Random
 
 import pytest
 
+from pytest_evals import evaluate
 from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.request import Generate, Model, Response, Rolling
 from pytest_evals.core.task import TaskOptions
@@ -18,7 +19,6 @@ from pytest_evals.frontends.gates_file import load_gates
 from pytest_evals.frontends.task_library import TaskLibrary
 from pytest_evals.gates.judge import judge
 from pytest_evals.models.spec import open_model, parse_spec
-from pytest_evals.pipeline import evaluate
 
 MOST_BYTES = 3_000_000
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from pytest_evals import evaluate
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.frontends.task_library import TaskLibrary
 from pytest_evals.models.spec import open_model, parse_spec
-from pytest_evals.pipeline import evaluate
 from pytest_evals.reports.jsonfile import results_json
 
 HERE = Path(__file__).resolve().parent

@@ -1,11 +1,11 @@
-"""The store of this session: which models' responses are kept, and which are used."""
+"""Models that are opened, with the store of responses in front of them: which responses
+are kept, and which are used."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
-
-import pytest
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pytest_evals.core.result import Reuse
 from pytest_evals.errors import ModelError, OptionError
@@ -22,20 +22,59 @@ from pytest_evals.store.stored import Render, StoredModel
 
 if TYPE_CHECKING:
     from pytest_evals.core.request import Model
-    from pytest_evals.plugin.options import Options
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "Keeping"]
 
 _UNKNOWN = object()
 
 
-class Answers:
-    """Puts the store in front of the session's models."""
+class Keeping(Protocol):
+    """What is kept, and what is used; the plugin's options are one."""
 
-    def __init__(self, config: pytest.Config, options: Options) -> None:
-        """Nothing is on disk until a model is opened."""
-        self._options = options
-        self._config, self._hook = config, config.hook
+    @property
+    def dir(self) -> Path:
+        """The results folder."""
+        ...
+
+    @property
+    def no_cache(self) -> bool:
+        """Whether nothing is kept and nothing used."""
+        ...
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing is used."""
+        ...
+
+    @property
+    def rescore(self) -> bool:
+        """Whether no model is opened."""
+        ...
+
+    @property
+    def explain_cache(self) -> str:
+        """A document for which nothing shall be asked, if any."""
+        ...
+
+
+class Answers:
+    """Puts the store in front of a session's models."""
+
+    def __init__(
+        self,
+        options: Keeping,
+        open_named: Callable[[str], Model],
+        is_known: Callable[[], bool],
+    ) -> None:
+        """Nothing is on disk until a model is opened.
+
+        Args:
+            options: What is kept.
+            open_named: Opens the model that a spec names.
+            is_known: Whether specs mean what they mean to us, so that the files behind
+                them identify a model.
+        """
+        self._options, self._open, self._is_known = options, open_named, is_known
         self._hashes: FileHashes | None = None
         self._stored: list[StoredModel] = []
         self._note = ""
@@ -141,17 +180,12 @@ class Answers:
         for model in self._stored:
             model.settle()
 
-    def _open(self, text: str) -> Model:
-        return cast(
-            "Model", self._hook.pytest_evals_open_model(spec=text, config=self._config)
-        )
-
     def _responses(self, fingerprint: Mapping[str, Any]) -> Responses:
         return Responses(self._options.dir, fingerprint, writes=not self._is_closed)
 
     def _fingerprint(self, text: str) -> Mapping[str, Any] | None:
         """What identifies a spec's model; ``None`` if only the model itself can say."""
-        if len(self._hook.pytest_evals_open_model.get_hookimpls()) > 1:
+        if not self._is_known():
             return None
         if self._hashes is None:
             self._hashes = FileHashes(self._options.dir)

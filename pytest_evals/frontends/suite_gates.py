@@ -7,18 +7,18 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.group import Group
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.task import Task
 from pytest_evals.errors import (
     DocumentError,
+    OptionError,
     Problem,
     TaskFileError,
     did_you_mean,
 )
+from pytest_evals.frontends.gates_file import load_gates
 from pytest_evals.gates.evidence import labels_in
 from pytest_evals.gates.grammar import with_unique_ids
 from pytest_evals.gates.members import weights_fault
@@ -26,12 +26,12 @@ from pytest_evals.gates.reducers import n_needed
 from pytest_evals.gates.steps import SHARES
 from pytest_evals.gates.versus import direction_fault
 
-__all__ = ["FILE_NAMES", "SessionGates", "faults_of", "group_faults"]
+__all__ = ["FILE_NAMES", "SuiteGates", "faults_of", "group_faults"]
 
 FILE_NAMES = ("gates.yaml", "gates.yml")
 
 
-class SessionGates:
+class SuiteGates:
     """All gates that do not stand in a task's own file."""
 
     def __init__(
@@ -43,7 +43,7 @@ class SessionGates:
         """Know the gates of the command line; files are read when a task is.
 
         Args:
-            root: The rootdir.
+            root: The folder above which no file is looked for.
             given: Gates of the command line.
             measured: The share of a gate's answers that turn between two runs, if
                 somebody has measured it.
@@ -110,7 +110,7 @@ class SessionGates:
                 task that does not exist is a mistake.
 
         Raises:
-            pytest.UsageError: A gate names a task or a metric that does not exist.
+            OptionError: A gate names a task or a metric that does not exist.
         """
         known = list(tasks)
         names = [task.name for task in known] + [group.name for group in groups]
@@ -127,7 +127,7 @@ class SessionGates:
                     if gate.task not in names
                 ]
         if problems:
-            raise pytest.UsageError("\n".join(problems))
+            raise OptionError("\n".join(problems))
 
 
 def faults_of(
@@ -265,8 +265,6 @@ def _nowhere(gate: Gate, tasks: Sequence[Task], names: Sequence[str]) -> str:
 def _load(path: Path) -> tuple[Gate, ...]:
     if not path.is_file():
         return ()
-    from pytest_evals.frontends.gates_file import load_gates
-
     gates = load_gates(path)
     lost = [gate for gate in gates if not gate.task]
     if lost:

@@ -1,0 +1,72 @@
+"""Which front end reads a file; for those who ask without pytest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+
+from pytest_evals.core.group import Group
+from pytest_evals.core.registry import Registry
+from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.frontends.sniff import dialect, is_task_module
+
+__all__ = ["PYTHON_FILES", "READERS", "eval_files", "load_file"]
+
+Reader = Callable[[Path, TaskOptions], Sequence[Task | Group]]
+
+READERS: Registry[Reader] = Registry(
+    "dialect",
+    {
+        "lm_eval": "pytest_evals.frontends.lm_eval:load_tasks",
+        "lighteval": "pytest_evals.frontends.lighteval.tasks:load_tasks",
+    },
+)
+"""Dialect → what reads the tasks and groups of a file.
+
+Raises ``TaskFileError`` with all problems of the file.
+"""
+
+PYTHON_FILES = ("eval_*.py", "*_eval.py")
+"""Names of task modules that are taken when only their folder is named."""
+_PASSED_BY = (".*", "__pycache__", "build", "dist", "node_modules", "venv")
+
+
+def load_file(path: Path, options: TaskOptions) -> Sequence[Task | Group]:
+    """The tasks and groups of a file, in whichever dialect it is.
+
+    Raises:
+        TaskFileError: With all problems of the file; or nobody reads it.
+    """
+    name = _dialect_of(path)
+    if not name:
+        what = "there is no such file" if not path.is_file() else "this is no eval file"
+        fix = "name files with tasks or groups, or folders that hold some"
+        raise TaskFileError([Problem(what, Place(path), fix)])
+    return READERS[name](path, options)
+
+
+def eval_files(folder: Path) -> Iterator[Path]:
+    """All eval files below a folder, in the order of their names."""
+    for path in sorted(folder.iterdir()):
+        if any(fnmatch(path.name, pattern) for pattern in _PASSED_BY):
+            continue
+        if path.is_dir():
+            yield from eval_files(path)
+        elif (path.suffix != ".py" or _is_named_like_one(path)) and _dialect_of(path):
+            yield path
+
+
+def _is_named_like_one(path: Path) -> bool:
+    return any(fnmatch(path.name, pattern) for pattern in PYTHON_FILES)
+
+
+def _dialect_of(path: Path) -> str:
+    """Empty for a file that is none of ours."""
+    if path.suffix not in (".yaml", ".yml", ".py") or not path.is_file():
+        return ""
+    raw = path.read_bytes()
+    if path.suffix == ".py":
+        return "lighteval" if is_task_module(raw) else ""
+    return dialect(raw) or ""

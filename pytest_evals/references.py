@@ -1,0 +1,124 @@
+"""A run that is in memory beside runs that are stored: what gates against baselines
+rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.core.gate import Gate
+from pytest_evals.core.record import Record
+from pytest_evals.core.reference import Reference
+from pytest_evals.core.task import Task
+from pytest_evals.errors import StoreError
+from pytest_evals.gates.pairing import Side, refer
+from pytest_evals.reports.jsonfile import version_of
+from pytest_evals.reports.model import judged_by
+from pytest_evals.reports.strict import strict
+from pytest_evals.store.baselines import find_baseline
+from pytest_evals.store.history import EarlierRun
+from pytest_evals.store.noise import recorded_rate
+
+__all__ = ["measured_rate", "reference", "settings_of", "side_of", "stored_run"]
+
+
+def stored_run(base: Path, name: str, here: Path) -> EarlierRun | str:
+    """The stored run of a name; or why there is none, with what to do.
+
+    Args:
+        base: The results folder.
+        name: Of a baseline, or the folder of a run.
+        here: Where a path is relative to.
+    """
+    try:
+        return find_baseline(base, name, here)
+    except StoreError as error:
+        why = str(error).removesuffix("; save one with --evals-save")
+        return f"{why}; a run with --evals-save={name} makes it"
+
+
+def reference(
+    name: str, run: EarlierRun | str, task: str, now: Side, *, is_replaced: bool = False
+) -> Reference:
+    """What a task was in a baseline.
+
+    Args:
+        name: What the baseline is called.
+        run: It, or why it is not there.
+        task: Name of the task.
+        now: The same task in this run.
+        is_replaced: Whether this run shall take its place.
+    """
+    if isinstance(run, str):
+        return Reference(baseline=name, fault=run, is_replaced=is_replaced)
+    try:
+        rows = {one: list(run.all_rows(one)) for one in run.tasks if one == task}
+    except StoreError as error:
+        return Reference(baseline=name, fault=str(error), is_replaced=is_replaced)
+    others: dict[str, list[Any]] = {one: [] for one in run.tasks}
+    found = refer(name, task, Side(results=run.results, rows={**others, **rows}), now)
+    return Reference(
+        baseline=name,
+        values=found.values,
+        fault=found.fault,
+        is_replaced=is_replaced,
+        notes=found.notes,
+    )
+
+
+def measured_rate(base: Path, name: str, gate: Gate) -> float | None:
+    """The share of a gate's answers that turn between two runs, if it was measured.
+
+    Args:
+        base: The results folder.
+        name: A baseline to ask first, where the gate names none.
+        gate: The gate.
+    """
+    key = f"{gate.metric},{gate.filter}" if gate.filter else gate.metric
+    return recorded_rate(base, gate.baseline or name, gate.task, key)
+
+
+def settings_of(tasks: Iterable[tuple[Task, int]], judge: str) -> dict[str, Any]:
+    """What ``results.json`` will say of the settings of tasks, as far as two runs must
+    have them in common.
+
+    Args:
+        tasks: The tasks, each with the number of documents that are to be run.
+        judge: The spec of the judge.
+    """
+    every = [*tasks]
+    return {
+        "n-shot": {task.name: task.n_shots for task, _ in every},
+        "counts": {task.name: {"selected": n} for task, n in every},
+        "versions": {task.name: version_of(task) for task, _ in every},
+        "configs": {task.name: strict({**task.config}, []) for task, _ in every},
+        "judged": {task.name: judged_by(task, judge) for task, _ in every},
+    }
+
+
+def side_of(
+    task: Task,
+    records: Sequence[Record],
+    hashes: Mapping[int, tuple[str, str, str]],
+    settings: Mapping[str, Any],
+) -> Side:
+    """A task that is in memory, as one of two runs to pair.
+
+    Args:
+        task: The task.
+        records: Its documents, in dataset order.
+        hashes: Position of a document → hashes of its row, its prompt and its target.
+        settings: By :func:`settings_of`, and what the model says of itself.
+    """
+    rows = [
+        {
+            "doc_id": record.index,
+            "id": record.doc.id,
+            "doc_hash": hashes[record.index][0],
+            "prompt_hash": hashes[record.index][1],
+            "target_hash": hashes[record.index][2],
+        }
+        for record in records
+    ]
+    return Side(results=settings, rows={task.name: rows})

@@ -1,0 +1,128 @@
+"""What a script asks for: tasks and groups with all their gates, each name once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pytest_evals.core.gate import Gate
+from pytest_evals.core.group import Group
+from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.errors import Problem, TaskFileError
+from pytest_evals.frontends.dialects import eval_files, load_file
+from pytest_evals.frontends.suite_gates import SuiteGates, faults_of, group_faults
+from pytest_evals.frontends.task_library import TaskLibrary
+from pytest_evals.gates.grammar import read_expression
+
+__all__ = ["Source", "Suite", "read_suite"]
+
+Source = str | Path | Task | Group
+"""A file, a folder, or what a front end has made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """Tasks and groups, ready to run.
+
+    Args:
+        tasks: Each once, with all its gates.
+        groups: Each before those that it holds, with all its gates.
+    """
+
+    tasks: tuple[Task, ...]
+    groups: tuple[Group, ...]
+
+
+def read_suite(
+    sources: Sequence[Source],
+    options: TaskOptions,
+    gates: Sequence[str],
+    measured: Callable[[Gate], float | None],
+) -> Suite:
+    """Read all sources, and check what can be known before anything runs.
+
+    Args:
+        sources: What is asked for.
+        options: What to change in every task.
+        gates: Further gates, as ``--evals-gate`` takes them.
+        measured: The share of a gate's answers that turn between two runs, if somebody
+            has measured it.
+
+    Raises:
+        TaskFileError: A file, a dataset or a gate in a file cannot be used.
+        OptionError: A gate means nothing, or no task answers for it.
+    """
+    given = tuple(map(read_expression, gates))
+    found = [one for source in sources for one in _loaded(source, options)]
+    roots = [one for one in found if isinstance(one, Group)]
+    groups = {group.name: group for root in roots for group in root.groups()}
+    tasks = _each_once(found)
+    beside = SuiteGates(Path.cwd(), given, measured)
+    suite = Suite(
+        tasks=tuple(_with_gates(task, beside) for task in tasks),
+        groups=tuple(_group_with_gates(group, beside) for group in groups.values()),
+    )
+    beside.check(suite.tasks, suite.groups, [s for s in map(_folder, sources) if s])
+    return suite
+
+
+def _loaded(source: Source, options: TaskOptions) -> Iterable[Task | Group]:
+    if isinstance(source, Task | Group):
+        return [source]
+    path = Path(source).absolute()
+    if options.library is None:
+        root = path if path.is_dir() else path.parent
+        options = replace(options, library=TaskLibrary(root))
+    paths = eval_files(path) if path.is_dir() else [path]
+    return [one for each in paths for one in load_file(each, options)]
+
+
+def _folder(source: Source) -> Path | None:
+    is_folder = isinstance(source, str | Path) and Path(source).is_dir()
+    return Path(source).absolute() if is_folder else None  # type: ignore[arg-type]
+
+
+def _each_once(found: Iterable[Task | Group]) -> list[Task]:
+    """All tasks; one that a group has changed takes the place of the file's own.
+
+    Raises:
+        TaskFileError: Two tasks have the same name and are not the same.
+    """
+    tasks: dict[str, tuple[Task, bool]] = {}
+    for one in found:
+        for task in one.tasks() if isinstance(one, Group) else (one,):
+            changed = isinstance(one, Group) and _is_changed(task, one)
+            known, was_changed = tasks.setdefault(task.name, (task, changed))
+            if known.config == task.config:
+                continue
+            if changed == was_changed:
+                what = f"there is another task called {task.name!r}, at {known.source}"
+                raise TaskFileError([Problem(what, task.source, "run one of them")])
+            if changed:
+                tasks[task.name] = (task, True)
+    return [task for task, _ in tasks.values()]
+
+
+def _is_changed(task: Task, group: Group) -> bool:
+    """Whether a task is as some group has it: then it stands in the group's file."""
+    return task.source.path in {one.source.path for one in group.groups()}
+
+
+def _with_gates(task: Task, beside: SuiteGates) -> Task:
+    folder = task.source.path.absolute().parent
+    gates = beside.of(task, task.gates, folder, task.metrics)
+    ids = task.rows.ids()
+    limited = len(ids) < task.rows.total()
+    problems = faults_of(gates, task, set(ids), limited=limited)
+    if problems:
+        raise TaskFileError(problems)
+    return replace(task, gates=gates)
+
+
+def _group_with_gates(group: Group, beside: SuiteGates) -> Group:
+    gates = beside.of(group, group.gates, group.source.path.absolute().parent)
+    problems = group_faults(gates, group)
+    if problems:
+        raise TaskFileError(problems)
+    return replace(group, gates=gates)
