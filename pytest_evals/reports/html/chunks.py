@@ -20,12 +20,18 @@ LARGEST = 20 * 2**20
 """Characters of rows that may stand in the page itself."""
 _DOCUMENTS, _CHARACTERS = 256, 2**20
 """Of a chunk, whichever comes first."""
+_LEVEL = 4
+"""Of compression: half the time of 6, for a twentieth more."""
 
 
 def packed(value: Any) -> str:
     """JSON values as text that is safe anywhere in a page."""
-    raw = strict_line(value).encode("utf-8")
-    return base64.b64encode(zlib.compress(raw, 6)).decode("ascii")
+    return _packed(strict_line(value))
+
+
+def _packed(text: str) -> str:
+    small = zlib.compress(text.encode("utf-8"), _LEVEL)
+    return base64.b64encode(small).decode("ascii")
 
 
 class Chunks:
@@ -51,8 +57,7 @@ class Chunks:
     def end(self) -> None:
         """Close the chunk that is open; the next document begins another one."""
         if self._open:
-            raw = f"[{','.join(self._open)}]".encode()
-            self.texts.append(base64.b64encode(zlib.compress(raw, 6)).decode("ascii"))
+            self.texts.append(_packed(f"[{','.join(self._open)}]"))
             self.sizes.append(len(self._open))
             self._open, self._n = [], 0
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+import orjson
+
 from pytest_evals.reports.escape import cut, tail
 from pytest_evals.reports.html.pairs import Before
 from pytest_evals.reports.html.prompt import Shots, last_part, parts_of
@@ -140,7 +142,7 @@ def _requests(
     asked = []
     for one in arguments.values() if isinstance(arguments, dict) else ():
         given = one.get("arg_0", "")
-        key = json.dumps(given)
+        key = given if isinstance(given, str) else json.dumps(given)
         if key not in prompts:
             prompts[key] = len(parts)
             parts.append(parts_of(given, shots))
@@ -205,4 +207,9 @@ def _numbers(row: Row) -> Iterator[tuple[str, float]]:
 
 def _indented(value: Any) -> str:
     """As text: a browser has no numbers beyond 53 bits."""
-    return json.dumps(value, indent=2, ensure_ascii=False) if value else ""
+    if not value:
+        return ""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    except orjson.JSONEncodeError:  # an integer beyond 64 bits, a lone surrogate
+        return json.dumps(value, indent=2, ensure_ascii=False)

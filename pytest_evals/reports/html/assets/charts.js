@@ -135,7 +135,7 @@ function histogram(values, shownKey) {
 }
 
 /** A number over the stored runs; hollow points were asked something else. */
-function history(points) {
+function timeline(points) {
   const lows = points.map((p) => p.value - (p.stderr ?? 0));
   const highs = points.map((p) => p.value + (p.stderr ?? 0));
   let low = Math.min(...lows), high = Math.max(...highs);

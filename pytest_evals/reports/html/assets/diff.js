@@ -57,9 +57,10 @@ function joined(steps) {
   return found;
 }
 
-/** Both texts side by side, with what differs marked. */
+/** Both texts side by side, with what differs marked; of long ones the beginning. */
 function sideBySide(before, now, titles) {
-  const steps = difference(before, now);
+  const isLong = Math.max(before.length, now.length) > LONGEST;
+  const steps = difference(before.slice(0, LONGEST), now.slice(0, LONGEST));
   const side = (kind, tag) => steps
     .filter(([step]) => step === "same" || step === kind)
     .map(([step, text]) => (step === "same" ? visible(text) : h(tag, visible(text))));
@@ -67,5 +68,6 @@ function sideBySide(before, now, titles) {
     "div.pair",
     h("div", h("h4", titles[0]), h("pre.text", before ? side("out", "del") : h("em", "nothing"))),
     h("div", h("h4", titles[1]), h("pre.text", now ? side("in", "ins") : h("em", "nothing"))),
+    isLong ? h("p.soft", `the first ${count(LONGEST)} characters of each`) : null,
   );
 }

@@ -110,7 +110,8 @@ function beforeOf(whole) {
   const [then, now] = [textAnswer(was.answers) ?? was.answer, textAnswer(whole.answers) ?? whole.scores[0]?.answer ?? ""];
   const word = (one) => ({ true: "right", false: "wrong" })[String(one.correct)] ?? one.status;
   const titles = [`${name}: ${word(was)}`, `this run: ${word(whole)}`];
-  return h("section", h("h3", `Beside ${name}`, then === now ? h("span.tag", "same answer") : null), sideBySide(then, now, titles));
+  if (then === now) return h("section", h("h3", `Beside ${name}`), h("p", `The same answer. ${titles.join("; ")}.`));
+  return h("section", h("h3", `Beside ${name}`), sideBySide(then, now, titles));
 }
 
 /** The generated text, if there is one. */

@@ -32,12 +32,12 @@ class DocumentsView {
 
   change(parameters) {
     const all = { ...Object.fromEntries(this.given), ...parameters };
-    history_.replace(address("documents", all));
+    addresses.replace(address("documents", all));
   }
 
   open(doc) {
     const all = { ...Object.fromEntries(this.given), doc: `${doc.task}/${doc.n}` };
-    const go = this.given.get("doc") ? history_.replace : history_.push;
+    const go = this.given.get("doc") ? addresses.replace : addresses.push;
     go(address("documents", all));
   }
 
@@ -97,7 +97,7 @@ class DocumentsView {
     this.shows.replaceChildren(...offered.map((word) => h(
       "button.show",
       { type: "button", "aria-pressed": String(word === show), click: () => this.change({ show: word, doc: "" }) },
-      word || "all", h("span.n", count(counts.get(word))),
+      word || "all", " ", h("span.n", count(counts.get(word))),
     )));
   }
 

@@ -33,13 +33,13 @@ function onKey(event) {
 
 function actionOf(key) {
   const views = viewsOffered();
-  if (/^[1-9]$/.test(key) && views[Number(key) - 1]) return () => history_.push(address(views[Number(key) - 1][0]));
+  if (/^[1-9]$/.test(key) && views[Number(key) - 1]) return () => addresses.push(address(views[Number(key) - 1][0]));
   const inList = current.view === "documents" && documents;
   const moves = { j: 1, k: -1, ArrowDown: 1, ArrowUp: -1, PageDown: documents?.list.pageRows(), PageUp: -(documents?.list.pageRows() ?? 1), Home: -Infinity, End: Infinity };
   const focused = document.activeElement === documents?.list.node;
   if (inList && key in moves && (focused || key === "j" || key === "k")) return () => documents.move(moves[key]);
   const others = {
-    "/": () => { if (!inList) history_.push(address("documents")); requestAnimationFrame(() => documents.search.select()); },
+    "/": () => { if (!inList) addresses.push(address("documents")); requestAnimationFrame(() => documents.search.select()); },
     "?": () => help.showModal(),
     t: turnTheme,
     Escape: inList && documents.shown ? () => documents.change({ doc: "" }) : null,

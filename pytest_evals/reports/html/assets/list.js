@@ -21,6 +21,7 @@ class VirtualList {
     const style = getComputedStyle(this.node);
     this.height = Number.parseFloat(style.getPropertyValue("--row")) || 44;
     this.show(this.items);
+    this.select(this.at);
   }
 
   show(items) {

@@ -3,7 +3,7 @@
 const VIEWS = { summary: summaryView, gates: gatesView, task: taskView, documents: documentsView, changes: changesView, run: madeView };
 const current = { view: "", parameters: new URLSearchParams() };
 
-const history_ = {
+const addresses = {
   push: (to) => { location.hash = to; },
   replace: (to) => { history.replaceState(null, "", to); show(); },
 };

@@ -50,7 +50,7 @@ function pastOf(name) {
   return h("section", h("h2", "Over the stored runs"), known.map(([key, points]) => h(
     "figure",
     h("figcaption", keyName(key), points.every((p) => p.same) ? "" : h("span.soft", "  hollow: asked something else")),
-    history(points),
+    timeline(points),
   )));
 }
 
