@@ -192,7 +192,7 @@ def test_search_finds_what_no_line_shows(tab, story):
     page.keyboard.press("/")
     page.keyboard.type("NEEDLE stands")
     sync_api.expect(page.locator(".told")).to_have_text("1 document")
-    assert tab.rows() == ["d0"]
+    assert tab.rows() == ["quiz[d0]"]
     page.get_by_label("search documents").fill("no such text")
     sync_api.expect(page.locator(".told")).to_have_text("0 documents")
     page.get_by_label("search documents").fill("")
@@ -207,8 +207,8 @@ def test_a_document_is_read_by_keyboard(tab, story):
     sync_api.expect(heading).to_have_text("d1")
     rows = page.locator("table.choices tr")
     assert [row.split() for row in rows.all_inner_texts()] == [
-        ["★", "Rome", "-1.500", "greedy"],
-        ["◎", "Oslo", "-4.000"],
+        ["★", "Rome", "\u22121.500", "greedy"],
+        ["◎", "Oslo", "\u22124.000"],
     ]
     page.keyboard.press("c")
     copied = page.evaluate("navigator.clipboard.readText()")

@@ -70,7 +70,7 @@ function textOf({ answers, finish }, whole) {
   return h(
     "section",
     h("h3", several ? `${answers.length} answers` : "Answer", finish === "length" ? h("span.tag", "ended at its limit of tokens") : null),
-    answers.map((text) => (text === null ? h("p.soft", "no answer") : block(text))),
+    answers.map((text) => (typeof text !== "string" ? h("p.soft", "no answer") : block(text))),
     h("dl.facts", h("dt", "wanted"), h("dd", h("bdi", visible(whole.target)))),
   );
 }
@@ -123,12 +123,11 @@ function promptsOf(whole) {
   return h(
     "section",
     h("h3", several ? `${whole.prompts.length} prompts` : "Prompt", space),
-    run.facts.begins ? h("p.soft", run.facts.begins) : null,
     whole.prompts.map((parts) => h("div.prompt", parts.map((part) => [
       part.title ? h("h4", part.title) : null,
       block(part.text),
     ]))),
-    h("p.soft", tokensOf(whole.tokens)),
+    h("p.small", [tokensOf(whole.tokens), run.facts.begins].filter(Boolean).join("; ")),
   );
 }
 

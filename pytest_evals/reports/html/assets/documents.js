@@ -7,7 +7,7 @@ let documents = null; // the view, once it was opened
 
 class DocumentsView {
   constructor() {
-    this.list = new VirtualList(docRow, (doc) => this.open(doc));
+    this.list = new VirtualList((doc) => docRow(doc, !this.given.get("task") && run.tasks.size > 1), (doc) => this.open(doc));
     this.pane = h("div.pane", { tabindex: "-1", "aria-live": "polite" });
     this.search = h("input", { type: "search", placeholder: "search", "aria-label": "search documents", "data-key": "/" });
     this.search.addEventListener("input", () => this.change({ q: this.search.value }));
@@ -43,9 +43,11 @@ class DocumentsView {
 
   find() {
     this.round = (this.round ?? 0) + 1;
+    this.list.node.scrollTop = 0;
     const task = this.given.get("task") ?? "", show = this.given.get("show") ?? "";
     const pool = task ? (run.tasks.get(task)?.docs ?? []) : run.docs;
     this.paintShows(pool, show);
+    this.list.node.classList.toggle("is-mixed", !task && run.tasks.size > 1);
     const chosen = show ? pool.filter((doc) => matchesShow(doc, show)) : pool;
     const needle = (this.given.get("q") ?? "").toLowerCase();
     if (!needle) {
@@ -140,12 +142,13 @@ function select(label, options, choose) {
   return node;
 }
 
-function docRow(doc) {
+/** A line of the list; in a list of several tasks with the name of its own. */
+function docRow(doc, isMixed) {
   const [flag, turn] = doc.flags & REGRESSED ? ["▼", "regressed"] : doc.flags & IMPROVED ? ["▲", "improved"] : ["", ""];
   return h(
     `div.doc.is-${STATES[doc.state].kind}`,
     h("span.state", stateMark(doc.state, { short: true }), flag ? h("span.flag", { title: turn }, flag, h("span.unseen", turn)) : null),
-    h("bdi.id", doc.id),
+    h("bdi.id", isMixed ? `${doc.task}[${doc.id}]` : doc.id),
     h("bdi.question", doc.question),
     h("bdi.answer", doc.answer || "–"),
   );

@@ -23,12 +23,14 @@ const TRUNCATED = 1, REGRESSED = 2, IMPROVED = 4, CUT_OFF = 8;
 /** Three digits behind the point; three significant ones for tiny numbers. */
 function figure(value) {
   if (typeof value !== "number") return "–";
-  if (value !== 0 && Math.abs(value) < 0.001) return value.toPrecision(3);
-  return Math.abs(value) >= 1e6 ? value.toPrecision(6) : value.toFixed(3);
+  const size = Math.abs(value);
+  const tiny = size !== 0 && size < 0.001;
+  const text = tiny ? size.toPrecision(3) : size >= 1e6 ? size.toPrecision(6) : size.toFixed(3);
+  return value < 0 ? `−${text}` : text;
 }
 
 function signed(value) {
-  return `${value < 0 ? "−" : "+"}${figure(Math.abs(value))}`;
+  return value < 0 ? figure(value) : `+${figure(value)}`;
 }
 
 /** A change in points, in percent or plain, as its gate has it. */

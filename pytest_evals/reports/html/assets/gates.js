@@ -22,7 +22,7 @@ function gateCard(gate) {
     `article.gate.is-${gate.outcome}`,
     h("header", outcomeMark(gate.outcome), h("h2", link("task", { name: gate.task }, gate.task), " ", h("code", gate.claim)), gate.early ? h("span.tag", "decided early") : null),
     gate.reason ? h("p.reason", gate.reason) : null,
-    gateChart(gate),
+    gateDrawn(gate),
     decides(gate),
     gateFacts(gate, gate.outcome !== "passed"),
     documentsOfGate(gate),
@@ -31,6 +31,14 @@ function gateCard(gate) {
 }
 
 const parentOf = (node) => node.slice(0, node.lastIndexOf("::"));
+
+/** Where it lies, and what the line through it means. */
+function gateDrawn(gate) {
+  const chart = gateChart(gate);
+  if (!chart) return null;
+  const spread = gate.interval ? `${100 * gate.interval.confidence} % on each side` : typeof gate.stderr === "number" && !gate.change ? "one standard error" : "";
+  return [chart, h("p.small", spread ? `line: ${spread}; shaded: where the claim holds` : "shaded: where the claim holds")];
+}
 
 /** What would turn or settle the verdict. */
 function decides(gate) {
