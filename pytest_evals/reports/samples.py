@@ -73,9 +73,9 @@ def _rows(
         row["filter"] = name
         row["metrics"] = [score.metric for score in scores]
         row["answer"] = scores[0].answer if scores else ""
-        said = {score.metric: score.explanation for score in scores}
-        if any(said.values()):
-            row["explanations"] = {name: text for name, text in said.items() if text}
+        said = {one.metric: one.explanation for one in scores if one.explanation}
+        if said:
+            row["explanations"] = said
         for score in scores:
             # A metric that is called like a field must not hide it.
             key = score.key if score.metric in row else score.metric

@@ -36,7 +36,7 @@ class Listed(NamedTuple):
     Args:
         id: Its id.
         state: ``r`` right, ``w`` wrong, ``s`` scored without right and wrong, ``e``
-            errored, ``u`` unscored.
+            errored, ``u`` unscored, ``x`` scored and in no metric.
         flags: The sum of what applies.
         question: The end of its prompt, on one line.
         answer: Its first answer, on one line.
@@ -84,6 +84,7 @@ def _document(rows: Sequence[Row], shots: Shots, before: Before) -> Listed:
         "doc_id": row["doc_id"],
         "status": str(row.get("status", "")),
         "error": str(row.get("error") or ""),
+        "excluded": str(row.get("excluded") or ""),
         "correct": row.get("correct"),
         "prompts": prompts,
         "asked": asked,
@@ -117,6 +118,8 @@ def _state(row: Row) -> str:
     known = _STATES.get(str(row.get("status")))
     if known:
         return known
+    if row.get("excluded"):
+        return "x"
     return {True: "r", False: "w", None: "s"}.get(row.get("correct"), "s")
 
 

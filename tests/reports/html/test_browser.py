@@ -316,7 +316,8 @@ def many(tmp_path_factory):
         "id": "any", "doc_id": 0, "status": "scored", "error": "", "correct": True,
         "prompts": [[{"title": "", "text": "any question"}]], "asked": [],
         "answers": [["yes"]], "finish": [], "turns": [], "tokens": {}, "target": "yes",
-        "wanted": "yes", "scores": [], "row": "", "hashes": {}, "before": None,
+        "wanted": "yes", "excluded": "", "scores": [], "row": "", "hashes": {},
+        "before": None,
     }  # fmt: skip
     numbers = range(N_MANY)
     task = {

@@ -32,8 +32,14 @@ def test_what_became_of_a_document_is_its_state(listed, write):
         write.generated(2, "p", "x", correct=None),
         write.generated(3, "p", "x", correct=None, status="errored", error="down"),
         write.generated(4, "p", "x", correct=None, status="unscored"),
+        write.generated(5, "p", "x", correct=False, excluded="too short"),
     ]
-    assert "".join(one.state for one in listed(*rows)) == "rwseu"
+    found = listed(*rows)
+    assert "".join(one.state for one in found) == "rwseux"
+    assert (found[3].whole["error"], found[5].whole["excluded"]) == (
+        "down",
+        "too short",
+    )
 
 
 def test_a_cut_prompt_and_a_cut_answer_are_told_apart(listed, write):

@@ -66,6 +66,7 @@ function matchesShow(doc, show) {
     case "scored": return doc.state === "s";
     case "errored": return doc.state === "e";
     case "unscored": return doc.state === "u";
+    case "excluded": return doc.state === "x";
     case "regressed": return (doc.flags & REGRESSED) !== 0;
     case "improved": return (doc.flags & IMPROVED) !== 0;
     case "truncated": return (doc.flags & (TRUNCATED | CUT_OFF)) !== 0;

@@ -8,6 +8,7 @@ function documentPane(doc, whole) {
     h("header", h("p.over", link("task", { name: doc.task }, doc.task)), h("h2", h("bdi", doc.id)), h("p.marks", marksOf(doc))),
     h("p.node-line", h("code.node", node), copyButton(node, "copy id"), copyButton(`pytest ${quoted(node)} -v`, "copy command")),
     whole.error ? h("section.trouble", h("h3", "Why it has no score"), block(whole.error)) : null,
+    whole.excluded ? h("section.trouble", h("h3", "Why it is in no metric"), block(whole.excluded)) : null,
     answersOf(whole),
     beforeOf(whole),
     scoresOf(whole),

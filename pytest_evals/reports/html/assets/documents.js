@@ -1,6 +1,6 @@
 // All documents: choose, search, sort, and read one beside the list.
 
-const SHOWS = ["", "wrong", "regressed", "improved", "errored", "unscored", "truncated", "right", "scored"];
+const SHOWS = ["", "wrong", "regressed", "improved", "errored", "unscored", "truncated", "right", "scored", "excluded"];
 const SORTS = { "": "in order", id: "by id", low: "lowest first", high: "highest first" };
 
 let documents = null; // the view, once it was opened
@@ -165,7 +165,7 @@ function grouped(items, keyOf) {
 
 /** Whether any text of a document has these characters. */
 function holds(whole, needle) {
-  const texts = [whole.row, whole.error, whole.target, ...whole.prompts.flat().map((part) => part.text), ...whole.asked.map((one) => one.text ?? "")];
+  const texts = [whole.row, whole.error, whole.excluded, whole.target, ...whole.prompts.flat().map((part) => part.text), ...whole.asked.map((one) => one.text ?? "")];
   for (const one of whole.answers.flat()) if (typeof one === "string") texts.push(one);
   for (const turn of whole.turns) texts.push(String(turn.answer), ...turn.parts.map((part) => part.text));
   for (const one of whole.scores) texts.push(one.answer, ...Object.values(one.explanations));

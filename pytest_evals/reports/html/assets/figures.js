@@ -16,6 +16,7 @@ const STATES = {
   s: { sign: "•", word: "scored", kind: "scored" },
   e: { sign: "!", word: "errored", kind: "errored" },
   u: { sign: "?", word: "unscored", kind: "unscored" },
+  x: { sign: "○", word: "excluded", kind: "excluded" },
 };
 
 const TRUNCATED = 1, REGRESSED = 2, IMPROVED = 4, CUT_OFF = 8;
