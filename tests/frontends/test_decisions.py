@@ -14,7 +14,8 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Response
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.frontends.lm_eval import load_tasks
-from pytest_evals.pipeline import ask, score, summarise
+from pytest_evals.pipeline import ask, score
+from pytest_evals.scorers.summary import summarise
 
 
 def task_of(folder: Path, rows: list[dict[str, object]], **keys: object) -> Task:

@@ -23,8 +23,9 @@ from pytest_evals.core.result import TaskResult
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.frontends.lm_eval import load_tasks
 from pytest_evals.models.spec import open_model, parse_spec
-from pytest_evals.pipeline import answer, ask, score, summarise
+from pytest_evals.pipeline import answer, ask, score
 from pytest_evals.reports.samples import sample_of
+from pytest_evals.scorers.summary import summarise
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
