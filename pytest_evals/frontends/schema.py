@@ -1,0 +1,267 @@
+"""A JSON Schema of lm-eval's task and group files with our gates, for editors.
+
+It is made of the tables that the front end reads by, so that a name which exists is
+offered. It says what an editor can know from one file: what is in included files, in
+the data and in modules is checked at collection. ``task.schema.json`` beside this
+module is its text; ``python -m pytest_evals.frontends.schema`` prints it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, get_args
+
+from pytest_evals.core.gate import Policy, Scope
+from pytest_evals.prompts.fewshot import SAMPLERS
+from pytest_evals.prompts.requests import BUILDERS
+from pytest_evals.scorers.aggregations import AGGREGATIONS
+from pytest_evals.scorers.filters import FILTERS
+from pytest_evals.scorers.metrics import METRICS
+
+__all__ = ["schema", "schema_text"]
+
+Schema = dict[str, Any]
+
+_TEXT: Schema = {"type": ["string", "null"]}
+_SWITCH: Schema = {"type": ["boolean", "null"]}
+_MAPPING: Schema = {"type": ["object", "null"]}
+_FUNCTION: Schema = {
+    "type": ["string", "null"],
+    "description": "A Python object: !function module.name",
+}
+_LIST_OF_TEXT: Schema = {
+    "anyOf": [_TEXT, {"type": "array", "items": {"type": "string"}}]
+}
+_COUNT: Schema = {"type": ["integer", "null"], "minimum": 0}
+_TAGGED = {"type": "string", "pattern": r"^(!function )?[\w.]+\.\w+$"}
+"""What an editor makes of a ``!function`` tag."""
+
+
+def schema() -> Schema:
+    """The schema of a file: a group if it has the key ``group``, else a task."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A task or a group of pytest-evals-suites, in lm-eval's dialect",
+        "type": "object",
+        "if": {"required": ["group"]},
+        "then": {"$ref": "#/$defs/group"},
+        "else": {"$ref": "#/$defs/task"},
+        "$defs": {
+            "task": {
+                "type": "object",
+                "required": ["task"],
+                "properties": _task_keys(),
+                "additionalProperties": False,
+            },
+            "group": {
+                "type": "object",
+                "required": ["group"],
+                "properties": {**_task_keys(), **_group_keys()},
+                "additionalProperties": False,
+            },
+            "gate": _gate(),
+        },
+    }
+
+
+def schema_text() -> str:
+    """The schema as the file has it."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _task_keys() -> Schema:
+    """Each key of a task."""
+    told = {
+        "task": ({"type": "string"}, "Name, unique in a session."),
+        "task_alias": (_TEXT, "Name in tables."),
+        "tag": (_LIST_OF_TEXT, "Names by which --evals-tasks and -m select it."),
+        "include": (_LIST_OF_TEXT, "Files whose keys are taken over."),
+        "class": (_FUNCTION, "A task that is a Python class: !function module.Name"),
+        "dataset_path": (_TEXT, "Of the Hub, a folder; json, csv, parquet or arrow."),
+        "dataset_name": (_TEXT, "Configuration of the dataset."),
+        "dataset_kwargs": (_MAPPING, "Further arguments: data_files, data_dir, …"),
+        "custom_dataset": (_FUNCTION, "Gives a mapping from split to rows."),
+        "training_split": (_TEXT, "A pool of shots."),
+        "validation_split": (_TEXT, "Asked if there is no test split."),
+        "test_split": (_TEXT, "The documents."),
+        "fewshot_split": (_TEXT, "Where shots come from."),
+        "process_docs": (_FUNCTION, "Rows to rows, for each split."),
+        "use_prompt": (_TEXT, "promptsource:NAME, FILE.yaml:NAME or qa-basic:NAME."),
+        "description": (_TEXT, "In front of all prompts."),
+        "num_fewshot": (_COUNT, "Shots. An explicit 0 beats --evals-num-fewshot."),
+        "fewshot_config": (_shots(), "How shots are drawn and written."),
+        "output_type": (_word(BUILDERS), "What is asked of the model."),
+        "generation_kwargs": (_MAPPING, "until, max_gen_toks, temperature, …"),
+        "repeats": (
+            {"type": ["integer", "null"], "minimum": 1},
+            "Answers asked for each request.",
+        ),
+        "filter_list": (_filters(), "Pipelines from answers to what is scored."),
+        "metric_list": (_metrics(), "What is scored."),
+        "process_results": (_FUNCTION, "(row, responses) to {metric: value}."),
+        "metadata": ({}, "version, num_fewshot and gates are read; the rest is kept."),
+        "gates": (_gates(), "Claims that must hold."),
+        "unsafe_code": (_SWITCH, "Whether it executes what the model writes."),
+        "should_decontaminate": (_SWITCH, "No effect, as in lm-eval."),
+        "doc_to_decontamination_query": (_TEXT, "No effect, as in lm-eval."),
+        "task_list": ({}, "No effect, as in lm-eval."),
+        **_fields(),
+    }
+    return {key: _described(one, text) for key, (one, text) in told.items()}
+
+
+def _fields() -> dict[str, tuple[Schema, str]]:
+    """The keys by which a row becomes a prompt; of tasks and of their shots."""
+    number = {"type": ["string", "integer", "null"]}
+    anything = {"type": ["string", "integer", "array", "null"]}
+    many = {"type": ["string", "array", "object", "null"]}
+    return {
+        "doc_to_text": (number, "The question: a column, a template or a function."),
+        "doc_to_target": (
+            anything,
+            "The right answer, or its place among the choices.",
+        ),
+        "doc_to_choice": (many, "The choices."),
+        "doc_to_image": ({"type": ["string", "array", "null"]}, "Is refused."),
+        "doc_to_audio": ({"type": ["string", "array", "null"]}, "Is refused."),
+        "gen_prefix": (_TEXT, "How the answer begins."),
+        "target_delimiter": (_TEXT, "Between question and answer."),
+        "fewshot_delimiter": (_TEXT, "Behind each shot; the default stop string."),
+    }
+
+
+def _shots() -> Schema:
+    fields = {key: one for key, (one, _) in _fields().items()}
+    for key in ("doc_to_image", "doc_to_audio"):
+        del fields[key]
+    keys = {
+        "sampler": _word(SAMPLERS, or_function=True),
+        "split": _TEXT,
+        "process_docs": _FUNCTION,
+        "samples": {"type": ["array", "string", "null"]},
+        "fewshot_indices": {"type": ["array", "null"]},
+        **fields,
+    }
+    return {
+        "type": ["object", "null"],
+        "properties": keys,
+        "additionalProperties": False,
+    }
+
+
+def _filters() -> Schema:
+    step = {
+        "type": "object",
+        "required": ["function"],
+        "properties": {"function": _offered(FILTERS)},
+    }
+    pipeline = {
+        "type": "object",
+        "required": ["name", "filter"],
+        "properties": {
+            "name": {"type": "string"},
+            "filter": {"type": "array", "items": step, "minItems": 1},
+        },
+    }
+    return {"type": ["array", "null"], "items": pipeline}
+
+
+def _metrics() -> Schema:
+    entry = {
+        "type": "object",
+        "required": ["metric"],
+        "properties": {
+            "metric": _offered(METRICS),
+            "aggregation": _word(AGGREGATIONS, or_function=True),
+            "higher_is_better": _SWITCH,
+            "hf_evaluate": _SWITCH,
+        },
+    }
+    return {"type": ["array", "null"], "items": entry}
+
+
+def _group_keys() -> Schema:
+    member = {"type": ["string", "object"]}
+    average = {
+        "type": "object",
+        "required": ["metric"],
+        "properties": {
+            "metric": {"type": "string"},
+            "aggregation": {"enum": ["mean", None]},
+            "weight_by_size": _SWITCH,
+            "filter_list": _LIST_OF_TEXT,
+        },
+    }
+    return {
+        "group": _described({"type": "string"}, "Name, unique among tasks and groups."),
+        "group_alias": _described(_TEXT, "Name in tables."),
+        "task": {
+            "description": "The members: names of tasks, groups and tags, or mappings.",
+            "anyOf": [{"type": "string"}, {"type": "array", "items": member}],
+        },
+        "aggregate_metric_list": {
+            "description": "The group's numbers; without it, it is only a heading.",
+            "anyOf": [{"type": ["array", "null"], "items": average}, average],
+        },
+    }
+
+
+def _gates() -> Schema:
+    return {"type": ["array", "null"], "items": {"$ref": "#/$defs/gate"}}
+
+
+def _gate() -> Schema:
+    """A claim as text, or as a mapping."""
+    number = {"type": ["number", "string"]}
+    name = {"type": ["string", "integer"]}
+    margin = {"max_drop": number, "max_rise": number}
+    keys = {
+        "metric": _described(name, "Name of the metric: acc, or exact_match,strict."),
+        "min": number,
+        "max": number,
+        "over": {"enum": [*get_args(Scope)]},
+        "confidence": number,
+        "noise": {"type": ["number", "string"]},
+        "inconclusive": {"enum": [*get_args(Policy)]},
+        "baseline": _described(name, "Name of a stored run: --evals-save makes it."),
+        **margin,
+        "recovery": number,
+        "each": {"type": "object", "properties": {**margin, "only": {}}},
+        "cluster": name,
+        "weights": {"type": ["string", "object"]},
+        "family": {"type": ["string", "null"]},
+        "reducer": {"type": "string"},
+        "must_pass": {"type": "array", "items": name, "minItems": 1},
+        "id": name,
+        "task": name,
+        "group": name,
+    }
+    short = {
+        "type": "string",
+        "description": "METRIC[,FILTER] >= NUMBER",
+        "pattern": r"^[^<>=]+(>=|<=|>|<)\s*[-+]?[\d.][\d.eE+-]*\s*%?\s*$",
+    }
+    long = {"type": "object", "properties": keys, "additionalProperties": False}
+    return {"anyOf": [short, long]}
+
+
+def _word(known: Iterable[str], *, or_function: bool = False) -> Schema:
+    """One of the known names, and no other."""
+    names: Schema = {"enum": [*sorted(known), None]}
+    return {"anyOf": [names, _TAGGED]} if or_function else names
+
+
+def _offered(known: Iterable[str]) -> Schema:
+    """Any name, since modules and hooks may register more; the known ones are
+    offered."""
+    return {"anyOf": [{"enum": sorted(known)}, {"type": "string"}]}
+
+
+def _described(one: Mapping[str, Any], text: str) -> Schema:
+    return {"description": text, **{k: v for k, v in one.items() if k != "description"}}
+
+
+if __name__ == "__main__":
+    sys.stdout.write(schema_text())
