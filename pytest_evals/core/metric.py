@@ -68,6 +68,8 @@ class Metric:
         several: The documents' values to several numbers by name, where the names are
             known only then; ``aggregate`` is not asked, and no number has the metric's
             own name.
+        lacking: What is wrong where no document has a value; empty if the metric is
+            then left out.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Metric:
     totals: Callable[[Sequence[Any]], Totals] | None = None
     number: Callable[[Sequence[Any]], float] | None = None
     several: Callable[[Sequence[Any]], Mapping[str, Estimate]] | None = None
+    lacking: str = ""
 
     @property
     def key(self) -> str:

@@ -145,7 +145,7 @@ class Task:
             document, whose scores count.
         metrics: What the scores add up to.
         metric_for: Name and filter of scores that ``metrics`` does not list → what they
-            add up to; ``None`` for their mean.
+            add up to, ``None`` for nothing; without it, their mean.
         score_repeats: As ``score``, with the value of each answer by itself beside;
             ``None`` where nothing is asked several times.
         gates: Claims about these metrics.
@@ -166,7 +166,7 @@ class Task:
     ask: Callable[[int], Asked]
     score: Callable[[Record], tuple[Score, ...]]
     metrics: tuple[Metric, ...]
-    metric_for: Callable[[str, str], Metric] | None = None
+    metric_for: Callable[[str, str], Metric | None] | None = None
     score_repeats: Callable[[Record], tuple[Score, ...]] | None = None
     exclude: Callable[[Record], str] | None = None
     follow_up: Callable[[Record], Sequence[FollowUp]] | None = None

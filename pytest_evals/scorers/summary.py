@@ -49,15 +49,16 @@ def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskRes
 
 
 def _metrics(task: Task, records: Sequence[Record]) -> list[Metric]:
-    """The task's metrics without those that its scorer never gave (a function that
-    names its values itself, say), and those that it gave beyond them."""
+    """The task's metrics without those that its scorer never gave and need not give (a
+    function that names its values itself, say), and those that it gave beyond them."""
     scores = {(s.metric, s.filter): s for record in records for s in record.scores}
     if not scores:
         return list(task.metrics)
-    kept = [m for m in task.metrics if (m.name, m.filter) in scores]
+    kept = [m for m in task.metrics if m.lacking or (m.name, m.filter) in scores]
     listed = {(m.name, m.filter) for m in kept}
     metric_for = task.metric_for or partial(_mean_of, task.output_type)
-    return kept + [metric_for(*key) for key in scores if key not in listed]
+    beyond = (metric_for(*key) for key in scores if key not in listed)
+    return kept + [metric for metric in beyond if metric is not None]
 
 
 def _mean_of(output_type: str, name: str, filter_: str) -> Metric:
@@ -92,7 +93,7 @@ def _measure(
             else:
                 values.append(one.value)
     estimates: Mapping[str, Estimate | None] = {metric.name: None}
-    error = ""
+    error = "" if values or n_unscored else metric.lacking
     if values:
         try:
             if metric.several is not None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pytest_evals.core.request import Generate
-from pytest_evals.models.hf.writing.sampling import Recipe, pick, seed_of
+from pytest_evals.models.hf.writing.sampling import Recipe, pick, recipe_of, seed_of
 
 LOGITS = torch.tensor([[0.0, 1.0, 2.0, 3.0]])
 
@@ -49,3 +49,12 @@ def test_each_repeat_has_a_seed_of_its_own_that_no_process_changes():
     seeds = [seed_of(Generate("a", temperature=1.0, repeat=r)) for r in (0, 1)]
     assert seeds[0] != seeds[1]
     assert seeds[0] == seed_of(Generate("a", temperature=1.0, repeat=0))
+
+
+def test_a_form_for_the_answer_changes_no_draw():
+    """It is a wish, which this model does not know; others do."""
+    plain, wishing = (
+        Generate("a", temperature=1.0, options=options)
+        for options in ((), (("response_format", "{}"),))
+    )
+    assert recipe_of(wishing, None) == recipe_of(plain, None)

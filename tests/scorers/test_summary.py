@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,3 +129,18 @@ def test_where_exclusion_cannot_be_said_the_document_is_an_error_and_its_score_c
     assert acc.estimate is not None and acc.estimate.value == 0.75
     assert (acc.n_scored, acc.n_errored) == (4, 1)
     assert result.records[1].error == "no such score"
+
+
+def test_a_number_that_must_exist_and_does_not_is_a_fault() -> None:
+    """Left out without a word, a gate on it would look like a typing error."""
+    lost = Metric(name="lost", aggregate=never, lacking="no sample has it")
+    one = task([MEAN], ["yes"] * 4)
+    (acc, told) = summarise(replace(one, metrics=(MEAN, lost)), run(one), 4).metrics
+    assert acc.estimate is not None
+    assert (told.name, told.estimate, told.error) == ("lost", None, "no sample has it")
+
+
+def test_a_score_may_be_kept_without_adding_up_to_anything() -> None:
+    one = task([MEAN, LABEL], ["yes"] * 4)
+    kept = replace(one, metrics=(MEAN,), metric_for=lambda name, filter_: None)
+    assert [m.name for m in summarise(kept, run(one), 4).metrics] == ["acc"]

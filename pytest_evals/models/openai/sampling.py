@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,8 @@ from pytest_evals.models.openai.settings import OpenAISettings
 
 __all__ = ["OPTIONS", "body_of", "sent_stops"]
 
+RESPONSE_FORMAT = "response_format"
+"""The option for a form that the answer is to have, as JSON text."""
 OPTIONS = frozenset(
     {
         "frequency_penalty",
@@ -21,6 +24,7 @@ OPTIONS = frozenset(
         "min_tokens",
         "presence_penalty",
         "reasoning_effort",
+        RESPONSE_FORMAT,
         "repetition_penalty",
         "seed",
         "skip_special_tokens",
@@ -69,6 +73,8 @@ def body_of(
                 f"the openai model has no generation option {name!r}{hint} "
                 "(extra_body= sends anything)"
             )
+    if isinstance(form := options.get(RESPONSE_FORMAT), str):
+        options[RESPONSE_FORMAT] = _form(form)
     seed = options.pop("seed", None)
     # OpenAI has given max_tokens up for chats, and other servers know nothing else.
     new_name = chat and (settings.is_openai or settings.thinks)
@@ -95,6 +101,13 @@ def sent_stops(request: Generate, settings: OpenAISettings) -> list[str]:
     stops = list(dict.fromkeys(stop for stop in request.stop if stop))
     needed = [s for s in stops if not any(t in s for t in stops if t != s)]
     return needed[: settings.max_stops]
+
+
+def _form(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise Fault(f"response_format is no JSON: {text!r:.80}") from None
 
 
 def _seed(request: Generate, given: Any) -> int:

@@ -142,6 +142,13 @@ def test_options_are_sent_as_they_are(served, model_of, ask):
     assert "num_beams" not in body
 
 
+def test_a_form_for_the_answer_is_sent_as_the_object_that_it_is(served, model_of, ask):
+    """Requests are hashed, so that it comes as text."""
+    options = (("response_format", '{"type": "json_object"}'),)
+    _, body, _ = sent(served, model_of(), ask, Generate("Q:", options=options))
+    assert body["response_format"] == {"type": "json_object"}
+
+
 def test_an_unknown_option_is_an_error_of_its_document(served, model_of, ask):
     found = ask(
         model_of(),

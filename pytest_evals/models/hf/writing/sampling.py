@@ -154,6 +154,8 @@ def recipe_of(request: Generate, config: Any) -> Recipe | Unusable:
         config: The model's ``generation_config``.
     """
     options = dict(request.options)
+    # A form for the answer is a wish: whoever has it reads the answer strictly.
+    options.pop("response_format", None)
     problem = _unknown(options) or _bad_value(
         {**options, "temperature": request.temperature}
     )

@@ -1,0 +1,103 @@
+"""Scorers in Python: ``compute_scores`` for each sample, or for all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from pytest_evals.frontends.latticeflow.scoring.scorer import AllSamples, Scoring
+from pytest_evals.frontends.latticeflow.snippets import SnippetFunction, snippet_of
+from pytest_evals.frontends.latticeflow.solving.solver import Sample
+from pytest_evals.frontends.latticeflow.solving.steps import Steps
+from pytest_evals.frontends.section import Section
+from pytest_evals.prompts.latticeflow.output import SolverOutput
+from pytest_evals.prompts.latticeflow.parts import plain as without_parts
+from pytest_evals.prompts.latticeflow.scores import SampleScore
+from pytest_evals.scorers.user_code import plain
+
+__all__ = ["read_all_samples", "read_python_scorer"]
+
+_SNIPPET, _FUNCTION = "compute_scores_snippet", "compute_scores"
+
+
+def read_python_scorer(section: Section) -> Scoring | None:
+    """``python``: ``compute_scores(sample, solver_output)``, or of the sample alone."""
+    function = snippet_of(section, _SNIPPET, _FUNCTION)
+    if function is None:
+        return None
+
+    def steps(sample: Sample, output: SolverOutput | None) -> Steps[SampleScore]:
+        yield from ()
+        own = deepcopy(dict(sample))
+        return _score(function(*_arguments(function, own, output)), function)
+
+    return steps
+
+
+def _arguments(
+    function: SnippetFunction, sample: Sample, output: SolverOutput | None
+) -> tuple[Any, ...]:
+    """Arguments by the names of the parameters, or in their usual order."""
+    known: dict[str, Any] = {"sample": sample}
+    if output is not None:
+        asked = {"messages": output.messages[:-1]}
+        known["solver_output"] = output
+        known |= {"model_input": asked, "model_output": output.output}
+    parameters = function.parameters()
+    if all(name in known for name in parameters):
+        return tuple(known[name] for name in parameters)
+    return (sample,) if output is None or len(parameters) == 1 else (sample, output)
+
+
+def read_all_samples(section: Section, has_solver: bool) -> AllSamples | None:
+    """``python_all_samples``: ``compute_scores(samples)``, an entry for each."""
+    if has_solver:
+        what = "python_all_samples sees samples only, and this task has a solver"
+        section.problem("type", what, "type: python")
+    function = snippet_of(section, _SNIPPET, _FUNCTION)
+    if function is None:
+        return None
+
+    def scores(samples: Any) -> Sequence[SampleScore]:
+        given = function(deepcopy(samples))
+        n = _number_of(samples)
+        if not isinstance(given, list | tuple):
+            raise function.refused(f"returns a list, not {given!r:.80}", "return […]")
+        if len(given) != n:
+            what = f"returns {len(given)} scores for {n} samples"
+            raise function.refused(what, "return an entry for each sample, in order")
+        return [_score(one, function) for one in given]
+
+    return scores
+
+
+def _number_of(samples: Any) -> int:
+    """How many there are; of aligned datasets the first counts."""
+    if isinstance(samples, Mapping):
+        return len(next(iter(samples.values()), ()))
+    return len(samples)
+
+
+def _score(given: Any, function: SnippetFunction) -> SampleScore:
+    """What a snippet returned: values, or ``scores`` with ``metadata`` beside.
+
+    Raises:
+        DocumentError: It returned something else.
+    """
+    if isinstance(given, SampleScore):
+        given = {"scores": given.values, "metadata": given.metadata}
+    given = plain(given)
+    if not isinstance(given, Mapping):
+        fix = 'return {"is_correct": True}'
+        raise function.refused(f"returns scores by name, not {given!r:.80}", fix)
+    metadata: Any = {}
+    structured = "scores" in given and set(given) <= {"scores", "metadata"}
+    if structured and isinstance(given["scores"], Mapping):
+        given, metadata = given["scores"], given.get("metadata") or {}
+    for name in given:
+        if not isinstance(name, str):
+            raise function.refused(f"returns a score called {name!r}, which is no text")
+    if not isinstance(metadata, Mapping):
+        raise function.refused(f"returns metadata {metadata!r:.80}", "a mapping")
+    return SampleScore(without_parts(given), without_parts(metadata))

@@ -1,0 +1,184 @@
+"""From a task's ``scorers`` and ``trials`` to what runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from pytest_evals.frontends.latticeflow.header import check_key
+from pytest_evals.frontends.latticeflow.numbers import Number
+from pytest_evals.frontends.latticeflow.scoring.calls import read_coverage
+from pytest_evals.frontends.latticeflow.scoring.judges import (
+    read_classifier,
+    read_grader,
+    read_labeler,
+)
+from pytest_evals.frontends.latticeflow.scoring.metrics import (
+    default_numbers,
+    read_metrics,
+)
+from pytest_evals.frontends.latticeflow.scoring.python import (
+    read_all_samples,
+    read_python_scorer,
+)
+from pytest_evals.frontends.latticeflow.scoring.rag import read_rag
+from pytest_evals.frontends.latticeflow.scoring.scorer import (
+    AllSamples,
+    Purpose,
+    Scorer,
+    Scoring,
+)
+from pytest_evals.frontends.latticeflow.scoring.strings import (
+    read_bleu,
+    read_equals,
+    read_mcqa,
+)
+from pytest_evals.frontends.latticeflow.solving.fields import Lines, required_text
+from pytest_evals.frontends.latticeflow.solving.line import Line
+from pytest_evals.frontends.latticeflow.solving.solver import Sample
+from pytest_evals.frontends.latticeflow.solving.steps import Steps
+from pytest_evals.frontends.section import Section
+from pytest_evals.prompts.latticeflow.output import SolverOutput
+from pytest_evals.prompts.latticeflow.scores import SampleScore
+
+__all__ = ["ReadScorers", "read_scorers"]
+
+
+class ReadScorers(NamedTuple):
+    """The scorers of a task, and what is odd about them."""
+
+    scorers: tuple[Scorer, ...]
+    warnings: tuple[str, ...]
+
+
+class _Kind(NamedTuple):
+    """What was read of a section beside what all scorers have."""
+
+    steps: Scoring | None
+    over_all: AllSamples | None = None
+    scores: Sequence[str] = ()
+
+
+def read_scorers(
+    sections: Sequence[Section], lines: Lines, *, has_solver: bool
+) -> ReadScorers:
+    """The scorers of a task; what is wrong with them are problems of their sections.
+
+    Args:
+        sections: Entries of ``scorers``, with everything put in.
+        lines: How models are asked.
+        has_solver: Whether there is an output to score.
+    """
+    found: dict[str, Scorer] = {}
+    warnings: list[str] = []
+    for section in sections:
+        kind = required_text(section, "type", "string_equals")
+        kind = section.one_of("type", "scorer", sorted(_READERS), "") if kind else ""
+        if not kind:
+            continue
+        key = _key(section, kind, found)
+        scorer = _read(section, _Context(kind, key, lines, has_solver, warnings))
+        if scorer is not None:
+            found[key] = scorer
+    return ReadScorers(tuple(found.values()), tuple(warnings))
+
+
+def _key(section: Section, kind: str, taken: dict[str, Scorer]) -> str:
+    """Its key, or its type; numbered where that is taken."""
+    given = section.name("key")
+    if given is None:
+        names = [kind, *(f"{kind}_{n}" for n in range(2, len(taken) + 3))]
+        return next(name for name in names if name not in taken)
+    check_key(section, "key", "a scorer")
+    if given in taken:
+        section.problem("key", f"there is another scorer called {given!r}")
+    return given
+
+
+class _Context(NamedTuple):
+    kind: str
+    key: str
+    lines: Lines
+    has_solver: bool
+    warnings: list[str]
+
+
+def _read(section: Section, context: _Context) -> Scorer | None:
+    asked: set[str] = set()
+
+    def noted(key: str) -> Line:
+        asked.add(key)
+        return context.lines(key)
+
+    purpose = section.one_of("purpose", "purpose", ("score", "qa"), "score")
+    section.text("display_name")
+    kind = _READERS[context.kind](section, noted, context.has_solver)
+    numbers = _numbers(section, context, purpose, kind.scores)
+    section.close(f"a scorer of type {context.kind}")
+    if kind.steps is None:
+        return None
+    return Scorer(
+        key=context.key,
+        purpose="qa" if purpose == "qa" else "score",
+        steps=kind.steps,
+        over_all=kind.over_all,
+        models=frozenset(asked),
+        numbers=numbers,
+    )
+
+
+def _numbers(
+    section: Section, context: _Context, purpose: Purpose | str, scores: Sequence[str]
+) -> tuple[Number, ...]:
+    given = section.values.get("metrics")
+    numbers = read_metrics(section, context.key, context.warnings)
+    if purpose == "qa":
+        if given:
+            place = section.place("metrics")
+            what = "a scorer with purpose: qa adds nothing up; its metrics are left out"
+            context.warnings.append(f"{place}: {what}")
+        return ()
+    if given is None:
+        return default_numbers(context.kind, context.key, scores)
+    return numbers
+
+
+Reader = Callable[[Section, Lines, bool], _Kind]
+
+
+def _all_samples(section: Section, lines: Lines, has_solver: bool) -> _Kind:
+    scores = read_all_samples(section, has_solver)
+    return _Kind(None if scores is None else _never, scores)
+
+
+def _never(sample: Sample, output: SolverOutput | None) -> Steps[SampleScore]:
+    raise AssertionError("a scorer over all samples scores none by itself")
+
+
+def _rag(section: Section, lines: Lines, has_solver: bool) -> _Kind:
+    found = read_rag(section, lines, has_solver)
+    return _Kind(None) if found is None else _Kind(found.steps, None, found.scores)
+
+
+_READERS: dict[str, Reader] = {
+    "bleu": lambda section, _, has_solver: _Kind(read_bleu(section, has_solver)),
+    "function_call_coverage": lambda section, _, has_solver: _Kind(
+        read_coverage(section, has_solver)
+    ),
+    "labeler_via_model": lambda section, lines, _: _Kind(read_labeler(section, lines)),
+    "model_as_a_judge_classifier": lambda section, lines, _: _Kind(
+        read_classifier(section, lines)
+    ),
+    "model_as_a_judge_scorer": lambda section, lines, _: _Kind(
+        read_grader(section, lines)
+    ),
+    "python": lambda section, _lines, _: _Kind(read_python_scorer(section)),
+    "python_all_samples": _all_samples,
+    "rag_checker": _rag,
+    "string_equals": lambda section, _, has_solver: _Kind(
+        read_equals(section, has_solver)
+    ),
+    "string_equals_mcqa": lambda section, _, has_solver: _Kind(
+        read_mcqa(section, has_solver)
+    ),
+}
