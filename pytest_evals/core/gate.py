@@ -98,7 +98,8 @@ class Gate:
         metric: Name of the metric.
         filter: Name of the filter pipeline; empty when the metric exists under one
             filter only.
-        bounds: All must hold.
+        bounds: All must hold; without any, and without a baseline or documents, the
+            claim is that there is such a number.
         must_pass: Ids of documents that must be answered right.
         over: Which noise counts: none, that of another run on the same documents, or
             that of other documents of the same kind.

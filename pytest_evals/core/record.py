@@ -69,7 +69,9 @@ class Record:
     @property
     def correct(self) -> bool | None:
         """Whether the first metric that can tell right from wrong says right; ``None``
-        if none can."""
+        if none can, or the document is excluded."""
+        if self.excluded:
+            return None
         for score in self.scores:
             if score.correct is not None:
                 return score.correct

@@ -57,6 +57,15 @@ class TaskOptions:
             get it, with the metadata.
         allow_unsafe_code: Whether tasks may run that execute what the model writes.
         base: Folder that relative paths are tried from after the task file's own.
+        parameters: Values of parameters that tasks declare.
+        has_model: Whether there is a model to test, so that it stands for the one that
+            a file names.
+        typed_csv: Whether cells of CSV files are numbers and truths where their whole
+            column is.
+        call_s: Seconds that one call of Python in a task file may take; 0 for ever.
+        code_roots: Folders whose task files may run Python that stands in them;
+            ``None`` for all.
+        root: Folder that holds the whole suite, empty for that of each file.
         metrics: Metrics of the user's own, by the names that task files may use.
         library: Where the names in groups are looked up; ``None`` for the folder of the
             group's file.
@@ -79,6 +88,12 @@ class TaskOptions:
     model_arguments: Mapping[str, Any] = field(default_factory=dict)
     allow_unsafe_code: bool = False
     base: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    has_model: bool = False
+    typed_csv: bool = True
+    call_s: float = 30.0
+    code_roots: tuple[str, ...] | None = None
+    root: str = ""
     metrics: Mapping[str, Any] = field(default_factory=dict)
     library: Library | None = None
 

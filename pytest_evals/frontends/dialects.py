@@ -19,6 +19,7 @@ Reader = Callable[[Path, TaskOptions], Sequence[Task | Group]]
 READERS: Registry[Reader] = Registry(
     "dialect",
     {
+        "latticeflow": "pytest_evals.frontends.latticeflow.loading:load_tasks",
         "lm_eval": "pytest_evals.frontends.lm_eval:load_tasks",
         "lighteval": "pytest_evals.frontends.lighteval.tasks:load_tasks",
     },
@@ -54,8 +55,18 @@ def eval_files(folder: Path) -> Iterator[Path]:
             continue
         if path.is_dir():
             yield from eval_files(path)
-        elif (path.suffix != ".py" or _is_named_like_one(path)) and _dialect_of(path):
+        elif _is_taken(path):
             yield path
+
+
+def _is_taken(path: Path) -> bool:
+    """Whether a file is run that only its folder's name stands for."""
+    name = _dialect_of(path)
+    if name == "latticeflow":
+        from pytest_evals.frontends.latticeflow.loading import is_left_to_a_run
+
+        return not is_left_to_a_run(path, TaskOptions())
+    return bool(name) and (path.suffix != ".py" or _is_named_like_one(path))
 
 
 def _is_named_like_one(path: Path) -> bool:

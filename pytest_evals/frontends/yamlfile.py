@@ -7,7 +7,7 @@ key that is given twice keeps its last value, and a warning says so.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +19,7 @@ from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.functions import FunctionRef
 
 __all__ = [
+    "CodeRules",
     "Reader",
     "Step",
     "YamlFile",
@@ -37,6 +38,19 @@ _PLAIN_SEQUENCE = "tag:yaml.org,2002:seq"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CodeRules:
+    """How Python that stands in a file is run.
+
+    Args:
+        seconds: That one call may take; 0 for ever.
+        may_run: Whether Python of a file is run at all.
+    """
+
+    seconds: float = 30.0
+    may_run: Callable[[Path], bool] = lambda _path: True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class YamlFile:
     """A mapping and where its values stand.
 
@@ -47,6 +61,7 @@ class YamlFile:
             included have places in other files.
         texts: Way to a text → where its first line stands, if that is elsewhere.
         warnings: What is odd about it.
+        code: Whether and how Python that stands in it is run.
     """
 
     path: Path
@@ -54,6 +69,7 @@ class YamlFile:
     lines: Mapping[tuple[Step, ...], Place] = field(default_factory=dict)
     texts: Mapping[tuple[Step, ...], Place] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    code: CodeRules = CodeRules()
 
     def place(self, *steps: Step) -> Place:
         """Where a value stands, or the nearest that holds it."""

@@ -144,15 +144,19 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 def pytest_evals_load_tasks(
     path: Path, config: pytest.Config
 ) -> Sequence[Task | Group] | None:
-    """Read the dialects of lm-eval and lighteval."""
+    """Read the dialects of lm-eval, lighteval and LatticeFlow."""
     from pytest_evals.frontends.dialects import READERS
+    from pytest_evals.plugin import sniffing
     from pytest_evals.plugin.session import session_of
-    from pytest_evals.plugin.sniffing import looks_like_lighteval, looks_like_lm_eval
 
-    if looks_like_lm_eval(path):
+    if sniffing.looks_like_lm_eval(path):
         read = READERS["lm_eval"]
-    elif looks_like_lighteval(path, config):
+    elif sniffing.looks_like_lighteval(path, config):
         read = READERS["lighteval"]
+    elif sniffing.looks_like_latticeflow(path):
+        from pytest_evals.plugin.entities import load_tasks_near
+
+        return load_tasks_near(path, config, session_of(config).task_options)
     else:
         return None
     return read(path, session_of(config).task_options)

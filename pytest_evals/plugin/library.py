@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch, fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from pytest_evals.plugin.workers import is_distributed
 if TYPE_CHECKING:
     from pytest_evals.frontends.task_library import TaskLibrary
 
-__all__ = ["LIBRARY", "add_included", "library_of", "names_of"]
+__all__ = ["LIBRARY", "add_included", "library_of", "names_of", "skips_of"]
 
 LIBRARY: pytest.StashKey[TaskLibrary] = pytest.StashKey()
 """Where the library hangs on ``config.stash``."""
@@ -31,16 +31,21 @@ def library_of(config: pytest.Config) -> TaskLibrary:
         from pytest_evals.frontends.task_library import TaskLibrary
 
         options = config.stash[OPTIONS]
-        patterns = config.getini("norecursedirs")
-
-        def skips(folder: Path) -> bool:
-            named = any(fnmatch(folder.name, pattern) for pattern in patterns)
-            return named or (folder / "pyvenv.cfg").is_file()
-
-        scanner = Scanner(cache=options.dir, skips=skips)
+        scanner = Scanner(cache=options.dir, skips=skips_of(config))
         root = suite_root(config, options.include_path)
         config.stash[LIBRARY] = TaskLibrary(root, options.include_path, scanner)
     return config.stash[LIBRARY]
+
+
+def skips_of(config: pytest.Config) -> Callable[[Path], bool]:
+    """Whether a folder is not entered: what pytest itself leaves out."""
+    patterns = config.getini("norecursedirs")
+
+    def skips(folder: Path) -> bool:
+        named = any(fnmatch(folder.name, pattern) for pattern in patterns)
+        return named or (folder / "pyvenv.cfg").is_file()
+
+    return skips
 
 
 def add_included(config: pytest.Config) -> None:

@@ -271,6 +271,33 @@ TABLE = (
     ),
     Option("strict", "", "A wrong answer fails its document.", kind="flag"),
     Option(
+        "config",
+        "KEY=VALUE",
+        "The value of a parameter that LatticeFlow's tasks or evaluations declare. May "
+        "be repeated.",
+        kind="list",
+    ),
+    Option(
+        "csv-text",
+        "",
+        "Cells of LatticeFlow's CSV datasets are texts, also where a column holds "
+        "numbers or truths only.",
+        kind="flag",
+    ),
+    Option(
+        "allow-code",
+        "PATH",
+        "A folder outside of the rootdir whose LatticeFlow files may run the Python "
+        "that stands in them. May be repeated.",
+        kind="list",
+    ),
+    Option(
+        "snippet-timeout",
+        "SECONDS",
+        "How long one call of Python in a LatticeFlow file may take; 0 for ever.",
+        default="30",
+    ),
+    Option(
         "allow-unsafe-code",
         "",
         "Run tasks that say unsafe_code: true, which execute code that the model "

@@ -24,6 +24,7 @@ from pytest_evals.plugin.values import (
     policy,
     resamples,
     runs,
+    seconds,
     share,
     shots,
     statuses,
@@ -87,6 +88,10 @@ class Options:
     order_seed: int | None
     max_errors: float
     strict: bool
+    config: Mapping[str, Any]
+    csv_text: bool
+    allow_code: tuple[Path, ...]
+    snippet_timeout: float
     allow_unsafe_code: bool
     validate: bool
     write_out: int
@@ -148,6 +153,10 @@ class Options:
             order_seed=_typed_seed(config, raw),
             max_errors=_checked("max-errors", raw, percent),
             strict=raw["strict"],
+            config=_parameters(raw["config"]),
+            csv_text=raw["csv-text"],
+            allow_code=tuple((base / path).resolve() for path in raw["allow-code"]),
+            snippet_timeout=_checked("snippet-timeout", raw, seconds),
             allow_unsafe_code=raw["allow-unsafe-code"],
             # Without a model nothing can be asked, and the prompts are what is wanted.
             validate=raw["validate"] or bool(raw["write-out"] and not raw["model"]),
@@ -337,6 +346,23 @@ def _checked(name: str, raw: Mapping[str, Any], read: Callable[[str], Any]) -> A
         if detail.startswith("invalid literal"):
             detail = "a whole number is wanted"
         raise pytest.UsageError(f"--evals-{name}={raw[name]}: {detail}") from None
+
+
+def _parameters(given: Sequence[str]) -> Mapping[str, Any]:
+    """Values by key, as lm-eval's command line reads values."""
+    if not given:
+        return {}
+    from pytest_evals.core.typed import typed
+
+    found = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise pytest.UsageError(
+                f"--evals-config={text}: KEY=VALUE is wanted, such as field=email"
+            )
+        found[key.strip()] = typed(value.strip())
+    return found
 
 
 def _generation(given: Mapping[str, Any] | None) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ from pytest_evals.frontends.suite_gates import SuiteGates
 from pytest_evals.models.spec import redacted
 from pytest_evals.opened import Answers
 from pytest_evals.plugin.added import registered_metrics
-from pytest_evals.plugin.options import OPTIONS, Options
+from pytest_evals.plugin.options import OPTIONS, Options, suite_root
 from pytest_evals.plugin.selection import Selection
 from pytest_evals.reports.model import model_arguments
 
@@ -96,6 +96,15 @@ def task_options(
         gen_kwargs=options.gen_kwargs,
         metadata=options.metadata,
         model_arguments=model_arguments(options.model),
+        parameters=options.config,
+        has_model=bool(options.model),
+        typed_csv=not options.csv_text,
+        call_s=options.snippet_timeout,
+        code_roots=tuple(
+            str(path.resolve())
+            for path in (suite_root(config, options.include_path), *options.allow_code)
+        ),
+        root=str(suite_root(config, options.include_path)),
         allow_unsafe_code=options.allow_unsafe_code,
         base=str(config.invocation_params.dir),
         metrics=registered_metrics(config),

@@ -15,7 +15,9 @@ from pytest_evals.plugin.options import OPTIONS
 
 __all__ = [
     "is_eval_file",
+    "is_named",
     "is_test_file",
+    "looks_like_latticeflow",
     "looks_like_lighteval",
     "looks_like_lm_eval",
     "matches",
@@ -38,6 +40,7 @@ def is_eval_file(path: Path, hook: Any, config: pytest.Config) -> bool:
     """
     return (
         looks_like_lm_eval(path)
+        or looks_like_latticeflow(path)
         or looks_like_lighteval(path, config)
         or _others_read(path, hook, config)
     )
@@ -45,11 +48,21 @@ def is_eval_file(path: Path, hook: Any, config: pytest.Config) -> bool:
 
 def looks_like_lm_eval(path: Path) -> bool:
     """Whether the top-level keys of a YAML file are those of lm-eval."""
+    return _dialect(path) == "lm_eval"
+
+
+def looks_like_latticeflow(path: Path) -> bool:
+    """Whether the top-level keys of a YAML file are those of LatticeFlow's tasks or
+    run files."""
+    return _dialect(path) == "latticeflow"
+
+
+def _dialect(path: Path) -> str | None:
     if path.suffix not in (".yaml", ".yml"):
-        return False
+        return None
     from pytest_evals.frontends.sniff import dialect
 
-    return dialect(_raw(path)) == "lm_eval"
+    return dialect(_raw(path))
 
 
 def looks_like_lighteval(path: Path, config: pytest.Config) -> bool:
@@ -60,7 +73,7 @@ def looks_like_lighteval(path: Path, config: pytest.Config) -> bool:
         return False
     patterns = config.stash[OPTIONS].python_files
     if not matches(path, patterns) and (
-        is_test_file(path, config) or path not in _named(config)
+        is_test_file(path, config) or not is_named(path, config)
     ):
         return False
     from pytest_evals.frontends.sniff import is_task_module
@@ -78,11 +91,11 @@ def matches(path: Path, patterns: Sequence[str]) -> bool:
     return any(fnmatch(path.name, pattern) for pattern in patterns)
 
 
-def _named(config: pytest.Config) -> set[Path]:
-    """Files and folders of the command line."""
+def is_named(path: Path, config: pytest.Config) -> bool:
+    """Whether the command line names a file."""
     base = config.invocation_params.dir
     args = (str(arg).partition("::")[0] for arg in config.args)
-    return {Path(os.path.normpath(base / arg)) for arg in args}
+    return path in {Path(os.path.normpath(base / arg)) for arg in args}
 
 
 def _raw(path: Path) -> bytes:

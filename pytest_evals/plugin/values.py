@@ -74,6 +74,18 @@ def stop(text: str) -> str:
     return text
 
 
+def seconds(text: str) -> float:
+    """A time, 0 for ever."""
+    wanted = "seconds are wanted, such as 30, or 0 for ever"
+    try:
+        number = float(text)
+    except ValueError:
+        raise ValueError(wanted) from None
+    if not 0 <= number < math.inf:
+        raise ValueError(wanted)
+    return number
+
+
 def share(text: str) -> float:
     """A number of documents, or a share below 1 (lm-eval's ``--limit``)."""
     wanted = "a number of documents such as 200, or a share such as 10%, is wanted"

@@ -179,9 +179,13 @@ class Entities:
         known = sorted({name for name in names if name})
         shown = ", ".join(known[:10]) + (" …" if len(known) > 10 else "")
         hint = did_you_mean(key, known) or f"; there are: {shown or 'none'}"
-        faults = [f for f in self._files.values() if isinstance(f, TaskFileError)]
-        unread = "".join(f"\n  not read: {fault}" for fault in faults)
-        return f"no {kind} called {key!r}{hint}{unread}"
+        unread = [
+            str(Place(path))
+            for path, found in self._files.items()
+            if isinstance(found, TaskFileError)
+        ]
+        lost = f"; files that cannot be read: {', '.join(unread[:5])}" if unread else ""
+        return f"no {kind} called {key!r}{hint}{lost}"
 
     def all(self, kind: Kind, near: Path) -> list[Entity]:
         """All entities of a kind in the folder of a file and below."""

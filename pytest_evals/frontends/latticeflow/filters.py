@@ -71,6 +71,8 @@ def read_filter(section: Section, owner: str = "a filter") -> Filter | None:
         fix = 'expression: "{{ sample.split }}"'
         section.problem("expression", f"{owner} has an expression", fix)
     wanted = _wanted(section, op)
+    for key in () if op else ("value", "values"):
+        section.raw(key)
     section.close(f"{owner} with op: {op}" if op else owner)
     if not op or not text:
         return None

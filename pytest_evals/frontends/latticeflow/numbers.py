@@ -32,8 +32,9 @@ class Number:
         metric: Key of its metric, unique within the scorer.
         name: As upstream calls the value; of several numbers, the metric's key.
         read: A sample's scores → what is added up, plain Python; :data:`NOTHING` to
-            leave the sample out. Raises ``DocumentError`` for a value that cannot be
-            added up.
+            leave the sample out. Where a postprocessor has made rows of the sample, it
+            is asked of each, and what it gives is added up as a tuple. Raises
+            ``DocumentError`` for a value that cannot be added up.
         how: The number's final name → what adds it up.
         tells_right: Whether a value of 1 means that the answer is right, and 0 that it
             is wrong.

@@ -263,16 +263,11 @@ def _category(entry: Section) -> tuple[Callable[[Any], Any], Mapping[str, Any]]:
         if not isinstance(word, str):
             what = f"a value of allowed_values is a text, not {word!r}"
             place = entry.file.place(*entry.steps, "allowed_values", number)
-            entry.problems.append(Problem(what, place, f"quote it: {str(word)!r}"))
-    multiple = entry.flag("multiple")
-    mapping = entry.take("values_mapping", dict, {})
-    for name, value in mapping.items():
-        if name not in allowed:
-            what = f"values_mapping: {name!r} is none of allowed_values"
-            entry.problem("values_mapping", f"{what}{did_you_mean(str(name), allowed)}")
-        if not isinstance(value, int | float | bool | str):
-            what = f"values_mapping: {name!r} stands for a number, a text or a truth"
-            entry.problem("values_mapping", what)
+            fix = f"quote it: {str(word)!r}"
+            if isinstance(word, bool):
+                fix = "quote it: YAML reads yes, no, on and off as true and false"
+            entry.problems.append(Problem(what, place, fix))
+    multiple, mapping = entry.flag("multiple"), _mapping(entry, allowed)
 
     def check(value: Any) -> Any:
         several = multiple and isinstance(value, list)
@@ -284,6 +279,20 @@ def _category(entry: Section) -> tuple[Callable[[Any], Any], Mapping[str, Any]]:
         return [value] if multiple and not several else value
 
     return check, mapping
+
+
+def _mapping(entry: Section, allowed: list[Any]) -> Mapping[str, Any]:
+    """What values of a category stand for."""
+    mapping = entry.take("values_mapping", dict, {})
+    for name, value in mapping.items():
+        if name not in allowed:
+            what = f"values_mapping: {name!r} is none of allowed_values"
+            hint = did_you_mean(str(name), [str(word) for word in allowed])
+            entry.problem("values_mapping", what + hint)
+        if not isinstance(value, int | float | bool | str):
+            what = f"values_mapping: {name!r} stands for a number, a text or a truth"
+            entry.problem("values_mapping", what)
+    return mapping
 
 
 def _each(dtype: str, kind: str) -> Callable[[Any], Any]:

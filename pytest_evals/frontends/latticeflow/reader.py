@@ -111,6 +111,8 @@ class _Reader(Reader):
         target = values.pop(REF)
         place = self._lines.pop((*steps, REF))
         other = self._referred(target, place)
+        if other is None:
+            return values
         found = other.values[""]
         if values and not isinstance(found, dict):
             kind = type(found).__name__
@@ -126,31 +128,39 @@ class _Reader(Reader):
         self._warnings += other.warnings
         return {**values, **found} if values else found
 
-    def _referred(self, target: Any, place: Place) -> YamlFile:
+    def _referred(self, target: Any, place: Place) -> YamlFile | None:
+        """The file that is referred to; without it a problem is noted."""
+        fix = f'{REF}: "./dataset.yaml"'
         if not isinstance(target, str) or not target or "#" in target:
             what = f"{REF} is followed by the path of a file, not {target!r}"
-            raise TaskFileError([Problem(what, place, f'{REF}: "./dataset.yaml"')])
+            self.problems.append(Problem(what, place, fix))
+            return None
         if "://" in target:
             what = f"{REF}: {target!r} is no file of this machine"
-            raise TaskFileError([Problem(what, place, f'{REF}: "./dataset.yaml"')])
+            self.problems.append(Problem(what, place, fix))
+            return None
         path = self._path.parent / Path(target).expanduser()
         if path.resolve() in self._chain:
             names = " refers to ".join(p.name for p in (*self._chain, path))
-            raise TaskFileError([Problem(f"a circle: {names}", place)])
-        self._check_there(path, target, REF, place)
+            self.problems.append(Problem(f"a circle: {names}", place))
+            return None
+        if not self._is_there(path, target, REF, place):
+            return None
         reader = _Reader(path, self._chain, self._environment)
         file = reader.document(bytes_of(path))
         self.problems += reader.problems
         return file
 
-    def _check_there(self, path: Path, target: str, what: str, place: Place) -> None:
+    def _is_there(self, path: Path, target: str, what: str, place: Place) -> bool:
+        """Whether there is a file; if there is none, that is noted."""
         if path.is_file():
-            return
+            return True
         known = [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else []
         hint = did_you_mean(path.name, known)
         text = f"{what}: there is no file {target!r}{hint}"
         fix = f"give a path relative to {place.path.name}"
-        raise TaskFileError([Problem(text, place, fix)])
+        self.problems.append(Problem(text, place, fix))
+        return False
 
     def _scalar(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
         value = super()._scalar(node, steps)
@@ -192,18 +202,22 @@ class _Reader(Reader):
         if node.tag not in self._tags:
             hint = did_you_mean(node.tag, self._tags)
             what = f"no YAML tag called {node.tag!r}{hint}"
-            raise TaskFileError([Problem(what, place)])
+            self.problems.append(Problem(what, place))
+            return None
         if not isinstance(node, yaml.ScalarNode) or not node.value.strip():
             what = "!include is followed by the path of a file"
-            raise TaskFileError([Problem(what, place, "!include scorer.py")])
+            self.problems.append(Problem(what, place, "!include scorer.py"))
+            return None
         path = self._path.parent / Path(node.value.strip()).expanduser()
-        self._check_there(path, node.value.strip(), "!include", place)
+        if not self._is_there(path, node.value.strip(), "!include", place):
+            return None
         try:
             text = bytes_of(path).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             byte = error.object[error.start]
             what = f"!include: {Place(path)} is not UTF-8 (byte {byte:#04x})"
-            raise TaskFileError([Problem(what, place)]) from None
+            self.problems.append(Problem(what, place))
+            return None
         text = text.replace("\r\n", "\n")
         blank = text[: len(text) - len(text.lstrip())].count("\n")
         self._texts[steps] = Place(path, blank + 1)

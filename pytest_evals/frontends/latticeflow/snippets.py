@@ -24,10 +24,8 @@ from pytest_evals.frontends.latticeflow.time_limit import OvertimeError, time_li
 from pytest_evals.frontends.section import Section
 from pytest_evals.prompts.calls import FieldError, fault_of
 
-__all__ = ["TIME_LIMIT_S", "Snippet", "SnippetFunction", "snippet_of"]
+__all__ = ["Snippet", "SnippetFunction", "snippet_of"]
 
-TIME_LIMIT_S = 30.0
-"""Seconds of one call, where nothing else is said."""
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _numbers = itertools.count()
 
@@ -35,15 +33,14 @@ _numbers = itertools.count()
 class Snippet:
     """A module in a text; nothing of it has run yet."""
 
-    def __init__(
-        self, source: str, place: Place, seconds: float = TIME_LIMIT_S
-    ) -> None:
+    def __init__(self, source: str, place: Place, seconds: float = 0) -> None:
         """Compile it.
 
         Args:
             source: The Python text.
             place: File and line at which the text begins.
-            seconds: That running it, and each call of its functions, may take.
+            seconds: That running it, and each call of its functions, may take; 0 for
+                ever.
 
         Raises:
             TaskFileError: It is no Python.
@@ -213,8 +210,14 @@ def snippet_of(section: Section, key: str, name: str) -> SnippetFunction | None:
         if section.values.get(key) in (None, ""):
             section.problem(key, f"{key} is missing", f"{key}: !include my_code.py")
         return None
+    place, rules = section.text_place(key), section.file.code
+    if not rules.may_run(place.path):
+        what = f"{key}: Python outside of the suite is not run"
+        fix = f"--evals-allow-code {Place(place.path.parent)}"
+        section.problem(key, what, fix)
+        return None
     try:
-        return Snippet(source, section.text_place(key)).function(name)
+        return Snippet(source, place, rules.seconds).function(name)
     except TaskFileError as error:
         section.problems.extend(error.problems)
         return None

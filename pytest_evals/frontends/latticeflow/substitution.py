@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pytest_evals.errors import Problem, did_you_mean
@@ -85,7 +86,7 @@ def substituted(
 
     Args:
         file: Left as it is.
-        steps: The way to the value.
+        steps: The way to the value; nothing at all is done if there is none.
         values: What the holes stand for.
         problems: Holes that stand for nothing are added here.
     """
@@ -106,19 +107,11 @@ def substituted(
     def replaced(value: Any, rest: tuple[Step, ...]) -> Any:
         if not rest:
             return filled(value, steps)
-        if isinstance(value, dict):
-            return {**value, rest[0]: replaced(value[rest[0]], rest[1:])}
-        copy = list(value)
-        copy[int(rest[0])] = replaced(value[int(rest[0])], rest[1:])
-        return copy
+        if not isinstance(value, dict) or rest[0] not in value:
+            return value
+        return {**value, rest[0]: replaced(value[rest[0]], rest[1:])}
 
-    return YamlFile(
-        path=file.path,
-        values=replaced(file.values, steps),
-        lines=file.lines,
-        texts=file.texts,
-        warnings=file.warnings,
-    )
+    return replace(file, values=replaced(file.values, steps))
 
 
 def names_in(text: Any) -> str | None:

@@ -17,7 +17,7 @@ from pytest_evals.frontends.latticeflow.parameters import (
 from pytest_evals.frontends.section import Section
 from pytest_evals.frontends.yamlfile import YamlFile
 
-__all__ = ["DATASET_KEY", "TaskEntity", "read_task"]
+__all__ = ["DATASET_KEY", "TaskEntity", "marker", "read_task"]
 
 DATASET_KEY = "dataset_key"
 """The parameter that a task has by itself which evaluates a dataset and names none."""
@@ -86,7 +86,7 @@ def read_task(entity: Entity) -> TaskEntity:
     return TaskEntity(
         key=header.key,
         display_name=header.display_name,
-        tags=tuple(_marker(tag) for tag in header.tags),
+        tags=tuple(marker(tag) for tag in header.tags),
         parameters=_with_dataset(parameters, entity, lacks=lacks),
         file=entity.file,
         place=entity.place,
@@ -96,7 +96,7 @@ def read_task(entity: Entity) -> TaskEntity:
     )
 
 
-def _marker(tag: str) -> str:
+def marker(tag: str) -> str:
     """A tag as a name of Python, which markers are."""
     return re.sub(r"\W+", "_", tag).strip("_") or "tag"
 

@@ -7,7 +7,7 @@ from pytest_evals.frontends.latticeflow.solving.fields import required_text
 from pytest_evals.frontends.section import Section
 from pytest_evals.scorers.latticeflow.trials import FUNCTIONS, Aggregator
 
-__all__ = ["read_trials"]
+__all__ = ["Trials", "read_trials"]
 
 
 def read_trials(section: Section) -> Trials:

@@ -1,0 +1,253 @@
+"""From a task and the values of its parameters to a finished recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pytest_evals.core.task import Task
+from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.frontends.latticeflow.actions import read_actions
+from pytest_evals.frontends.latticeflow.asked_models import AskedModels
+from pytest_evals.frontends.latticeflow.evaluation import JUDGE_KEY
+from pytest_evals.frontends.latticeflow.numbers import flat_names
+from pytest_evals.frontends.latticeflow.over_all import seen_together
+from pytest_evals.frontends.latticeflow.parameters import Given, Parameter, values_of
+from pytest_evals.frontends.latticeflow.policies import Subject
+from pytest_evals.frontends.latticeflow.recipe import NamedNumber, Recipe
+from pytest_evals.frontends.latticeflow.sample_rows import SampleRows, Subsample
+from pytest_evals.frontends.latticeflow.scoring.reading import read_scorers
+from pytest_evals.frontends.latticeflow.scoring.scorer import Scorer
+from pytest_evals.frontends.latticeflow.scoring.trials import Trials, read_trials
+from pytest_evals.frontends.latticeflow.solving.reading import read_solver
+from pytest_evals.frontends.latticeflow.substitution import Values, substituted
+from pytest_evals.frontends.latticeflow.suite import Suite
+from pytest_evals.frontends.latticeflow.system_task import (
+    OneRow,
+    evidence,
+    read_system_task,
+)
+from pytest_evals.frontends.latticeflow.task_dataset import (
+    Column,
+    TaskDataset,
+    aligned_names,
+    read_task_dataset,
+)
+from pytest_evals.frontends.latticeflow.task_file import DATASET_KEY, TaskEntity
+from pytest_evals.frontends.section import Section
+
+__all__ = ["Assembled", "Use", "assembled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """How a task is used: by itself, or by a specification of an evaluation.
+
+    Args:
+        name: Of the task in the session.
+        place: Where it is used.
+        config: Values of its parameters.
+        model: Key of the model that is tested, empty if none is said.
+        subsample: Samples to take; ``None`` for all.
+        n_trials: Goes at each sample, 0 for what the task says.
+        evaluation: Key of the evaluation, empty if there is none.
+    """
+
+    name: str
+    place: Place
+    config: Mapping[str, Given] = field(default_factory=dict)
+    model: str = ""
+    subsample: Subsample | None = None
+    n_trials: int = 0
+    evaluation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembled:
+    """A task, and which numbers a policy may be about."""
+
+    task: Task
+    subjects: tuple[Subject, ...]
+
+
+def assembled(task: TaskEntity, use: Use, suite: Suite) -> Assembled:
+    """The recipe of a task.
+
+    Raises:
+        TaskFileError: With all problems of its definition.
+    """
+    building = _Building(task, use, suite)
+    found = building.system() if task.is_system else building.benchmark()
+    if building.problems or found is None:
+        raise TaskFileError(building.problems)
+    return found
+
+
+class _Building:
+    """One task while it is put together."""
+
+    def __init__(self, task: TaskEntity, use: Use, suite: Suite) -> None:
+        self.problems: list[Problem] = []
+        self._task, self._use, self._suite = task, use, suite
+        self._warnings = list(task.warnings)
+        self._names = aligned_names(task.file.values.get("definition"))
+        self._values = values_of(
+            task.parameters, use.config, self.problems, self._fallback
+        )
+        filled = substituted(
+            suite.ruled(task.file),
+            ("definition",),
+            Values(self._values, aligned=self._names),
+            self.problems,
+        )
+        section = Section(filled, self.problems).section("definition")
+        assert section is not None, "a task that was read has a definition"
+        self._definition = section
+        for key in ("type", "evaluated_entity_type"):
+            section.raw(key)
+
+    def system(self) -> Assembled | None:
+        """A task without samples."""
+        recipe = read_system_task(self._definition, self._use.name)
+        self._definition.close("the definition of a system task")
+        if recipe is None:
+            return None
+        task = Task(
+            **self._common(),
+            rows=OneRow(),
+            ask=recipe.ask,
+            score=recipe.score,
+            metrics=(evidence(),),
+            asks_model=False,
+            warnings=lambda: tuple(self._warnings),
+        )
+        return Assembled(task=task, subjects=(self._subject(),))
+
+    def benchmark(self) -> Assembled | None:
+        """A task over samples."""
+        definition = self._definition
+        keys = read_task_dataset(definition, self._names, self._warnings)
+        if self._task.lacks_dataset:
+            keys = {"": str(self._values.get(DATASET_KEY) or "")}
+        models = AskedModels(
+            suite=self._suite, tested=self._use.model, place=self._task.place
+        )
+        section = definition.section("solver")
+        solver = read_solver(section, models.line) if section is not None else None
+        has_solver = section is not None
+        scorers, odd = read_scorers(
+            definition.entries("scorers"), models.line, has_solver=has_solver
+        )
+        self._warnings += odd
+        actions = read_actions(definition)
+        trials = self._trials()
+        definition.close("the definition of a task")
+        if self.problems:
+            return None
+        rows = self._rows(keys, scorers)
+        numbers = [number for one in scorers for number in one.numbers]
+        names = flat_names(numbers)
+        recipe = Recipe(
+            task=self._use.name,
+            sample=rows.sample,
+            id=rows.id,
+            solver=solver,
+            scorers=seen_together(scorers, rows),
+            numbers=[*map(NamedNumber, names, numbers)],
+            actions=actions,
+            trials=trials,
+        )
+        asked = frozenset[str]().union(*(one.models for one in scorers))
+        asked |= solver.models if solver is not None else frozenset()
+        task = Task(
+            **self._common(),
+            rows=rows,
+            ask=recipe.ask,
+            follow_up=recipe.follow_up if asked else None,
+            score=recipe.score,
+            exclude=recipe.exclude if actions else None,
+            models=models.sources,
+            asks_model=any(not models.line(key).name for key in asked),
+            metrics=tuple(
+                one.how(name) for name, one in zip(names, numbers, strict=True)
+            ),
+            metric_for=lambda _name, _filter: None,  # what scorers say is kept only
+            warnings=lambda: (*self._warnings, *rows.warnings()),
+        )
+        subjects = [
+            self._subject(
+                scorer=one.scorer,
+                metric=one.metric,
+                name="" if metric.several is not None else metric.name,
+                own="" if metric.several is not None else one.name,
+            )
+            for one, metric in zip(numbers, task.metrics, strict=True)
+        ]
+        return Assembled(task=task, subjects=tuple(subjects) or (self._subject(),))
+
+    def _trials(self) -> Trials | None:
+        """How often each sample is solved: as often as the specification says, with the
+        aggregators of the task."""
+        section = self._definition.section("trials")
+        own = read_trials(section) if section is not None else None
+        n = self._use.n_trials
+        if not n:
+            return own
+        return replace(own, n=n) if own is not None else Trials(n=n)
+
+    def _rows(self, keys: Mapping[str, str], scorers: Sequence[Scorer]) -> SampleRows:
+        has_place = "dataset" in self._definition.values
+        dataset = TaskDataset(
+            keys=keys,
+            place=self._definition.place("dataset") if has_place else self._use.place,
+            needs_equal=any(one.over_all is None for one in scorers),
+            columns=tuple(self._columns()),
+        )
+        suite = self._suite
+        return SampleRows(
+            lambda: dataset.load(suite), suite.options, self._use.subsample
+        )
+
+    def _common(self) -> dict[str, Any]:
+        """What all kinds of tasks say of themselves."""
+        return {
+            "name": self._use.name,
+            "source": self._use.place,
+            "tags": self._task.tags,
+            "output_type": "generate_until",
+            "config": self._config(),
+        }
+
+    def _config(self) -> Mapping[str, Any]:
+        """What results files say: the task and the values of its parameters."""
+        taken = self._use.subsample
+        return {
+            "task": self._use.name,
+            "key": self._task.key,
+            "evaluation": self._use.evaluation,
+            "parameters": dict(self._values),
+            "model": self._use.model,
+            "num_samples": taken.n if taken is not None else None,
+            "definition": self._definition.values,
+        }
+
+    def _subject(self, **more: str) -> Subject:
+        use = self._use
+        return Subject(evaluation=use.evaluation, specification=use.name, **more)
+
+    def _columns(self) -> Sequence[Column]:
+        return [
+            Column(parameter=one.key, name=str(self._values[one.key]), place=one.place)
+            for one in self._task.parameters
+            if one.type == "dataset_column" and self._values.get(one.key) is not None
+        ]
+
+    def _fallback(self, parameter: Parameter) -> Any:
+        """What a parameter is that nobody gives: a model is the tested one if that is
+        what it is for, else the judge; a dataset is the only one of the folder."""
+        if parameter.type == "model":
+            return "" if parameter.usage == "model_under_test" else JUDGE_KEY
+        if parameter.type == "dataset":
+            return self._suite.only("dataset", self._task.place.path)
+        return None

@@ -1,0 +1,174 @@
+"""LatticeFlow's task files and run files: a YAML file → tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.frontends.latticeflow.assembling import Assembled, Use, assembled
+from pytest_evals.frontends.latticeflow.entities import Entities, Entity
+from pytest_evals.frontends.latticeflow.evaluation import (
+    Specification,
+    read_run,
+)
+from pytest_evals.frontends.latticeflow.parameters import Given, Parameter
+from pytest_evals.frontends.latticeflow.policies import Rule, gates_of, read_policy
+from pytest_evals.frontends.latticeflow.suite import Suite
+from pytest_evals.frontends.latticeflow.task_file import TaskEntity, marker, read_task
+
+__all__ = ["entities_of", "is_left_to_a_run", "load_tasks"]
+
+_OPTION = Place(Path("--evals-config"))
+
+
+def entities_of(path: Path, options: TaskOptions) -> Entities:
+    """What the files around a file may name."""
+    root = Path(options.root) if options.root else path.absolute().parent
+    return Entities(root=root, base=Path(options.base) if options.base else None)
+
+
+def load_tasks(
+    path: Path,
+    options: TaskOptions,
+    entities: Entities | None = None,
+    *,
+    named: bool = True,
+) -> tuple[Task, ...]:
+    """The tasks of a file, as far as the options select them.
+
+    Args:
+        path: A task file or a run file.
+        options: What the command line changes.
+        entities: What the files around it may name; those that are known already save
+            time.
+        named: Whether somebody has named this file. A task file that was only found,
+            and that a run file runs, is left to that.
+
+    Raises:
+        TaskFileError: With all problems of it.
+    """
+    known = entities or entities_of(path, options)
+    first, *listed = known.of_file(path)
+    suite = Suite(entities=known, options=options)
+    if first.kind == "task":
+        if not named and _is_run_elsewhere(first, known):
+            return ()
+        return tuple(_alone(first, suite))
+    if first.kind in ("run", "evaluation"):
+        return tuple(_run(first, listed, suite))
+    what = f"this is a {first.kind}, and no task"
+    raise TaskFileError([Problem(what, first.place)])
+
+
+def is_left_to_a_run(path: Path, options: TaskOptions) -> bool:
+    """Whether a task file is run by a run file, and so not by itself; one that cannot
+    be read is not."""
+    known = entities_of(path, options)
+    try:
+        first, *_ = known.of_file(path)
+    except TaskFileError:
+        return False
+    return first.kind == "task" and _is_run_elsewhere(first, known)
+
+
+def _is_run_elsewhere(task: Entity, entities: Entities) -> bool:
+    """Whether a run file lists this very task, or an evaluation names its key."""
+    for run in entities.runs(task.place.path):
+        for one in entities.of_file(run.file.path):
+            if one.kind == "task" and one.place == task.place:
+                return True
+        if any(task.key == key for key in _named_tasks(run)):
+            return True
+    return False
+
+
+def _named_tasks(run: Entity) -> Iterator[Any]:
+    values = run.file.values
+    evaluation = values.get("evaluation") if run.kind == "run" else values
+    listed = (
+        evaluation.get("task_specifications") if isinstance(evaluation, dict) else ()
+    )
+    for one in listed if isinstance(listed, list) else ():
+        if isinstance(one, dict):
+            yield one.get("task_key")
+
+
+def _alone(entity: Entity, suite: Suite) -> Iterator[Task]:
+    """A task by itself, with the values of its parameters from the command line."""
+    tags = entity.file.values.get("tags")
+    names = [str(tag) for tag in tags] if isinstance(tags, list) else []
+    if not suite.options.takes([entity.key, *map(marker, names)]):
+        return
+    task = read_task(entity)
+    given = _typed(task.parameters, suite.options.parameters)
+    use = Use(name=task.key, place=task.place, config=given)
+    yield assembled(task, use, suite).task
+
+
+def _typed(
+    parameters: Sequence[Parameter], given: Mapping[str, Any]
+) -> Mapping[str, Given]:
+    known = {one.key for one in parameters}
+    return {key: Given(value, _OPTION) for key, value in given.items() if key in known}
+
+
+def _run(entity: Entity, listed: Sequence[Entity], suite: Suite) -> Iterator[Task]:
+    """The tasks of a run file: those of its evaluation, with its policies as gates;
+    or, without an evaluation, all that it lists."""
+    run = read_run(entity, suite.options.parameters)
+    inner = replace(suite, own=tuple(listed), secrets=run.secrets)
+    tasks = [one for one in listed if one.kind == "task"]
+    policies = [read_policy(one) for one in listed if one.kind == "policy"]
+    rules = [rule for policy in policies for rule in policy]
+    if run.evaluation is None:
+        for task in tasks:
+            yield from _alone(task, inner)
+        return
+    found: list[Assembled] = []
+    problems: list[Problem] = []
+    known: dict[str, TaskEntity] = {}
+    for one in run.evaluation.specifications:
+        try:
+            use = _use(one, run.evaluation.key)
+            found.append(assembled(_task(one, inner, known), use, inner))
+        except TaskFileError as error:
+            problems += error.problems
+    if problems:
+        raise TaskFileError(dict.fromkeys(problems))
+    yield from _with_gates(found, rules, suite.options)
+
+
+def _with_gates(
+    found: Sequence[Assembled], rules: Sequence[Rule], options: TaskOptions
+) -> Iterator[Task]:
+    gates = gates_of(rules, [subject for one in found for subject in one.subjects])
+    for one in found:
+        if options.takes([one.task.name, *one.task.tags]):
+            own = gates.get(one.task.name, ())
+            yield replace(one.task, gates=own) if own else one.task
+
+
+def _task(one: Specification, suite: Suite, known: dict[str, TaskEntity]) -> TaskEntity:
+    if one.task not in known:
+        known[one.task] = read_task(suite.entity("task", one.task, one.place))
+    return known[one.task]
+
+
+def _use(one: Specification, evaluation: str) -> Use:
+    if one.n_runs > 1:
+        what = "repeatability: several runs of a task are not compared in one session"
+        fix = "--evals-calibrate=K asks everything K times and tells how much varies"
+        raise TaskFileError([Problem(what, one.place, fix)])
+    return Use(
+        name=one.key,
+        place=one.place,
+        config=one.config,
+        model=one.model,
+        subsample=one.subsample,
+        n_trials=one.n_trials,
+        evaluation=evaluation,
+    )

@@ -1,0 +1,219 @@
+"""LatticeFlow's files, collected and run by pytest."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[1] / "task_files" / "valid" / "latticeflow"
+RUN = ("--model=scripted:model.jsonl", "-p", "no:cacheprovider")
+
+
+def write(folder, files):
+    for name, text in files.items():
+        (folder / name).write_text(text)
+
+
+def results(pytester):
+    runs = sorted((pytester.path / ".evals" / "runs").iterdir())
+    return json.loads((runs[-1] / "results.json").read_text())
+
+
+def metrics(pytester, task):
+    numbers = results(pytester)["results"][task]
+    return {
+        key.removesuffix(",none"): value
+        for key, value in numbers.items()
+        if key.endswith(",none") and "stderr" not in key
+    }
+
+
+def samples(pytester, task):
+    runs = sorted((pytester.path / ".evals" / "runs").iterdir())
+    lines = (runs[-1] / f"samples_{task}.jsonl").read_text().splitlines()
+    return {row["id"]: row for row in map(json.loads, lines)}
+
+
+@pytest.fixture
+def project(pytester):
+    """The project of ``tests/task_files``, and a model that always says A."""
+    shutil.copytree(PROJECT, pytester.path / "evals")
+    (pytester.path / "model.jsonl").write_text('{"text": "A"}\n')
+    pytester.makeini("[pytest]\n")
+    return pytester
+
+
+GOLDEN = {"coverage": 0.625, "recall": 5 / 7, "precision": 5 / 7, "f1_score": 5 / 7}
+"""Of the recorded tool calls, worked out by hand from ``tool_traces.jsonl``: t4 is
+excluded, of the others 5 of 7 required calls are made, and 2 calls are not required."""
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]])
+def test_a_run_file_is_run_with_its_policies(project, workers):
+    run = project.runpytest_inprocess("evals/run.yaml", *RUN, *workers)
+    # 12 documents, of which t2, t3 and t5 make the wrong calls, and both tasks about
+    # letters say that l4 is wrong; t4 is excluded, which passes; and 5 gates.
+    outcomes = run.parseoutcomes()
+    assert outcomes == {"passed": 12, "wrong": 5}, run.stdout.str()
+    found = metrics(project, "tools")
+    assert {name: found[name] for name in GOLDEN} == pytest.approx(GOLDEN)
+    assert found["all_required_calls_made_mean"] == 0.25
+    assert metrics(project, "agree") == {"agreement": 1.0}
+    assert metrics(project, "sys") == {"word_length": 2.0}
+    py = metrics(project, "py")
+    assert (py["mean_length"], py["n"], py["A_recall"]) == (1.0, 2.0, 1.0)
+    assert py["macro_precision"] == 0.25
+    excluded = samples(project, "tools")["t4"]
+    assert excluded["excluded"] == "skip-empty"
+    assert excluded["scores.any"]["num_required_calls_total"] == 0
+    counts = results(project)["counts"]["tools"]
+    assert counts["excluded"] == 1
+
+
+def test_folders_are_collected_without_what_run_files_run(project):
+    run = project.runpytest_inprocess("evals", "--collect-only", "-q")
+    assert run.ret == 0
+    ids = [line for line in run.stdout.lines if "::" in line and "[" in line]
+    assert any(line.startswith("evals/run.yaml::mcqa[l1]") for line in ids)
+    assert not any("mcqa_bleu_all_params" in line for line in ids)
+
+
+TASK = """
+key: {key}
+display_name: Words
+description: Compares words.
+tags: ["Data Quality"]
+definition:
+  dataset: {{key: words}}
+  scorers:
+    - type: python
+      compute_scores_snippet: |
+{code}
+      metrics: [{{type: mean, field: ok, name: share}}]
+"""
+
+
+@pytest.fixture
+def words(pytester):
+    """A folder with a dataset of three words."""
+
+    def write_task(code, key="words-task"):
+        lines = "\n".join(f"        {line}" for line in code.strip("\n").split("\n"))
+        write(pytester.path, {f"{key}.yaml": TASK.format(key=key, code=lines)})
+        return pytester
+
+    pytester.makeini("[pytest]\n")
+    write(
+        pytester.path,
+        {
+            "words.csv": "sample_id,word,n\n01,one,1\n02,,2\n03,three,x\n",
+            "words.yaml": "key: words\ndisplay_name: W\n"
+            "source: {type: local, file_path: words.csv}\n",
+        },
+    )
+    return write_task
+
+
+def test_a_dataset_is_evaluated_without_any_model(words):
+    """Cells are typed by column; ids stay texts, and an empty cell is nothing."""
+    pytester = words(
+        """
+def compute_scores(sample):
+    known = {"01": "one", "02": None, "03": "three"}
+    assert sample["word"] == known[sample["sample_id"]]
+    return {"ok": sample["word"] is not None and isinstance(sample["n"], str)}
+"""
+    )
+    run = pytester.runpytest_inprocess("words-task.yaml", "-p", "no:cacheprovider")
+    assert run.parseoutcomes() == {"passed": 3}, run.stdout.str()
+    assert metrics(pytester, "words-task") == {"share": pytest.approx(2 / 3)}
+    marked = pytester.runpytest_inprocess("-m", "Data_Quality", "-q", "--collect-only")
+    assert "words-task[01]" in marked.stdout.str()
+
+
+def test_a_snippet_that_raises_or_never_ends_is_an_error_of_its_document(words):
+    pytester = words(
+        """
+def compute_scores(sample):
+    if sample["sample_id"] == "01":
+        return 1 / 0
+    if sample["sample_id"] == "02":
+        while True:
+            pass
+    return ["nonsense"]
+"""
+    )
+    run = pytester.runpytest_inprocess(
+        "words-task.yaml", "--evals-snippet-timeout=0.2", "-p", "no:cacheprovider"
+    )
+    assert run.parseoutcomes() == {"errors": 3}
+    text = run.stdout.str()
+    assert "words-task.yaml:11: compute_scores: ZeroDivisionError" in text
+    assert "(words-task.yaml:13)" in text
+    assert "TimeoutError: still at work after 0.2 s (words-task.yaml:1" in text
+    assert "compute_scores returns scores by name, not ['nonsense']" in text
+
+
+def test_values_of_parameters_come_from_the_command_line(pytester):
+    pytester.makeini("[pytest]\nevals_config = word=abc\n")
+    shutil.copy(PROJECT / "tasks" / "system_check.yaml", pytester.path)
+    pytester.runpytest_inprocess("system_check.yaml", "-p", "no:cacheprovider")
+    assert metrics(pytester, "system-check") == {"word_length": 3.0}
+    typed = ("--evals-config=word=ab", "-p", "no:cacheprovider")
+    pytester.runpytest_inprocess("system_check.yaml", *typed)
+    assert metrics(pytester, "system-check") == {"word_length": 2.0}
+    wrong = pytester.runpytest_inprocess("system_check.yaml", "--evals-config=word")
+    assert wrong.ret == 4
+    wrong.stderr.fnmatch_lines(["*--evals-config=word: KEY=VALUE is wanted*"])
+
+
+HP = """
+key: hp
+display_name: Trivia
+description: Answers that a judge rates.
+definition:
+  dataset: {key: hp-data}
+  solver:
+    type: single_turn_solver
+    input_builder:
+      type: chat_completion
+      input_messages:
+        - {role: user, content: "Answer briefly. {{ sample.question }}"}
+  scorers:
+    - type: model_as_a_judge_classifier
+      model_key: "openai$gpt-4-1-nano"
+      user_prompt: |
+        Truth: {{ sample.answer }}
+        Answer: {{ solver_output.output }}
+      correct_labels: [correct]
+      incorrect_labels: [incorrect]
+"""
+
+
+def test_a_judge_rates_answers(pytester):
+    """The task of LatticeFlow's documentation, in words of our own."""
+    pytester.makeini("[pytest]\n")
+    write(
+        pytester.path,
+        {
+            "hp.yaml": HP,
+            "data.yaml": "key: hp-data\ndisplay_name: D\nfile_path: hp.jsonl\n",
+            "hp.jsonl": '{"question": "Which owl?", "answer": "Hedwig"}\n'
+            '{"question": "Which house?", "answer": "Ravenclaw"}\n'
+            '{"question": "Which wand?", "answer": "Elder"}\n',
+            "model.jsonl": '{"regex": "owl", "text": "Hedwig!"}\n{"text": "Troll"}\n',
+            "judge.jsonl": '{"regex": "Hedwig!", "text": "Correct"}\n'
+            '{"regex": "wand|Elder", "text": "maybe"}\n{"text": "incorrect"}\n',
+        },
+    )
+    judge = "--evals-judge=scripted:judge.jsonl"
+    run = pytester.runpytest_inprocess("hp.yaml", *RUN, judge)
+    assert run.parseoutcomes() == {"passed": 1, "wrong": 1, "errors": 1}
+    text = run.stdout.str()
+    assert "maybe" in text
+    row = samples(pytester, "hp")["0"]
+    assert row["correct"] is True and row["turns"][0]["model"] == "openai$gpt-4-1-nano"
+    assert metrics(pytester, "hp")["accuracy"] == 0.5
