@@ -58,7 +58,12 @@ def _write(folder: Path, output: Path, compare: str) -> Path:
     """
     if output.is_dir():
         raise StoreError(f"{str(output)!r} is a folder\n  fix: name a file with -o")
-    run = read_run(folder.parent if folder.name == "results.json" else folder)
+    try:
+        run = read_run(folder.parent if folder.name == "results.json" else folder)
+    except StoreError as error:
+        raise StoreError(
+            f"{error}\n  fix: give the folder of a run, .evals/runs/<time>-<model>"
+        ) from None
     base = run.path.resolve().parent.parent
     before = find_baseline(base, compare, Path.cwd()) if compare else None
     write_html(run, output, before=before, name=compare, option="-o")

@@ -28,6 +28,7 @@ _COPIED = (
 )
 _SHOWN = (
     "model_info",
+    "judges",
     "options",
     "library_versions",
     "python_version",

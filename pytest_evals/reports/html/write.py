@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from pytest_evals.errors import StoreError
 from pytest_evals.gates.pairing import Side, compare
 from pytest_evals.reports.comparison import comparison_json
 from pytest_evals.reports.html.chunks import LARGEST, Chunks
@@ -56,14 +57,27 @@ def write_html(
         replace_text(path, page_html(facts, index, chunks.texts), option)
         _clear(path, keep="")
         return
-    folder, key = _folder(path), chunks.digest()
-    make_folder(folder, option)
-    for n, text in enumerate(chunks.texts):
-        line = f'evalsRows({n},"{text}");\n'
-        replace_text(folder / f"{key}-{n}.js", line, option)
-    index["beside"] = f"{folder.name}/{key}-"
+    key = chunks.digest()
+    index["beside"] = f"{_folder(path).name}/{key}-"
+    _write_beside(path, key, chunks, option)
     replace_text(path, page_html(facts, index, ()), option)
     _clear(path, keep=key)
+
+
+def _write_beside(path: Path, key: str, chunks: Chunks, option: str) -> None:
+    """Write the rows, all of them or none."""
+    folder = _folder(path)
+    make_folder(folder, option)
+    known = {*folder.glob(f"{key}-*.js")}
+    try:
+        for n, text in enumerate(chunks.texts):
+            line = f'evalsRows({n},"{text}");\n'
+            replace_text(folder / f"{key}-{n}.js", line, option)
+    except StoreError:
+        for one in {*folder.glob(f"{key}-*.js")} - known:
+            with suppress(OSError):
+                one.unlink()
+        raise
 
 
 def _told(run: EarlierRun) -> Mapping[str, Any] | None:

@@ -6,7 +6,7 @@ function documentPane(doc, whole) {
   return h(
     "article.document",
     h("header", h("p.over", link("task", { name: doc.task }, doc.task)), h("h2", h("bdi", doc.id)), h("p.marks", marksOf(doc))),
-    h("p.node-line", h("code.node", node), copyButton(node, "copy id"), copyButton(`pytest ${quoted(node)} -v`, "copy command")),
+    h("p.node-line", h("code.node", node), copyButton(node, "copy id"), copyButton(`pytest ${quoted(node)} -v`, "copy command", "run it again, with the same options")),
     whole.error ? h("section.trouble", h("h3", "Why it has no score"), block(whole.error)) : null,
     whole.excluded ? h("section.trouble", h("h3", "Why it is in no metric"), block(whole.excluded)) : null,
     answersOf(whole),
@@ -119,6 +119,7 @@ function beforeOf(whole) {
 const textAnswer = (answers) => (typeof answers?.[0]?.[0] === "string" ? answers[0][0] : null);
 
 function promptsOf(whole) {
+  if (!whole.prompts.length) return null;
   const several = whole.prompts.length > 1;
   const space = h("button.quiet", { type: "button", "aria-pressed": String(marksSpaces), click: () => { marksSpaces = !marksSpaces; refresh(); } }, "show blanks");
   return h(

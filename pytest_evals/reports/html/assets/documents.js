@@ -8,7 +8,7 @@ let documents = null; // the view, once it was opened
 class DocumentsView {
   constructor() {
     this.list = new VirtualList((doc) => docRow(doc, !this.given.get("task") && run.tasks.size > 1), (doc) => this.open(doc));
-    this.pane = h("div.pane", { tabindex: "-1", "aria-live": "polite" });
+    this.pane = h("div.pane", { tabindex: "0", role: "region", "aria-label": "document" });
     this.search = h("input", { type: "search", placeholder: "search", "aria-label": "search documents", "data-key": "/" });
     this.search.addEventListener("input", () => this.change({ q: this.search.value }));
     this.task = select("task", [["", "all tasks"], ...[...run.tasks.keys()].map((name) => [name, name])], (task) => this.change({ task, show: this.given.get("show"), doc: "" }));

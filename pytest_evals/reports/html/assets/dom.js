@@ -49,8 +49,8 @@ function address(view, parameters = {}) {
 }
 
 /** A button that copies a text, and says so. */
-function copyButton(text, label) {
-  const button = h("button.quiet", { type: "button", click: () => copy(text).then(done) }, label);
+function copyButton(text, label, title = "") {
+  const button = h("button.quiet", { type: "button", title: title || null, click: () => copy(text).then(done) }, label);
   function done() {
     button.textContent = "copied";
     setTimeout(() => { button.textContent = label; }, 1200);

@@ -74,17 +74,17 @@ function quoted(text) {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`;
 }
 
-function outcomeMark(outcome) {
+function outcomeMark(outcome, { short = false } = {}) {
   const known = OUTCOMES[outcome] ?? { sign: "?", word: String(outcome) };
-  return h(`span.mark.is-${known.word}`, h("span.sign", { "aria-hidden": "true" }, known.sign), known.word);
+  return withSign(known.sign, known.word, known.word, short);
 }
 
 function stateMark(state, { short = false } = {}) {
   const known = STATES[state];
-  return h(
-    `span.mark.is-${known.kind}`,
-    { title: known.word },
-    h("span.sign", { "aria-hidden": "true" }, known.sign),
-    short ? h("span.unseen", known.word) : known.word,
-  );
+  return withSign(known.sign, known.word, known.kind, short);
+}
+
+/** A sign with its word, which may be for the ear only. */
+function withSign(sign, word, kind, short) {
+  return h(`span.mark.is-${kind}`, h("span.sign", { "aria-hidden": "true", title: word }, sign), short ? h("span.unseen", word) : word);
 }

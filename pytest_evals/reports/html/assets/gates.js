@@ -20,15 +20,15 @@ function gatesView(parameters) {
 function gateCard(gate) {
   return h(
     `article.gate.is-${gate.outcome}`,
-    h("header", outcomeMark(gate.outcome), h("h2", link("task", { name: gate.task }, gate.task), " ", h("code", gate.claim)), gate.early ? h("span.tag", "decided early") : null),
+    h("header", outcomeMark(gate.outcome), h("h2", link("task", { name: gate.task }, gate.task), " ", h("code", claimOf(gate))), gate.early ? h("span.tag", "decided early") : null),
     gate.reason ? h("p.reason", gate.reason) : null,
-    gateDrawn(gate),
-    decides(gate),
-    gateFacts(gate, gate.outcome !== "passed"),
-    documentsOfGate(gate),
-    h("footer", h("code.node", gate.node), copyButton(gate.node, "copy id"), copyButton(`pytest ${quoted(parentOf(gate.node))}`, "copy command"), h("span.soft", gate.source)),
+    h("div.gate-body", h("div", gateDrawn(gate), decides(gate), documentsOfGate(gate)), gateFacts(gate, gate.outcome !== "passed")),
+    h("footer", h("code.node", gate.node), copyButton(gate.node, "copy id"), copyButton(`pytest ${quoted(parentOf(gate.node))}`, "copy command", "run its documents again, with the same options"), h("span.soft", gate.source)),
   );
 }
+
+/** The claim, without the name of the task that stands before it anyway. */
+const claimOf = (gate) => (gate.claim.startsWith(`${gate.task}/`) ? gate.claim.slice(gate.task.length + 1) : gate.claim);
 
 const parentOf = (node) => node.slice(0, node.lastIndexOf("::"));
 

@@ -10,6 +10,7 @@ class VirtualList {
     this.choose = choose;
     this.items = [];
     this.at = -1;
+    this.made = new Map(); // rows that exist, by their places
     this.rows = h("div.rows", { role: "presentation" });
     this.room = h("div.room", { role: "presentation" }, this.rows);
     this.node = h("div.list", { tabindex: "0", role: "listbox", "aria-label": "documents", scroll: () => this.paint() }, this.room);
@@ -29,6 +30,7 @@ class VirtualList {
     this.whole = items.length * (this.height ?? 44);
     this.room.style.height = `${Math.min(this.whole, TALLEST)}px`;
     this.drawn = "";
+    this.made = new Map();
     this.paint();
   }
 
@@ -47,7 +49,14 @@ class VirtualList {
     const wanted = `${first} ${last} ${this.at}`;
     if (wanted === this.drawn) return;
     this.drawn = wanted;
-    this.rows.replaceChildren(...this.items.slice(first, last).map((item, i) => this.row(item, first + i)));
+    const made = new Map();
+    for (let at = first; at < last; at += 1) {
+      const row = this.made.get(at) ?? this.row(this.items[at], at);
+      row.setAttribute("aria-selected", String(at === this.at));
+      made.set(at, row);
+    }
+    this.made = made;
+    this.rows.replaceChildren(...made.values());
   }
 
   row(item, at) {
@@ -55,7 +64,6 @@ class VirtualList {
     attributes(row, {
       role: "option",
       id: `row-${at}`,
-      "aria-selected": String(at === this.at),
       "aria-posinset": String(at + 1),
       "aria-setsize": String(this.items.length),
       click: () => this.take(at),

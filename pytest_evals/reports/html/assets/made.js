@@ -1,7 +1,7 @@
 // What the run was made with.
 
 const MADE = {
-  model_info: "The model", options: "Options", library_versions: "Libraries", system_instruction: "System instruction",
+  model_info: "The model", judges: "Judges", options: "Options", library_versions: "Libraries", system_instruction: "System instruction",
   chat_template: "Chat template", notes: "Notes",
 };
 

@@ -97,7 +97,7 @@ function gatesInShort(facts) {
       "a.row-link",
       { href: address("gates", { gate: gate.node }) },
       outcomeMark(gate.outcome),
-      h("span.claim", h("b", gate.task), " ", gate.claim),
+      h("span.claim", h("b", gate.task), " ", claimOf(gate)),
       h("span.soft", gate.reason),
     )),
     passed && open.length ? h("p", link("gates", {}, `${passed} passed`)) : null,
@@ -107,9 +107,9 @@ function gatesInShort(facts) {
 
 function tasksTable(facts) {
   const compared = new Map((facts.comparison?.metrics ?? []).map((one) => [`${one.task}\n${one.key}`, one]));
-  const heads = ["task", "docs", "metric", "", "value", ...(compared.size ? [`vs ${facts.comparison.name}`] : []), "over runs", "gates"];
+  const heads = { task: "task", docs: "docs", metric: "metric", bar: "", value: "value", vs: compared.size ? `vs ${facts.comparison.name}` : null, spark: "over runs", verdicts: "gates" };
   const rows = facts.listed.flatMap(({ name, depth }) => taskRows(name, depth, compared));
-  return h("div.scroll", h("table.tasks", h("thead", h("tr", heads.map((text) => h("th", text)))), h("tbody", rows)));
+  return h("div.scroll", h("table.tasks", h("thead", h("tr", Object.entries(heads).filter(([, text]) => text !== null).map(([name, text]) => h(`th.${name}`, text)))), h("tbody", rows)));
 }
 
 function taskRows(name, depth, compared) {
@@ -118,13 +118,13 @@ function taskRows(name, depth, compared) {
   return metrics.map((metric, i) => h(
     i ? "tr.more" : "tr.first",
     h(`td.name.depth-${Math.min(depth, 4)}`, i ? "" : link("task", { name }, part.alias.replace(/^[\s-]+/, ""))),
-    h("td.number", i ? "" : docsCell(part)),
+    h("td.number.docs", i ? "" : docsCell(part)),
     h("td", metric ? keyName(metric.key) : h("span.soft", "group")),
     h("td.bar", metric ? scoreBar(metric) : ""),
-    h("td.number", metric ? [figure(metric.value), metric.stderr === null ? "" : h("span.soft", ` ± ${figure(metric.stderr)}`)] : ""),
+    h("td.number.value", metric ? [figure(metric.value), metric.stderr === null ? "" : h("span.soft", ` ± ${figure(metric.stderr)}`)] : ""),
     compared.size ? h("td.number", metric ? changeCell(compared.get(`${name}\n${metric.key}`)) : "") : null,
     h("td.spark", metric && run.facts.history[name]?.[metric.key] ? sparkline(run.facts.history[name][metric.key]) : ""),
-    h("td", metric ? gateMarks(name, metric) : ""),
+    h("td", gateMarks(name, metric, i === 0)),
   ));
 }
 
@@ -144,8 +144,13 @@ function changeCell(one) {
   return h(`span.change.is-${word}`, { title: word }, `${by > 0 ? "▲" : "▼"} ${signed(by)}`, h("span.unseen", ` ${word}`));
 }
 
-function gateMarks(name, metric) {
-  return run.facts.gates
-    .filter((gate) => gate.task === name && gate.metric === metric.name && (gate.filter ?? metric.filter) === metric.filter)
-    .map((gate) => h("a.gate-mark", { href: address("gates", { gate: gate.node }), title: gate.claim }, outcomeMark(gate.outcome)));
+/** The gates on a metric; those on documents stand beside the first. */
+function gateMarks(name, metric, isFirst) {
+  const isOn = (gate) => (gate.metric ? gate.metric === metric?.name && (gate.filter ?? metric.filter) === metric.filter : isFirst);
+  const found = run.facts.gates.filter((gate) => gate.task === name && isOn(gate));
+  return found.map((gate) => h(
+    "a.gate-mark",
+    { href: address("gates", { gate: gate.node }), title: `${gate.claim}: ${gate.outcome}` },
+    outcomeMark(gate.outcome, { short: found.length > 1 && gate.outcome === "passed" }),
+  ));
 }

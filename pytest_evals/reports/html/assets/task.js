@@ -10,7 +10,7 @@ function taskView(parameters) {
     "div.page",
     h("p.over", part.members ? "group" : (part.kind ?? "task").replaceAll("_", " ")),
     h("h1", part.alias.replace(/^[\s-]+/, "")),
-    h("p.node-line", h("code.node", part.node), copyButton(`pytest ${quoted(part.node)}`, "copy command")),
+    h("p.node-line", h("code.node", part.node), copyButton(`pytest ${quoted(part.node)}`, "copy command", "run it again, with the same options")),
     part.counts ? [stack(wordedCounts(part.counts)), legend(wordedCounts(part.counts), name)] : null,
     part.counts?.truncated ? h("ul.notices", h("li", link("documents", { task: name, show: "truncated" }, plural(part.counts.truncated, "prompt")), " did not fit into the model and lost their beginning.")) : null,
     h("section", h("h2", "Numbers"), numbersTable(part)),
@@ -41,7 +41,7 @@ function membersOf(part) {
 function spreads(docs) {
   const drawn = Object.entries(docs.values).map(([key, values]) => [key, histogram(values, key)]).filter(([, found]) => found);
   if (!drawn.length) return null;
-  return h("section", h("h2", "Documents by their number"), drawn.map(([key, found]) => h("figure", h("figcaption", keyName(key)), found)));
+  return h("section", h("h2", "Values of its documents"), drawn.map(([key, found]) => h("figure", h("figcaption", keyName(key)), found)));
 }
 
 function pastOf(name) {
