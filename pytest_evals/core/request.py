@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 __all__ = [
+    "IMAGES",
     "Finish",
     "Generate",
     "Loglikelihood",
@@ -23,6 +24,8 @@ __all__ = [
     "Rolling",
 ]
 
+IMAGES = "images"
+"""The option of a :class:`Generate` that holds images, as ``data:`` URLs."""
 Role = Literal["system", "user", "assistant"]
 """Who speaks in a chat."""
 Finish = Literal["", "stop", "length"]
@@ -76,7 +79,8 @@ class Generate:
         max_tokens: Most new tokens.
         temperature: 0 is greedy decoding.
         options: Further sampling options as sorted ``(name, value)`` pairs, such as
-            ``("top_p", 0.95)``.
+            ``("top_p", 0.95)``; and ``(IMAGES, (URL, …))``, what is shown behind the
+            last message.
         repeat: 0, 1, 2, … when one prompt is sampled several times; always 0 for greedy
             decoding.
     """

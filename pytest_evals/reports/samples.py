@@ -19,7 +19,14 @@ import orjson
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request, Response
+from pytest_evals.core.request import (
+    IMAGES,
+    Generate,
+    Loglikelihood,
+    Prompt,
+    Request,
+    Response,
+)
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task
 from pytest_evals.core.turn import Turn
@@ -222,10 +229,17 @@ def _arguments(request: Request) -> dict[str, Any]:
             "max_gen_toks": request.max_tokens,
             "temperature": request.temperature,
             "do_sample": request.temperature > 0,
-            **dict(request.options),
+            **{name: _setting(name, value) for name, value in request.options},
         }
         return {"arg_0": _messages(request.prompt), "arg_1": settings}
     return {"arg_0": request.text}
+
+
+def _setting(name: str, value: Any) -> Any:
+    """A generation argument; of an image its hash."""
+    if name != IMAGES:
+        return value
+    return [_sha(str(url).encode("ascii")) for url in value]
 
 
 def _messages(prompt: Prompt) -> str | list[dict[str, str]]:

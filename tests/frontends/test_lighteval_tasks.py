@@ -9,12 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from pytest_evals.core.request import Generate, Loglikelihood, Message, Rolling
+from pytest_evals.core.request import (
+    IMAGES,
+    Generate,
+    Loglikelihood,
+    Message,
+    Rolling,
+)
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import DocumentError, TaskFileError
 from pytest_evals.frontends.lighteval.tasks import load_tasks
 from pytest_evals.frontends.sniff import is_task_module
 from pytest_evals.plugin.selection import Selection
+from pytest_evals.prompts.images import without_images
 
 HEAD = """
 from lighteval.metrics.dynamic_metrics import LogLikelihoodAccMetric
@@ -338,3 +345,106 @@ def test_the_configuration_is_the_same_in_every_process(module, tmp_path):
     (task,) = module("TASKS_TABLE = [task(metrics=[Metrics.rouge_t5])]")
     text = json.dumps(task.config, sort_keys=True)
     assert " at 0x" not in text and task.config["generation_size"] == 3
+
+
+PICTURES = """
+class Picture:
+    mode, size = "RGB", (1, 1)
+
+    def save(self, stream, format):
+        stream.write(b"\\x89PNG " + format.encode())
+
+def see(line, name):
+    return Doc("What is this?", ["A cat"], 0, instruction="Look.", images=[Picture()])
+"""
+
+
+def test_images_travel_behind_the_text_of_a_chat(module):
+    """The multimodal example of lighteval's page on Doc, with a picture that has what
+    PIL's have."""
+    (task,) = module(f"{PICTURES}TASKS_TABLE = [task(prompt_function=see)]", "parity|2")
+    (request,) = task.ask(0).requests
+    assert request.prompt == (
+        Message("system", "Look."),
+        Message("user", "What is this?"),
+    )
+    (url,) = dict(request.options)[IMAGES]
+    assert url == "data:image/png;base64,iVBORyBQTkc="
+    said = problems(
+        module,
+        f"{PICTURES}TASKS_TABLE = [task(prompt_function=see, "
+        "metrics=[Metrics.loglikelihood_acc])]",
+    )
+    assert "only generated answers can be asked about images" in said
+
+
+def test_rows_with_images_are_the_same_in_every_process():
+    class Picture:
+        mode = "RGB"
+
+        def save(self, stream, **_):
+            stream.write(b"x")
+
+    row = {"a": [Picture()], "b": {"c": 1}}
+    # sha256 of the letter x
+    assert without_images(row) == {"a": ["<image 2d711642b726b044>"], "b": {"c": 1}}
+
+
+DOCS = """
+def capital(line, name):
+    return Doc(
+        query="What is the capital of France?",
+        choices=["London", "Paris", "Berlin", "Madrid"],
+        gold_index=1,
+        instruction="Answer the following geography question:",
+    )
+
+def story(line, name):
+    return Doc(
+        query="Write a short story about a robot.",
+        choices=[],
+        gold_index=0,
+        generation_size=100,
+        stop_sequences=["\\nEnd"],
+    )
+
+def translation(line, name):
+    return Doc(
+        query="Translate 'Hello world' to Spanish.",
+        choices=["Hola mundo", "Bonjour monde", "Ciao mondo"],
+        gold_index=0,
+        fewshot_samples=[
+            Doc(query="Translate 'Good morning' to Spanish.",
+                choices=["Buenos días", "Bonjour", "Buongiorno"], gold_index=0),
+            Doc(query="Translate 'Thank you' to Spanish.",
+                choices=["Gracias", "Merci", "Grazie"], gold_index=0),
+        ],
+    )
+
+none = dict(generation_size=None, stop_sequence=None)
+length = SampleLevelMetric(
+    "length", True, SamplingMethod.GENERATIVE, lambda doc, response: 1.0, max
+)
+TASKS_TABLE = [
+    task("capital", prompt_function=capital, metrics=[Metrics.loglikelihood_acc]),
+    task("story", prompt_function=story, metrics=[length], **none),
+    task("translation", prompt_function=translation, **none),
+]
+"""
+
+
+def test_examples_of_the_page_on_doc_are_asked_as_they_say(module):
+    capital, story, translation = module(DOCS)
+    first = capital.ask(0).requests[1]
+    assert first.context == (
+        "Answer the following geography question:\n\nWhat is the capital of France?"
+    )
+    assert first.continuation == "Paris"
+    (request,) = story.ask(0).requests
+    assert (request.stop, request.max_tokens) == (("\nEnd",), 100)
+    (request,) = translation.ask(0).requests
+    assert request.prompt == (
+        "Translate 'Good morning' to Spanish. Buenos días\n\n"
+        "Translate 'Thank you' to Spanish. Gracias\n\n"
+        "Translate 'Hello world' to Spanish."
+    )

@@ -24,6 +24,7 @@ from pytest_evals.frontends.lighteval.prompt import prompt_of
 from pytest_evals.frontends.lighteval.shots import Pool, Sampler, sampler_of
 from pytest_evals.prompts.calls import FieldError
 from pytest_evals.prompts.generation import Sampling, read_sampling
+from pytest_evals.prompts.images import IMAGES, data_url, without_images
 from pytest_evals.prompts.rows import Table, document_ids, selection
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
 
@@ -112,7 +113,7 @@ class Documents:
                 fewshot_samples=shots or made.doc.fewshot_samples,
                 sampling_methods=list(self._wants.methods),
                 num_samples=self._wants.n_samples,
-                row=made.row,
+                row=without_images(made.row),
                 **_limits(config, made.doc),
             )
             doc.target = _target(doc)
@@ -130,8 +131,15 @@ class Documents:
             multiturn=options.fewshot_as_multiturn,
         )
         requests: list[Request] = []
+        if doc.images and wants.methods != (SamplingMethod.GENERATIVE,):
+            raise DocumentError("only generated answers can be asked about images")
         if SamplingMethod.GENERATIVE in wants.methods:
-            requests += self._sampling(doc).requests(prompt, wants.n_samples)
+            sampling = self._sampling(doc)
+            if doc.images:
+                shown = (IMAGES, tuple(map(data_url, doc.images)))
+                given = tuple(sorted((*sampling.options, shown)))
+                sampling = replace(sampling, options=given)
+            requests += sampling.requests(prompt, wants.n_samples)
         if SamplingMethod.LOGPROBS in wants.methods:
             choices = _choices(doc)
             requests += [Loglikelihood(prompt, choice) for choice in choices]

@@ -18,7 +18,7 @@ _BETWEEN = "\n\n"
 def prompt_of(
     doc: Doc, system: str | None, *, as_chat: bool, multiturn: bool
 ) -> Prompt:
-    """The prompt of a document.
+    """The prompt of a document; one with images is always a chat, without shots.
 
     Args:
         doc: The document, with its shots.
@@ -27,6 +27,8 @@ def prompt_of(
         multiturn: In a chat, each shot as messages of its own; else all that is not the
             system's is one message.
     """
+    if doc.images:
+        return _of_images(doc, system)
     if not as_chat:
         return plain(doc, system)
     if multiturn:
@@ -51,6 +53,13 @@ def chat(doc: Doc, system: str | None) -> tuple[Message, ...]:
         messages.append(Message("assistant", _answer(shot)))
         instruction = ""
     return (*messages, Message("user", instruction + _query(doc)))
+
+
+def _of_images(doc: Doc, system: str | None) -> tuple[Message, ...]:
+    """Messages of a document with images, which are shown behind the last one."""
+    front = (system or "") + (doc.instruction or "")
+    messages = [Message("system", front)] if front else []
+    return (*messages, Message("user", _query(doc)))
 
 
 def _query(doc: Doc) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_evals.core.request import Finish, Generate, Message, Response
+from pytest_evals.core.request import IMAGES, Finish, Generate, Message, Response
 from pytest_evals.models.openai.endpoint import Path, Reply
 from pytest_evals.models.openai.faults import Fault, shortened
 from pytest_evals.models.openai.sampling import body_of
@@ -39,13 +39,16 @@ def asked(request: Generate, settings: OpenAISettings) -> dict[str, Any]:
         Fault: It cannot be asked.
     """
     prompt = request.prompt
+    images = dict(request.options).get(IMAGES, ())
     if path_of(request, settings) == "completions":
         if not isinstance(prompt, str):
             raise Fault("the prompt is a chat, and api=completions takes texts only")
+        if images:
+            raise Fault("images can be shown in a chat only: give api=chat")
         return {"prompt": prompt, **body_of(request, settings, chat=False)}
     chat = (Message("user", prompt),) if isinstance(prompt, str) else prompt
     body = {
-        "messages": [{"role": m.role, "content": m.content} for m in chat],
+        "messages": _messages(chat, images),
         **body_of(request, settings, chat=True),
     }
     if chat and chat[-1].role == "assistant":
@@ -57,6 +60,18 @@ def asked(request: Generate, settings: OpenAISettings) -> dict[str, Any]:
         body["add_generation_prompt"] = False
         body["continue_final_message"] = True
     return body
+
+
+def _messages(chat: Sequence[Message], images: Sequence[str]) -> list[dict[str, Any]]:
+    """The messages; images are parts of the last one, behind its text."""
+    found: list[dict[str, Any]] = [
+        {"role": message.role, "content": message.content} for message in chat
+    ]
+    if images:
+        shown = [{"type": "image_url", "image_url": {"url": url}} for url in images]
+        text = {"type": "text", "text": found[-1]["content"]}
+        found[-1]["content"] = [text, *shown]
+    return found
 
 
 def read_text(

@@ -79,7 +79,8 @@ def canned(path: str, body: dict[str, Any]) -> dict[str, Any]:
     """Repeats the prompt after "said "."""
     usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
     if path.endswith("chat/completions"):
-        text = "said " + body["messages"][-1]["content"]
+        content = body["messages"][-1]["content"]
+        text = "said " + (content if isinstance(content, str) else content[0]["text"])
         choice = {"message": {"role": "assistant", "content": text}}
     else:
         choice = {"text": "said " + body["prompt"]}

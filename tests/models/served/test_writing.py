@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_evals.core.request import Generate, Message
+from pytest_evals.core.request import IMAGES, Generate, Message
 
 CHAT = (Message("system", "Be brief."), Message("user", "Hi?"))
 
@@ -42,6 +42,26 @@ def test_a_chat_goes_to_chat_completions(served, model_of, ask):
         "temperature": 0.0,
     }
     assert response.text == "said Hi?"
+
+
+def test_images_are_parts_of_the_last_message(served, model_of, ask):
+    """As in OpenAI's API reference, "Images and vision"."""
+    url = "data:image/png;base64,AAAA"
+    request = Generate(CHAT, options=((IMAGES, (url,)),))
+    _, body, _ = sent(served, model_of(), ask, request)
+    assert body["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "Hi?"},
+                {"type": "image_url", "image_url": {"url": url}},
+            ],
+        },
+    ]
+    assert "images" not in body
+    (response,) = ask(model_of(), Generate("Q:", options=((IMAGES, (url,)),)))
+    assert response.error == "images can be shown in a chat only: give api=chat"
 
 
 def test_with_api_chat_a_text_is_what_the_user_says(served, model_of, ask):
