@@ -182,6 +182,83 @@ def test_judges_of_a_module_are_asked_for_the_session(evals, workers):
     assert found["fits,none"] == 1.0 and found["em,none"] == 0.75
 
 
+TALK = """
+from lighteval.metrics.metrics_sample import JudgeLLMMTBench
+from lighteval.metrics.utils.metric_utils import (
+    SampleLevelMetricGrouping, SamplingMethod
+)
+from lighteval.tasks.lighteval_task import LightevalTaskConfig
+from lighteval.tasks.requests import Doc
+
+
+def prompt(line, task_name):
+    turns = [f"{line['n']}?", "And twice that?"]
+    return Doc(turns[0], [], 0, specific={"multi_turn_queries": turns})
+
+
+names = ["judge_score_turn_1", "judge_score_turn_2"]
+TASKS_TABLE = [
+    LightevalTaskConfig(
+        name="talk",
+        prompt_function=prompt,
+        hf_repo="json",
+        hf_subset="default",
+        hf_data_files={"test": "numbers.jsonl"},
+        hf_avail_splits=["test"],
+        evaluation_splits=["test"],
+        metrics=[
+            SampleLevelMetricGrouping(
+                names, dict.fromkeys(names, True), SamplingMethod.GENERATIVE,
+                JudgeLLMMTBench(), dict.fromkeys(names, max),
+            )
+        ],
+        generation_size=3,
+    )
+]
+"""
+MODELS = """
+import pytest
+from pytest_evals import Response
+
+class Model:
+    name = "model"
+
+    def answer(self, requests):
+        for position, request in enumerate(requests):
+            given = request.prompt
+            n = 1 if isinstance(given, str) else len(given)
+            yield position, Response(text=f"after {n}")
+
+class Judge:
+    name = "judge"
+
+    def answer(self, requests):
+        for position, request in enumerate(requests):
+            text = request.prompt[-1].content
+            second = "Assistant: after 1" in text and "after 3" in text
+            yield position, Response(text=f"<score> {9 if second else 4} </score>")
+
+@pytest.fixture(scope="session")
+def eval_model():
+    return Model()
+
+@pytest.fixture(scope="session")
+def eval_judge():
+    return Judge()
+"""
+
+
+def test_a_talk_goes_on_before_it_is_judged(evals):
+    (evals.path / "evals" / "talk.py").write_text(TALK)
+    (evals.path / "evals" / "gates.yaml").unlink()
+    evals.makeconftest(MODELS)
+    run = evals.runpytest_inprocess("evals/talk.py", *RUN[1:])
+    assert run.parseoutcomes() == {"passed": 4}, run.stdout.str()
+    found = results(evals)["talk"]
+    assert found["judge_score_turn_1,none"] == 4
+    assert found["judge_score_turn_2,none"] == 9
+
+
 def test_a_judge_is_wanted_before_anything_is_asked(evals):
     (evals.path / "evals" / "judged.py").write_text(JUDGED)
     (evals.path / "evals" / "gates.yaml").unlink()

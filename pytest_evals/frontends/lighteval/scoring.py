@@ -1,5 +1,5 @@
 """From an answered document of a task module to its scores: each metric sees the
-answers to the requests of its own kind."""
+answers to the requests of its own kind, and those of a talk all together."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
 from pytest_evals.core.score import Score
 from pytest_evals.core.turn import FollowUp, ModelSource
 from pytest_evals.errors import DocumentError
+from pytest_evals.frontends.lighteval.talk import next_turn, split
 from pytest_evals.scorers.lighteval.asking import Part, heard, judge_models
 from pytest_evals.scorers.lighteval.entry import Computed
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
@@ -58,7 +59,8 @@ class Scorer:
         """
         scores: list[Score] = []
         parts = self._parts(record)
-        replies = heard(parts, record.turns).replies if record.turns else ()
+        _, judges = split(record.turns)
+        replies = heard(parts, judges).replies if judges else ()
         for i, (metric, doc, response) in enumerate(parts):
             filtered = _filtered(response)
             if replies:
@@ -70,12 +72,17 @@ class Scorer:
         return tuple(scores)
 
     def follow_up(self, record: Record) -> Sequence[FollowUp]:
-        """What judges are asked next about an answered document.
+        """What is asked next about an answered document: of the model, where it is a
+        talk; then of judges.
 
         Raises:
             DocumentError: It cannot be scored, and why.
         """
-        return heard(self._parts(record), record.turns).wanted
+        following = next_turn(record)
+        if following is not None:
+            return (following,)
+        _, judges = split(record.turns)
+        return heard(self._parts(record), judges).wanted
 
     @property
     def models(self) -> Mapping[str, ModelSource]:
@@ -100,9 +107,10 @@ def _response(record: Record, method: SamplingMethod) -> ModelResponse:
         if answer.error:
             raise DocumentError(answer.error)
     if method is SamplingMethod.GENERATIVE:
+        own, _ = split(record.turns)
         return ModelResponse(
             input=mine[0][0].prompt if isinstance(mine[0][0], Generate) else None,
-            text=[answer.text for answer in answers],
+            text=[answer.text for answer in answers] + [turn.text for turn in own],
             output_tokens=[range(answer.n_tokens) for answer in answers],
         )
     n = len(record.doc.choices) if method is SamplingMethod.LOGPROBS else len(answers)
