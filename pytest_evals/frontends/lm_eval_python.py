@@ -16,6 +16,8 @@ from pytest_evals.errors import TaskFileError
 from pytest_evals.frontends.functions import missing
 from pytest_evals.frontends.gate_entries import metadata_of, own_gates
 from pytest_evals.frontends.python_documents import PythonDocuments
+from pytest_evals.frontends.python_metrics import entries_apart
+from pytest_evals.frontends.python_metrics import made as computed_metrics
 from pytest_evals.frontends.python_object import PythonObject
 from pytest_evals.frontends.section import Section
 from pytest_evals.prompts.generation import check_overrides
@@ -68,18 +70,30 @@ def python_task(top: Section, names: Names, options: TaskOptions) -> Task:
         **options.model_arguments,
         "config_source": str(top.file.path),
     }
+    entries, others = entries_apart(top, options)
+    if others is not None:
+        config["metric_list"] = others
     made = PythonObject(found, config, source)
     made.set_up(names.name, options)
     specs = made.specs()
-    metrics = made.metrics(specs)
+    repeats = made.task.config.repeats
+    measuring = computed_metrics(entries, made.output_type, repeats, options)
+    metrics = (
+        *made.metrics(specs),
+        *measuring.house_metrics(made.pipelines),
+    )
     sure = frozenset(n for n, spec in specs.items() if _tells_right_from_wrong(spec))
-    documents = made.call(lambda _: PythonDocuments(made, names.name, sure, options))
+    documents = made.call(
+        lambda _: PythonDocuments(made, names.name, sure, options, measuring)
+    )
     at_once = (*top.file.warnings, *made.warnings)
     return Task(
         name=names.name,
         source=top.place("task"),
         rows=documents,
         ask=documents.ask,
+        follow_up=documents.follow_up if measuring.judges else None,
+        models=measuring.judges,
         score=documents.score,
         metrics=metrics,
         metric_for=lambda name, pipeline: made.metric(
@@ -91,7 +105,7 @@ def python_task(top: Section, names: Names, options: TaskOptions) -> Task:
         tags=names.tags,
         version=made.version,
         n_shots=made.task.config.num_fewshot or 0,
-        repeats=made.task.config.repeats,
+        repeats=repeats,
         config=made.dumped(),
         warnings=lambda: (*at_once, *documents.warnings),
     )

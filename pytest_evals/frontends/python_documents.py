@@ -19,7 +19,9 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Asked, TaskOptions
+from pytest_evals.core.turn import FollowUp
 from pytest_evals.errors import DocumentError
+from pytest_evals.frontends.python_metrics import ComputedMetrics
 from pytest_evals.frontends.python_object import PythonObject
 from pytest_evals.frontends.python_prompts import chat_text, repeats_of, requests_of
 from pytest_evals.frontends.python_shots import ShotStream
@@ -50,6 +52,7 @@ class PythonDocuments:
         name: str,
         accuracies: frozenset[str],
         options: TaskOptions,
+        measuring: ComputedMetrics,
     ) -> None:
         """Read the documents.
 
@@ -58,7 +61,9 @@ class PythonDocuments:
             name: Name of the task.
             accuracies: Metrics whose 1 and 0 mean right and wrong.
             options: What the command line changes.
+            measuring: Metrics that are none of lm-eval's.
         """
+        self._measuring = measuring
         task = made.task
         self._task, self._name, self._options = task, name, options
         self._accuracies = accuracies
@@ -158,9 +163,19 @@ class PythonDocuments:
                 self._score(str(metric), name, plain(value), kept)
                 for metric, value in values.items()
             ]
+            scores += self._measuring.scores(record, instances, name)
         if not self._in_order:  # can be made again
             self._built.pop(record.index, None)
         return tuple(scores)
+
+    def follow_up(self, record: Record) -> Sequence[FollowUp]:
+        """What judges are asked next about an answered document.
+
+        Raises:
+            DocumentError: It cannot be scored, and why.
+        """
+        instances = self._answered(self._build(record.index), record)
+        return self._measuring.wanted(record, instances)
 
     def _score(
         self, metric: str, name: str, value: Any, filtered: tuple[Any, ...]

@@ -170,12 +170,16 @@ class PythonObject:
 
     def metrics(self, specs: Mapping[str, MetricSpec]) -> tuple[Metric, ...]:
         """One a filter pipeline and metric."""
-        pipelines = [each.name for each in getattr(self.task, "_filters", ())]
         return tuple(
             self.metric(spec, pipeline)
-            for pipeline in pipelines
+            for pipeline in self.pipelines
             for spec in specs.values()
         )
+
+    @property
+    def pipelines(self) -> list[str]:
+        """Names of its filter pipelines."""
+        return [str(each.name) for each in getattr(self.task, "_filters", ())]
 
     def metric(self, spec: MetricSpec, pipeline: str) -> Metric:
         """The metric of a filter pipeline."""

@@ -6,6 +6,7 @@ That they give lm-eval's numbers is shown by ``tests/parity``.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.core.turn import Turn
 from pytest_evals.errors import DocumentError, TaskFileError
 from pytest_evals.frontends.lm_eval import load_tasks
 
@@ -256,3 +258,36 @@ def test_a_class_that_cannot_be_run_is_one_error_of_its_file(more, fault, tmp_pa
         load(tmp_path, f"\n{more}")
     assert fault in str(error.value)
     assert str(error.value).count("t.yaml:2: ") == 1
+
+
+def test_metrics_of_lighteval_are_measured_beside_those_of_the_class(tmp_path):
+    (tmp_path / "task.py").write_text(MODULE)
+    (tmp_path / "t.yaml").write_text(
+        "task: t\nclass: !function task.Mine\nmetric_list:\n"
+        "  - metric: lighteval:exact_match\n    strip_strings: true\n"
+        "  - metric: lighteval:simpleqa_judge\n"
+    )
+    (task,) = load_tasks(tmp_path / "t.yaml", TaskOptions())
+    names = [metric.name for metric in task.metrics]
+    assert names == ["seen", "em:strip_strings=True", "simpleqa_judge"]
+    record = answered(task, 3, "TQ3")
+    (asked,) = task.follow_up(record)
+    assert asked.model in task.models and "TQ3" in asked.request.prompt[-1].content
+    record = replace(record, turns=(Turn(asked, Response(text="B")),))
+    assert task.follow_up(record) == ()
+    values = {score.metric: score.value for score in task.score(record)}
+    assert values == {"seen": 3, "em:strip_strings=True": 1, "simpleqa_judge": 0}
+
+
+def test_a_metric_that_a_class_cannot_measure_is_told_with_its_line(tmp_path):
+    (tmp_path / "task.py").write_text(MODULE)
+    (tmp_path / "t.yaml").write_text(
+        "task: t\nclass: !function task.Mine\nmetric_list:\n"
+        "  - metric: lighteval:exact_mtach\n"
+        "  - metric: lighteval:loglikelihood_acc\n"
+    )
+    with pytest.raises(TaskFileError) as caught:
+        load_tasks(tmp_path / "t.yaml", TaskOptions())
+    lines = str(caught.value).splitlines()
+    assert "t.yaml:4: " in lines[0] and "did you mean 'exact_match'?" in lines[0]
+    assert "t.yaml:5: " in lines[1] and "output_type generate_until" in lines[1]
