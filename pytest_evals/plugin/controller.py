@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evals.plugin.light_reports import LightReports
 from pytest_evals.plugin.options import OPTIONS
 from pytest_evals.plugin.session import SESSION
 from pytest_evals.plugin.workers import visible_devices
@@ -38,6 +39,7 @@ class Controller:
 
     def __init__(self, config: pytest.Config) -> None:
         """Nothing is started yet."""
+        config.pluginmanager.register(LightReports(), "evals-light-reports")
         self._config = config
         self._scheduler: EvalScheduling | None = None
         self._n = 0

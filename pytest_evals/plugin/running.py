@@ -26,6 +26,7 @@ from pytest_evals.plugin.explaining import Explaining
 from pytest_evals.plugin.html import Html
 from pytest_evals.plugin.last_failed import documents_of_gates, keep_failed
 from pytest_evals.plugin.late import turn
+from pytest_evals.plugin.light_reports import LightReports
 from pytest_evals.plugin.loop import Loop
 from pytest_evals.plugin.messages import message_of
 from pytest_evals.plugin.nodes import DocItem, TaskFile
@@ -51,6 +52,8 @@ def start(config: pytest.Config) -> EvalSession:
             running = Running(session)
             config.pluginmanager.register(running, NAME)
             config.pluginmanager.register(Loop(running), f"{NAME}-loop")
+            if session.orders is not None:
+                config.pluginmanager.register(LightReports(), "evals-light-reports")
             if session.options.save or session.options.compare:
                 config.pluginmanager.register(Comparing(session), "evals-comparing")
             Publishing.begin(session)

@@ -1,0 +1,55 @@
+"""Reports of documents travel from workers as they are, or pytest's own way."""
+
+import pytest
+
+from pytest_evals.plugin.light_reports import LightReports
+
+
+def report(**changes):
+    fields = {
+        "nodeid": "evals/quiz.yaml::quiz[q0]",
+        "location": ("evals/quiz.yaml", None, "quiz[q0]"),
+        "keywords": {"quiz": 1, "evals": 1},
+        "outcome": "passed",
+        "longrepr": None,
+        "when": "call",
+        "duration": 0.5,
+        "start": 1.0,
+        "stop": 2.0,
+        "evals_is_document": True,
+        "evals_word": "wrong",
+        "evals_record": b"\x00record",
+    }
+    return pytest.TestReport(**{**fields, **changes})
+
+
+def test_report_of_a_document_arrives_as_it_was_with_what_xdist_adds():
+    light, sent = LightReports(), report()
+    data = light.pytest_report_to_serializable(sent)
+    assert len(data) == 2
+    added = {"item_index": 3, "worker_id": "gw1", "testrun_uid": "abc"}
+    arrived = light.pytest_report_from_serializable({**data, **added})
+    assert {**vars(sent), **added} == vars(arrived)
+    assert arrived.nodeid == sent.nodeid
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"longrepr": "it failed"},
+        {"sections": [("Captured stdout call", "text")]},
+        {"user_properties": [("score", 1.0)]},
+        {"another_plugins": "own"},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_whatever_is_more_than_plain_travels_pytests_own_way(changes):
+    assert LightReports().pytest_report_to_serializable(report(**changes)) is None
+
+
+def test_reports_of_others_are_left_alone():
+    plain = report()
+    del vars(plain)["evals_record"]
+    assert LightReports().pytest_report_to_serializable(plain) is None
+    data = {"$report_type": "TestReport", "nodeid": "x"}
+    assert LightReports().pytest_report_from_serializable(data) is None
