@@ -15,6 +15,8 @@ from pytest_evals import evaluate
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import TaskFileError
 from pytest_evals.frontends.lm_eval import load_tasks
+from pytest_evals.frontends.lm_eval_members import GROUP_KEYS
+from pytest_evals.gates import grammar
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.openai.sampling import OPTIONS
 from pytest_evals.models.openai.settings import OpenAISettings
@@ -158,6 +160,13 @@ def test_hooks_page_has_every_hook_with_its_arguments():
 @pytest.mark.parametrize("key", [*TASK_KEYS, "include", "gates", "group", "class"])
 def test_task_key_is_documented(key):
     assert any(key in re.split(r"\W+", word) for word in words_in_code(page("lm_eval")))
+
+
+@pytest.mark.parametrize("key", [*GROUP_KEYS, *grammar._KEYS])
+def test_keys_of_groups_and_gates_are_documented(key):
+    texts = words_in_code(page("lm_eval")) | words_in_code(page("gates"))
+    texts |= set(blocks(page("gates"), "yaml"))
+    assert any(key in re.split(r"\W+", text) for text in texts)
 
 
 @pytest.mark.parametrize("key", SHOT_KEYS)
@@ -481,7 +490,7 @@ def tutorial(pytester: pytest.Pytester) -> pytest.Pytester:
 
 def gated(tutorial: pytest.Pytester) -> None:
     text = page("tutorial")
-    (gates, *_) = blocks(text[text.index("<!-- gates -->") :], "yaml")
+    (gates, *_) = blocks(text[text.index("<!-- + evals/capitals.yaml -->") :], "yaml")
     with (tutorial.path / "evals" / "capitals.yaml").open("a") as file:
         file.write(gates)
 

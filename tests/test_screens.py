@@ -1,0 +1,68 @@
+"""Screens of the docs come from real runs: the script that makes them, and the pages
+that it follows."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from pytest_evals.plugin.option_table import TABLE
+
+ROOT = Path(__file__).parent.parent
+PAGES = ("README.md", "docs/index.md", "docs/tutorial.md")
+SPEC = importlib.util.spec_from_file_location("screens", ROOT / "tests" / "screens.py")
+screens = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(screens)
+
+PAGE = """\
+<!-- a.txt -->
+```text
+one
+two
+```
+
+<!-- + a.txt -->
+```text
+three
+four
+```
+
+<!-- run: echo five >> a.txt -->
+
+Prose <!-- a remark --> stays.
+
+<!-- screen: cat a.txt | two .. three | five ..  -->
+```text
+old
+```
+"""
+
+
+def test_a_page_is_followed_and_its_screens_are_new(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(PAGE)
+    assert screens.follow(page) == PAGE.replace("old", "two\nthree\n…\nfive")
+
+
+def test_a_screen_that_lacks_its_lines_is_told(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(PAGE.replace("five .. ", "six .. "))
+    with pytest.raises(SystemExit, match="no line with 'six'"):
+        screens.follow(page)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_screen_of_the_first_pages_is_made_by_the_script(name):
+    text = (ROOT / name).read_text("utf-8")
+    made = [step for step in screens.steps(text) if step.what.startswith("screen")]
+    assert len(made) == text.count("```text\n")
+    assert all(step.body for step in made)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_commands_of_screens_have_options_that_exist(name):
+    text = (ROOT / name).read_text("utf-8")
+    commands = " ".join(step.command for step in screens.steps(text))
+    known = {option.flag for option in TABLE}
+    assert set(re.findall(r"--evals-[a-z-]+", commands)) <= known
