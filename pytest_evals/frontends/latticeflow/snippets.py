@@ -70,6 +70,17 @@ class Snippet:
             raise TaskFileError([Problem(what, self.place, fix)])
         return SnippetFunction(self, name, Place(self.place.path, known[name]))
 
+    def declared(self, name: str) -> tuple[str, ...]:
+        """Parameters in the definition of a function."""
+        for node in self._tree.body:
+            match node:
+                case ast.FunctionDef(args=a) | ast.AsyncFunctionDef(args=a) if (
+                    node.name == name
+                ):
+                    every = (*a.posonlyargs, *a.args, *a.kwonlyargs)
+                    return tuple(one.arg for one in every)
+        return ()
+
     def module(self) -> ModuleType:
         """The module, run once.
 
@@ -126,6 +137,10 @@ class SnippetFunction:
             DocumentError: As for :meth:`raw`.
         """
         return name in self.parameters()
+
+    def declares(self, name: str) -> bool:
+        """Whether its definition has a parameter of that name; nothing is run."""
+        return name in self._snippet.declared(self.name)
 
     def parameters(self) -> tuple[str, ...]:
         """Names of its parameters.

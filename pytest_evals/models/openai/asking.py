@@ -7,18 +7,17 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pytest_evals.errors import ModelError
-from pytest_evals.models.openai.endpoint import Endpoint, Path, Reply
 from pytest_evals.models.openai.faults import UNREACHED, Fault
 from pytest_evals.models.openai.pace import Pace
-from pytest_evals.models.openai.settings import OpenAISettings
 from pytest_evals.models.openai.usage import Usage
 
-__all__ = ["Asker", "Backoff"]
+__all__ = ["Asker", "Backoff", "Limits", "Sender"]
 
 T = TypeVar("T")
+Reply = Mapping[str, Any]
 KNOCKS = 3
 """Attempts to reach a server that has never replied."""
 
@@ -36,15 +35,45 @@ class Backoff:
         return whole * (0.5 + random.random() / 2)
 
 
+class Sender(Protocol):
+    """Whatever sends one request."""
+
+    async def post(self, path: Any, body: Mapping[str, Any], /) -> Reply:
+        """The reply to one request.
+
+        Raises:
+            Fault: There is none that can be used.
+        """
+        ...
+
+    def address(self, path: Any, /) -> str:
+        """Where requests of that path go, without what is secret in it."""
+        ...
+
+    def fix(self, kind: str, path: Any, /) -> str:
+        """What to do about faults of that kind, empty if nobody knows."""
+        ...
+
+
+class Limits(Protocol):
+    """How a server is asked."""
+
+    @property
+    def concurrency(self) -> int:
+        """Most requests at the same time."""
+        ...
+
+    @property
+    def max_retries(self) -> int:
+        """How often a request is sent again."""
+        ...
+
+
 class Asker:
     """A server that is asked until it answers."""
 
     def __init__(
-        self,
-        endpoint: Endpoint,
-        settings: OpenAISettings,
-        usage: Usage,
-        backoff: Backoff,
+        self, endpoint: Sender, settings: Limits, usage: Usage, backoff: Backoff
     ) -> None:
         """Made inside of the event loop that it runs in."""
         self._endpoint = endpoint
@@ -57,7 +86,7 @@ class Asker:
 
     async def ask(
         self,
-        path: Path,
+        path: Any,
         body: Mapping[str, Any],
         read: Callable[[Reply], T],
         retries: int | None = None,
@@ -84,7 +113,7 @@ class Asker:
                 await asyncio.sleep(max(pause, fault.wait_s))
 
     async def _once(
-        self, path: Path, body: Mapping[str, Any], read: Callable[[Reply], T]
+        self, path: Any, body: Mapping[str, Any], read: Callable[[Reply], T]
     ) -> T:
         async with self.pace.turn() as began:
             self._usage.sent()
@@ -100,7 +129,7 @@ class Asker:
         self.pace.went_well()
         return found
 
-    def _give_up_if_hopeless(self, fault: Fault, path: Path, knocked: bool) -> None:
+    def _give_up_if_hopeless(self, fault: Fault, path: Any, knocked: bool) -> None:
         """The first fault tells that all others would be the same.
 
         Raises:
@@ -108,26 +137,12 @@ class Asker:
         """
         if self._usage.n_replies:
             return
-        settings = self._settings
-        if fault.kind == UNREACHED and knocked:
-            raise ModelError(f"{fault.what}\n  fix: start the server, or see base_url=")
-        if not fault.hopeless:
+        unreached = fault.kind == UNREACHED
+        if not (knocked if unreached else fault.hopeless):
             return
-        fix = _FIXES.get(fault.kind, "").format(
-            variable=settings.api_key_env, model=settings.target, path=_PATHS[path]
-        )
-        where = f"{settings.url}/{_PATHS[path]}"
-        raise ModelError(f"{where}: {fault.what}" + (f"\n  fix: {fix}" if fix else ""))
-
-
-_PATHS: Mapping[Path, str] = {"chat": "chat/completions", "completions": "completions"}
-_KEY = "set the environment variable {variable} to a key that the server takes"
-_FIXES = {
-    "401": _KEY,
-    "403": _KEY,
-    "404": "see that the server has a model {model!r} and takes {path} (api=chat or "
-    "api=completions), and that base_url ends in /v1 where the server has that",
-}
+        fix = self._endpoint.fix(fault.kind, path)
+        where = "" if unreached else f"{self._endpoint.address(path)}: "
+        raise ModelError(f"{where}{fault.what}" + (f"\n  fix: {fix}" if fix else ""))
 
 
 def _counted(fault: Fault, attempts: int) -> Fault:

@@ -27,6 +27,16 @@ Path = Literal["chat", "completions"]
 Reply = Mapping[str, Any]
 """What a server said, as JSON."""
 
+_PATHS: Mapping[Path, str] = {"chat": "chat/completions", "completions": "completions"}
+_KEY = "set the environment variable {variable} to a key that the server takes"
+_FIXES = {
+    UNREACHED: "start the server, or see base_url=",
+    "401": _KEY,
+    "403": _KEY,
+    "404": "see that the server has a model {model!r} and takes {path} (api=chat or "
+    "api=completions), and that base_url ends in /v1 where the server has that",
+}
+
 
 class Endpoint:
     """A client of the openai library, which keeps its connections."""
@@ -66,6 +76,17 @@ class Endpoint:
         except openai.APIConnectionError as error:
             raise self._lost(error) from None
         return _parsed(text)
+
+    def address(self, path: Path) -> str:
+        """Where requests of that path go, without what is secret in it."""
+        return f"{self._settings.url}/{_PATHS[path]}"
+
+    def fix(self, kind: str, path: Path) -> str:
+        """What to do about faults of that kind, empty if nobody knows."""
+        settings = self._settings
+        return _FIXES.get(kind, "").format(
+            variable=settings.api_key_env, model=settings.target, path=_PATHS[path]
+        )
 
     async def close(self) -> None:
         """Close the connections."""

@@ -15,21 +15,16 @@ from typing import Any, cast
 from pytest_evals.core.request import Generate, Message, Response, Role
 from pytest_evals.core.turn import FollowUp
 from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.models.latticeflow.native import INPUT, KWARGS, SAMPLE
 from pytest_evals.prompts.generation import read_sampling
 from pytest_evals.prompts.latticeflow.items import items_of, messages_of, text_of
 from pytest_evals.prompts.latticeflow.output import ModelResponse
 from pytest_evals.prompts.latticeflow.parts import plain
 
-__all__ = ["INPUT", "KWARGS", "MAX_TOKENS", "SAMPLE", "Line", "input_of"]
+__all__ = ["MAX_TOKENS", "Line", "input_of"]
 
 MAX_TOKENS = 1024
 """Most tokens of an answer where nothing else is said."""
-INPUT = "model_input"
-"""Option of a request whose prompt is a model input as JSON."""
-KWARGS = "model_kwargs"
-"""Option of a request: further arguments of ``predict``, as JSON."""
-SAMPLE = "sample"
-"""Option of a request to a model that looks at the sample: it, as JSON."""
 _LEFT_OUT = frozenset({"messages", "model", "n", "stream", "user"})
 """Fields of a chat that say nothing about its answer here."""
 

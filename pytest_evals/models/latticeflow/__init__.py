@@ -1,0 +1,1 @@
+"""Models that LatticeFlow's files describe."""

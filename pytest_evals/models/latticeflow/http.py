@@ -1,0 +1,238 @@
+"""A model behind an address: one POST a call, at the server's pace.
+
+Retries, pauses and what counts as hopeless are those of ``openai:`` models.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pytest_evals.core.request import Request, Response
+from pytest_evals.errors import DocumentError
+from pytest_evals.models.latticeflow.adapters import Adapter, ModelInfo
+from pytest_evals.models.latticeflow.inference import NO_SCORES
+from pytest_evals.models.latticeflow.native import given_in, response_of
+from pytest_evals.models.openai.asking import Asker, Backoff
+from pytest_evals.models.openai.background import Background
+from pytest_evals.models.openai.faults import (
+    BUSY,
+    LATE,
+    UNREACHED,
+    Fault,
+    of_status,
+    seconds,
+    shortened,
+)
+from pytest_evals.models.openai.usage import Usage
+from pytest_evals.models.spec import redacted
+
+if TYPE_CHECKING:
+    import httpx
+
+__all__ = ["Connection", "HttpModel"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """Where a model is, and how it is asked.
+
+    Args:
+        url: The address.
+        headers: Sent with each call; they may hold secrets.
+        concurrency: Most calls at the same time.
+        per_minute: Most calls a minute, 0 for any number.
+        timeout: Seconds that one reply may take.
+        max_retries: How often a call is made again when the server is busy or broken.
+        verify: Whether the server must prove who it is.
+        trusted_ca: Certificates in PEM that it may prove that by, empty for the usual.
+    """
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    concurrency: int = 8
+    per_minute: float = 0.0
+    timeout: float = 300.0
+    max_retries: int = 8
+    verify: bool = True
+    trusted_ca: str = field(default="", repr=False)
+
+
+class _Sender:
+    """A client that keeps its connections."""
+
+    def __init__(self, connection: Connection, takes_faults: bool) -> None:
+        import httpx
+
+        self._connection = connection
+        self._takes_faults = takes_faults
+        self._secrets = [v for v in connection.headers.values() if len(v) > 6]
+        self._next = 0.0
+        self._client: httpx.AsyncClient = httpx.AsyncClient(
+            headers=dict(connection.headers),
+            timeout=connection.timeout,
+            verify=_verifying(connection),
+            limits=httpx.Limits(max_connections=connection.concurrency),
+        )
+
+    async def post(self, path: None, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        import httpx
+
+        await self._slot()
+        connection = self._connection
+        try:
+            # The library's own limit begins anew with every byte of a slow server.
+            async with asyncio.timeout(connection.timeout):
+                reply = await self._client.post(
+                    connection.url,
+                    content=body["text"],
+                    headers={"Content-Type": "application/json"},
+                )
+        except (TimeoutError, httpx.TimeoutException):
+            what = f"no reply within {connection.timeout:g} s"
+            raise Fault(what, LATE, again=True, slower=True) from None
+        except httpx.HTTPError as error:
+            words = shortened(str(error)) if str(error) else type(error).__name__
+            what = f"the connection to {redacted(connection.url)} failed: {words}"
+            raise self._safe(Fault(what, UNREACHED, again=True)) from None
+        return self._read(reply)
+
+    def address(self, path: None) -> str:
+        return redacted(self._connection.url)
+
+    def fix(self, kind: str, path: None) -> str:
+        return _FIXES.get(kind, "")
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    def _read(self, reply: httpx.Response) -> Mapping[str, Any]:
+        status = reply.status_code
+        own = self._takes_faults and status < 500 and status not in BUSY
+        if status >= 400 and not own:
+            headers = reply.headers
+            wait_s = seconds(headers.get("retry-after", ""), time.time())
+            raise self._safe(of_status(status, reply.text, wait_s))
+        return {"text": reply.text, "status": status}
+
+    async def _slot(self) -> None:
+        """Wait until the next call may be made."""
+        if not self._connection.per_minute:
+            return
+        now = asyncio.get_running_loop().time()
+        begin = max(now, self._next)
+        self._next = begin + 60 / self._connection.per_minute
+        await asyncio.sleep(begin - now)
+
+    def _safe(self, fault: Fault) -> Fault:
+        """A server may repeat the key that it refuses."""
+        for secret in self._secrets:
+            bare = secret.removeprefix("Bearer ")
+            fault.what = fault.what.replace(secret, "***").replace(bare, "***")
+        return fault
+
+
+_FIXES = {
+    UNREACHED: "start the server, or see url: in the model's file",
+    "401": "see api_key and secrets of the model's file",
+    "403": "see api_key and secrets of the model's file",
+    "404": "see url: in the model's file",
+}
+
+
+def _verifying(connection: Connection) -> Any:
+    if not connection.verify:
+        return False
+    if not connection.trusted_ca:
+        return True
+    return ssl.create_default_context(cadata=connection.trusted_ca)
+
+
+class HttpModel:
+    """A server, asked side by side from a thread of its own."""
+
+    def __init__(
+        self,
+        info: ModelInfo,
+        adapter: Adapter,
+        connection: Connection,
+        fingerprint: Mapping[str, Any],
+        backoff: Backoff | None = None,
+    ) -> None:
+        """Nothing is sent yet.
+
+        Args:
+            info: Its name, and what the adapter may know.
+            adapter: Makes bodies, and reads replies.
+            connection: Where the model is.
+            fingerprint: Equal for models with equal answers.
+            backoff: Pauses between attempts.
+        """
+        self.name = info.name
+        self.fingerprint = fingerprint
+        self._info, self._adapter, self._connection = info, adapter, connection
+        self._usage = Usage(0, 0)
+        self.info: dict[str, Any] = {
+            "model": info.name,
+            "base_url": redacted(connection.url),
+            "usage": self._usage.shown,
+        }
+        self._background = Background()
+        self._sender, self._asker = self._background.run(
+            _made(connection, adapter, self._usage, backoff or Backoff())
+        )
+
+    def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
+        """Answer all requests, in the order in which the server does.
+
+        Raises:
+            ModelError: The server cannot be reached, or refuses whatever it is asked.
+        """
+        work = [partial(self._one, n, request) for n, request in enumerate(requests)]
+        yield from self._background.stream(work, self._connection.concurrency)
+
+    def close(self) -> None:
+        """End what is on its way, and close the connections."""
+        self._background.close(self._sender.close)
+
+    async def _one(self, place: int, request: Request) -> tuple[int, Response]:
+        given = given_in(request)
+        if given is None:
+            return place, Response(error=NO_SCORES)
+        began = time.perf_counter()
+        try:
+            body = self._adapter.to_body(given.input, given.kwargs, self._info)
+            output = await self._asker.ask(None, {"text": body}, self._output)
+        except Fault as fault:
+            return place, Response(error=fault.what)
+        except DocumentError as error:
+            return place, Response(error=str(error))
+        share = (time.perf_counter() - began) / self._asker.pace.limit
+        return place, self._counted(response_of(output, share))
+
+    def _output(self, reply: Mapping[str, Any]) -> Any:
+        return self._adapter.to_output(reply["text"], reply["status"], self._info)
+
+    def _counted(self, response: Response) -> Response:
+        self._usage.count(
+            {
+                "usage": {
+                    "prompt_tokens": response.n_prompt_tokens,
+                    "completion_tokens": response.n_tokens,
+                }
+            }
+        )
+        return response
+
+
+async def _made(
+    connection: Connection, adapter: Adapter, usage: Usage, backoff: Backoff
+) -> tuple[_Sender, Asker]:
+    """Client and asker, made in the loop that they belong to."""
+    sender = _Sender(connection, adapter.takes_faults)
+    return sender, Asker(sender, connection, usage, backoff)

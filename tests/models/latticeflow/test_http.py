@@ -1,0 +1,157 @@
+"""Models behind an address of their own, against a server in this process."""
+
+import json
+import threading
+import time
+from collections import deque
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from pytest_evals.core.request import Generate
+from pytest_evals.errors import ModelError
+from pytest_evals.models.latticeflow.adapters import BUILT_IN, ModelInfo
+from pytest_evals.models.latticeflow.http import Connection, HttpModel
+from pytest_evals.models.openai.asking import Backoff
+
+KEY = "sk-never-to-be-shown"
+CHAT = BUILT_IN["latticeflow$openai_chat_completion"]
+QUICK = Backoff(first_s=0.001, most_s=0.001)
+
+
+class Served:
+    """What the server was asked, and what it says: statuses, one after the other."""
+
+    def __init__(self):
+        self.bodies, self.headers, self.times = [], [], []
+        self.faults = deque()
+
+
+@pytest.fixture
+def served():
+    state = Served()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            state.bodies.append(json.loads(body))
+            state.headers.append(dict(self.headers))
+            state.times.append(time.monotonic())
+            status, text = state.faults.popleft() if state.faults else (200, "")
+            said = state.bodies[-1]["messages"][-1]["content"]
+            reply = {
+                "choices": [
+                    {"message": {"role": "assistant", "content": said.upper()}}
+                ],
+                "usage": {"prompt_tokens": 2, "completion_tokens": 1},
+            }
+            data = (text or json.dumps(reply)).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_args):
+            """Not to standard error."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    state.url = f"http://127.0.0.1:{server.server_port}/complete"
+    yield state
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def model_of(served):
+    opened = []
+
+    def of(adapter=CHAT, **more):
+        headers = {"Authorization": f"Bearer {KEY}"}
+        connection = Connection(**{"url": served.url, "headers": headers, **more})
+        info = ModelInfo("http-model", "tiny")
+        model = HttpModel(info, adapter, connection, {"kind": "x"}, QUICK)
+        opened.append(model)
+        return model
+
+    yield of
+    for model in opened:
+        model.close()
+
+
+def ask(model, *texts):
+    found = dict(model.answer([Generate(text) for text in texts]))
+    return [found[n] for n in range(len(texts))]
+
+
+def said(response):
+    assert response.error == ""
+    return json.loads(response.text)["choices"][0]["message"]["content"]
+
+
+def test_a_call_is_one_post(served, model_of):
+    model = model_of()
+    responses = ask(model, "a", "b", "c")
+    assert [said(one) for one in responses] == ["A", "B", "C"]
+    assert {body["model"] for body in served.bodies} == {"tiny"}
+    assert served.headers[0]["Authorization"] == f"Bearer {KEY}"
+    assert model.info["usage"]["prompt_tokens"] == 6
+    assert (responses[0].n_prompt_tokens, responses[0].n_tokens) == (2, 1)
+
+
+def test_a_busy_server_is_asked_again(served, model_of):
+    served.faults += [(503, "busy"), (429, "slow down")]
+    model = model_of()
+    assert said(ask(model, "a")[0]) == "A"
+    assert model.info["usage"]["retries"] == 2
+
+
+def test_a_request_that_is_refused_is_an_error_of_its_document(served, model_of):
+    model = model_of(max_retries=1)
+    assert said(ask(model, "a")[0]) == "A"
+    served.faults += [(422, f"the key {KEY} is odd"), (500, "x"), (500, "x")]
+    (odd,) = ask(model, "b")
+    assert odd.error == "the server said 422: 'the key *** is odd'"
+    (broken,) = ask(model, "c")
+    assert broken.error == "the server said 500: 'x' (2 attempts)"
+
+
+def test_a_wrong_key_ends_the_run_at_once(served, model_of):
+    served.faults += [(401, "who?")]
+    with pytest.raises(ModelError) as caught:
+        ask(model_of(), "a")
+    assert str(caught.value) == (
+        f"{served.url}: the server said 401: 'who?'\n"
+        "  fix: see api_key and secrets of the model's file"
+    )
+
+
+def test_a_server_that_is_not_there_ends_the_run(model_of):
+    model = model_of(url="http://127.0.0.1:9/x")
+    with pytest.raises(ModelError, match=r"connection to http://127.0.0.1:9/x failed"):
+        ask(model, "a")
+
+
+def test_an_adapter_may_make_something_of_a_refusal(served, model_of):
+    def to_output(text, status, info):
+        return {"error": f"{status} {text}"} if status != 200 else {}
+
+    served.faults += [(404, "nothing here")]
+    (response,) = ask(
+        model_of(CHAT._replace(to_output=to_output, takes_faults=True)), "a"
+    )
+    assert response.error == "the model says: 404 nothing here"
+
+
+def test_calls_a_minute_are_kept(served, model_of):
+    ask(model_of(per_minute=1200, concurrency=4), "a", "b", "c")
+    begin, *others = sorted(served.times)
+    assert [one - begin for one in others] == pytest.approx([0.05, 0.1], abs=0.04)
+
+
+def test_a_reply_that_is_no_json_is_told(served, model_of):
+    served.faults += [(200, "<html>")]
+    (response,) = ask(model_of(), "a")
+    assert response.error.startswith("the reply is no JSON")
