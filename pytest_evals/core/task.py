@@ -60,6 +60,7 @@ class TaskOptions:
         parameters: Values of parameters that tasks declare.
         has_model: Whether there is a model to test, so that it stands for the one that
             a file names.
+        has_judge: Whether there is a judge, so that it stands for those of providers.
         typed_csv: Whether cells of CSV files are numbers and truths where their whole
             column is.
         call_s: Seconds that one call of Python in a task file may take; 0 for ever.
@@ -90,6 +91,7 @@ class TaskOptions:
     base: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     has_model: bool = False
+    has_judge: bool = False
     typed_csv: bool = True
     call_s: float = 30.0
     code_roots: tuple[str, ...] | None = None

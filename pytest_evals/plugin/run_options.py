@@ -98,6 +98,7 @@ def task_options(
         model_arguments=model_arguments(options.model),
         parameters=options.config,
         has_model=bool(options.model),
+        has_judge=bool(options.judge),
         typed_csv=not options.csv_text,
         call_s=options.snippet_timeout,
         code_roots=tuple(

@@ -16,8 +16,9 @@ __all__ = ["AskedModels"]
 class AskedModels:
     """Key → line to a model.
 
-    The model of ``--model`` stands for the one that a file names to be tested; and the
-    session's judge for any other that no file describes.
+    The model of ``--model`` stands for the one that a file names to be tested. The
+    session's judge stands for any other that no file describes; and, where there is
+    one, for those of providers.
 
     Args:
         suite: Where models are looked up.
@@ -40,13 +41,16 @@ class AskedModels:
         Raises:
             TaskFileError: Its file cannot be used.
         """
-        own = Line(gen_kwargs=self.suite.options.gen_kwargs)
-        if not key and (self.suite.options.has_model or not self.tested):
+        options = self.suite.options
+        own = Line(gen_kwargs=options.gen_kwargs)
+        if not key and (options.has_model or not self.tested):
             return own
         name = key or self.tested
-        if not self.suite.has("model", name, self.place):
-            if not key:
-                return own
+        model = self.suite.model(name, self.place)
+        if model is None and not key:
+            return own
+        if model is None or (key and not model.native and options.has_judge):
             self.sources[name] = JUDGE
             return Line(name=name)
-        return own
+        self.sources[name] = model.source
+        return Line(name=name, native=model.native, takes_sample=model.takes_sample)

@@ -8,8 +8,9 @@ to the root of the suite.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,6 +33,7 @@ LISTS: Mapping[str, Kind] = {
     "policies": "policy",
 }
 """Lists of a run file → what they hold."""
+PROVIDER = "$provider"
 _SUFFIXES = (".yaml", ".yml")
 LARGEST = 4 * 1024 * 1024
 """Bytes; a YAML file beyond this is data."""
@@ -112,10 +114,28 @@ def entities_in(file: YamlFile) -> Iterator[Entity]:
 
 def _entity(kind: Kind, file: YamlFile, steps: tuple[Step, ...]) -> Entity:
     part = cut(file, *steps) if steps else file
+    if kind == "model" and isinstance(part.values.get(PROVIDER), str):
+        part = _of_provider(part)
     key = part.values.get("key")
     place = part.lines.get(("key",)) or file.place(*steps)
     name = key if isinstance(key, str) else ""
     return Entity(kind=kind, key=name, file=part, place=place)
+
+
+def _of_provider(part: YamlFile) -> YamlFile:
+    """``$provider: openai/gpt-4.1-nano`` as the model that it is short for; its key is
+    that of the provider, and the model's with a dash for what a key cannot hold."""
+    provider, _, model = part.values[PROVIDER].partition("/")
+    name = re.sub(r"[^a-z0-9_-]+", "-", model.lower())
+    key = f"{provider}${re.sub('-+', '-', name).strip('-')}"
+    config = {
+        "connection_type": "provider_connection",
+        "provider_id": provider,
+        "model_key": model,
+    }
+    others = {k: v for k, v in part.values.items() if k != PROVIDER}
+    values = {"key": key, "display_name": key, "config": config, **others}
+    return replace(part, values=values)
 
 
 @dataclass(slots=True)

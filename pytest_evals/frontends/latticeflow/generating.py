@@ -88,7 +88,7 @@ def _definition(
     outer = Section(entity.file, problems)
     read_header(outer, "a generator", ("key", "display_name", "description"))
     parameters = read_parameters(outer)
-    own = outer.take("secrets", dict, {})
+    outer.take("secrets", dict, {})
     given = {
         str(name): Given(value, source.section.place("dataset_generator_config"))
         for name, value in source.config.items()
@@ -96,10 +96,8 @@ def _definition(
     values = values_of(parameters, given, problems, lambda _one: None)
     outer.raw("definition")
     outer.close("a generator")
-    known = {**suite.secrets, **own}
-    filled = substituted(
-        suite.ruled(entity.file), ("definition",), Values(values, known.get), problems
-    )
+    holes = Values(values, suite.secret_of(entity))
+    filled = substituted(suite.ruled(entity.file), ("definition",), holes, problems)
     return Section(filled, problems).section("definition")
 
 

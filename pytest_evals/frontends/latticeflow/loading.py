@@ -121,6 +121,7 @@ def _run(entity: Entity, listed: Sequence[Entity], suite: Suite) -> Iterator[Tas
     or, without an evaluation, all that it lists."""
     run = read_run(entity, suite.options.parameters)
     inner = replace(suite, own=tuple(listed), secrets=run.secrets)
+    _refuse_other_secrets(run.secrets, listed)
     tasks = [one for one in listed if one.kind == "task"]
     policies = [read_policy(one) for one in listed if one.kind == "policy"]
     rules = [rule for policy in policies for rule in policy]
@@ -140,6 +141,21 @@ def _run(entity: Entity, listed: Sequence[Entity], suite: Suite) -> Iterator[Tas
     if problems:
         raise TaskFileError(dict.fromkeys(problems))
     yield from _with_gates(found, rules, suite.options)
+
+
+def _refuse_other_secrets(secrets: Mapping[str, str], listed: Sequence[Entity]) -> None:
+    """A secret has one value in all of a run."""
+    known = dict(secrets)
+    problems = []
+    for one in listed:
+        own = one.file.values.get("secrets")
+        for name, value in own.items() if isinstance(own, dict) else ():
+            if known.setdefault(name, value) != value:
+                what = f"the secret {name!r} has another value elsewhere in this run"
+                place = one.file.place("secrets", name)
+                problems.append(Problem(what, place, "give each a name of its own"))
+    if problems:
+        raise TaskFileError(problems)
 
 
 def _with_gates(

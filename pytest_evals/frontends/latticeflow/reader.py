@@ -17,7 +17,7 @@ import yaml
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.yamlfile import Reader, Step, YamlFile, bytes_of
 
-__all__ = ["read_entity_file"]
+__all__ = ["Environment", "read_entity_file"]
 
 _VARIABLE = re.compile(r"\$(?:(?P<name>\w+)|\{(?P<braced>\w+)\})")
 _QUOTED_INCLUDE = re.compile(r"!include\s+\S")
@@ -36,17 +36,18 @@ def read_entity_file(path: Path, base: Path | None = None) -> YamlFile:
         TaskFileError: With all problems of the file.
     """
     path = path.absolute()
-    reader = _Reader(path, (), _Environment(base))
+    reader = _Reader(path, (), Environment(base))
     file = reader.read(bytes_of(path))
     if reader.problems:
         raise TaskFileError(reader.problems)
     return file
 
 
-class _Environment:
+class Environment:
     """Variables of the process, and those of a file ``.env`` behind them."""
 
     def __init__(self, base: Path | None) -> None:
+        """Read nothing yet; ``base`` is the folder with the file."""
         self._base = base
         self._file: dict[str, str] | None = None
 
@@ -82,7 +83,7 @@ class _Reader(Reader):
     _tags = ("!include",)
 
     def __init__(
-        self, path: Path, chain: tuple[Path, ...], environment: _Environment
+        self, path: Path, chain: tuple[Path, ...], environment: Environment
     ) -> None:
         super().__init__(path)
         self._chain = (*chain, path.resolve())

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.frontends.latticeflow.adapter_file import read_adapter
 from pytest_evals.frontends.latticeflow.dataset_file import (
     GeneratedSource,
     read_dataset,
 )
 from pytest_evals.frontends.latticeflow.entities import Entities, Entity, Kind
 from pytest_evals.frontends.latticeflow.generating import generated
+from pytest_evals.frontends.latticeflow.model_file import ModelFile, read_model
+from pytest_evals.frontends.latticeflow.reader import Environment
 from pytest_evals.frontends.latticeflow.samples import Rows, load_rows
+from pytest_evals.frontends.latticeflow.substitution import Values, substituted
+from pytest_evals.frontends.section import Section
 from pytest_evals.frontends.yamlfile import CodeRules, YamlFile
+from pytest_evals.models.latticeflow.adapters import Adapter
 
 __all__ = ["Suite"]
 
@@ -69,9 +75,49 @@ class Suite:
             raise TaskFileError([Problem(what, place)])
         return found
 
-    def has(self, kind: Kind, key: str, place: Place) -> bool:
-        """Whether there is an entity of a key."""
-        return self.entities.find(kind, key, place.path, self.own) is not None
+    def model(self, key: str, place: Place) -> ModelFile | None:
+        """The model of a key, ``None`` if no file describes it.
+
+        Raises:
+            TaskFileError: Its file, or its adapter's, cannot be used.
+        """
+        entity = self.entities.find("model", key, place.path, self.own)
+        if entity is None:
+            return None
+        raw = entity.file.values.get("config")
+        filled = self._with_secrets(entity)
+
+        def adapter(name: str, section: Section) -> Adapter:
+            found = self.entity("adapter", name, section.place("key"))
+            return read_adapter(self._with_secrets(found))
+
+        return read_model(filled, raw if isinstance(raw, Mapping) else {}, adapter)
+
+    def _with_secrets(self, entity: Entity) -> Entity:
+        """An entity with its secrets put in.
+
+        Raises:
+            TaskFileError: One of them is not known.
+        """
+        problems: list[Problem] = []
+        values = Values({}, self.secret_of(entity))
+        filled = substituted(self.ruled(entity.file), (), values, problems)
+        if problems:
+            raise TaskFileError(problems)
+        return replace(entity, file=filled)
+
+    def secret_of(self, entity: Entity) -> Callable[[str], str | None]:
+        """What gives the secrets of an entity: its own file, the run file, then the
+        environment."""
+        own = entity.file.values.get("secrets")
+        known = {**self.secrets, **(own if isinstance(own, Mapping) else {})}
+        environment = Environment(self.entities.base)
+
+        def secret(name: str) -> str | None:
+            found = known.get(name)
+            return found if isinstance(found, str) else environment.get(name)
+
+        return secret
 
     def only(self, kind: Kind, near: Path) -> str | None:
         """The key of the only entity of a kind in a folder, ``None`` if there is none,
