@@ -119,7 +119,9 @@ def judged_by(task: Task, judge: str) -> dict[str, str]:
         judge: The spec of the session's judge.
     """
     return {
-        name: masked(source or judge) if isinstance(source, str) else source.__name__
+        name: masked(source or judge)
+        if isinstance(source, str)
+        else str(getattr(source, "__name__", source))
         for name, source in task.models.items()
     }
 

@@ -77,7 +77,7 @@ def evaluate(
     base = Path(folder or ".evals").absolute()
     spec = model if isinstance(model, str) else ""
     named_judge = judge if isinstance(judge, str) else judge.name
-    options = options or TaskOptions()
+    options = replace(options or TaskOptions(), has_model=True, has_judge=bool(judge))
     if spec and not options.model_arguments:
         options = replace(options, model_arguments=model_arguments(spec))
     sources = [tasks] if isinstance(tasks, str | Path | Task | Group) else tasks

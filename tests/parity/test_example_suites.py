@@ -117,3 +117,15 @@ def _verdicts(folder: Path, model: Model) -> list[Verdict]:
     results = {result.task.name: result for result in found.tasks}
     beside: tuple[Gate, ...] = load_gates(folder / "gates.yaml")
     return [*found.verdicts, *(judge(gate, results[gate.task]) for gate in beside)]
+
+
+@pytest.mark.slow
+def test_the_policy_of_the_latticeflow_suite_holds_for_the_bundled_model_only(
+    example_suites, tiny_model_path
+):
+    path = example_suites / "latticeflow" / "run.yaml"
+    spec = f"hf:{tiny_model_path},dtype=float32,device=cpu"
+    verdicts = {v.gate.task: v.outcome for v in evaluate([path], spec).verdicts}
+    assert verdicts == {"sums": Outcome.PASSED, "sound": Outcome.PASSED}
+    others = {v.gate.task: v.outcome for v in evaluate([path], Constant()).verdicts}
+    assert others == {"sums": Outcome.FAILED, "sound": Outcome.PASSED}

@@ -81,6 +81,47 @@ def test_folders_are_collected_without_what_run_files_run(project):
     assert not any("mcqa_bleu_all_params" in line for line in ids)
 
 
+def test_a_model_that_a_file_describes_answers_where_no_other_is_named(project):
+    """It answers with the sample's target; its file is written in Python."""
+    target = '{"sample_id": "a", "question": "One?", "target": "1"}\n'
+    write(
+        project.path / "evals",
+        {
+            "rows.jsonl": target + target.replace("a", "b", 1).replace("One", "Two"),
+            "quiz.yaml": QUIZ,
+            "rows.yaml": "key: rows\ndisplay_name: R\n"
+            "source: {type: local, file_path: rows.jsonl}\n",
+        },
+    )
+    path = "evals/quiz.yaml"
+    run = project.runpytest_inprocess(path, "-p", "no:cacheprovider")
+    assert run.parseoutcomes() == {"passed": 2}, run.stdout.str()
+    assert metrics(project, "quiz-spec") == {"accuracy": 1.0}
+    other = project.runpytest_inprocess(path, *RUN)
+    assert other.parseoutcomes() == {"wrong": 2}, other.stdout.str()
+
+
+QUIZ = """
+tasks:
+  - key: quiz
+    display_name: Quiz
+    description: Short answers.
+    definition:
+      dataset: {key: rows}
+      solver:
+        type: single_turn_solver
+        input_builder:
+          type: chat_completion
+          input_messages: [{role: user, content: "{{ sample.question }}"}]
+      scorers:
+        - {type: string_equals, ground_truth: "{{ sample.target }}"}
+evaluation:
+  key: quizzes
+  display_name: Quizzes
+  task_specifications:
+    - {key: quiz-spec, task_key: quiz, model_key: offline-echo}
+"""
+
 TASK = """
 key: {key}
 display_name: Words

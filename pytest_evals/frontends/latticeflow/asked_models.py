@@ -24,11 +24,13 @@ class AskedModels:
         suite: Where models are looked up.
         tested: Key of the model that is tested, empty if no file names it.
         place: Where the task stands.
+        temperature: Of models that say nothing of it.
     """
 
     suite: Suite
     tested: str
     place: Place
+    temperature: float = 0.0
     sources: dict[str, ModelSource] = field(default_factory=dict)
     """Name in follow-ups → where the model comes from, of all that were asked for."""
 
@@ -42,7 +44,7 @@ class AskedModels:
             TaskFileError: Its file cannot be used.
         """
         options = self.suite.options
-        own = Line(gen_kwargs=options.gen_kwargs)
+        own = Line(temperature=self.temperature, gen_kwargs=options.gen_kwargs)
         if not key and (options.has_model or not self.tested):
             return own
         name = key or self.tested

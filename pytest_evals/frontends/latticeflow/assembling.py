@@ -130,8 +130,13 @@ class _Building:
         keys = read_task_dataset(definition, self._names, self._warnings)
         if self._task.lacks_dataset:
             keys = {"": str(self._values.get(DATASET_KEY) or "")}
+        trials = self._trials()
         models = AskedModels(
-            suite=self._suite, tested=self._use.model, place=self._task.place
+            suite=self._suite,
+            tested=self._use.model,
+            place=self._task.place,
+            # Goes of a greedy model would be copies of one.
+            temperature=0.0 if trials is None else 1.0,
         )
         section = definition.section("solver")
         solver = read_solver(section, models.line) if section is not None else None
@@ -141,7 +146,6 @@ class _Building:
         )
         self._warnings += odd
         actions = read_actions(definition)
-        trials = self._trials()
         definition.close("the definition of a task")
         if self.problems:
             return None

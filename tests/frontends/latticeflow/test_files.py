@@ -56,7 +56,7 @@ def test_each_case_has_its_message() -> None:
 
 
 def test_a_run_file_gives_a_task_for_each_specification() -> None:
-    tasks = load_tasks(VALID / "run.yaml", TaskOptions())
+    tasks = load_tasks(VALID / "run.yaml", TaskOptions(has_model=True))
     assert {task.name: list(task.rows.ids()) for task in tasks} == {
         "mcqa": ["l1", "l4"],
         "tools": ["t1", "t2", "t3", "t4", "t5"],
@@ -71,6 +71,9 @@ def test_a_run_file_gives_a_task_for_each_specification() -> None:
         "agree": False,
         "sys": False,
     }
+    local = load_tasks(VALID / "run.yaml", TaskOptions())
+    assert not any(task.asks_model for task in local)
+    assert {name for task in local for name in task.models} == {"offline-echo"}
 
 
 def test_policies_become_gates_of_the_tasks_that_have_such_a_number() -> None:
