@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -14,6 +15,7 @@ import pytest
 from pytest_evals import evaluate
 from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.request import Generate, Model, Response, Rolling
+from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.frontends.gates_file import load_gates
 from pytest_evals.frontends.task_library import TaskLibrary
@@ -96,6 +98,47 @@ def test_every_task_but_the_leak_check_has_a_gate_that_a_broken_engine_fails(
     tasks = {path.stem for path in _task_files(example_suites / "lm_eval")}
     groups = {path.stem for path in _group_files(example_suites / "lm_eval")}
     assert red == (tasks | groups) - {"multiplication"}
+
+
+@pytest.mark.slow
+def test_the_module_of_lighteval_gives_the_numbers_of_the_suite_beside_it(
+    example_suites, tiny_model_path
+):
+    """The same questions in another dialect; the numbers are lm-eval 0.4.13's, which
+    are recorded in ``recorded``."""
+    pytest.importorskip("transformers")
+    spec = parse_spec(f"hf:{tiny_model_path},dtype=float32,device=cpu")
+    found = _of_lighteval(example_suites, open_model(spec))
+    assert [v.outcome for v in found.verdicts] == [Outcome.PASSED] * 4
+    numbers = {
+        metric.name: metric.estimate.value
+        for task in found.tasks
+        for metric in task.metrics
+    }
+    recorded = Path(__file__).parent / "recorded"
+    for name, metrics in {
+        "capitals": ("acc", "acc_norm"),
+        "stories": ("word_perplexity", "bits_per_byte"),
+    }.items():
+        text = (recorded / f"{name}.json").read_text()
+        theirs = json.loads(text)["results"]
+        for metric in metrics:
+            value = theirs[f"{metric},none"]
+            assert numbers[metric] == pytest.approx(value, rel=1e-4), metric
+
+
+def test_a_broken_engine_fails_the_gates_of_the_module_of_lighteval(example_suites):
+    found = _of_lighteval(example_suites, Constant())
+    assert [v.outcome for v in found.verdicts] == [Outcome.FAILED] * 4
+
+
+def _of_lighteval(example_suites: Path, model: Model) -> RunResult:
+    folder = example_suites / "lighteval"
+    found = evaluate([folder / "eval_toyworld.py"], model)
+    results = {result.task.name: result for result in found.tasks}
+    gates: tuple[Gate, ...] = load_gates(folder / "gates.yaml")
+    verdicts = tuple(judge(gate, results[gate.task]) for gate in gates)
+    return replace(found, verdicts=verdicts)
 
 
 def _task_files(folder: Path) -> list[Path]:

@@ -203,14 +203,19 @@ class _Reader:
 def _groups(
     tasks: Sequence[Task], families: set[str], path: Path, options: TaskOptions
 ) -> Iterator[Group]:
-    """The families: the mean of each metric over its tasks, all counting the same."""
+    """The families: the mean of each metric that all of its tasks have, over these, all
+    counting the same."""
     by_family: dict[str, list[Task]] = {}
     for task in tasks:
         for family in families.intersection(task.tags):
             by_family.setdefault(family, []).append(task)
     for family, members in by_family.items():
-        if len(members) > 1 and options.takes([family]):
-            names = dict.fromkeys(m.name for task in members for m in task.metrics)
+        names = [
+            metric.name
+            for metric in members[0].metrics
+            if all(_measures(task, metric.name) for task in members)
+        ]
+        if names and len(members) > 1 and options.takes([family]):
             yield Group(
                 name=family,
                 source=Place(path),
@@ -220,3 +225,7 @@ def _groups(
                     for name in names
                 ),
             )
+
+
+def _measures(task: Task, name: str) -> bool:
+    return any(metric.name == name for metric in task.metrics)
