@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pytest_evals.core.metric import Metric
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.frontends.latticeflow.actions import read_actions
 from pytest_evals.frontends.latticeflow.asked_models import AskedModels
 from pytest_evals.frontends.latticeflow.evaluation import JUDGE_KEY
-from pytest_evals.frontends.latticeflow.numbers import flat_names
+from pytest_evals.frontends.latticeflow.numbers import Number, flat_names
 from pytest_evals.frontends.latticeflow.over_all import seen_together
 from pytest_evals.frontends.latticeflow.parameters import Given, Parameter, values_of
 from pytest_evals.frontends.latticeflow.policies import Subject
@@ -173,9 +174,7 @@ class _Building:
             exclude=recipe.exclude if actions else None,
             models=models.sources,
             asks_model=any(not models.line(key).name for key in asked),
-            metrics=tuple(
-                one.how(name) for name, one in zip(names, numbers, strict=True)
-            ),
+            metrics=_metrics(names, numbers, has_rows=recipe.makes_rows),
             metric_for=lambda _name, _filter: None,  # what scorers say is kept only
             warnings=lambda: (*self._warnings, *rows.warnings()),
         )
@@ -255,3 +254,12 @@ class _Building:
         if parameter.type == "dataset":
             return self._suite.only("dataset", self._task.place.path)
         return None
+
+
+def _metrics(
+    names: Sequence[str], numbers: Sequence[Number], *, has_rows: bool
+) -> tuple[Metric, ...]:
+    """What adds the numbers up; where samples have several rows, none of them is a
+    plain mean of the samples' values."""
+    found = (one.how(name) for name, one in zip(names, numbers, strict=True))
+    return tuple(replace(one, is_mean=False) if has_rows else one for one in found)

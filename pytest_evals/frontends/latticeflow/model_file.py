@@ -14,7 +14,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -78,15 +78,21 @@ class ModelFile:
     takes_sample: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class _Opener:
-    """Opens a model; equal for models with equal files."""
+    """Opens a model, as a function with a name does; equal for equal files."""
 
-    identity: str
-    open: Callable[[], Model] = field(compare=False, repr=False)
+    def __init__(self, name: str, identity: str, open_: Callable[[], Model]) -> None:
+        self.__name__ = name
+        self._identity, self._open = identity, open_
 
     def __call__(self) -> Model:
-        return self.open()
+        return self._open()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Opener) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
 
 
 class _Context:
@@ -183,7 +189,12 @@ def _inference(
     if seconds <= 0:
         what = "timeout is a number of seconds above 0"
         config.problem("timeout", what, "timeout: 60")
-    function = snippet_of(config, "run_inference_snippet", "run_inference")
+    code = replace(config.file.code, seconds=float(seconds))
+    timed = Section(
+        replace(config.file, code=code), config.problems, config.values, config.steps
+    )
+    config.raw("run_inference_snippet")
+    function = snippet_of(timed, "run_inference_snippet", "run_inference")
     if adapter is None or function is None:
         return None
     takes_sample = function.declares("sample")
@@ -212,7 +223,7 @@ def _function(
 
     return ModelFile(
         key=context.entity.key,
-        source=_Opener(json.dumps(fingerprint), open_),
+        source=_Opener(context.entity.key, json.dumps(fingerprint), open_),
         takes_sample=takes_sample,
     )
 
@@ -247,7 +258,8 @@ def _connection(
         return HttpModel(context.info(model_key), adapter, connection, fingerprint)
 
     return ModelFile(
-        key=context.entity.key, source=_Opener(json.dumps(fingerprint), open_)
+        key=context.entity.key,
+        source=_Opener(context.entity.key, json.dumps(fingerprint), open_),
     )
 
 

@@ -144,7 +144,7 @@ class Recipe:
             values = [plain(one.values) for one in ones]
             yield Score(
                 metric=f"{KEPT}{key}",
-                value=values if self._makes_rows else values[0],
+                value=values if self.makes_rows else values[0],
                 explanation=_explanation(ones),
             )
 
@@ -258,13 +258,14 @@ class Recipe:
             return None
         return Score(
             metric=name,
-            value=values if self._makes_rows else values[0],
-            correct=all(values) if number.tells_right else None,
+            value=values if self.makes_rows else values[0],
+            correct=all(v == 1 for v in values) if number.tells_right else None,
             answer=_answer(work),
         )
 
     @property
-    def _makes_rows(self) -> bool:
+    def makes_rows(self) -> bool:
+        """Whether a sample may become several rows."""
         return self.solver is not None and self.solver.postprocessor is not None
 
 

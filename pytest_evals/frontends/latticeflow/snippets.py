@@ -12,6 +12,7 @@ import asyncio
 import inspect
 import itertools
 import sys
+import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -48,6 +49,7 @@ class Snippet:
         self.place, self.seconds = place, seconds
         self._module: ModuleType | None = None
         self._fault = ""
+        self._lock = threading.Lock()
         ahead = "\n" * (max(place.line, 1) - 1)
         try:
             self._tree = ast.parse(ahead + source, str(place.path))
@@ -87,6 +89,10 @@ class Snippet:
         Raises:
             DocumentError: It raised something, or took too long; and each time again.
         """
+        with self._lock:
+            return self._run()
+
+    def _run(self) -> ModuleType:
         if self._fault:
             raise FieldError(self._fault, self.place)
         if self._module is None:
