@@ -11,10 +11,24 @@ from itertools import takewhile
 from typing import Any
 
 from pytest_evals.reports.html.prompt import shots_of
+from pytest_evals.reports.html.sections import is_number, mapping, section
 
 __all__ = ["facts_of"]
 
 Results = Mapping[str, Any]
+_COUNTED = (
+    "total",
+    "selected",
+    "correct",
+    "wrong",
+    "errored",
+    "unscored",
+    "missing",
+    "excluded",
+    "truncated",
+)
+_GATE = {"task": "", "claim": "", "reason": "", "outcome": "skipped", "source": ""}
+"""What each gate must have for the page to speak of it."""
 _COPIED = (
     "verdict",
     "exit_code",
@@ -52,7 +66,11 @@ def facts_of(results: Results) -> dict[str, Any]:
     listed = list(_listed(results))
     return {
         **told,
-        "gates": [_gate(one, results) for one in _list(results.get("gates"))],
+        "gates": [
+            _gate(one, results)
+            for one in _list(results.get("gates"))
+            if isinstance(one, dict)
+        ],
         "listed": [{"name": name, "depth": depth} for name, depth in listed],
         "parts": {name: _part(name, results) for name, _ in listed},
         "special": _special(results),
@@ -61,88 +79,94 @@ def facts_of(results: Results) -> dict[str, Any]:
     }
 
 
-def _table(results: Results, section: str) -> Mapping[str, Any]:
-    found = results.get(section)
-    return found if isinstance(found, dict) else {}
-
-
-def _list(value: Any) -> list[dict[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if value else []
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _listed(results: Results) -> Iterator[tuple[str, int]]:
     """Names of groups and tasks in the order of the terminal's table, with the number
     of groups around them."""
-    groups = _table(results, "group_subtasks")
-    names = [*_table(results, "results")]
+    names = section(results, "results")
+    groups = {
+        name: [child for child in map(str, _list(members)) if child in names]
+        for name, members in section(results, "group_subtasks").items()
+    }
     held = {child for members in groups.values() for child in members}
-    top = [name for name in names if name not in held]
-    top.sort(key=lambda name: (name not in groups, name))
+    top = sorted(names.keys() - held, key=lambda name: (name not in groups, name))
     for name in top:
-        yield from _below(name, groups, {*names}, 0)
+        yield from _below(name, groups, ())
 
 
 def _below(
-    name: str, groups: Mapping[str, Any], known: set[str], depth: int
+    name: str, groups: Mapping[str, list[str]], around: tuple[str, ...]
 ) -> Iterator[tuple[str, int]]:
-    yield name, depth
+    yield name, len(around)
     for child in sorted(groups.get(name, ())):
-        if child in known and depth < len(known):
-            yield from _below(child, groups, known, depth + 1)
+        if child != name and child not in around:
+            yield from _below(child, groups, (*around, name))
 
 
 def _part(name: str, results: Results) -> dict[str, Any]:
     """A task or a group."""
-    numbers = _table(results, "results").get(name) or {}
-    config = _table(results, "configs").get(name) or {}
-    directions = _table(results, "higher_is_better").get(name) or {}
-    metrics = []
-    for key, value in numbers.items():
-        metric, comma, filter_ = key.partition(",")
-        if comma and not metric.endswith("_stderr"):
-            stderr = numbers.get(f"{metric}_stderr,{filter_}")
-            metrics.append(
-                {
-                    "key": key,
-                    "name": metric,
-                    "filter": filter_,
-                    "value": value,
-                    "stderr": None if isinstance(stderr, str) else stderr,
-                    "higher": directions.get(metric),
-                }
-            )
-    members = _table(results, "group_subtasks").get(name)
+    numbers = mapping(section(results, "results").get(name))
+    config = mapping(section(results, "configs").get(name))
+    directions = mapping(section(results, "higher_is_better").get(name))
+    members = section(results, "group_subtasks").get(name)
     return {
-        "alias": numbers.get("alias") or name,
-        "members": members,
-        "metrics": metrics,
-        "counts": _table(results, "counts").get(name),
+        "alias": str(numbers.get("alias") or name),
+        "members": members if isinstance(members, list) else None,
+        "metrics": [*_metrics(numbers, directions)],
+        "counts": _counts(section(results, "counts").get(name)),
         "shots": shots_of(results, name).n,
-        "version": _table(results, "versions").get(name),
+        "version": section(results, "versions").get(name),
         "kind": config.get("output_type"),
         "node": _node(name, results, config),
         "config": config,
     }
 
 
+def _metrics(numbers: Results, directions: Results) -> Iterator[dict[str, Any]]:
+    for key, value in numbers.items():
+        metric, comma, filter_ = key.partition(",")
+        if comma and not metric.endswith("_stderr"):
+            stderr = numbers.get(f"{metric}_stderr,{filter_}")
+            yield {
+                "key": key,
+                "name": metric,
+                "filter": filter_,
+                "value": value if is_number(value) else None,
+                "stderr": stderr if is_number(stderr) else None,
+                "higher": directions.get(metric),
+            }
+
+
 def _node(name: str, results: Results, config: Mapping[str, Any]) -> str:
     """The node id of a task or group."""
-    known = _table(results, "node_ids").get(name)
+    known = section(results, "node_ids").get(name)
     if isinstance(known, str):
         return known
-    source = (config.get("metadata") or {}).get("config_source")
+    source = mapping(config.get("metadata")).get("config_source")
     return f"{source}::{name}" if source else name
+
+
+def _counts(found: Any) -> dict[str, int] | None:
+    """What became of a task's documents; ``None`` if nobody says."""
+    if not isinstance(found, dict):
+        return None
+    numbers = {name: found.get(name) for name in _COUNTED}
+    return {name: n if isinstance(n, int) else 0 for name, n in numbers.items()}
 
 
 def _gate(gate: dict[str, Any], results: Results) -> dict[str, Any]:
     """A gate as it is stored, with its node id and the direction of its metric."""
     task = str(gate.get("task", ""))
-    directions = _table(results, "higher_is_better").get(task) or {}
-    node = _node(task, results, _table(results, "configs").get(task) or {})
+    directions = mapping(section(results, "higher_is_better").get(task))
+    node = _node(task, results, mapping(section(results, "configs").get(task)))
     return {
+        **_GATE,
         **gate,
         "node": f"{node}::{gate.get('id')}",
-        "higher": directions.get(gate.get("metric")),
+        "higher": directions.get(str(gate.get("metric"))),
     }
 
 
@@ -155,9 +179,9 @@ def _special(results: Results) -> list[str]:
 
 def _begins(results: Results) -> str:
     """How every prompt begins once it is tokens, for models that say it."""
-    info = _table(results, "model_info")
+    info = section(results, "model_info")
     special = {*_special(results)}
-    first = [*map(str, info.get("first_tokens") or ())]
+    first = [*map(str, _list(info.get("first_tokens")))]
     begin = [*takewhile(special.__contains__, first)]
     rule = info.get("bos_rule")
     told = [f"begins with {' '.join(begin)}"] if begin else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pytest_evals.reports.html.sections import is_number, mapping, section
 from pytest_evals.store.history import EarlierRun, earlier_runs
 
 __all__ = ["history_of"]
@@ -23,7 +24,7 @@ def history_of(run: EarlierRun) -> Points:
     """
     now = run.results
     date = now.get("date")
-    if not isinstance(date, int | float):
+    if not is_number(date):
         return {}
     before = [
         one.results
@@ -44,15 +45,15 @@ def _points(
     results: Mapping[str, Any], now: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Of one run, as far as this one has the same numbers."""
-    mine = _table(results, "results")
-    for name, numbers in _table(now, "results").items():
+    mine = section(results, "results")
+    for name, numbers in section(now, "results").items():
         found = mine.get(name)
         if not isinstance(found, dict) or not isinstance(numbers, dict):
             continue
         for key in numbers:
             metric, comma, filter_ = key.partition(",")
             value = found.get(key)
-            if comma and not metric.endswith("_stderr") and _is_number(value):
+            if comma and not metric.endswith("_stderr") and is_number(value):
                 stderr = found.get(f"{metric}_stderr,{filter_}")
                 yield (
                     name,
@@ -60,7 +61,7 @@ def _points(
                     {
                         "date": results["date"],
                         "value": value,
-                        "stderr": stderr if _is_number(stderr) else None,
+                        "stderr": stderr if is_number(stderr) else None,
                         "model": str(results.get("model_name", "")),
                         "same": _asked(results, name) == _asked(now, name),
                     },
@@ -69,14 +70,5 @@ def _points(
 
 def _asked(results: Mapping[str, Any], name: str) -> tuple[Any, Any]:
     """What tells whether two runs were asked the same."""
-    hashes, counts = _table(results, "task_hashes"), _table(results, "counts")
-    return hashes.get(name), (counts.get(name) or {}).get("selected")
-
-
-def _table(results: Mapping[str, Any], section: str) -> Mapping[str, Any]:
-    found = results.get(section)
-    return found if isinstance(found, dict) else {}
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    hashes, counts = section(results, "task_hashes"), section(results, "counts")
+    return hashes.get(name), mapping(counts.get(name)).get("selected")

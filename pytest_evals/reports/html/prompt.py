@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pytest_evals.reports.html.sections import mapping, section
+
 __all__ = ["Shots", "last_part", "parts_of", "shots_of"]
 
 
@@ -22,10 +24,9 @@ class Shots(NamedTuple):
 
 def shots_of(results: Mapping[str, Any], task: str) -> Shots:
     """What a results file says of a task's shots."""
-    configs, numbers = results.get("configs"), results.get("n-shot")
-    config = configs.get(task) if isinstance(configs, dict) else None
-    n = numbers.get(task) if isinstance(numbers, dict) else None
-    delimiter = config.get("fewshot_delimiter") if isinstance(config, dict) else None
+    n = section(results, "n-shot").get(task)
+    config = mapping(section(results, "configs").get(task))
+    delimiter = config.get("fewshot_delimiter")
     return Shots(
         n if isinstance(n, int) else 0,
         delimiter if isinstance(delimiter, str) else "\n\n",

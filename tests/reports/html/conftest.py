@@ -125,8 +125,8 @@ def stored(
 
 
 def counts(rows: list[dict[str, Any]]) -> dict[str, int]:
-    status = [row["status"] for row in rows]
-    correct = [row["correct"] for row in rows]
+    status = [row.get("status") for row in rows]
+    correct = [row.get("correct") for row in rows]
     return {
         "total": len(rows),
         "selected": len(rows),

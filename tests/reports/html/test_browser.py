@@ -33,6 +33,8 @@ HOSTILE = {
     "emoji": "👩‍👩‍👧 مرحبا",
 }
 N_MANY = 100_000
+PATIENCE_MS = 30_000
+sync_api.expect.set_options(timeout=PATIENCE_MS)
 MILLISECONDS = """async () => {
     const list = document.querySelector(".list");
     const took = [];
@@ -69,7 +71,7 @@ class Tab:
     def __init__(self, browser, **settings):
         settings = {"viewport": {"width": 1280, "height": 800}} | settings
         self.context = browser.new_context(**settings)
-        self.context.set_default_timeout(10_000)
+        self.context.set_default_timeout(PATIENCE_MS)
         self.page = self.context.new_page()
         self.faults: list[str] = []
         self.asked: list[str] = []
