@@ -133,10 +133,10 @@ def _fields(top: Section, output_type: str, prompt: Prompt | None) -> Fields:
         known = choices is not None or output_type == "multiple_choice"
         text, target = prompt.text, prompt.target
         choices = prompt.choices if known else None
-    if text is None and output_type != "loglikelihood_rolling":
+    if _is_absent(top, "doc_to_text", text) and output_type != "loglikelihood_rolling":
         fix = 'doc_to_text: "{{question}}"'
         top.problem("task", "doc_to_text: a task says what it asks", fix)
-    if target is None:
+    if _is_absent(top, "doc_to_target", target):
         fix = "doc_to_target: answer"
         top.problem("task", "doc_to_target: a task says what is right", fix)
     if output_type == "multiple_choice" and (choices is None or not choices.spec):
@@ -152,6 +152,11 @@ def _fields(top: Section, output_type: str, prompt: Prompt | None) -> Fields:
         target_delimiter=_text_or(top, "target_delimiter", " "),
         fewshot_delimiter=_text_or(top, "fewshot_delimiter", "\n\n"),
     )
+
+
+def _is_absent(top: Section, key: str, field: Field | None) -> bool:
+    """Whether nobody gives it; a value of a wrong kind has its own problem."""
+    return field is None and top.values.get(key) is None
 
 
 def _field(section: Section, key: str, kinds: Any, owner: str = "") -> Field | None:

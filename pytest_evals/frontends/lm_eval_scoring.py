@@ -137,12 +137,21 @@ def _listed(top: Section, names: Names, declared: bool) -> list[_Listed]:
             "metric_list", "metric_list is empty", "metric_list: [{metric: acc}]"
         )
     found = []
-    for entry in top.entries("metric_list"):
+    for entry in _once(top.entries("metric_list")):
         spec = _spec(entry, names, declared)
         if spec is not None and missing not in entry.values.values():
             places = entry.place("metric"), entry.place("aggregation")
             found.append(_Listed(spec, *places, _remarks(entry, spec, output_type)))
     return found
+
+
+def _once(entries: list[Section]) -> list[Section]:
+    """Entries without those that say the same as an earlier one."""
+    return [
+        entry
+        for number, entry in enumerate(entries)
+        if all(entry.values != earlier.values for earlier in entries[:number])
+    ]
 
 
 def _remarks(entry: Section, spec: MetricSpec, output_type: str) -> tuple[str, ...]:

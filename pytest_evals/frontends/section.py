@@ -155,13 +155,14 @@ class Section:
             self.problem(key, f"{owner} has no key {key!r}{hint}", fix)
 
 
-_WORDS: dict[type[Any], str] = {
+_WORDS: dict[Any, str] = {
     str: "a text",
     int: "a whole number",
     bool: "true or false",
     list: "a list",
     dict: "keys and values",
     float: "a number",
+    Callable: "a function",
 }
 
 

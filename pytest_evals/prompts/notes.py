@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_evals.errors import did_you_mean
 from pytest_evals.prompts.fields import Field, number_or_text
-from pytest_evals.prompts.question import NO_CHOICE, Question
+from pytest_evals.prompts.question import Question
 from pytest_evals.prompts.recipe import Recipe
 from pytest_evals.prompts.requests import Shape
 from pytest_evals.prompts.tables import Tables
@@ -106,18 +106,29 @@ def odd_target(
             "which are scored as if they were like the first, as in lm-eval"
         )
     if recipe.output_type == "multiple_choice":
-        if gold == NO_CHOICE or (isinstance(gold, list) and NO_CHOICE in gold):
+        golds = gold if isinstance(gold, list) else [gold]
+        if not golds or min(golds) < 0:
             yield "the target is not among the choices, which counts as wrong"
     elif shape.multiple_targets and not recipe.own_scoring:
-        graded = [metric for metric in recipe.metrics if metric != "exact_match"]
-        if graded:
-            yield (
-                f"with several targets {', '.join(graded)} is 1 if any of them "
-                "gives more than 0, else 0, as in lm-eval"
-            )
+        yield from _odd_targets(recipe, question.target)
     for given in (question.text, question.target):
         if recipe.fields.choices is not None and _odd_digits(given):
             yield f"{given!r} has digits but is no number, and is kept as text"
+
+
+def _odd_targets(recipe: Recipe, targets: Any) -> Iterator[str]:
+    graded = [metric for metric in recipe.metrics if metric != "exact_match"]
+    if graded:
+        yield (
+            f"with several targets {', '.join(graded)} is 1 if any of them "
+            "gives more than 0, else 0, as in lm-eval"
+        )
+    texts = any(isinstance(target, str) for target in targets)
+    if "exact_match" in recipe.metrics and not texts:
+        yield (
+            f"{recipe.fields.target.key} gives several targets and none of them is a "
+            "text; exact_match finds no number equal to a text, as in lm-eval"
+        )
 
 
 def _misspelt(recipe: Recipe, field: Field, columns: tuple[str, ...]) -> Iterator[str]:

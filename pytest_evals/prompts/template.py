@@ -1,24 +1,31 @@
 """Jinja templates, in a sandbox, compiled once for each distinct text.
 
 Equals lm-eval 0.4.13, ``utils.py``, ``apply_template`` (strict about unknown names,
-trailing newline kept, one filter ``regex_replace``), except that a template can neither
-change a row nor reach into Python.
+trailing newline kept, one filter ``regex_replace``), except that a template cannot
+reach into Python, and that a row which it changes is changed for itself alone.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from jinja2 import StrictUndefined, TemplateSyntaxError, meta
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.sandbox import SandboxedEnvironment
 
 from pytest_evals.errors import EvalsError
 
 __all__ = ["Template", "compile_template"]
+
+_CHANGES = re.compile(
+    r"\b(add|append|clear|discard|extend|insert|pop|popitem|remove|reverse|setdefault"
+    r"|sort|update|\w+_update)\b"
+)
+"""Methods that change a list, a mapping or a set: of the template, or of the row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +64,10 @@ def compile_template(text: str) -> Template:
         fixed = compiled.render()
         return Template(text=text, names=needed, render=lambda _row: fixed)
     known = dict(environment.globals)
+    changes = _CHANGES.search(text) is not None
 
     def render(row: Mapping[str, Any]) -> str:
+        row = deepcopy(dict(row)) if changes else row
         # As compiled.render(row), without copying a chain of globals for each row.
         context = compiled.new_context({**known, **row}, shared=True)
         return "".join(compiled.root_render_func(context))
@@ -67,8 +76,8 @@ def compile_template(text: str) -> Template:
 
 
 @lru_cache(maxsize=1)
-def _environment() -> ImmutableSandboxedEnvironment:
-    environment = ImmutableSandboxedEnvironment(
+def _environment() -> SandboxedEnvironment:
+    environment = SandboxedEnvironment(
         undefined=StrictUndefined, keep_trailing_newline=True
     )
     environment.filters["regex_replace"] = _regex_replace

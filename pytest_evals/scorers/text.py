@@ -105,6 +105,15 @@ def _raw(target: Any, text: str) -> Any:
     return target if str(target) == text else text
 
 
+def _alike_in_kind(references: list[Any]) -> list[Any]:
+    """Several references as lm-eval compares them, in one NumPy array: all as text if
+    one is, else as they are, so that no number equals a text."""
+    scalars = all(isinstance(one, str | int | float) for one in references)
+    if scalars and any(isinstance(one, str) for one in references):
+        return [str(one) for one in references]
+    return references
+
+
 @dataclass(frozen=True, slots=True)
 class ExactMatch:
     """1 if the response is a reference, after both were made alike.
@@ -130,12 +139,12 @@ class ExactMatch:
         """
         responses = response if isinstance(response, list) else [response]
         if _has_many(doc):
-            value = self._any(_texts(doc), responses)
+            value = self._any(_alike_in_kind(_references(doc, response)), responses)
         else:
             value = self._share(_references(doc, response)[0], responses)
         return [Measured(self.name, value, shown(response))]
 
-    def _any(self, references: list[str], responses: list[Any]) -> float:
+    def _any(self, references: list[Any], responses: list[Any]) -> float:
         if len(responses) != 1:
             raise DocumentError(
                 f"{self.name} compares one response with several references, got "

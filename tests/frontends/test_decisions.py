@@ -150,3 +150,37 @@ def test_exact_match_ignores_what_lm_eval_ignores(text, reference, arguments, tm
     task = task_of(tmp_path, [{"q": "x", "a": reference}], metric_list=[metric])
     (record,) = scored(task, [text])
     assert [one.value for one in record.scores] == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("targets", "text", "value"),
+    [
+        ([1, 2], "1", 0.0),
+        ([1, "x"], "1", 1.0),  # NumPy makes texts of all if one is a text
+        (["1", "x"], "1", 1.0),
+        ([1.5, True], "True", 0.0),
+    ],
+)
+def test_no_number_among_several_targets_equals_a_text(targets, text, value, tmp_path):
+    """Values measured on lm-eval 0.4.13, which compares NumPy arrays; it says
+    nothing."""
+    (tmp_path / "f.py").write_text("def target(row):\n    return eval(row['a'])\n")
+    task_of(tmp_path, [{"q": "x", "a": repr(targets)}])
+    with (tmp_path / "t.yaml").open("a") as file:
+        file.write("doc_to_target: !function f.target\n")
+    (task,) = load_tasks(tmp_path / "t.yaml", TaskOptions())
+    (record,) = scored(task, [text])
+    assert [one.value for one in record.scores] == [value]
+    flagged = any("none of them is a text" in one for one in task.warnings())
+    assert flagged == (not any(isinstance(one, str) for one in targets))
+
+
+@pytest.mark.parametrize("target", [-1, [], [0, -1]])
+def test_a_target_below_the_choices_or_none_at_all_is_flagged(target, tmp_path):
+    """lm-eval says nothing of -1, which test sets without answers have."""
+    rows = [{"q": "x", "a": target, "c": ["y", "z"]}]
+    task = task_of(tmp_path, rows, output_type="multiple_choice", doc_to_choice="c")
+    (record,) = scored(task, [""])
+    assert record.error == ""
+    (warning,) = task.warnings()
+    assert "the target is not among the choices" in warning

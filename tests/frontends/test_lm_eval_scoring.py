@@ -160,3 +160,12 @@ def test_a_task_that_runs_the_models_code_is_refused_unless_it_is_allowed(load):
     )
     assert load(TEXT + "unsafe_code: true\n", allow_unsafe_code=True).name == "toy"
     assert load(TEXT + "unsafe_code: false\n").name == "toy"
+
+
+def test_an_entry_that_stands_twice_counts_once(load):
+    """As in lm-eval, which keeps metrics by their names; another entry of that name
+    would be lost there."""
+    entries = ["{metric: exact_match, ignore_case: true}"] * 2
+    assert list(result_of(load(TEXT + metrics(*entries)), str)) == ["exact_match,none"]
+    other = "{metric: exact_match, ignore_case: false}"
+    assert "two metrics are called" in told(load, TEXT + metrics(entries[0], other))
