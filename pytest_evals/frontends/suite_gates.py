@@ -84,8 +84,10 @@ class SuiteGates:
         return tuple(map(self._with_noise, gates))
 
     def _with_noise(self, gate: Gate) -> Gate:
-        """The gate with the noise that was measured, where it counts some."""
+        """The gate with the noise that was measured, where it counts some; what was
+        measured is of the answers that the task's filters choose."""
         wants = gate.over == "benchmark" and gate.measured and gate.flip_rate is None
+        wants = wants and not gate.reducer
         return replace(gate, flip_rate=self._measured(gate)) if wants else gate
 
     def _from_files(self, folder: Path) -> Iterator[Gate]:

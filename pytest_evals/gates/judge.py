@@ -30,10 +30,11 @@ from pytest_evals.gates.noise import (
 )
 from pytest_evals.gates.reading import Reading, lacking, read, shortfall
 from pytest_evals.gates.repeating import of_group, place_repeats, reduced_result
-from pytest_evals.gates.scopes import judge_placed, judge_with_noise
+from pytest_evals.gates.scopes import at_ends, judge_placed, judge_with_noise
 from pytest_evals.gates.together import (
     judge_group_change,
     judge_group_noise,
+    place_members,
     weighed,
 )
 from pytest_evals.gates.unsound import UnsoundError
@@ -96,11 +97,13 @@ def _sound(
     if gate.reducer and isinstance(result, TaskResult):
         result = reduced_result(gate, metric, result)
         metric = next(one for one in result.metrics if one.key == metric.key)
-        placed = place_repeats(metric, result) if gate.reducer == "mean" else None
-        if gate.over == "benchmark" and not counts_noise and placed is not None:
-            return judge_placed(gate, metric, read(metric), placed)
+        placed = place_repeats(gate, metric, result)
+        if placed is not None and not gate.baseline:
+            reading = read(metric)
+            return judge_placed(gate, metric, reading, placed, at_ends(reading, placed))
     if isinstance(result, GroupResult):
-        if counts_noise or gate.baseline or gate.weights or gate.reducer:
+        asked = counts_noise or gate.baseline or gate.weights or gate.reducer
+        if asked or _lacks_members(gate, metric, result):
             return _by_members(gate, metric, result, find)
     elif gate.baseline:
         return judge_change(gate, metric, result, find(gate.baseline, gate.task))
@@ -121,9 +124,17 @@ def _by_members(
     if gate.baseline:
         return judge_group_change(gate, metric, members, find)
     own, reading = weighed(gate, metric, members)
-    if gate.over == "population" or gate.flip_rate is not None:
-        return judge_group_noise(gate, own, reading, members)
+    placed = place_members(gate, members)
+    if placed is not None:
+        return judge_group_noise(gate, own, reading, members, placed)
     return _by_point(gate, own, reading)
+
+
+def _lacks_members(gate: Gate, metric: MetricResult, result: GroupResult) -> bool:
+    """Whether documents lack a score, and what they are to the number is known."""
+    known = any(rule.metric == gate.metric for rule in result.group.aggregates)
+    n_lacking = metric.n_errored + metric.n_unscored
+    return known and n_lacking > 0 and read(metric).total is None
 
 
 def _by_point(gate: Gate, metric: MetricResult, reading: Reading) -> Verdict:
@@ -177,7 +188,7 @@ def _unsound(metric: MetricResult) -> str:
 
 def _may_turn(bounds: Sequence[Bound], reading: Reading) -> bool:
     """Whether the documents without a score could change the outcome."""
-    if reading.total is None:
+    if not reading.ends:
         return True
     low, high = reading.ends
     kept = all(holds(bound, low) and holds(bound, high) for bound in bounds)

@@ -15,6 +15,7 @@ from pytest_evals.gates.placing import (
     STILL,
     Labels,
     Placed,
+    antilog,
     place_number,
     place_totals,
     ratio,
@@ -134,12 +135,7 @@ def _sums(how: Metric, before: Totals, now: Totals, labels: Labels) -> Moved:
 
 def _value(totals: Totals) -> float:
     score = totals.score([math.fsum(column) for column in totals.columns])
-    if not totals.is_log:
-        return score
-    try:
-        return math.exp(score)
-    except OverflowError:
-        return math.inf
+    return antilog(score) if totals.is_log else score
 
 
 def _unit(how: Metric, totals: Totals, numbers: Sequence[float]) -> Unit:

@@ -10,10 +10,12 @@ from statistics import NormalDist
 
 from pytest_evals.core.gate import Bound
 
-__all__ = ["NO_RECORD", "WITHIN_NOISE", "chance_to_hold", "inside_noise"]
+__all__ = ["NO_RECORD", "NO_TURNS", "WITHIN_NOISE", "chance_to_hold", "inside_noise"]
 
 NO_RECORD = "no record of the noise between runs, so this is this run's number"
 """Stands in the reason of a verdict that could count no noise."""
+NO_TURNS = "a rate of turned answers says nothing of a metric without right ones"
+"""Why the noise between runs is unknown though a rate is known."""
 WITHIN_NOISE = "within noise"
 """Stands in what is said of a verdict that other documents might well have turned."""
 

@@ -132,7 +132,8 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
     values: dict[str, dict[int, Any]] = {}
     for row in rows:
         at = position.get(row["doc_id"])
-        if at is not None and row.get("status") == "scored":
+        counts = row.get("status") == "scored" and not row.get("excluded")
+        if at is not None and counts:
             for key, value in _values(row):
                 values.setdefault(key, {})[at] = value
     notes = tuple(_machine_changes(before, now))

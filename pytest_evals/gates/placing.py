@@ -23,6 +23,7 @@ __all__ = [
     "STILL",
     "Labels",
     "Placed",
+    "antilog",
     "place",
     "place_number",
     "place_totals",
@@ -108,6 +109,14 @@ def totals_of(how: Metric, values: Sequence[Any]) -> Totals | None:
     return Totals(columns=(values, [1.0] * len(values)), score=ratio, is_ratio=True)
 
 
+def antilog(value: float) -> float:
+    """What has this logarithm; infinite where a double cannot hold it."""
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf
+
+
 def ratio(sums: Sequence[float]) -> float:
     """The first sum over the second."""
     return sums[0] / sums[1]
@@ -186,6 +195,8 @@ def _by_slopes(totals: Totals, labels: Labels) -> Placed:
     n = len(deviations)
     value = totals.score([math.fsum(column) for column in totals.columns])
     clustered = clustered_stderr(deviations, labels or range(n))
+    if not math.isfinite(clustered.stderr):
+        raise ValueError("its slope is no finite number")
     if clustered.stderr <= 1e-12 * max(1.0, abs(value)):
         return _still(value)
     method = "t" if totals.is_ratio else "delta method"

@@ -23,6 +23,7 @@ class Reading:
         n_scored: Documents with a value.
         n_errored: Documents that failed.
         n_unscored: Documents whose score has no value.
+        given_ends: As ``ends``, where no count of documents says them.
     """
 
     value: Fraction | float
@@ -30,6 +31,7 @@ class Reading:
     n_scored: int
     n_errored: int
     n_unscored: int
+    given_ends: tuple[Fraction, ...] = ()
 
     @property
     def n_lacking(self) -> int:
@@ -42,10 +44,13 @@ class Reading:
         return self.n_scored + self.n_lacking
 
     @property
-    def ends(self) -> tuple[Fraction, Fraction]:
-        """The share with all lacking documents counted as 0, and as 1."""
-        total = self.total or 0
-        return Fraction(total, self.n), Fraction(total + self.n_lacking, self.n)
+    def ends(self) -> tuple[Fraction, ...]:
+        """The number with all lacking documents counted as 0, and as 1; empty where
+        they are neither."""
+        if self.total is None:
+            return self.given_ends
+        n_high = self.total + self.n_lacking
+        return Fraction(self.total, self.n), Fraction(n_high, self.n)
 
 
 def read(metric: MetricResult) -> Reading:
@@ -74,7 +79,7 @@ def lacking(reading: Reading, bar: Decimal) -> str:
     counts = shortfall(reading.n_errored, reading.n_unscored)
     have = "has" if reading.n_lacking == 1 else "have"
     text = f"{reading.n_lacking} of {reading.n} documents {have} no score{counts}"
-    if reading.total is None:
+    if not reading.ends:
         return text
     low, high = (figure_beside(float(end), bar) for end in reading.ends)
     return f"{text}; the value is between {low} and {high}, so they decide it"

@@ -16,6 +16,7 @@ from pytest_evals.core.metric import Estimate, Metric, MetricResult
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.score import Score
+from pytest_evals.gates.evidence import values_of
 from pytest_evals.gates.placing import Placed
 from pytest_evals.gates.reducers import reduced
 from pytest_evals.gates.unsound import UnsoundError
@@ -51,12 +52,7 @@ def reduced_result(gate: Gate, metric: MetricResult, result: TaskResult) -> Task
     """
     _check_copies(metric, result)
     records = tuple(_reduced(gate, metric, record) for record in result.records)
-    values = [
-        score.value
-        for record in records
-        for score in record.scores
-        if score.key == metric.key and not score.unscored and not record.error
-    ]
+    values = [*values_of(replace(result, records=records), metric.key).values()]
     found = replace(
         metric,
         estimate=Estimate(mean(values), mean_stderr(values), "analytic"),
@@ -109,19 +105,26 @@ def _check_copies(metric: MetricResult, result: TaskResult) -> None:
         )
 
 
-def place_repeats(metric: MetricResult, result: TaskResult) -> Placed | None:
+def place_repeats(
+    gate: Gate, metric: MetricResult, result: TaskResult
+) -> Placed | None:
     """Where the mean of all answers lies over other runs on the same documents: by the
-    variance between the answers to each; ``None`` where there are fewer than two.
+    variance between the answers to each; ``None`` where the gate asks for no such noise
+    or says how large it is, or where there are fewer than two answers.
 
     Args:
-        metric: The metric, reduced by the mean.
+        gate: The claim.
+        metric: The metric, reduced.
         result: The task.
     """
+    if gate.reducer != "mean" or gate.over != "benchmark" or gate.flip_rate is not None:
+        return None
     groups = [
         score.repeats
         for record in result.records
         for score in record.scores
-        if score.key == metric.key and not score.unscored and not record.error
+        if score.key == metric.key
+        and not (score.unscored or record.error or record.excluded)
     ]
     least = min(map(len, groups), default=0)
     if least < 2 or metric.estimate is None:

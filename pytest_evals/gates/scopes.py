@@ -17,12 +17,13 @@ from pytest_evals.core.gate import Bound, Gate, Interval, Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.gates.compare import distance, holds
 from pytest_evals.gates.figures import figure, figure_beside
-from pytest_evals.gates.placing import Labels, Placed, place
+from pytest_evals.gates.noise import NO_TURNS
+from pytest_evals.gates.placing import Labels, Placed, antilog, place
 from pytest_evals.gates.reading import Reading, lacking, shortfall
 from pytest_evals.gates.unsound import UnsoundError
-from pytest_evals.stats.spread import Located, Share
+from pytest_evals.stats.spread import Located, Share, Still
 
-__all__ = ["judge_placed", "judge_with_noise", "place_between_runs"]
+__all__ = ["at_ends", "judge_placed", "judge_with_noise", "place_between_runs"]
 
 
 def judge_with_noise(
@@ -75,8 +76,8 @@ def judge_placed(
     interval = _interval(gate, placed)
     outcome = _outcome(gate.bounds, interval)
     if reading.n_lacking:
-        outcomes = {_outcome(gate.bounds, _interval(gate, end)) for end in ends}
-        if outcomes != {outcome}:
+        lowest_highest = [_interval(gate, end) for end in ends]
+        if not _stands(gate.bounds, outcome, lowest_highest):
             raise UnsoundError(lacking(reading, gate.bounds[0].value))
     bound = _deciding(gate.bounds, interval, outcome)
     failed = outcome is Outcome.FAILED
@@ -116,9 +117,7 @@ def place_between_runs(gate: Gate, reading: Reading) -> Placed:
         UnsoundError: It is no share of right answers.
     """
     if reading.total is None:
-        raise UnsoundError(
-            "a rate of turned answers says nothing of a metric without right ones"
-        )
+        raise UnsoundError(NO_TURNS)
     stderr = math.sqrt((gate.flip_rate or 0.0) / (2 * reading.n_scored))
     spread = Located(float(reading.value), stderr)
     return Placed(spread=spread, method=f"{gate.flip_rate:g} of answers turn")
@@ -128,7 +127,7 @@ def _interval(gate: Gate, placed: Placed) -> Interval:
     """The bounds of the number itself."""
     low, high = placed.spread.interval(gate.confidence)
     if placed.is_log:
-        low, high = math.exp(low), math.exp(high)
+        low, high = antilog(low), antilog(high)
     return Interval(low, high, placed.method)
 
 
@@ -168,12 +167,41 @@ def _with_all(
     return found
 
 
+def at_ends(reading: Reading, placed: Placed) -> list[Placed]:
+    """Where a number with normal errors would lie, were all documents without a score
+    wrong, or right; nowhere if they are neither."""
+    spread = placed.spread
+    if not isinstance(spread, (Located, Still)):
+        return []
+    moved = [replace(spread, value=float(end)) for end in reading.ends]
+    return [replace(placed, spread=one) for one in moved]
+
+
 def _outcome(bounds: Sequence[Bound], interval: Interval) -> Outcome:
     if any(not holds(bound, _kind_end(bound, interval)) for bound in bounds):
         return Outcome.FAILED
     if all(holds(bound, _strict_end(bound, interval)) for bound in bounds):
         return Outcome.PASSED
     return Outcome.INCONCLUSIVE
+
+
+def _stands(
+    bounds: Sequence[Bound], outcome: Outcome, ends: Sequence[Interval]
+) -> bool:
+    """Whether the outcome is the same wherever between these two the interval lies.
+
+    What becomes of one bound changes once at most on the way from one end to the other;
+    of two bounds, one may break at either end and none between.
+    """
+    if not ends:
+        return False
+    found = [{_outcome((bound,), end) for end in ends} for bound in bounds]
+    if outcome is Outcome.PASSED:
+        return all(one == {outcome} for one in found)
+    if any(one == {Outcome.FAILED} for one in found):
+        return outcome is Outcome.FAILED
+    never_fails = not any(Outcome.FAILED in one for one in found)
+    return outcome is Outcome.INCONCLUSIVE and never_fails and {outcome} in found
 
 
 def _strict_end(bound: Bound, interval: Interval) -> float:

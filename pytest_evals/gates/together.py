@@ -19,13 +19,15 @@ from pytest_evals.gates.alarms import with_alarms
 from pytest_evals.gates.evidence import labels_of, values_of
 from pytest_evals.gates.members import Member
 from pytest_evals.gates.moving import Moved
-from pytest_evals.gates.placing import Placed, place
+from pytest_evals.gates.placing import Placed, antilog, place
 from pytest_evals.gates.reading import Reading, read
-from pytest_evals.gates.scopes import judge_placed, place_between_runs
+from pytest_evals.gates.repeating import place_repeats
+from pytest_evals.gates.scopes import at_ends, judge_placed, place_between_runs
 from pytest_evals.gates.unsound import UnsoundError
 from pytest_evals.gates.versus import (
     check_direction,
     decide,
+    ends_of,
     lacking_text,
     moved_of,
     verdict_of,
@@ -57,18 +59,43 @@ def weighed(
         n_scored=metric.n_scored,
         n_errored=metric.n_errored,
         n_unscored=metric.n_unscored,
+        given_ends=_ends(members),
     )
 
 
+def place_members(gate: Gate, members: Sequence[Member]) -> list[Placed] | None:
+    """Where the tasks' numbers lie, each on its own scale; ``None`` where the gate
+    counts no noise, or nothing is known of it.
+
+    Raises:
+        UnsoundError: Nothing says how a task's number varies.
+    """
+    if gate.over == "population" or gate.flip_rate is not None:
+        return [_placed(gate, member) for member in members]
+    found = [place_repeats(gate, one.metric, one.task) for one in members]
+    known = [placed for placed in found if placed is not None]
+    return known if len(known) == len(members) else None
+
+
 def judge_group_noise(
-    gate: Gate, metric: MetricResult, reading: Reading, members: Sequence[Member]
+    gate: Gate,
+    metric: MetricResult,
+    reading: Reading,
+    members: Sequence[Member],
+    placed: Sequence[Placed],
 ) -> Verdict:
     """What becomes of a group's gate over other documents, or another run.
+
+    Args:
+        gate: The claim.
+        metric: The group's number, with the weights of the gate.
+        reading: The same as it is compared.
+        members: Its tasks.
+        placed: Where their numbers lie, by :func:`place_members`.
 
     Raises:
         UnsoundError: There is nothing sound to judge.
     """
-    placed = [_placed(gate, member) for member in members]
     parts = [_part(one, member) for one, member in zip(placed, members, strict=True)]
     spread = combined(parts)
     if isinstance(spread, Still) and gate.over == "population":
@@ -78,10 +105,7 @@ def judge_group_noise(
         method=f"{len(members)} tasks combined",
         notes=_notes(members, placed),
     )
-    ends = [
-        replace(whole, spread=replace(spread, value=value)) for value in _ends(members)
-    ]
-    return judge_placed(gate, metric, reading, whole, ends)
+    return judge_placed(gate, metric, reading, whole, at_ends(reading, whole))
 
 
 def _notes(members: Sequence[Member], placed: Sequence[Placed]) -> tuple[str, ...]:
@@ -92,16 +116,18 @@ def _notes(members: Sequence[Member], placed: Sequence[Placed]) -> tuple[str, ..
     )
 
 
-def _ends(members: Sequence[Member]) -> list[float]:
+def _ends(members: Sequence[Member]) -> tuple[Fraction, ...]:
     """The group's number with all documents without a score wrong, and right; nothing
     where they are neither."""
-    found = []
-    for member in members:
-        reading = read(member.metric)
-        if reading.total is None:
-            return []
-        found.append([member.weight * end for end in reading.ends])
-    return [float(sum(side)) for side in zip(*found, strict=True)]
+    readings = [read(member.metric) for member in members]
+    if any(reading.total is None for reading in readings):
+        return ()
+    found = zip(*(reading.ends for reading in readings), strict=True)
+    weights = [member.of_all for member in members]
+    return tuple(
+        sum((w * end for w, end in zip(weights, side, strict=True)), Fraction(0))
+        for side in found
+    )
 
 
 def _placed(gate: Gate, member: Member) -> Placed:
@@ -121,7 +147,7 @@ def _part(placed: Placed, member: Member) -> Part:
     """What a task adds; perplexities are averaged as they are, not as logarithms."""
     spread, n = placed.spread, member.metric.n_scored
     if placed.is_log:
-        value = math.exp(spread.value)
+        value = antilog(spread.value)
         spread = Located(value, value * spread.stderr, n - 1)
     return Part(spread, float(member.weight), n)
 
@@ -135,31 +161,40 @@ def judge_group_change(
         UnsoundError: There is nothing sound to judge.
     """
     check_direction(gate, metric)
-    found = [_moved(gate, member, find) for member in members]
-    whole = _together(members, found)
-    decided = decide(gate, whole)
+    moves = [_moved(gate, member, find) for member in members]
+    verdict = _held(gate, metric, members, [found for found, _ in moves])
     if metric.n_errored + metric.n_unscored:
-        most = sum(float(m.weight * m.share_lacking) for m in members)
-        ends = {decide(gate, _shifted(whole, by)).outcome for by in (-most, most)}
-        if ends != {decided.outcome}:
-            raise UnsoundError(lacking_text(metric))
-    verdict = verdict_of(gate, metric, decided, whole)
+        whole = [member._replace(weight=member.of_all) for member in members]
+        for ends in zip(*(ends for _, ends in moves), strict=True):
+            if _held(gate, metric, whole, ends).outcome is not verdict.outcome:
+                raise UnsoundError(lacking_text(metric))
+    return verdict
+
+
+def _held(
+    gate: Gate, metric: MetricResult, members: Sequence[Member], found: Sequence[Moved]
+) -> Verdict:
+    """The verdict if the tasks have moved so, with the alarms of single tasks."""
+    whole = _together(members, found)
+    verdict = verdict_of(gate, metric, decide(gate, whole), whole)
     if gate.each is None:
         return verdict
     names = [member.name for member in members]
     return with_alarms(verdict, [*zip(names, found, strict=True)])
 
 
-def _moved(gate: Gate, member: Member, find: Find) -> Moved:
-    """How far a task has moved."""
+def _moved(gate: Gate, member: Member, find: Find) -> tuple[Moved, list[Moved]]:
+    """How far a task has moved, and how far with all documents without a score wrong,
+    and with all of them right."""
     try:
         reference = find(gate.baseline, member.name)
         pairs, found = moved_of(gate, member.metric, member.task, reference)
-        if pairs.lacking and found.shares is None:
+        ends = ends_of(gate, found, pairs.lacking)
+        if not ends:
             raise UnsoundError(lacking_text(member.metric))
     except UnsoundError as error:
         raise error.of(member.name) from error
-    return found
+    return found, ends
 
 
 def _together(members: Sequence[Member], found: Sequence[Moved]) -> Moved:
@@ -205,15 +240,3 @@ def _mean(
         pairs = zip(weights, values, strict=True)
         return sum((w * Fraction(v) for w, v in pairs), Fraction(0))
     return math.fsum(float(w) * float(v) for w, v in zip(weights, values, strict=True))
-
-
-def _shifted(found: Moved, by: float) -> Moved:
-    """The change if documents without a score moved it by so much."""
-    spread = found.placed.spread
-    moved = Located(spread.value + by, spread.stderr, getattr(spread, "df", math.inf))
-    return replace(
-        found,
-        before=float(found.before),
-        now=float(found.now) + by,
-        placed=replace(found.placed, spread=moved),
-    )

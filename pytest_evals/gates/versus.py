@@ -22,7 +22,7 @@ from pytest_evals.gates.changes import change_text, shown_bar, shown_change
 from pytest_evals.gates.compare import side
 from pytest_evals.gates.evidence import labels_of, values_of
 from pytest_evals.gates.moving import Moved, moved
-from pytest_evals.gates.noise import NO_RECORD
+from pytest_evals.gates.noise import NO_RECORD, NO_TURNS
 from pytest_evals.gates.placing import Placed
 from pytest_evals.gates.reading import shortfall
 from pytest_evals.gates.strength import remarks
@@ -36,11 +36,16 @@ __all__ = [
     "check_direction",
     "decide",
     "direction_fault",
+    "ends_of",
     "judge_change",
     "lacking_text",
     "moved_of",
     "verdict_of",
 ]
+
+
+_LARGEST_LOG = 700.0
+"""Whose antilogarithm a double still holds."""
 
 
 class Decided(NamedTuple):
@@ -85,7 +90,8 @@ def judge_change(
     check_direction(gate, metric)
     pairs, found = moved_of(gate, metric, result, reference)
     decided = decide(gate, found)
-    if pairs.lacking and not _stands(gate, decided, found, pairs.lacking):
+    ends = ends_of(gate, found, pairs.lacking)
+    if {decide(gate, end).outcome for end in ends} != {decided.outcome}:
         raise UnsoundError(lacking_text(metric))
     verdict = verdict_of(gate, metric, decided, found)
     notes = verdict.notes
@@ -140,10 +146,11 @@ def moved_of(
     labels = labels_of(result, gate.cluster, pairs.positions)
     assert metric.how is not None
     try:
-        return pairs, moved(metric.how, pairs.old, pairs.new, labels)
+        found = moved(metric.how, pairs.old, pairs.new, labels)
     except (EvalsError, ValueError, TypeError, ArithmeticError, LookupError) as error:
         why = f"{metric.key} cannot be compared: {error}"
         raise UnsoundError(why) from error
+    return pairs, _between_runs(gate, found)
 
 
 def _pairs(metric: MetricResult, result: TaskResult, reference: Reference) -> Pairs:
@@ -159,20 +166,34 @@ def _pairs(metric: MetricResult, result: TaskResult, reference: Reference) -> Pa
         raise UnsoundError(
             f"{metric.key} has no value in each document, so nothing can be paired"
         )
-    absent = [r.doc.id for r in result.records if r.index not in old]
+    counted = [record for record in result.records if not record.excluded]
+    absent = [record.doc.id for record in counted if record.index not in old]
     if absent:
-        n = len(absent)
-        named = ", ".join(absent[:3]) + ", …" * (n > 3)
         raise UnsoundError(
-            f"{n} document{'s' * (n > 1)} ({named}) had no score in baseline {name!r}; "
-            "save it again from a run without errors"
+            f"{_named(absent)} had no score in baseline {name!r}; save it again from a "
+            "run without errors"
         )
-    lacking = [old[r.index] for r in result.records if r.index not in new]
+    left_out = [r.doc.id for r in result.records if r.excluded and r.index in old]
+    if left_out:
+        why = f"{_named(left_out)} counted in baseline {name!r} but not now"
+        raise UnsoundError(why)
+    lacking = [old[record.index] for record in counted if record.index not in new]
     return Pairs([*new], [old[i] for i in new], [*new.values()], lacking)
 
 
+def _named(ids: Sequence[str]) -> str:
+    n = len(ids)
+    listed = ", ".join(ids[:3]) + ", …" * (n > 3)
+    return f"{n} document{'s' * (n > 1)} ({listed})"
+
+
 def decide(gate: Gate, found: Moved) -> Decided:
-    """The outcome of a change, with the numbers that it rests on."""
+    """The outcome of a change, with the numbers that it rests on.
+
+    Args:
+        gate: The claim.
+        found: The change, placed by the noise that the gate counts.
+    """
     margin = gate.margin
     assert margin is not None
     bar = _bar(gate, found)
@@ -181,8 +202,6 @@ def decide(gate: Gate, found: Moved) -> Decided:
         outcome = Outcome.FAILED if away < 0 else Outcome.PASSED
         return Decided(outcome, _change(gate, found, bar))
     placed = found.placed
-    if gate.over == "benchmark":
-        placed = _between_runs(gate, found)
     low, high = placed.spread.interval(gate.confidence)
     tail = placed.spread.tail(float(bar))
     if margin.sign > 0:
@@ -197,15 +216,22 @@ def decide(gate: Gate, found: Moved) -> Decided:
     return Decided(outcome, _change(gate, found, bar), interval, tail)
 
 
-def _between_runs(gate: Gate, found: Moved) -> Placed:
-    """Two runs of one model on the same documents differ by the answers that turn: the
-    variance of each mean is half their share a document."""
-    assert gate.flip_rate is not None
+def _between_runs(gate: Gate, found: Moved) -> Moved:
+    """The change by the noise of another run, where the gate counts that.
+
+    Two runs of one model on the same documents differ by the answers that turn: the
+    variance of each mean is half their share a document.
+
+    Raises:
+        UnsoundError: No answer is right or wrong.
+    """
+    if gate.over != "benchmark" or gate.flip_rate is None:
+        return found
     if found.shares is None:
-        return found.placed
-    stderr = math.sqrt(gate.flip_rate / found.n)
-    spread = Located(found.shares.value, stderr)
-    return Placed(spread=spread, method=f"{gate.flip_rate:g} of answers turn")
+        raise UnsoundError(NO_TURNS)
+    spread = Located(found.shares.value, math.sqrt(gate.flip_rate / found.n))
+    method = f"{gate.flip_rate:g} of answers turn"
+    return replace(found, placed=Placed(spread=spread, method=method))
 
 
 def _bar(gate: Gate, found: Moved) -> Fraction | float:
@@ -225,7 +251,9 @@ def _bar(gate: Gate, found: Moved) -> Fraction | float:
 
 
 def _natural(value: float, placed: Placed) -> float:
-    return math.expm1(value) if placed.is_log else value
+    if not placed.is_log:
+        return value
+    return math.expm1(value) if value < _LARGEST_LOG else math.inf
 
 
 def _change(gate: Gate, found: Moved, bar: Fraction | float) -> Change:
@@ -250,16 +278,25 @@ def _change(gate: Gate, found: Moved, bar: Fraction | float) -> Change:
     )
 
 
-def _stands(gate: Gate, decided: Decided, found: Moved, lacking: Sequence[Any]) -> bool:
-    """Whether the outcome is the same with all documents without a score wrong, and
-    with all of them right."""
+def ends_of(gate: Gate, found: Moved, lacking: Sequence[Any]) -> list[Moved]:
+    """The change with all documents without a score wrong, and with all of them right;
+    nothing where that cannot be told.
+
+    Args:
+        gate: The claim.
+        found: The change over the documents with a score.
+        lacking: Values in the baseline of those without.
+    """
+    if not lacking:
+        return [found, found]
     shares = found.shares
     if shares is None or gate.cluster:
-        return False
+        return []
     were_right = sum(map(bool, lacking))
     were_wrong = len(lacking) - were_right
     n = shares.n + len(lacking)
     before = Fraction(round(found.before * shares.n) + were_right, n)
+    ends = []
     for gained, lost in ((0, were_right), (were_wrong, 0)):
         end = PairedShares(shares.gained + gained, shares.lost + lost, n)
         whole = replace(
@@ -270,9 +307,8 @@ def _stands(gate: Gate, decided: Decided, found: Moved, lacking: Sequence[Any]) 
             shares=end,
             placed=replace(found.placed, spread=end),
         )
-        if decide(gate, whole).outcome is not decided.outcome:
-            return False
-    return True
+        ends.append(_between_runs(gate, whole))
+    return ends
 
 
 def _worse(gate: Gate, result: TaskResult, pairs: Pairs) -> tuple[str, ...]:

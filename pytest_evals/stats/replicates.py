@@ -148,10 +148,13 @@ def _corrected(
     jackknife."""
     import numpy as np
 
+    found, without = found[np.isfinite(found)], without[np.isfinite(without)]
     n = len(found)
+    if not n:
+        return Replicates(value, [])
     below = np.count_nonzero(found < value) + np.count_nonzero(found == value) / 2
     bias = _NORMAL.inv_cdf(min(max(below, 0.5), n - 0.5) / n)
-    away = without.mean() - without
+    away = without.mean() - without if len(without) else without
     spread = float((away**2).sum())
     skewness = float((away**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
     return Replicates(value, _ordered(found), bias, skewness)

@@ -22,7 +22,7 @@ from pytest_evals.scorers.summary import summarise
 HERE = Place(Path("gsm8k.yaml"), 1)
 
 
-def verdict(answers, copied=False, **keys):
+def verdict(answers, copied=False, lost=(), **keys):
     """A gate over documents with these values of their answers; the task's own value is
     that of the first."""
     how = metric(MetricSpec(name="exact_match"), "none", "generate_until", False)
@@ -31,7 +31,9 @@ def verdict(answers, copied=False, **keys):
             task="gsm8k",
             index=i,
             doc=Doc("", [], 0, id=f"d{i}"),
-            scores=(
+            scores=()
+            if i in lost
+            else (
                 Score(
                     metric="exact_match",
                     value=values[0] if values else 0,
@@ -40,6 +42,7 @@ def verdict(answers, copied=False, **keys):
                     is_copied=copied,
                 ),
             ),
+            error="lost" if i in lost else "",
         )
         for i, values in enumerate(answers)
     ]
@@ -121,3 +124,12 @@ def test_intervals_keep_their_promise_over_documents_with_repeats(k):
         found = verdict(drawn(100, k, seed), min=0, reducer="mean", over="population")
         held += found.interval.low <= 2 / 3 <= found.interval.high
     assert 0.86 <= held / 400 <= 0.94
+
+
+def test_an_answer_that_is_lost_leaves_the_noise_of_repeats_standing():
+    """100 documents are right each time, one has no score: 100 of 101 at least."""
+    answers = [(1, 1)] * 101
+    found = verdict(answers, lost={3}, min=0.5, reducer="mean", over="benchmark")
+    assert found.outcome is Outcome.PASSED
+    close = verdict(answers, lost={3}, min=0.995, reducer="mean", over="benchmark")
+    assert close.outcome is Outcome.INVALID

@@ -193,3 +193,22 @@ def test_message_says_value_bounds_bar_and_how_many_documents_would_settle_it():
 def test_value_on_the_bar_is_settled_by_no_number_of_documents():
     reason = verdict(counted(225, 300), min=0.75, over="population").reason
     assert reason.endswith("the value is too near the bar for any number of documents")
+
+
+def test_two_bounds_that_break_at_either_end_decide_nothing_between():
+    """Of 100 documents 45 of 55 are right, and 45 have no score. With all of these
+    wrong 0.45 is sure to be below 0.55, with all right 0.90 is above 0.8: both ends
+    fail, each by another bound, and 67 of 100 would fail by neither."""
+    found = verdict(counted(45, 55, n_errored=45), min=0.55, max=0.8, over="population")
+    assert found.outcome is Outcome.INVALID
+    whole = verdict(counted(67, 100), min=0.55, max=0.8, over="population")
+    assert whole.outcome is PASSED
+    far = verdict(counted(3, 55, n_errored=5), min=0.55, max=0.8, over="population")
+    assert far.outcome is FAILED
+
+
+def test_two_bounds_hold_wherever_the_documents_without_a_score_fall():
+    bounds = {"min": 0.5, "max": 0.8, "over": "population"}
+    assert verdict(counted(650, 1000, n_errored=2), **bounds).outcome is PASSED
+    edge = verdict(counted(495, 1000, n_errored=2), **bounds)
+    assert edge.outcome is OPEN

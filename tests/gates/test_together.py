@@ -49,10 +49,13 @@ def done(name, values, errors=()):
     return summarise(task(name, len(values)), records, len(values))
 
 
-def verdict(tasks, old=(), *, weighted=True, errors=(), **keys):
+def verdict(tasks, old=(), *, weighted=True, errors=(), lost="", **keys):
     """A gate of a group of tasks: name to values now, and in the baseline."""
     gate = read_gate({"metric": "acc", **keys}, task="mmlu", source=HERE)
-    results = {name: done(name, values, errors) for name, values in tasks.items()}
+    results = {
+        name: done(name, values, range(len(values)) if name == lost else errors)
+        for name, values in tasks.items()
+    }
     group = Group(
         name="mmlu",
         source=HERE,
@@ -200,3 +203,55 @@ def test_means_of_other_numbers_are_combined_too():
     assert found.outcome is PASSED
     width = found.interval.high - found.interval.low
     assert width == pytest.approx(2 * reach * stats.t.ppf(0.95, 198), rel=0.02)
+
+
+def test_a_task_of_which_nothing_was_scored_makes_the_group_invalid():
+    """Else the group's number would be that of the other tasks."""
+    tasks = {"algebra": counted(190, 200), "logic": [1]}
+    for keys in ({"over": "population"}, {"weights": "equal"}):
+        rows = verdict(tasks, min=0.5, **keys, lost="logic")
+        assert rows.outcome is Outcome.INVALID
+        assert rows.reason == "logic: no document has a score (1 errored)"
+    old = {"algebra": counted(190, 200), "logic": [1]}
+    found = verdict(tasks, old, baseline="main", max_drop=0.1, lost="logic")
+    assert found.outcome is Outcome.INVALID
+
+
+def test_weights_count_in_the_noise_of_another_run_too():
+    """The change is -10 points in one of two tasks of equal weight: -5, with a variance
+    of a quarter of each task's share of turned answers over its documents."""
+    same, (old, new) = moved(0, 0, 720, 900), moved(0, 10, 70, 100)
+    found = verdict(
+        {"a": same[1], "b": new}, {"a": same[0], "b": old},
+        baseline="main", max_drop=0.02, over="benchmark", noise=0.04, weights="equal",
+    )  # fmt: skip
+    reach = Z * math.sqrt(0.25 * 0.04 / 900 + 0.25 * 0.04 / 100)
+    assert found.change.difference == pytest.approx(-0.05)
+    assert found.interval.low == pytest.approx(-0.05 - reach)
+    assert found.interval.high == pytest.approx(-0.05 + reach)
+
+
+def test_lost_documents_that_could_stop_an_alarm_make_it_invalid():
+    keys = {
+        "baseline": "main", "max_drop": 0.2, "each": {"max_drop": 0.05},
+    }  # fmt: skip
+    (calm, _), (old, new) = moved(0, 0, 320, 400), moved(0, 20, 60, 100)
+    tasks, before = {"a": calm, "b": new}, {"a": calm, "b": old}
+    alarm = verdict(tasks, before, **keys)
+    assert alarm.outcome is FAILED
+    # The last of both tasks were wrong: right now, they would make up for it.
+    assert verdict(tasks, before, errors={99}, **keys).outcome is FAILED
+    hangs = verdict(tasks, before, errors=set(range(85, 100)), **keys)
+    assert hangs.outcome is Outcome.INVALID
+
+
+@pytest.mark.parametrize(
+    ("n_lost", "outcome"), [(2, PASSED), (20, PASSED), (60, Outcome.INVALID)]
+)
+def test_weighted_shares_have_ends_too(n_lost, outcome):
+    """190 of 200 and 30 of 40: with all lost documents of both tasks wrong, 0.8 of 2
+    and 2, 0.74 of 20 and 20, 0.48 of 60 and 40."""
+    tasks = {"a": counted(200, 200), "b": counted(40, 50)}
+    lost = set(range(n_lost)) | ({45} if n_lost < 60 else set())
+    found = verdict(tasks, min=0.55, weights="equal", errors=lost)
+    assert found.outcome is outcome

@@ -2,6 +2,7 @@
 by hand, or from the definition of Tango's interval (see tests/stats/test_paired.py)."""
 
 import math
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -359,3 +360,44 @@ def test_a_mistake_rate_gains_where_it_falls():
     assert (found.change.gained, found.change.lost) == (30, 3)
     assert found.outcome is PASSED
     assert verdict(new, old, name="mistakes", lower=True, max_rise=0).outcome is FAILED
+
+
+def test_a_rate_of_turned_answers_says_nothing_of_other_values():
+    old = [0.3 + i / 1000 for i in range(80)]
+    found = verdict(old, old, max_drop=0.02, over="benchmark", noise=0.05)
+    assert found.outcome is Outcome.INVALID
+    assert "a rate of turned answers says nothing" in found.reason
+
+
+def test_documents_that_count_in_neither_run_are_no_lack():
+    """As LatticeFlow's rules exclude them: from metrics, from gates, on both sides."""
+    old, new = flips(400, 2, 2)
+    run = excluding(result("acc", new), {7, 8})
+    known = {i: value for i, value in enumerate(old) if i not in (7, 8)}
+    found = judged_by(run, known)
+    assert (found.outcome, found.change.n) == (PASSED, 398)
+    found = judged_by(run, dict(enumerate(old)))
+    assert found.outcome is Outcome.INVALID
+    assert found.reason == "2 documents (d7, d8) counted in baseline 'main' but not now"
+
+
+def excluding(run, positions):
+    records = [
+        replace(one, excluded="a rule") if one.index in positions else one
+        for one in run.records
+    ]
+    return summarise(run.task, records, len(records))
+
+
+def judged_by(run, values):
+    known = Reference(baseline="main", values={"acc,none": values})
+    return judged([], run, "acc", known, {"max_drop": 0.05})
+
+
+def test_a_perplexity_far_beyond_a_double_has_an_open_bound():
+    """Two documents leave Student's t with one degree of freedom: at 0.999 the bound of
+    the logarithm lies 318 standard errors away."""
+    old = [(-10.0, 1), (-12.0, 1)]
+    new = [(-10.0, 1), (-20.0, 1)]
+    found = verdict(old, new, "word_perplexity", max_rise="1%", confidence=0.9999)
+    assert found.outcome in (Outcome.INCONCLUSIVE, Outcome.INVALID)

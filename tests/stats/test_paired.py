@@ -101,3 +101,31 @@ def test_true_margin_is_called_worse_about_as_often_as_promised(n, changed, drop
     ]
     shares = [gained, lost, 1 - changed]
     assert 0.03 < stats.multinomial.pmf(red, n, shares).sum() < 0.065
+
+
+def chance_of_red(n, flips, drop):
+    """That the upper bound at 0.95 lies below the true drop, summed over all tables of
+    which ``flips`` turn and ``drop`` are lost on balance."""
+    z = stats.norm.ppf(0.95)
+    turned = stats.binom(n, flips)
+    lost_share = (flips + drop) / 2 / flips
+    chance = 0.0
+    for k in range(int(turned.ppf(1 - 1e-9)) + 1):
+        red = [
+            lost
+            for lost in range(k + 1)
+            if PairedShares(k - lost, lost, n).score(-drop) < -z
+        ]
+        if red:
+            chance += turned.pmf(k) * stats.binom.pmf(red, k, lost_share).sum()
+    return chance
+
+
+@pytest.mark.parametrize(
+    ("n", "flips", "chance"),
+    [(200, 0.05, 0.061), (200, 0.10, 0.053), (300, 0.02, 0.082), (1000, 0.05, 0.051)],
+)
+def test_chance_to_fail_on_the_margin_is_the_one_that_the_docs_state(n, flips, chance):
+    """docs/gates.md; the numbers were summed up by another program, from Tango's
+    formula over the trinomial distribution of gained, lost and other documents."""
+    assert chance_of_red(n, flips, 0.02) == pytest.approx(chance, abs=5e-4)
