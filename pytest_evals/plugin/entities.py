@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_evals.errors import did_you_mean
 from pytest_evals.plugin.library import skips_of
+from pytest_evals.plugin.options import OPTIONS
 from pytest_evals.plugin.sniffing import is_named
 
 if TYPE_CHECKING:
     from pytest_evals.core.task import Task, TaskOptions
     from pytest_evals.frontends.latticeflow.entities import Entities
 
-__all__ = ["load_tasks_near"]
+__all__ = ["check_parameters", "load_tasks_near"]
 
 ENTITIES: pytest.StashKey[Entities] = pytest.StashKey()
 """Where they hang on ``config.stash``: each file is read once a session."""
@@ -40,3 +42,21 @@ def load_tasks_near(
         )
     named = is_named(path, config)
     return load_tasks(path, options, config.stash[ENTITIES], named=named)
+
+
+def check_parameters(config: pytest.Config) -> None:
+    """Refuse values of parameters that nothing declares; those of an ini file may be
+    meant for other files.
+
+    Raises:
+        pytest.UsageError: ``--evals-config`` names one.
+    """
+    if ENTITIES not in config.stash or not config.getoption("evals_config"):
+        return
+    known = sorted(config.stash[ENTITIES].parameters)
+    for key in config.stash[OPTIONS].config:
+        if key not in known:
+            hint = did_you_mean(key, known) or f"; there are: {', '.join(known)}"
+            raise pytest.UsageError(
+                f"--evals-config: no task or evaluation has a parameter {key!r}{hint}"
+            )

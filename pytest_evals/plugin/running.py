@@ -22,6 +22,7 @@ from pytest_evals.plugin.doc_reports import (
     status_of,
     teardown_of,
 )
+from pytest_evals.plugin.entities import check_parameters
 from pytest_evals.plugin.explaining import Explaining
 from pytest_evals.plugin.html import Html
 from pytest_evals.plugin.last_failed import documents_of_gates, keep_failed
@@ -142,6 +143,7 @@ class Running:
         items = session.items
         if orders is None:
             ids = [item.nodeid for item in items]
+            check_parameters(self._session.config)
             self._session.check(ids)
             if stopping is not None:
                 stopping.start(ids)

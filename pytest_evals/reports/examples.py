@@ -39,11 +39,12 @@ def error_of(record: Record) -> str:
 
 
 def prompt_of(record: Record) -> str:
-    """The text of a document's first request; its query, if the requests were not
+    """The text of the first that was asked about a document; its query, if that was not
     kept."""
-    if not record.requests:
+    asked_later = (turn.asked.request for turn in record.turns)
+    request = next(iter(record.requests), None) or next(asked_later, None)
+    if request is None:
         return record.doc.query
-    request = record.requests[0]
     if isinstance(request, Rolling):
         return request.text
     asked = request.context if isinstance(request, Loglikelihood) else request.prompt

@@ -209,6 +209,9 @@ def test_values_of_parameters_come_from_the_command_line(pytester):
     wrong = pytester.runpytest_inprocess("system_check.yaml", "--evals-config=word")
     assert wrong.ret == 4
     wrong.stderr.fnmatch_lines(["*--evals-config=word: KEY=VALUE is wanted*"])
+    unknown = pytester.runpytest_inprocess("system_check.yaml", "--evals-config=wrd=a")
+    assert unknown.ret == 4
+    unknown.stderr.fnmatch_lines(["*has a parameter 'wrd'; did you mean 'word'?"])
 
 
 HP = """

@@ -79,6 +79,8 @@ def assembled(task: TaskEntity, use: Use, suite: Suite) -> Assembled:
         TaskFileError: With all problems of its definition.
     """
     building = _Building(task, use, suite)
+    if building.problems:  # what is not filled in would look wrong all over
+        raise TaskFileError(building.problems)
     found = building.system() if task.is_system else building.benchmark()
     if building.problems or found is None:
         raise TaskFileError(building.problems)

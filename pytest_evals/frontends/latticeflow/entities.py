@@ -151,6 +151,8 @@ class Entities:
     root: Path
     base: Path | None = None
     skips: Callable[[Path], bool] = lambda path: False
+    parameters: set[str] = field(default_factory=set)
+    """Keys that tasks and evaluations declare, as far as they were read."""
     _files: dict[Path, Sequence[Entity] | TaskFileError] = field(default_factory=dict)
     _trees: dict[Path, list[Path]] = field(default_factory=dict)
 

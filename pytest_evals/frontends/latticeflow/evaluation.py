@@ -81,12 +81,14 @@ class RunFile:
         evaluation: ``None`` where the file only lists entities.
         secrets: Name → value; never shown.
         file: The file.
+        parameters: Keys that its evaluation declares.
         warnings: What is odd about it.
     """
 
     evaluation: Evaluation | None
     secrets: Mapping[str, str]
     file: YamlFile
+    parameters: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -122,6 +124,7 @@ class _Reading:
         self._entity, self._given = entity, given
         self.problems: list[Problem] = []
         self._warnings = list(entity.file.warnings)
+        self._declared: list[str] = []
 
     def alone(self) -> RunFile:
         """An evaluation without a run file around it."""
@@ -130,6 +133,7 @@ class _Reading:
             evaluation=evaluation,
             secrets={},
             file=self._entity.file,
+            parameters=tuple(self._declared),
             warnings=tuple(self._warnings),
         )
 
@@ -160,6 +164,7 @@ class _Reading:
             evaluation=evaluation,
             secrets={str(k): v for k, v in secrets.items() if isinstance(v, str)},
             file=self._entity.file,
+            parameters=tuple(self._declared),
             warnings=tuple(self._warnings),
         )
 
@@ -181,6 +186,7 @@ class _Reading:
     ) -> Evaluation:
         parameters = read_parameters(Section(file, self.problems))
         known = {one.key for one in parameters}
+        self._declared += known
         typed = {
             name: Given(value, _OPTION)
             for name, value in self._given.items()

@@ -104,6 +104,7 @@ def _alone(entity: Entity, suite: Suite) -> Iterator[Task]:
     if not suite.options.takes([entity.key, *map(marker, names)]):
         return
     task = read_task(entity)
+    suite.entities.parameters.update(one.key for one in task.parameters)
     given = _typed(task.parameters, suite.options.parameters)
     use = Use(name=task.key, place=task.place, config=given)
     yield assembled(task, use, suite).task
@@ -120,6 +121,7 @@ def _run(entity: Entity, listed: Sequence[Entity], suite: Suite) -> Iterator[Tas
     """The tasks of a run file: those of its evaluation, with its policies as gates;
     or, without an evaluation, all that it lists."""
     run = read_run(entity, suite.options.parameters)
+    suite.entities.parameters.update(run.parameters)
     inner = replace(suite, own=tuple(listed), secrets=run.secrets)
     _refuse_other_secrets(run.secrets, listed)
     tasks = [one for one in listed if one.kind == "task"]
