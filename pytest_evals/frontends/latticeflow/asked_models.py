@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pytest_evals.core.turn import JUDGE, ModelSource
 from pytest_evals.errors import Place
@@ -55,4 +55,9 @@ class AskedModels:
             self.sources[name] = JUDGE
             return Line(name=name)
         self.sources[name] = model.source
-        return Line(name=name, native=model.native, takes_sample=model.takes_sample)
+        return replace(
+            Line() if key else own,
+            name=name,
+            native=model.native,
+            takes_sample=model.takes_sample,
+        )
