@@ -116,10 +116,23 @@ def story(write, tmp_path_factory):
     """A run with a failed gate, beside a baseline, with hostile documents."""
     base = tmp_path_factory.mktemp("story") / ".evals" / "runs"
     secret = "The needle stands " + "far " * 200 + "in front. Question?"
+    asked = [{"role": "user", "content": "Rate: right"}]
+    judged = {
+        "turns": [
+            {
+                "model": "judge",
+                "arguments": {"arg_0": asked, "arg_1": {"until": []}},
+                "resp": "Rating: 5",
+                "error": "",
+                "finish": "stop",
+            }
+        ],
+        "explanations": {"exact_match": "it is to the point"},
+    }
     quiz = [
         write.generated(0, secret, "first answer", correct=False),
         write.generated(1, "Second?", "the cat sat on the mat", correct=False),
-        write.generated(2, "Third?", "right", correct=True),
+        write.generated(2, "Third?", "right", correct=True, **judged),
         write.generated(
             3, "Fourth?", "", correct=None, status="errored", error="server is down"
         ),
@@ -244,6 +257,14 @@ def test_an_error_says_why_and_is_no_answer(tab, story):
     page = tab.open(story, "#/documents?doc=quiz/3")
     sync_api.expect(page.locator(".document .marks")).to_contain_text("errored")
     assert "server is down" in page.locator(".document .trouble").inner_text()
+
+
+def test_words_of_a_judge_are_shown(tab, story):
+    page = tab.open(story, "#/documents?doc=quiz/2")
+    sync_api.expect(page.locator(".document .said")).to_have_text("it is to the point")
+    later = page.locator("section", has_text="Asked later")
+    assert later.locator("h4").all_inner_texts() == ["of judge", "user", "reply"]
+    assert later.locator("pre").all_inner_texts() == ["Rate: right", "Rating: 5"]
 
 
 def test_two_runs_stand_side_by_side_with_the_words_that_differ(tab, story):

@@ -5,7 +5,14 @@ const current = { view: "", parameters: new URLSearchParams() };
 
 const addresses = {
   push: (to) => { location.hash = to; },
-  replace: (to) => { history.replaceState(null, "", to); show(); },
+  replace: (to) => {
+    try {
+      history.replaceState(null, "", to);
+    } catch {
+      // some browsers refuse after so many in a minute; a key that is held down is that quick
+    }
+    show(to);
+  },
 };
 
 function viewsOffered() {
@@ -21,8 +28,8 @@ function viewsOffered() {
 const place = h("main", { id: "main" });
 const tabs = h("nav", { "aria-label": "views" });
 
-function show() {
-  const [view, query] = location.hash.replace(/^#\//, "").split("?");
+function show(to = location.hash) {
+  const [view, query] = to.replace(/^#\//, "").split("?");
   current.parameters = new URLSearchParams(query ?? "");
   current.view = view in VIEWS ? view : firstView();
   const node = VIEWS[current.view](current.parameters);
@@ -87,7 +94,7 @@ async function start() {
     help,
   );
   place.tabIndex = -1;
-  addEventListener("hashchange", show);
+  addEventListener("hashchange", () => show());
   addEventListener("keydown", onKey);
   show();
   document.documentElement.dataset.ready = "";
