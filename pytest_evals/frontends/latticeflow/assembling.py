@@ -171,7 +171,7 @@ class _Building:
             **self._common(),
             rows=rows,
             ask=recipe.ask,
-            follow_up=recipe.follow_up if asked else None,
+            follow_up=None if recipe.asks_once(models.line) else recipe.follow_up,
             score=recipe.score,
             exclude=recipe.exclude if actions else None,
             models=models.sources,

@@ -21,6 +21,7 @@ from pytest_evals.frontends.latticeflow.actions import Action, excluding
 from pytest_evals.frontends.latticeflow.numbers import NOTHING, Number
 from pytest_evals.frontends.latticeflow.scoring.scorer import Scorer
 from pytest_evals.frontends.latticeflow.scoring.trials import Trials
+from pytest_evals.frontends.latticeflow.solving.fields import Lines
 from pytest_evals.frontends.latticeflow.solving.python import Row
 from pytest_evals.frontends.latticeflow.solving.reading import SolverParts
 from pytest_evals.frontends.latticeflow.solving.steps import (
@@ -93,6 +94,14 @@ class Recipe:
     @property
     def _solver_asks(self) -> bool:
         return self.solver is not None and bool(self.solver.models)
+
+    def asks_once(self, lines: Lines) -> bool:
+        """Whether all that is asked is the tested model, and in one round."""
+        if any(one.models for one in self.scorers):
+            return False
+        if self.solver is None or not self.solver.models:
+            return True
+        return self.solver.asks_once and not lines("").name
 
     def ask(self, index: int) -> Asked:
         """The document at a position, with what the tested model is asked first.

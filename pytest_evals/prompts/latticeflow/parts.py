@@ -45,12 +45,11 @@ class Part(dict[str, Any]):
         self, given: Mapping[str, Any] | None = None, /, **fields: Any
     ) -> None:
         """Take the entries of a mapping, then the fields."""
-        super().__init__(
-            {
-                name: wrapped(value)
-                for name, value in {**self.DEFAULTS, **(given or {}), **fields}.items()
-            }
-        )
+        super().__init__(self.DEFAULTS)
+        self.update(given or {}, **fields)
+        for name, value in self.items():
+            if type(value) not in _LEAVES:
+                self[name] = wrapped(value)
 
     def __getattr__(self, name: str) -> Any:
         """The entry of that name."""
@@ -67,13 +66,17 @@ class Part(dict[str, Any]):
 
 def wrapped(value: Any) -> Any:
     """The value with its mappings as parts."""
-    if isinstance(value, Part):
+    if type(value) in _LEAVES or isinstance(value, Part):
         return value
+    if isinstance(value, list):
+        return [wrapped(one) for one in value]
     if isinstance(value, Mapping):
         return Part(value)
-    if isinstance(value, list | tuple):
-        return [wrapped(one) for one in value]
-    return value
+    return [wrapped(one) for one in value] if isinstance(value, tuple) else value
+
+
+_LEAVES = frozenset({str, int, float, bool, type(None)})
+"""Types with nothing inside."""
 
 
 def plain(value: Any) -> Any:

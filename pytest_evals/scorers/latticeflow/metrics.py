@@ -324,4 +324,9 @@ def _estimate(totals: Totals) -> Estimate:
     stderr = mean_stderr(influences(totals.columns, totals.score).tolist())
     if stderr is None or not math.isfinite(stderr):
         return Estimate(value)
-    return Estimate(value, stderr, "analytic")
+    # Slopes are taken by differences: what is left of no noise at all is rounding.
+    return Estimate(value, 0.0 if stderr < _ROUNDING else stderr, "analytic")
+
+
+_ROUNDING = 1e-9
+"""Below this, the standard error of a share is none."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, cast
 
 from pytest_evals.core.request import Generate, Message, Response, Role
 from pytest_evals.core.turn import FollowUp
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.models.latticeflow.native import INPUT, KWARGS, SAMPLE
-from pytest_evals.prompts.generation import read_sampling
+from pytest_evals.prompts.generation import Sampling, read_sampling
 from pytest_evals.prompts.latticeflow.items import items_of, messages_of, text_of
 from pytest_evals.prompts.latticeflow.output import ModelResponse
 from pytest_evals.prompts.latticeflow.parts import plain
@@ -116,20 +117,37 @@ class Line:
                 f"{_json(given)[:200]}"
             )
         extra = {name: one for name, one in given.items() if name not in _LEFT_OUT}
-        settings = {"temperature": self.temperature, "max_gen_toks": MAX_TOKENS}
-        if _has_length(extra):
-            del settings["max_gen_toks"]
-        if "stop" in extra:
-            extra["until"] = extra.pop("stop")
-        if "response_format" in extra:
-            extra["response_format"] = _json(extra["response_format"])
-        settings.setdefault("until", None)  # type: ignore[arg-type]
-        try:
-            sampling, _ = read_sampling({**settings, **extra}, self.gen_kwargs, "")
-        except EvalsError as error:
-            raise DocumentError(f"the model input: {error}") from None
+        told = json.dumps(
+            [self.temperature, extra, self.gen_kwargs], default=str, sort_keys=True
+        )
+        sampling = _sampling(told)
         (first,) = sampling.requests(_chat(given["messages"]), 1)
         return replace(first, repeat=repeat) if first.temperature > 0 else first
+
+
+@lru_cache(maxsize=256)
+def _sampling(told: str) -> Sampling:
+    """How an answer is drawn; equal for most inputs of a task.
+
+    Args:
+        told: As JSON: the temperature where nothing is said, the fields of the input
+            beside its messages, settings of the command line.
+
+    Raises:
+        DocumentError: A field means nothing.
+    """
+    temperature, extra, overrides = json.loads(told)
+    settings: dict[str, Any] = {"temperature": temperature, "until": None}
+    if not _has_length(extra):
+        settings["max_gen_toks"] = MAX_TOKENS
+    if "stop" in extra:
+        extra["until"] = extra.pop("stop")
+    if "response_format" in extra:
+        extra["response_format"] = _json(extra["response_format"])
+    try:
+        return read_sampling({**settings, **extra}, overrides, "").sampling
+    except EvalsError as error:
+        raise DocumentError(f"the model input: {error}") from None
 
 
 def input_of(items: Any) -> Any:

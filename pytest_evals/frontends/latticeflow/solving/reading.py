@@ -41,11 +41,13 @@ class SolverParts(NamedTuple):
         postprocessor: Makes rows of an output, ``None`` for the output itself.
         models: Keys of the models that may be asked; an empty one is the model that is
             tested.
+        asks_once: Whether there is one round at most.
     """
 
     solver: Solver
     postprocessor: Postprocessor | None
     models: frozenset[str]
+    asks_once: bool = False
 
 
 def read_solver(section: Section, lines: Lines) -> SolverParts | None:
@@ -75,4 +77,5 @@ def read_solver(section: Section, lines: Lines) -> SolverParts | None:
     section.close(f"a solver of type {kind}")
     if solver is None:
         return None
-    return SolverParts(solver, postprocessor, frozenset(asked))
+    once = kind.endswith("single_turn_solver") or not asked
+    return SolverParts(solver, postprocessor, frozenset(asked), once)

@@ -91,6 +91,8 @@ def test_frequencies_add_up_to_1(added_up):
     }
     # Of four samples, three with the label: root of p (1 - p) / (n - 1).
     assert found["label_A"].stderr == pytest.approx(0.25)
+    same = added_up(yaml, values(label=["A", "A"], valid=[1, 1]))
+    assert (same["label_A"].value, same["label_A"].stderr) == (1, 0)
 
 
 def test_labels_have_weights(added_up):
