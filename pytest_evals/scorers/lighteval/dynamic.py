@@ -68,13 +68,8 @@ def MultilingualQuasiF1ScoreMetric(
 ) -> SampleLevelMetric:
     """F1 of the words of a language: ``f1_eng``."""
     normalize = get_multilingual_normalizer(language)
-    computation = F1_score(
-        aggregation_function=aggregation_function,
-        normalize_gold=normalize,
-        normalize_pred=normalize,
-    )
-    name = f"f1_{code_of(language)}"
-    return _made(name, computation, SamplingMethod.GENERATIVE)
+    computation = F1_score(aggregation_function, normalize, normalize)
+    return _made(f"f1_{code_of(language)}", computation, SamplingMethod.GENERATIVE)
 
 
 def MultilingualQuasiExactMatchMetric(
@@ -83,10 +78,7 @@ def MultilingualQuasiExactMatchMetric(
     """Exact match of the words of a language: ``exact_match_eng_full``."""
     normalize = get_multilingual_normalizer(language)
     computation = ExactMatches(
-        aggregation_function=aggregation_function,
-        normalize_gold=normalize,
-        normalize_pred=normalize,
-        type_exact_match=match_type,
+        aggregation_function, normalize, normalize, type_exact_match=match_type
     )
     name = f"exact_match_{code_of(language)}_{match_type}"
     return _made(name, computation, SamplingMethod.GENERATIVE)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError, did_you_mean
 from pytest_evals.scorers.lighteval.averaging import Reduction, reduced, reduction
-from pytest_evals.scorers.lighteval.metric import SampleLevelComputation
-from pytest_evals.scorers.lighteval.normalizers import INVALID, Normalizer, resolved
+from pytest_evals.scorers.lighteval.normalizers import INVALID, Normalizer
+from pytest_evals.scorers.lighteval.normalizing import Normalizing
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
 __all__ = ["ExactMatches", "F1_score", "match_type", "matches"]
@@ -38,65 +37,65 @@ def matches(gold: str, pred: str, kind: str) -> bool:
     return pred.endswith(gold) if kind == "suffix" else pred == gold
 
 
-def _set_up(computation: Any) -> None:
-    """Look up what is given by name, once."""
-    made = {
-        "_gold": resolved(computation.normalize_gold),
-        "_pred": resolved(computation.normalize_pred),
-        "_reduce": reduction(computation.aggregation_function),
-    }
-    for name, value in made.items():
-        object.__setattr__(computation, name, value)
-
-
-def _compared(
-    computation: Any,
-    one: Callable[[str, str], float],
-    doc: Doc,
-    response: ModelResponse,
-) -> float:
-    golds, preds = doc.get_golds(), response.final_text
-    values = [one(gold, pred) for gold in golds for pred in preds]
-    return reduced(computation._reduce, values, "references and answers")
-
-
 @dataclass(frozen=True)
-class ExactMatches(SampleLevelComputation):
-    """1 where an answer is a reference.
+class _Compared(Normalizing):
+    """What metrics of all pairs of reference and answer share.
 
     Args:
         aggregation_function: Over all pairs of reference and answer.
         normalize_gold: What the references go through, a function or its name.
         normalize_pred: What the answers go through.
         strip_strings: Whether white space at the ends is cut off first.
-        type_exact_match: ``full``; ``prefix`` and ``suffix`` if the answer need only
-            begin or end with the reference.
-        published: Whether an answer without a final number matches a reference without
-            one, as in lighteval (``gsm8k_normalizer``).
     """
 
     aggregation_function: Reduction | str = max
     normalize_gold: Normalizer | str | None = None
     normalize_pred: Normalizer | str | None = None
     strip_strings: bool = False
-    type_exact_match: str = "full"
-    published: bool = False
-    _gold: Normalizer | None = field(init=False, repr=False, compare=False)
-    _pred: Normalizer | None = field(init=False, repr=False, compare=False)
-    _reduce: Reduction = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Look up what is given by name.
+        """Look at what is given by name.
+
+        Raises:
+            EvalsError: There is nothing of that name.
+        """
+        self.look_up()
+        reduction(self.aggregation_function)
+
+    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
+        """The best pair, or what ``aggregation_function`` makes of all."""
+        golds, preds = doc.get_golds(), model_response.final_text
+        values = [self.compute_one_item(gold, pred) for gold in golds for pred in preds]
+        how = reduction(self.aggregation_function)
+        return reduced(how, values, "references and answers")
+
+    def compute_one_item(self, gold: str, pred: str) -> float:
+        """The value of one pair."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class ExactMatches(_Compared):
+    """1 where an answer is a reference.
+
+    Args:
+        type_exact_match: ``full``; ``prefix`` and ``suffix`` if the answer need only
+            begin or end with the reference.
+        published: Whether an answer without a final number matches a reference without
+            one, as in lighteval (``gsm8k_normalizer``).
+    """
+
+    type_exact_match: str = "full"
+    published: bool = False
+
+    def __post_init__(self) -> None:
+        """Look at what is given by name.
 
         Raises:
             EvalsError: There is nothing of that name.
         """
         match_type(self.type_exact_match)
-        _set_up(self)
-
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
-        """The best pair, or what ``aggregation_function`` makes of all."""
-        return _compared(self, self.compute_one_item, doc, model_response)
+        _Compared.__post_init__(self)
 
     def compute_one_item(self, gold: str, pred: str) -> float:
         """1 if they match; an empty answer matches nothing, also no empty reference."""
@@ -104,44 +103,19 @@ class ExactMatches(SampleLevelComputation):
             return 0
         if self.strip_strings:
             gold, pred = gold.strip(), pred.strip()
-        gold = self._gold(gold) if self._gold else gold
-        pred = self._pred(pred) if self._pred else pred
-        if pred == INVALID and self._pred and not self.published:
+        gold, pred = self.gold(gold), self.pred(pred)
+        if pred == INVALID and self.normalize_pred and not self.published:
             return 0
         return int(matches(gold, pred, self.type_exact_match))
 
 
 @dataclass(frozen=True)
-class F1_score(SampleLevelComputation):
-    """Harmonic mean of precision and recall of the words, each counted once.
-
-    Arguments as of :class:`ExactMatches`.
-    """
-
-    aggregation_function: Reduction | str = max
-    normalize_gold: Normalizer | str | None = None
-    normalize_pred: Normalizer | str | None = None
-    strip_strings: bool = False
-    _gold: Normalizer | None = field(init=False, repr=False, compare=False)
-    _pred: Normalizer | None = field(init=False, repr=False, compare=False)
-    _reduce: Reduction = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Look up what is given by name.
-
-        Raises:
-            EvalsError: There is nothing of that name.
-        """
-        _set_up(self)
-
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
-        """The best pair, or what ``aggregation_function`` makes of all."""
-        return _compared(self, self.compute_one_item, doc, model_response)
+class F1_score(_Compared):
+    """Harmonic mean of precision and recall of the words, each counted once."""
 
     def compute_one_item(self, gold: str, pred: str) -> float:
         """F1 of two texts; 0 where either has no words."""
-        right = set((self._gold(gold) if self._gold else gold).split())
-        said = set((self._pred(pred) if self._pred else pred).split())
+        right, said = set(self.gold(gold).split()), set(self.pred(pred).split())
         both = len(right & said)
         if not both:
             return 0.0

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,7 +17,8 @@ from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
 from pytest_evals.scorers.lighteval.averaging import reduced, reduction
 from pytest_evals.scorers.lighteval.fragments import OfSource
 from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
-from pytest_evals.scorers.lighteval.normalizers import Normalizer, resolved
+from pytest_evals.scorers.lighteval.normalizers import Normalizer
+from pytest_evals.scorers.lighteval.normalizing import Normalizing
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.words import sentences
 
@@ -66,7 +67,7 @@ def _first(texts: Sequence[str], what: str) -> str:
 
 
 @dataclass(frozen=True)
-class BertScore(SampleLevelComputation):
+class BertScore(Normalizing):
     """How well the tokens of the first answer and the first reference match by meaning.
 
     Args:
@@ -83,13 +84,10 @@ class BertScore(SampleLevelComputation):
     model: str = "microsoft/deberta-large-mnli"
     num_layers: int = 9
     rescale_with_baseline: bool = True
-    _gold: Normalizer | None = field(init=False, repr=False, compare=False)
-    _pred: Normalizer | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Look up what is given by name."""
-        object.__setattr__(self, "_gold", resolved(self.normalize_gold))
-        object.__setattr__(self, "_pred", resolved(self.normalize_pred))
+        """Look at what is given by name."""
+        self.look_up()
 
     @property
     def libraries(self) -> Libraries:
@@ -108,10 +106,8 @@ class BertScore(SampleLevelComputation):
             MissingExtraError: A library is not installed.
             ModelError: The model cannot be loaded.
         """
-        gold = _first(doc.get_golds(), "reference")
-        pred = _first(model_response.final_text, "answer")
-        gold = self._gold(gold) if self._gold else gold
-        pred = self._pred(pred) if self._pred else pred
+        gold = self.gold(_first(doc.get_golds(), "reference"))
+        pred = self.pred(_first(model_response.final_text, "answer"))
         encode = _reader("tokens", self.model)
         right, said = encode(gold, self.num_layers), encode(pred, self.num_layers)
         values = _matched(said, right)

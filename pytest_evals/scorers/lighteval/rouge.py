@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError, MissingExtraError, did_you_mean
 from pytest_evals.scorers.lighteval.averaging import Reduction, reduced, reduction
 from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
-from pytest_evals.scorers.lighteval.normalizers import Normalizer, resolved
+from pytest_evals.scorers.lighteval.normalizers import Normalizer
+from pytest_evals.scorers.lighteval.normalizing import Normalizing
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.words import words
 
@@ -20,7 +21,7 @@ _METHODS = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 
 
 @dataclass(frozen=True)
-class ROUGE(SampleLevelComputation):
+class ROUGE(Normalizing):
     """F-measures of ROUGE, by Google's ``rouge_score`` without stemming.
 
     Its own tokenizer keeps a-z and 0-9 only, so other scripts score 0: give a
@@ -47,9 +48,6 @@ class ROUGE(SampleLevelComputation):
     normalize_pred: Normalizer | str | None = None
     aggregation_function: Reduction | str | None = None
     tokenizer: Any = None
-    _gold: Normalizer | None = field(init=False, repr=False, compare=False)
-    _pred: Normalizer | None = field(init=False, repr=False, compare=False)
-    _reduce: Reduction = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Look up what is given by name.
@@ -63,10 +61,8 @@ class ROUGE(SampleLevelComputation):
                 raise EvalsError(f"no ROUGE called {name!r}{hint}")
         if self.bootstrap and self.aggregation_function is not None:
             raise EvalsError("bootstrap has its own mean: leave out one of the two")
-        object.__setattr__(self, "_gold", resolved(self.normalize_gold))
-        object.__setattr__(self, "_pred", resolved(self.normalize_pred))
-        how = reduction(self.aggregation_function, "mean")
-        object.__setattr__(self, "_reduce", how)
+        self.look_up()
+        reduction(self.aggregation_function, "mean")
 
     @property
     def _names(self) -> list[str]:
@@ -78,9 +74,8 @@ class ROUGE(SampleLevelComputation):
         Raises:
             MissingExtraError: ``rouge_score`` is not installed.
         """
-        golds = [self._gold(t) if self._gold else t for t in doc.get_golds()]
-        preds = model_response.final_text
-        preds = [self._pred(t) if self._pred else t for t in preds]
+        golds = [self.gold(text) for text in doc.get_golds()]
+        preds = [self.pred(text) for text in model_response.final_text]
         found = self._scored(golds, preds)
         return found[self.methods] if isinstance(self.methods, str) else found
 
@@ -101,7 +96,8 @@ class ROUGE(SampleLevelComputation):
         }
 
     def _added(self, name: str, scores: Sequence[Mapping[str, Any]], of: str) -> float:
-        return float(reduced(self._reduce, [s[name].fmeasure for s in scores], of))
+        how = reduction(self.aggregation_function, "mean")
+        return float(reduced(how, [s[name].fmeasure for s in scores], of))
 
 
 def _scorer(names: Sequence[str], tokenizer: Any) -> Any:
