@@ -44,7 +44,7 @@ def _faults(task: Task, index: int, *, scores: bool) -> Iterator[tuple[str, str]
     record = ask(task, index)
     if record.error:
         yield "cannot be asked", record.error
-    elif scores:
+    elif scores and task.follow_up is None:  # what is asked later has no answer here
         error = score(_answered(record), task).error
         if error:
             yield "cannot be scored, though answered with its target", error

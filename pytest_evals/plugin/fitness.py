@@ -45,7 +45,7 @@ def check_models(config: pytest.Config, spec: str, tasks: Sequence[Task]) -> Non
         _check_model(spec, asking, chat=options.apply_chat_template)
     # A controller of workers has not read the conftests below the folders.
     if not is_distributed(config) and not _overrides_judge(config):
-        _check_judges(options.judge, tasks)
+        _check_judges(options.judge, tasks, may_lack=options.validate)
 
 
 def _check_model(text: str, tasks: Iterable[Task], *, chat: bool) -> None:
@@ -75,12 +75,13 @@ def _check_model(text: str, tasks: Iterable[Task], *, chat: bool) -> None:
         raise pytest.UsageError("\n".join(_told(*one) for one in unfit.items()))
 
 
-def _check_judges(text: str, tasks: Iterable[Task]) -> None:
+def _check_judges(text: str, tasks: Iterable[Task], *, may_lack: bool) -> None:
     """Refuse judges that cannot exist, or cannot write.
 
     Args:
         text: The spec of the session's judge, empty if there is none.
         tasks: Those whose documents will run.
+        may_lack: Whether nobody will be asked, so that there need be no judge.
 
     Raises:
         pytest.UsageError: A spec has a mistake, or there is no judge; with the task
@@ -88,7 +89,7 @@ def _check_judges(text: str, tasks: Iterable[Task]) -> None:
     """
     for task in tasks:
         for source in task.models.values():
-            if callable(source):
+            if callable(source) or (may_lack and not (source or text)):
                 continue
             where = f"{task.name} ({task.source})"
             try:

@@ -265,6 +265,8 @@ def test_a_judge_is_wanted_before_anything_is_asked(evals):
     run = evals.runpytest_inprocess("evals/judged.py", *RUN)
     assert run.ret == pytest.ExitCode.USAGE_ERROR
     run.stderr.fnmatch_lines(["*judged.py:30) asks a judge: there is no judge to ask*"])
+    run = evals.runpytest_inprocess("evals/judged.py", "--evals-validate")
+    run.stdout.fnmatch_lines(["1 checked: 1 ok*"])
 
 
 def test_task_files_of_other_dialects_ask_judges_too(suite):

@@ -18,7 +18,7 @@ from typing import Any
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Metric as HouseMetric
 from pytest_evals.core.registry import Registry
-from pytest_evals.errors import EvalsError, MissingExtraError
+from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
 from pytest_evals.scorers.aggregations import (
     AGGREGATIONS,
     Aggregation,
@@ -158,6 +158,15 @@ class Computed:
         Raises:
             DocumentError: It cannot be measured, and why.
         """
+        try:
+            return self._measured(doc, response)
+        except Unanswered as missing:
+            raise DocumentError(
+                f"metric {self.names[0]!r}: {len(missing.questions)} questions to a "
+                "judge were not asked"
+            ) from None
+
+    def _measured(self, doc: Doc, response: ModelResponse) -> list[Measured]:
         if doc.specific is None:
             doc = replace(doc, specific=dict(doc.row))
         response = _parted(doc, response)
@@ -201,7 +210,7 @@ class Computed:
         if not self.judges:
             return ()
         try:
-            self.measure(doc, response)
+            self._measured(doc, response)
         except Unanswered as missing:
             return missing.questions
         return ()

@@ -8,7 +8,7 @@ from typing import Any
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError
 
-__all__ = ["Adapter", "PromptFunction", "adapted", "positions"]
+__all__ = ["Adapter", "PromptFunction", "positions", "prompt_function"]
 
 Adapter = Callable[[dict[str, Any]], Mapping[str, Any] | None] | Mapping[str, str]
 """A function of the row, which may give ``None`` to skip it; or the template's name of
@@ -17,7 +17,24 @@ PromptFunction = Callable[[dict[str, Any], str], Doc | None]
 """Row and name of the task to a document."""
 
 
-def adapted(adapter: Adapter, row: dict[str, Any]) -> Mapping[str, Any] | None:
+def prompt_function(
+    adapter: Adapter, build: Callable[[Mapping[str, Any], str], Doc | None]
+) -> PromptFunction:
+    """What makes documents of rows.
+
+    Args:
+        adapter: Gives the values that the template wants.
+        build: Values and name of the task to the document, or ``None`` to skip it.
+    """
+
+    def prompt(line: dict[str, Any], task_name: str) -> Doc | None:
+        given = _adapted(adapter, line)
+        return None if given is None else build(given, task_name)
+
+    return prompt
+
+
+def _adapted(adapter: Adapter, row: dict[str, Any]) -> Mapping[str, Any] | None:
     """The values, or ``None`` for a row that is skipped.
 
     Raises:

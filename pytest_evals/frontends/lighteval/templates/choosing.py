@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,8 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.frontends.lighteval.templates.adapter import (
     Adapter,
     PromptFunction,
-    adapted,
     positions,
+    prompt_function,
 )
 from pytest_evals.frontends.lighteval.templates.formulation import (
     CFFormulation,
@@ -42,10 +42,7 @@ def get_mcq_prompt_function(
         formulation: How choices are put; ``None`` for labels.
     """
 
-    def prompt(line: dict[str, Any], task_name: str) -> Doc | None:
-        given = adapted(adapter, line)
-        if given is None:
-            return None
+    def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
         asked = _Asked(
             given["question"],
             given["choices"],
@@ -55,7 +52,7 @@ def get_mcq_prompt_function(
         )
         return question(wording_of(language), asked, formulation, task_name)
 
-    return prompt
+    return prompt_function(adapter, build)
 
 
 def get_boolq_prompt_function(
@@ -70,10 +67,7 @@ def get_boolq_prompt_function(
         formulation: How choices are put; ``None`` for labels.
     """
 
-    def prompt(line: dict[str, Any], task_name: str) -> Doc | None:
-        given = adapted(adapter, line)
-        if given is None:
-            return None
+    def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
         words = wording_of(language)
         asked = _Asked(
             given["question"],
@@ -84,7 +78,7 @@ def get_boolq_prompt_function(
         )
         return question(words, asked, formulation, task_name)
 
-    return prompt
+    return prompt_function(adapter, build)
 
 
 def get_qa_prompt_function(language: Any, adapter: Adapter) -> PromptFunction:
@@ -96,10 +90,7 @@ def get_qa_prompt_function(language: Any, adapter: Adapter) -> PromptFunction:
             ``instruction``.
     """
 
-    def prompt(line: dict[str, Any], task_name: str) -> Doc | None:
-        given = adapted(adapter, line)
-        if given is None:
-            return None
+    def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
         answers = list(dict.fromkeys(given["choices"]))
         asked = _Asked(
             given["question"],
@@ -110,7 +101,7 @@ def get_qa_prompt_function(language: Any, adapter: Adapter) -> PromptFunction:
         )
         return question(wording_of(language), asked, CFFormulation(), task_name)
 
-    return prompt
+    return prompt_function(adapter, build)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from pytest_evals.frontends.lighteval.language import TAGS
 from pytest_evals.frontends.lighteval.templates.adapter import (
     Adapter,
     PromptFunction,
-    adapted,
     positions,
+    prompt_function,
 )
 from pytest_evals.frontends.lighteval.templates.choosing import listed, spoken
 from pytest_evals.frontends.lighteval.templates.formulation import (
@@ -50,16 +50,13 @@ def get_continuation_prompt_function(
         fix_formatting: Whether case and signs are made to fit.
     """
 
-    def prompt(line: dict[str, Any], task_name: str) -> Doc | None:
-        given = adapted(adapter, line)
-        if given is None:
-            return None
+    def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
         words = wording_of(language)
         if fix_formatting:
             given = _fitting(words, given)
         return _continued(words, given, formulation, task_name)
 
-    return prompt
+    return prompt_function(adapter, build)
 
 
 def get_copa_prompt_function(
@@ -74,17 +71,14 @@ def get_copa_prompt_function(
         formulation: How continuations are put; ``None`` for labels.
     """
 
-    def prompt(line: dict[str, Any], task_name: str) -> Doc | None:
-        given = adapted(adapter, line)
-        if given is None:
-            return None
+    def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
         words = wording_of(language)
         kind = "cause_word" if given["cause_effect"] == "cause" else "effect_word"
         context = words.open_ended(given["context"]) + words.signs.word_space
         full = {**given, "context": context + words.word(kind)}
         return _continued(words, _fitting(words, full), formulation, task_name)
 
-    return prompt
+    return prompt_function(adapter, build)
 
 
 def get_hellaswag_prompt_function(
@@ -103,10 +97,7 @@ def get_hellaswag_prompt_function(
         wikihow_artifacts: Texts that stand for the end of a sentence.
     """
 
-    def prompt(line: dict[str, Any], task_name: str) -> Doc | None:
-        given = adapted(adapter, line)
-        if given is None:
-            return None
+    def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
         words = wording_of(language)
         context = _story(words, given, wikihow_artifacts)
         endings = [_clean(text, wikihow_artifacts) for text in given["continuations"]]
@@ -115,7 +106,7 @@ def get_hellaswag_prompt_function(
         full = {**given, "context": context, "continuations": endings}
         return _continued(words, _fitting(words, full), formulation, task_name)
 
-    return prompt
+    return prompt_function(adapter, build)
 
 
 def get_translation_prompt_function(
@@ -134,10 +125,7 @@ def get_translation_prompt_function(
         formulation: How translations are put; ``None`` for labels.
     """
 
-    def prompt(line: dict[str, Any], task_name: str) -> Doc | None:
-        given = adapted(adapter, line)
-        if given is None:
-            return None
+    def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
         source, target = wording_of(source_language), wording_of(target_language)
         targets = given["target_text"]
         targets = [targets] if isinstance(targets, str) else list(targets)
@@ -151,7 +139,7 @@ def get_translation_prompt_function(
         # Everything around the two texts is English, whatever their languages.
         return _continued(wording_of("eng"), full, formulation, task_name)
 
-    return prompt
+    return prompt_function(adapter, build)
 
 
 def _tag(words: Wording) -> str:

@@ -9,8 +9,8 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.frontends.lighteval.templates.adapter import (
     Adapter,
     PromptFunction,
-    adapted,
     positions,
+    prompt_function,
 )
 from pytest_evals.frontends.lighteval.templates.choosing import (
     get_mcq_prompt_function,
@@ -51,10 +51,7 @@ def get_nli_prompt_function(
         formulation: How they are put; ``None`` for labels.
     """
 
-    def prompt(line: dict[str, Any], task_name: str) -> Doc | None:
-        given = adapted(adapter, line)
-        if given is None:
-            return None
+    def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
         words = wording_of(language)
         if isinstance(formulation, CFFormulation):
             return _confirmed(words, given, relations, task_name)
@@ -74,7 +71,7 @@ def get_nli_prompt_function(
             full, task_name
         )
 
-    return prompt
+    return prompt_function(adapter, build)
 
 
 def _confirmed(
