@@ -235,6 +235,12 @@ def test_all_problems_of_a_module_are_told_with_their_lines(module):
         ("TASKS_TABLE = [task(hf_filter=lambda r: False)]", "there are no documents"),
         ("TASKS_TABLE = [task(few_shot_split='train')]", "few_shot_split"),
         ("from lighteval.tasks.requests import Dok", "needs lighteval itself"),
+        (
+            "import lighteval.tasks.default_prompts as prompt\n"
+            "assert prompt.LETTER_INDICES[1] == 'B'\n"
+            "TASKS_TABLE = [task(prompt_function=prompt.arc)]",
+            "lighteval.tasks.default_prompts.arc needs lighteval itself",
+        ),
         ("TASKS_TABLE = 3", "TASKS_TABLE is a list of tasks, not 3"),
         ("TASKS_TABLE = [3]", "which is no LightevalTaskConfig"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from string import ascii_uppercase
 from types import SimpleNamespace
 from typing import Any
 
@@ -166,6 +167,7 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
     "lighteval.models": {},
     "lighteval.models.model_output": {"ModelResponse": response.ModelResponse},
     "lighteval.tasks": {},
+    "lighteval.tasks.default_prompts": {"LETTER_INDICES": list(ascii_uppercase)},
     "lighteval.tasks.lighteval_task": {**_TASK, **_REQUESTS},
     "lighteval.tasks.requests": _REQUESTS,
     "lighteval.tasks.multilingual": {},
