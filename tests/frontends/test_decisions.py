@@ -15,6 +15,7 @@ from pytest_evals.core.request import Response
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.frontends.lm_eval import load_tasks
 from pytest_evals.pipeline import ask, score
+from pytest_evals.reports.samples import sample_of
 from pytest_evals.scorers.summary import summarise
 
 
@@ -32,6 +33,12 @@ def task_of(folder: Path, rows: list[dict[str, object]], **keys: object) -> Task
     }
     (folder / "t.yaml").write_text(yaml.safe_dump(config))
     (task,) = load_tasks(folder / "t.yaml", TaskOptions())
+    return task
+
+
+def again(folder: Path, **options: object) -> Task:
+    """The task of a folder, loaded with other options."""
+    (task,) = load_tasks(folder / "t.yaml", TaskOptions(**options))
     return task
 
 
@@ -184,3 +191,69 @@ def test_a_target_below_the_choices_or_none_at_all_is_flagged(target, tmp_path):
     assert record.error == ""
     (warning,) = task.warnings()
     assert "the target is not among the choices" in warning
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "said"),
+    [
+        ("y", "['y', 'z']", "a single target for the first document and a list"),
+        ("['y', 'z']", "y", "a list of targets for the first document and a single"),
+    ],
+)
+def test_a_later_target_of_another_shape_counts_like_the_first_with_a_warning(
+    first, later, said, tmp_path
+):
+    """In lm-eval the first document decides for all: a later list is a text then, and a
+    later text a list of its characters (0.4.13, measured)."""
+    rows = [{"q": "x", "a": first}, {"q": "x", "a": later}]
+    task = task_of(tmp_path, rows, doc_to_target="{{a}}")
+    records = scored(task, ["y", later])
+    values = [one.value for record in records for one in record.scores]
+    assert values == [1.0, 1.0]  # "y" is the only character of "y"
+    assert any(said in warning for warning in task.warnings())
+
+
+def test_a_sampled_document_keeps_its_index_and_its_shots(tmp_path):
+    """lm-eval's --samples permutes the ids and draws other shots."""
+    rows = [{"q": f"Q{i}", "a": str(i)} for i in range(30)]
+    everything = task_of(tmp_path, rows, num_fewshot=2)
+    some = again(tmp_path, sample=4)
+    assert len(some.rows.indices()) == 4
+    for index in some.rows.indices():
+        record = ask(some, index)
+        (line,) = sample_of(record, some).lines
+        assert json.loads(line)["doc_id"] == index
+        assert record.doc.row["q"] == f"Q{index}"
+        assert record.requests == ask(everything, index).requests
+
+
+@pytest.mark.parametrize(
+    ("prefix", "continuations"),
+    [(None, ["y", "z"]), ("It is", [" y", " z"]), ("It is ", ["y", "z"])],
+)
+def test_a_chat_has_the_target_delimiter_only_behind_an_answer_that_has_begun(
+    prefix, continuations, tmp_path
+):
+    rows = [{"q": "x", "a": 0, "c": ["y", "z"]}]
+    choices = {"output_type": "multiple_choice", "doc_to_choice": "c"}
+    task_of(tmp_path, rows, gen_prefix=prefix, **choices)
+    requests = again(tmp_path, chat=True).ask(0).requests
+    assert [request.continuation for request in requests] == continuations
+
+
+def test_nothing_stands_between_the_system_text_and_the_first_example(tmp_path):
+    task_of(tmp_path, [{"q": "Q0", "a": "y"}], description="DESC.")
+    assert again(tmp_path).ask(0).requests[0].prompt == "DESC.Q0"
+    asked = again(tmp_path, system_instruction="SYS").ask(0)
+    assert asked.requests[0].prompt == "SYS\n\nDESC.Q0"
+    task_of(tmp_path, [{"q": "Q0", "a": "y"}])
+    asked = again(tmp_path, system_instruction="SYS").ask(0)
+    assert asked.requests[0].prompt == "SYSQ0"
+
+
+def test_a_group_file_is_loaded_by_its_path(tmp_path):
+    """lm-eval finds groups by their names only."""
+    task_of(tmp_path, [{"q": "x", "a": "y"}])
+    (tmp_path / "g.yaml").write_text("group: g\ntask: [t]\n")
+    (group,) = load_tasks(tmp_path / "g.yaml", TaskOptions())
+    assert [task.name for task in group.tasks()] == ["t"]
