@@ -168,13 +168,21 @@ def _pairs(values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def _labels(values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    golds, predictions = _pairs(values)
+    golds, predictions = map(_alone, _pairs(values))
     for position, pair in enumerate(zip(golds, predictions, strict=True)):
         if any(isinstance(label, (list, dict, set)) for label in pair):
             raise EvalsError(
                 f"it takes pairs of labels, and value {position} is {pair!r}"
             )
     return golds, predictions
+
+
+def _alone(labels: list[Any]) -> list[Any]:
+    """Labels that each stand in a list of one, without it: scikit-learn takes them for
+    a column."""
+    if all(isinstance(label, list) and len(label) == 1 for label in labels):
+        return [label[0] for label in labels]
+    return labels
 
 
 def _exp(exponent: float) -> float:

@@ -305,3 +305,13 @@ def test_a_perplexity_beyond_the_largest_float_is_infinite():
 def test_brier_score_refuses_a_right_answer_outside_the_choices():
     with pytest.raises(EvalsError, match="value 0 is -100, which is none of its 2"):
         named("brier_score").aggregate([(-100, [0.5, 0.5])])
+
+
+@pytest.mark.parametrize("name", ["f1", "mcc"])
+def test_a_right_answer_alone_in_a_list_is_that_answer(name):
+    """As in lm-eval 0.4.13, whose scikit-learn takes such lists for a column."""
+    pairs = [(1, 1), (0, 1), (1, 1), (0, 0)]
+    how = metric(MetricSpec(name=name), "none", "multiple_choice", False, 100)
+    assert how.aggregate([([gold], said) for gold, said in pairs]) == how.aggregate(
+        pairs
+    )
