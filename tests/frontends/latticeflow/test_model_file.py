@@ -203,6 +203,46 @@ def test_a_placeholder_says_nothing(model_of):
     assert ask(file, "a")[0].text == ""
 
 
+def test_an_address_is_asked_as_its_file_says(entity):
+    """By the adapter of a file, with a key, against a server in this process."""
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+    from threading import Thread
+
+    seen = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            seen.append((self.headers["Authorization"], json.loads(body)))
+            reply = b'{"text": "hello", "n_in": 2}'
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(reply)))
+            self.end_headers()
+            self.wfile.write(reply)
+
+        def log_message(self, *_args):
+            """Not to standard error."""
+
+    adapter = read_adapter(entity(ADAPTER))
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.handle_request)
+        thread.start()
+        config = (
+            f"{HEAD}config:\n  url: http://127.0.0.1:{server.server_port}/x\n"
+            "  api_key: k3y\n  model_key: tiny\n  adapter: {key: wrapped}\n"
+        )
+        file = read_model(entity(config), {}, lambda key, section: adapter)
+        model = file.source()
+        line = Line(native=True)
+        chat = {"messages": [{"role": "user", "content": "hi"}]}
+        ((_, response),) = model.answer([line.ask(chat, {}).request])
+        model.close()
+        thread.join()
+    assert line.read(response).text == "hello"
+    assert seen == [("Bearer k3y", {"prompt": "hi", "model": "tiny", "n": 1})]
+    assert response.n_prompt_tokens == 2
+
+
 def test_models_with_equal_files_are_one(model_of):
     one, same = model_of(ECHO), model_of(ECHO)
     other = model_of(ECHO.replace("hi ", "ho "))

@@ -217,5 +217,7 @@ def _labels(section: Section, key: str, *, required: bool) -> list[str]:
         fix = ""
         if isinstance(label, bool):
             fix = "quote it: YAML reads yes, no, on and off as true and false"
+        elif isinstance(label, int | float):
+            fix = f'"{label}"'
         section.problem(key, f"a label is a text, not {label!r}", fix)
     return found

@@ -92,7 +92,8 @@ class _Checker:
         needs_target = any(name not in _WITHOUT_TARGET for name in self.scores)
         target = self._text(sample, "target_column") if needs_target else ""
         claims = yield from self._claims(sample, query, target, answer)
-        entailed = yield from self._entailed(claims, target, answer, chunks)
+        texts = {"target": [target], "answer": [answer], "chunks": chunks}
+        entailed = yield from self._entailed(sample, claims, texts)
         values = self._values(sample, entailed)
         metadata = {"target_claims": claims[0], "response_claims": claims[1]}
         return SampleScore(values, metadata)
@@ -132,25 +133,25 @@ class _Checker:
 
     def _entailed(
         self,
+        sample: Sample,
         claims: tuple[list[str], list[str]],
-        target: str,
-        answer: str,
-        chunks: Sequence[str],
+        texts: Mapping[str, Sequence[str]],
     ) -> Steps[Entailed]:
+        """Hold the claims of target and answer against the texts."""
         sides = {
-            "target_by_answer": (claims[0], [answer]),
-            "answer_by_target": (claims[1], [target]),
-            "target_by_chunk": (claims[0], list(chunks)),
-            "answer_by_chunk": (claims[1], list(chunks)),
+            "target_by_answer": (claims[0], texts["answer"]),
+            "answer_by_target": (claims[1], texts["target"]),
+            "target_by_chunk": (claims[0], texts["chunks"]),
+            "answer_by_chunk": (claims[1], texts["chunks"]),
         }
         wanted = [
             (name, own, text)
-            for name, (own, texts) in sides.items()
+            for name, (own, held) in sides.items()
             if any(score in self.scores for score in _ASKS[name])
-            for text in texts
+            for text in held
         ]
         asked = [
-            self._ask({}, _ENTAIL, self.labeling, json.dumps(own, indent=1), text)
+            self._ask(sample, _ENTAIL, self.labeling, json.dumps(own, indent=1), text)
             for _, own, text in wanted
             if own
         ]

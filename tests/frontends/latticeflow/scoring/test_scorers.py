@@ -537,6 +537,11 @@ def test_a_judge_that_says_nothing_of_claims_is_told(scored, reply, told):
             "no, on and off as true and false",
         ),
         (
+            "- {type: labeler_via_model, model_key: m, user_prompt: a, "
+            "valid_labels: [1]}",
+            './t.yaml:2: a label is a text, not 1\n  fix: "1"',
+        ),
+        (
             "- {type: model_as_a_judge_scorer, model_key: m, user_prompt: a, "
             "score_min: 1, score_max: 1}",
             "./t.yaml:2: score_max is more than score_min, and 1 is not more than 1",
