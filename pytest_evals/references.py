@@ -61,6 +61,7 @@ def reference(
     return Reference(
         baseline=name,
         values=found.values,
+        repeats=found.repeats,
         fault=found.fault,
         is_replaced=is_replaced,
         notes=found.notes,

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["Find", "Reference", "no_reference"]
+__all__ = ["Answers", "Find", "Reference", "no_reference"]
+
+
+class Answers(NamedTuple):
+    """The answers to a document that was asked several times.
+
+    Args:
+        values: The value of each.
+        texts: Each as a person would read it.
+    """
+
+    values: tuple[Any, ...]
+    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +29,8 @@ class Reference:
         baseline: What the baseline is called.
         values: Key of a metric → position of a document in this run's dataset → its
             value in the baseline.
+        repeats: Key of a metric → position of a document → its answers in the baseline,
+            where it was asked several times and they were kept.
         fault: Why the two cannot be compared, and what to do; empty if they can.
         is_replaced: Whether this run shall take the baseline's place, so that it need
             not be comparable.
@@ -25,6 +39,7 @@ class Reference:
 
     baseline: str
     values: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
+    repeats: Mapping[str, Mapping[int, Answers]] = field(default_factory=dict)
     fault: str = ""
     is_replaced: bool = False
     notes: tuple[str, ...] = ()

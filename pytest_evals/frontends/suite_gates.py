@@ -81,9 +81,9 @@ class SuiteGates:
         self._used.update(id(gate) for gate in (*from_files, *given))
         mine = (replace(gate, task=owner.name) for gate in given)
         gates = with_unique_ids([*own, *from_files, *mine])
-        return tuple(map(self._with_noise, gates))
+        return tuple(map(self.with_noise, gates))
 
-    def _with_noise(self, gate: Gate) -> Gate:
+    def with_noise(self, gate: Gate) -> Gate:
         """The gate with the noise that was measured, where it counts some; what was
         measured is of the answers that the task's filters choose."""
         wants = gate.over == "benchmark" and gate.measured and gate.flip_rate is None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.core.comparison import Comparison, DocumentChange, MetricChange
-from pytest_evals.core.reference import Reference
+from pytest_evals.core.reference import Answers, Reference
 from pytest_evals.errors import did_you_mean
 
 __all__ = ["Side", "changed", "compare", "keyed", "refer", "setting_changes"]
@@ -130,14 +130,17 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
         return _refused(name, "; ".join(faults))
     position = {old[key]["doc_id"]: row["doc_id"] for key, row in new.items()}
     values: dict[str, dict[int, Any]] = {}
+    repeats: dict[str, dict[int, Answers]] = {}
     for row in rows:
         at = position.get(row["doc_id"])
         counts = row.get("status") == "scored" and not row.get("excluded")
         if at is not None and counts:
             for key, value in _values(row):
                 values.setdefault(key, {})[at] = value
+            for key, answers in _repeats(row):
+                repeats.setdefault(key, {})[at] = answers
     notes = tuple(_machine_changes(before, now))
-    return Reference(baseline=name, values=values, notes=notes)
+    return Reference(baseline=name, values=values, repeats=repeats, notes=notes)
 
 
 def _refused(name: str, why: str) -> Reference:
@@ -151,6 +154,13 @@ def _values(row: Row) -> Iterator[tuple[str, Any]]:
         key = f"{metric},{row.get('filter')}"
         if key in row or metric in row:
             yield key, row.get(key, row.get(metric))
+
+
+def _repeats(row: Row) -> Iterator[tuple[str, Answers]]:
+    """Key and answers of each metric of a row that has those of several answers."""
+    for metric, each in (row.get("repeats") or {}).items():
+        answers = Answers(tuple(each["values"]), tuple(each["answers"]))
+        yield f"{metric},{row.get('filter')}", answers
 
 
 def keyed(rows: Iterable[Row]) -> dict[Key, Row]:

@@ -14,6 +14,7 @@ from typing import Any
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import Estimate, Metric, MetricResult
 from pytest_evals.core.record import Record
+from pytest_evals.core.reference import Reference
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.score import Score
 from pytest_evals.gates.evidence import values_of
@@ -93,6 +94,31 @@ def _one(gate: Gate, record: Record, score: Score) -> Score:
     except ValueError as error:
         raise UnsoundError(str(error)) from error
     return replace(score, value=value)
+
+
+def reduced_reference(
+    gate: Gate, metric: MetricResult, reference: Reference
+) -> dict[int, float]:
+    """Position of a document to its reduced value in a baseline.
+
+    Raises:
+        UnsoundError: The baseline has not kept the answers, or they cannot be reduced.
+    """
+    kept = reference.repeats.get(metric.key)
+    if not kept:
+        name = reference.baseline
+        raise UnsoundError(
+            f"baseline {name!r} has not kept the value of each answer; a run with this "
+            f"gate and --evals-save={name} does, where answers are not copies"
+        )
+    try:
+        return {
+            at: reduced(gate.reducer, answers.values, answers.texts)
+            for at, answers in kept.items()
+        }
+    except ValueError as error:
+        why = f"in baseline {reference.baseline!r}, {error}"
+        raise UnsoundError(why) from error
 
 
 def _check_copies(metric: MetricResult, result: TaskResult) -> None:

@@ -63,9 +63,6 @@ def _reducer(entry: Mapping[object, object]) -> str:
     name = _name(entry, "reducer", "mean")
     if name:
         check_reducer(name)
-        if "baseline" in entry:
-            what = "a baseline has one value a document, so reducer has no meaning here"
-            raise ClaimError(what, "leave 'reducer' out")
     return name
 
 

@@ -25,6 +25,7 @@ from pytest_evals.gates.moving import Moved, moved
 from pytest_evals.gates.noise import NO_RECORD, NO_TURNS
 from pytest_evals.gates.placing import Placed
 from pytest_evals.gates.reading import shortfall
+from pytest_evals.gates.repeating import reduced_reference
 from pytest_evals.gates.strength import remarks
 from pytest_evals.gates.unsound import UnsoundError
 from pytest_evals.stats.paired import PairedShares
@@ -142,7 +143,7 @@ def moved_of(
         raise UnsoundError(why, Outcome.SKIPPED)
     if reference.fault:
         raise UnsoundError(reference.fault)
-    pairs = _pairs(metric, result, reference)
+    pairs = _pairs(gate, metric, result, reference)
     labels = labels_of(result, gate.cluster, pairs.positions)
     assert metric.how is not None
     try:
@@ -153,10 +154,14 @@ def moved_of(
     return pairs, _between_runs(gate, found)
 
 
-def _pairs(metric: MetricResult, result: TaskResult, reference: Reference) -> Pairs:
+def _pairs(
+    gate: Gate, metric: MetricResult, result: TaskResult, reference: Reference
+) -> Pairs:
     """The values of both runs, paired."""
     name = reference.baseline
     old = reference.values.get(metric.key)
+    if old is not None and gate.reducer:
+        old = reduced_reference(gate, metric, reference)
     if old is None:
         hint = did_you_mean(metric.key, [*reference.values])
         known = hint or f"; it has {', '.join(reference.values) or 'none'}"

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.record import Record
+from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.gates.evidence import labels_in
 
-__all__ = ["Wanted", "wanted_by", "with_facts"]
+__all__ = ["Wanted", "wanted_by", "with_facts", "with_labels"]
 
 
 class Wanted(NamedTuple):
@@ -41,3 +42,24 @@ def with_facts(record: Record, task: Task, wanted: Wanted) -> Record:
     if wanted.repeats and task.score_repeats is not None and not record.error:
         record = replace(record, scores=task.score_repeats(record))
     return record
+
+
+def with_labels(
+    result: TaskResult | GroupResult, field: str
+) -> TaskResult | GroupResult:
+    """The results with a field of each document's row, for a claim that was not known
+    when the documents were scored."""
+    if isinstance(result, GroupResult):
+        return replace(result, tasks=tuple(_labelled(t, field) for t in result.tasks))
+    return _labelled(result, field)
+
+
+def _labelled(result: TaskResult, field: str) -> TaskResult:
+    ask = result.task.ask
+    records = []
+    for record in result.records:
+        if field not in record.labels and not record.error:
+            labels = labels_in(ask(record.index).doc, [field])
+            record = replace(record, labels={**record.labels, **labels})
+        records.append(record)
+    return replace(result, records=tuple(records))

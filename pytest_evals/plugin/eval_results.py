@@ -23,6 +23,7 @@ from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import EvalsError, Place, did_you_mean
 from pytest_evals.gates.grammar import read_gate
 from pytest_evals.gates.judge import judge
+from pytest_evals.gates.wanted import with_labels
 from pytest_evals.plugin.late import take_over
 from pytest_evals.plugin.session import SESSION
 from pytest_evals.reports.gate import gate_lines
@@ -211,9 +212,12 @@ class EvalResults:
     def judge(self, gate: Gate) -> tuple[Verdict, TaskResult | GroupResult]:
         """A gate's verdict, and what it rests on; nothing of it is reported."""
         result = self.result(gate.task)
-        assert self._session is not None
-        policy, find = self._session.options.inconclusive, self._session.judging.find
-        return judge(gate, result, policy, find), result
+        if gate.cluster:
+            result = with_labels(result, gate.cluster)
+        session = self._session
+        assert session is not None
+        policy, find = session.options.inconclusive, session.judging.find
+        return judge(session.gates.with_noise(gate), result, policy, find), result
 
 
 def assert_gate(claim: str, results: EvalResults, **keys: Any) -> Verdict:

@@ -25,7 +25,6 @@ FIXTURE = "eval_results"
 HOST = 0
 """The slot of the worker that runs these tests."""
 _NAME = "records"
-_NO_SAMPLE = Sample([], "")
 
 
 def is_late(item: pytest.Item) -> bool:
@@ -48,12 +47,15 @@ def turn(item: pytest.Item, *, on_worker: bool) -> int:
 
 
 def hand_over(session: EvalSession, folder: Path) -> None:
-    """Write all records for the worker that runs late tests."""
+    """Write all records for the worker that runs late tests, and the hashes by which
+    they are found in a baseline."""
     draft = folder / f"{_NAME}.tmp"
     with draft.open("wb") as stream:
-        for run in session.runs.values():
+        for name, run in session.runs.items():
+            hashes = session.samples.hashes.of(name)
             for record in run.records.values():
-                marshal.dump(pack(record, _NO_SAMPLE), stream)
+                said = Sample([], "".join(hashes[record.index]))
+                marshal.dump(pack(record, said), stream)
     draft.rename(folder / _NAME)
 
 
@@ -68,8 +70,9 @@ def take_over(session: EvalSession) -> bool:
     if not path.is_file():
         return False
     for data in _parts(path):
-        record = unpack(data).record
+        record, sample, _ = unpack(data)
         run = session.runs[record.task]
+        session.samples.hashes.add(record.task, record.index, sample)
         run.records[record.index] = record
         run.result = None
     return True

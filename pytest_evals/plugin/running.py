@@ -26,7 +26,7 @@ from pytest_evals.plugin.entities import check_parameters
 from pytest_evals.plugin.explaining import Explaining
 from pytest_evals.plugin.html import Html
 from pytest_evals.plugin.last_failed import documents_of_gates, keep_failed
-from pytest_evals.plugin.late import turn
+from pytest_evals.plugin.late import is_late, turn
 from pytest_evals.plugin.light_reports import LightReports
 from pytest_evals.plugin.loop import Loop
 from pytest_evals.plugin.messages import message_of
@@ -132,6 +132,7 @@ class Running:
         items[:0] = documents_of_gates(config, collected, items)
         is_worker = self._session.orders is not None
         items.sort(key=lambda item: turn(item, on_worker=is_worker))
+        self._session.known.keeps_repeats = any(map(is_late, items))
         if self._session.stopping is not None:
             self._session.stopping.arrange(items)
         if is_worker:

@@ -98,6 +98,8 @@ class Runs:
         self.groups: dict[str, GroupRun] = {}
         self._warnings: list[str] = []
         self._wanted: dict[str, Wanted] = {}
+        self.keeps_repeats = False
+        """Whether tests may ask for the value of each of several answers."""
 
     def add(
         self, given: Iterable[Task | Group], path: Path, nodeid: str
@@ -282,7 +284,9 @@ class Runs:
         if name not in self._wanted:
             own = self.tasks[name].gates
             around = (self.groups[group].gates for group in self._around(name))
-            self._wanted[name] = wanted_by(g for gates in (own, *around) for g in gates)
+            found = wanted_by(g for gates in (own, *around) for g in gates)
+            kept = found.repeats or self.keeps_repeats
+            self._wanted[name] = found._replace(repeats=kept)
         return self._wanted[name]
 
     def tasks_of(self, name: str) -> set[str]:

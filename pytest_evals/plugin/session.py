@@ -196,10 +196,10 @@ class EvalSession:
             What a worker sends to the controller, which keeps it in its place.
         """
         run = self.runs[task.name]
+        record = with_facts(record, task, self.known.wanted(task.name))
         sample = sample_of(rendered(record, render) if render else record, task)
         example = record.correct is False and run.n_examples < EXAMPLES
         run.n_examples += example
-        record = with_facts(record, task, self.known.wanted(task.name))
         kept = record if example or self._keeps_whole else slim(record)
         if self.orders is not None:
             packed = pack(kept, sample, self.news)

@@ -83,11 +83,24 @@ def _rows(
         said = {one.metric: one.explanation for one in scores if one.explanation}
         if said:
             row["explanations"] = said
+        asked_again = {s.metric: _repeats(s) for s in scores if _has_repeats(s)}
+        if asked_again:
+            row["repeats"] = asked_again
         for score in scores:
             # A metric that is called like a field must not hide it.
             key = score.key if score.metric in row else score.metric
             row[key] = score.value
         yield row
+
+
+def _has_repeats(score: Score) -> bool:
+    """Whether there are several answers that each have a value; copies of one are no
+    more than it."""
+    return bool(score.repeats) and not (score.is_copied or score.unscored)
+
+
+def _repeats(score: Score) -> dict[str, Any]:
+    return {"values": [*score.repeats], "answers": [*score.repeat_answers]}
 
 
 def _facts(record: Record) -> dict[str, Any]:

@@ -59,13 +59,14 @@ class Running:
         for job in self.jobs:
             task = job.task
             record = score(plan.take(job, model), task)
+            record = with_facts(record, task, wanted[task.name])
             if writes or paired:
                 sample = sample_of(rendered(record, render) if render else record, task)
                 if writes:
                     self._samples.add(task.name, record.index, sample)
                 else:
                     self._samples.hashes.add(task.name, record.index, sample)
-            self._records[task.name].append(with_facts(record, task, wanted[task.name]))
+            self._records[task.name].append(record)
         for task in self._suite.tasks:
             n = len(task.rows.ids())
             self.results[task.name] = summarise(task, self._records[task.name], n)

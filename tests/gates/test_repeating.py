@@ -12,6 +12,7 @@ from scipy import stats
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Outcome
 from pytest_evals.core.record import Record
+from pytest_evals.core.reference import Answers, Reference
 from pytest_evals.core.score import Score
 from pytest_evals.errors import Place
 from pytest_evals.gates.grammar import read_gate
@@ -22,7 +23,7 @@ from pytest_evals.scorers.summary import summarise
 HERE = Place(Path("gsm8k.yaml"), 1)
 
 
-def verdict(answers, copied=False, lost=(), **keys):
+def verdict(answers, copied=False, lost=(), old=(), **keys):
     """A gate over documents with these values of their answers; the task's own value is
     that of the first."""
     how = metric(MetricSpec(name="exact_match"), "none", "generate_until", False)
@@ -52,7 +53,18 @@ def verdict(answers, copied=False, lost=(), **keys):
         rows=SimpleNamespace(total=lambda: n),
     )  # fmt: skip
     gate = read_gate({"metric": "exact_match", **keys}, task="gsm8k", source=HERE)
-    return judge(gate, summarise(task, records, n))
+    reference = Reference(
+        baseline="main",
+        values={"exact_match,none": {i: values[0] for i, values in enumerate(old)}},
+        repeats={
+            "exact_match,none": {
+                i: Answers(tuple(values), tuple(map(str, values)))
+                for i, values in enumerate(old)
+                if len(values) > 1
+            }
+        },
+    )
+    return judge(gate, summarise(task, records, n), find=lambda *_: reference)
 
 
 FOUR = [(1, 1, 0, 1), (0, 0, 0, 0), (1, 1, 1, 1), (0, 1, 0, 0)]
@@ -133,3 +145,30 @@ def test_an_answer_that_is_lost_leaves_the_noise_of_repeats_standing():
     assert found.outcome is Outcome.PASSED
     close = verdict(answers, lost={3}, min=0.995, reducer="mean", over="benchmark")
     assert close.outcome is Outcome.INVALID
+
+
+AGAINST = {"baseline": "main", "max_drop": 0.05}
+
+
+def test_means_of_answers_are_paired_document_by_document():
+    """Student's t of the differences of the documents' means, by scipy."""
+    old, new = drawn(120, 4, seed=1), drawn(120, 4, seed=2)
+    found = verdict(new, old=old, reducer="mean", **AGAINST)
+    pairs = stats.ttest_rel(np.mean(new, axis=1), np.mean(old, axis=1))
+    known = pairs.confidence_interval(0.9)
+    assert found.interval.low == pytest.approx(known.low, rel=1e-6)
+    assert found.interval.high == pytest.approx(known.high, rel=1e-6)
+
+
+def test_majorities_are_right_or_wrong_and_are_counted():
+    old = [(1, 1, 0)] * 30 + [(0, 0, 1)] * 30
+    new = [(1, 0, 1)] * 28 + [(0, 0, 1)] * 32
+    found = verdict(new, old=old, reducer="majority", **AGAINST)
+    assert (found.change.gained, found.change.lost) == (0, 2)
+    assert found.interval.method == "paired score test"
+
+
+def test_a_baseline_without_single_answers_is_told():
+    found = verdict(FOUR, old=[(1,)] * 4, reducer="mean", **AGAINST)
+    assert found.outcome is Outcome.INVALID
+    assert "'main' has not kept the value of each answer" in found.reason

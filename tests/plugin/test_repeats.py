@@ -35,6 +35,12 @@ def dice(suite):
     ]
     sampling = {"until": ["#"], "do_sample": True, "temperature": 0.7}
     suite.task("quiz", repeats=4, gates=gates, generation_kwargs=sampling)
+    path = suite.evals / "quiz.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = [
+        json.dumps({**row, "passage": i // 2}) + "\n" for i, row in enumerate(rows)
+    ]
+    path.write_text("".join(lines))
     suite.pytester.makeconftest(CONFTEST.format(copies=False))
     return suite
 
@@ -65,4 +71,60 @@ def test_too_few_answers_are_told_before_the_run(suite):
     assert result.ret != 0
     result.stdout.fnmatch_lines(
         ["*reducer 'pass@8' needs 8 answers to each document*repeats: 8 there"]
+    )
+
+
+TESTS = """
+    from pytest_evals import assert_gate
+
+    CLAIM = "quiz/exact_match"
+
+    def test_baseline(eval_results):
+        keys = {"baseline": "main", "max_drop": 0, "over": "run"}
+        found = assert_gate(CLAIM, eval_results, **keys)
+        assert (found.change.n, found.change.lost) == (10, 0)
+
+    def test_cluster(eval_results):
+        found = assert_gate(CLAIM, eval_results, min=0.0, cluster="passage")
+        assert found.interval.method == "clustered Wilson"
+
+    def test_reducer(eval_results):
+        found = assert_gate(CLAIM, eval_results, min=0.8, reducer="pass@2")
+        assert abs(found.metric.estimate.value - 5 / 6) < 1e-12
+
+    def test_both(eval_results):
+        keys = {"baseline": "main", "max_drop": 0.1, "reducer": "mean"}
+        found = assert_gate(CLAIM, eval_results, **keys)
+        assert (found.change.before, found.change.now, found.change.n) == (0.5, 0.5, 10)
+"""
+
+
+def test_claims_in_python_need_no_gate_in_a_file(dice):
+    """Clusters, single answers and baselines are there though no gate of the suite has
+    asked for them; the baseline of the other runs is made by the first."""
+    (dice.evals / "quiz.yaml").write_text(
+        (dice.evals / "quiz.yaml").read_text().split("gates:")[0]
+        + "generation_kwargs: {until: ['#'], do_sample: true, temperature: 0.7}\n"
+    )
+    dice.pytester.makepyfile(test_late=TESTS)
+    first = dice.run("evals", "test_late.py", "--evals-save=main", model=None)
+    assert first.parseoutcomes() == {"passed": 7, "wrong": 5, "skipped": 2}
+    for workers in ((), ("-n2",)):
+        done = dice.run("evals", "test_late.py", *workers, model=None)
+        assert done.parseoutcomes() == {"passed": 9, "wrong": 5}
+
+
+def test_a_reducer_beside_a_baseline_holds_documents_against_themselves(dice):
+    path = dice.evals / "quiz.yaml"
+    gate = (
+        "- {metric: exact_match, baseline: main, max_drop: 0.1, reducer: mean, id: k}"
+    )
+    path.write_text(path.read_text().replace("gates:", f"gates:\n{gate}"))
+    dice.run("evals", "--evals-save=main", model=None)
+    worse = CONFTEST.replace("% 2\n", "% 2 or request.repeat > 1\n")
+    dice.pytester.makeconftest(worse.format(copies=False))
+    result = dice.run("evals", model=None)
+    # One of two right answers of each document is lost.
+    result.stdout.fnmatch_lines(
+        ["*quiz::k FAILED: 0.250 vs main 0.500: -25.00 *is not >= -10.00*"]
     )

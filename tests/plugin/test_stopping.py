@@ -201,3 +201,34 @@ def test_values_that_mean_nothing_are_usage_errors(suite, option, why):
     done = suite.run("evals", option, model="scripted:break")
     assert done.ret == pytest.ExitCode.USAGE_ERROR
     done.stderr.fnmatch_lines([f"*{option}: {why}"])
+
+
+LABELS = MODEL.replace(
+    'yield position, Response(text=f"a{number}" if is_right else "no")',
+    "said = int(number) % 2 if is_right else 1 - int(number) % 2\n"
+    '                is_said = request.continuation.strip() == ["no", "yes"][said]\n'
+    "                yield position, Response(logprob=-1.0 if is_said else -2.0)",
+).replace("request.prompt", "request.context")
+
+
+def test_f1_is_decided_early_as_a_sum_over_documents(big):
+    """Of 300 right labels 1, 60 are missed, and none is said falsely: F1 is 8 / 9."""
+    big.pytester.makeconftest(LABELS)
+    changes = {
+        "output_type": "multiple_choice",
+        "doc_to_text": "one {{n}}?",
+        "doc_to_choice": ["no", "yes"],
+        "doc_to_target": "{{n % 2}}",
+        "metric_list": [{"metric": "f1", "aggregation": "f1"}],
+    }
+    rows = (big.evals / "one.jsonl").read_text()
+    big.task("one", **changes)
+    (big.evals / "one.jsonl").write_text(rows)
+    gates(big, "one", "f1 >= 0.7")
+    done = big.run("evals/one.yaml", "--evals-stop=auto", model=None)
+    assert done.ret == 0
+    n = len({*asked(big)})
+    assert n in range(64, 600, 64)
+    done.stdout.fnmatch_lines(
+        [f"one::f1 passed (early): holds, decided after {n} of 600 documents*"]
+    )
