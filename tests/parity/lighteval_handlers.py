@@ -362,7 +362,8 @@ def documents(params: Mapping[str, Any], given: Mapping[str, Any]) -> list[Doc]:
     }
     metrics = {"toy": [PUBLISHED["loglikelihood_acc"]()]}
     shots = params.get("num_fewshots", 0)
-    options = TaskOptions(limit=params.get("max_samples"), num_fewshot=shots)
+    limit = params.get("max_samples") or None  # 0 means all, there
+    options = TaskOptions(limit=limit, num_fewshot=shots)
     (task,) = toy_tasks(toy_table(metrics, rows, **chosen), rows, options)
     return [task.ask(i).doc for i in range(len(task.rows.ids()))]
 
@@ -449,7 +450,8 @@ class Knowing:
 
 def end_to_end(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
     iterations = params.get("bootstrap_iters", 1000)
-    options = {"limit": params.get("max_samples"), "bootstrap_iters": iterations}
+    limit = params.get("max_samples") or None
+    options = {"limit": limit, "bootstrap_iters": iterations}
     rows = {"test": given["test"]}
     found: dict[str, Any] = {}
     for task in zz_tasks(params["tasks"], rows, **options):

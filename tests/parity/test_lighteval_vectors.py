@@ -205,6 +205,11 @@ NOT_OURS = (
         "helpers and tables of lighteval's",
     ),
     Reason(
+        r"LightevalTask\.num_samples.*",
+        _always,
+        "a task's own num_samples is honoured",
+    ),
+    Reason(
         r"(ifbench|lcb\.extract_code).*"
         r"|Metrics\.simpleqa_judge compute_sample.*"
         r"|Metrics\.g_pass_at_k\.get_corpus_aggregations.*",
