@@ -122,7 +122,8 @@ def text_of(value: Any, field: Field) -> str:
     """
     if not isinstance(value, str):
         fix = ""
-        if isinstance(value, int | float) and isinstance(field.spec, str):
+        column = isinstance(field.spec, str) and field.spec.isidentifier()
+        if isinstance(value, int | float) and column:
             fix = f'{field.key}: "{{{{{field.spec}}}}}"'
         raise FieldError(
             f"{field.key} gave {_shown(value)}, not a text", field.place, fix

@@ -257,3 +257,13 @@ def test_a_group_file_is_loaded_by_its_path(tmp_path):
     (tmp_path / "g.yaml").write_text("group: g\ntask: [t]\n")
     (group,) = load_tasks(tmp_path / "g.yaml", TaskOptions())
     assert [task.name for task in group.tasks()] == ["t"]
+
+
+def test_a_later_text_of_digits_alone_is_an_error_of_its_document(tmp_path):
+    """With choices, digits are a position: lm-eval ends with an AssertionError."""
+    rows = [{"q": "abc", "a": 0, "c": ["y", "z"]}, {"q": "1", "a": 1, "c": ["y", "z"]}]
+    choices = {"output_type": "multiple_choice", "doc_to_choice": "c"}
+    task = task_of(tmp_path, rows, doc_to_text="{{q}}", **choices)
+    first, later = scored(task, ["", ""])
+    assert first.correct is True
+    assert later.error.endswith("doc_to_text gave 1 (int), not a text")
