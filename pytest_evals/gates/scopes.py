@@ -260,5 +260,8 @@ def _to_settle(
     if away * 10 < abs(end - placed.spread.value):
         return "; the value is too near the bar for any number of documents"
     stderr = placed.spread.stderr
+    if stderr == 0:  # all alike: the bar's own share says how much others vary
+        bar = float(bound.value)
+        stderr = math.sqrt(bar * (1 - bar) / reading.n_scored)
     n = sample_size(reading.n_scored, stderr, away, gate.confidence)
     return f"; about {n:,} documents would settle it if the value stays"

@@ -29,7 +29,7 @@ from pytest_evals.gates.repeating import reduced_reference
 from pytest_evals.gates.strength import remarks
 from pytest_evals.gates.unsound import UnsoundError
 from pytest_evals.stats.paired import PairedShares
-from pytest_evals.stats.spread import Located
+from pytest_evals.stats.spread import Located, Still
 
 __all__ = [
     "Decided",
@@ -45,6 +45,7 @@ __all__ = [
 ]
 
 
+_ROUNDING = 1e-12
 _LARGEST_LOG = 700.0
 """Whose antilogarithm a double still holds."""
 
@@ -198,6 +199,9 @@ def decide(gate: Gate, found: Moved) -> Decided:
     Args:
         gate: The claim.
         found: The change, placed by the noise that the gate counts.
+
+    Raises:
+        UnsoundError: Nothing says how it varies.
     """
     margin = gate.margin
     assert margin is not None
@@ -207,6 +211,11 @@ def decide(gate: Gate, found: Moved) -> Decided:
         outcome = Outcome.FAILED if away < 0 else Outcome.PASSED
         return Decided(outcome, _change(gate, found, bar))
     placed = found.placed
+    if isinstance(placed.spread, Still) and abs(placed.spread.value) > _ROUNDING:
+        raise UnsoundError(
+            f"{gate.metric} has changed by the same in all {found.n} documents, which "
+            "says nothing of how others would vary; over: run compares the number"
+        )
     low, high = placed.spread.interval(gate.confidence)
     tail = placed.spread.tail(float(bar))
     if margin.sign > 0:

@@ -212,3 +212,17 @@ def test_two_bounds_hold_wherever_the_documents_without_a_score_fall():
     assert verdict(counted(650, 1000, n_errored=2), **bounds).outcome is PASSED
     edge = verdict(counted(495, 1000, n_errored=2), **bounds)
     assert edge.outcome is OPEN
+
+
+@pytest.mark.parametrize(("right", "n"), [(2, 7), (0, 2)])
+def test_documents_that_would_settle_it_where_all_are_alike(right, n):
+    """The first number of documents whose Wilson bound by scipy, with all right or
+    none, keeps to 0.7 or breaks it."""
+    found = verdict(counted(right, right or 1), min=0.7, over="population")
+    assert f"about {n} documents would settle it" in found.reason
+
+    def settles(k):
+        known = stats.binomtest(k if right else 0, k).proportion_ci(0.9, "wilson")
+        return known.low >= 0.7 if right else known.high < 0.7
+
+    assert settles(n) and not settles(n - 1)

@@ -401,3 +401,11 @@ def test_a_perplexity_far_beyond_a_double_has_an_open_bound():
     new = [(-10.0, 1), (-20.0, 1)]
     found = verdict(old, new, "word_perplexity", max_rise="1%", confidence=0.9999)
     assert found.outcome in (Outcome.INCONCLUSIVE, Outcome.INVALID)
+
+
+def test_a_change_that_is_the_same_everywhere_proves_nothing_of_other_documents():
+    found = verdict([0.5] * 3, [0.4] * 3, max_drop=0.02)
+    assert found.outcome is Outcome.INVALID
+    assert "has changed by the same in all 3 documents" in found.reason
+    run = verdict([0.5] * 3, [0.4] * 3, max_drop=0.02, over="run")
+    assert run.outcome is Outcome.FAILED
