@@ -11,25 +11,28 @@ from scipy import stats
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Outcome
+from pytest_evals.core.group import Aggregate, Group
 from pytest_evals.core.record import Record
 from pytest_evals.core.reference import Answers, Reference
 from pytest_evals.core.score import Score
+from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
 from pytest_evals.gates.grammar import read_gate
 from pytest_evals.gates.judge import judge
+from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.metrics import MetricSpec, metric
 from pytest_evals.scorers.summary import summarise
 
 HERE = Place(Path("gsm8k.yaml"), 1)
 
 
-def verdict(answers, copied=False, lost=(), old=(), **keys):
-    """A gate over documents with these values of their answers; the task's own value is
-    that of the first."""
+def task_result(answers, copied=False, lost=(), name="gsm8k"):
+    """Documents with these values of their answers; the task's own value is that of the
+    first."""
     how = metric(MetricSpec(name="exact_match"), "none", "generate_until", False)
     records = [
         Record(
-            task="gsm8k",
+            task=name,
             index=i,
             doc=Doc("", [], 0, id=f"d{i}"),
             scores=()
@@ -48,10 +51,13 @@ def verdict(answers, copied=False, lost=(), old=(), **keys):
         for i, values in enumerate(answers)
     ]
     n = len(records)
-    task = SimpleNamespace(
-        name="gsm8k", metrics=(how,), metric_for=None, output_type="",
-        rows=SimpleNamespace(total=lambda: n),
-    )  # fmt: skip
+    rows = SimpleNamespace(total=lambda: n, ids=lambda: range(n))
+    task = Task(name=name, source=HERE, rows=rows, ask=None, score=None, metrics=(how,))
+    return summarise(task, records, n)
+
+
+def verdict(answers, copied=False, lost=(), old=(), **keys):
+    """A gate over :func:`task_result`."""
     gate = read_gate({"metric": "exact_match", **keys}, task="gsm8k", source=HERE)
     reference = Reference(
         baseline="main",
@@ -64,7 +70,7 @@ def verdict(answers, copied=False, lost=(), old=(), **keys):
             }
         },
     )
-    return judge(gate, summarise(task, records, n), find=lambda *_: reference)
+    return judge(gate, task_result(answers, copied, lost), find=lambda *_: reference)
 
 
 FOUR = [(1, 1, 0, 1), (0, 0, 0, 0), (1, 1, 1, 1), (0, 1, 0, 0)]
@@ -172,3 +178,20 @@ def test_a_baseline_without_single_answers_is_told():
     found = verdict(FOUR, old=[(1,)] * 4, reducer="mean", **AGAINST)
     assert found.outcome is Outcome.INVALID
     assert "'main' has not kept the value of each answer" in found.reason
+
+
+def test_a_group_counts_the_variance_between_answers_too():
+    """Two tasks of equal weight: a quarter of each one's variance."""
+    results = [task_result(drawn(150, 4, seed), name=f"t{seed}") for seed in (1, 2)]
+    group = Group(
+        name="both", source=HERE, children=tuple(one.task for one in results),
+        aggregates=(Aggregate(metric="exact_match", weighted=False),),
+    )  # fmt: skip
+    keys = {"min": 0.1, "reducer": "mean", "over": "benchmark"}
+    gate = read_gate({"metric": "exact_match", **keys}, task="both", source=HERE)
+    whole = summarise_group(group, {one.task.name: one for one in results})
+    found = judge(gate, whole)
+    answers = [drawn(150, 4, seed) for seed in (1, 2)]
+    within = [np.var(one, axis=1, ddof=1).mean() / (150 * 4) for one in answers]
+    reach = stats.norm.ppf(0.95) * math.sqrt(sum(within) / 4)
+    assert found.interval.low == pytest.approx(np.mean(answers) - reach)
