@@ -50,22 +50,27 @@ def load_file(path: Path, options: TaskOptions) -> Sequence[Task | Group]:
 
 def eval_files(folder: Path) -> Iterator[Path]:
     """All eval files below a folder, in the order of their names."""
+    yield from (path for path in _files(folder) if _is_taken(path, folder))
+
+
+def _files(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
         if any(fnmatch(path.name, pattern) for pattern in _PASSED_BY):
             continue
         if path.is_dir():
-            yield from eval_files(path)
-        elif _is_taken(path):
+            yield from _files(path)
+        else:
             yield path
 
 
-def _is_taken(path: Path) -> bool:
-    """Whether a file is run that only its folder's name stands for."""
+def _is_taken(path: Path, folder: Path) -> bool:
+    """Whether a file is run that only the name of its folder, or of one above, stands
+    for."""
     name = _dialect_of(path)
     if name == "latticeflow":
         from pytest_evals.frontends.latticeflow.loading import is_left_to_a_run
 
-        return not is_left_to_a_run(path, TaskOptions())
+        return not is_left_to_a_run(path, folder)
     return bool(name) and (path.suffix != ".py" or _is_named_like_one(path))
 
 

@@ -11,7 +11,7 @@ import pytest
 from pytest_evals.errors import did_you_mean
 from pytest_evals.plugin.library import skips_of
 from pytest_evals.plugin.options import OPTIONS
-from pytest_evals.plugin.sniffing import is_named
+from pytest_evals.plugin.sniffing import named_places
 
 if TYPE_CHECKING:
     from pytest_evals.core.task import Task, TaskOptions
@@ -40,8 +40,9 @@ def load_tasks_near(
             base=config.invocation_params.dir,
             skips=skips_of(config),
         )
-    named = is_named(path, config)
-    return load_tasks(path, options, config.stash[ENTITIES], named=named)
+    named = named_places(config)
+    beside = () if path in named else sorted(named)
+    return load_tasks(path, options, config.stash[ENTITIES], beside=beside)
 
 
 def check_parameters(config: pytest.Config) -> None:

@@ -15,12 +15,12 @@ from pytest_evals.plugin.options import OPTIONS
 
 __all__ = [
     "is_eval_file",
-    "is_named",
     "is_test_file",
     "looks_like_latticeflow",
     "looks_like_lighteval",
     "looks_like_lm_eval",
     "matches",
+    "named_places",
 ]
 
 OURS = "pytest_evals.plugin.hooks"
@@ -73,7 +73,7 @@ def looks_like_lighteval(path: Path, config: pytest.Config) -> bool:
         return False
     patterns = config.stash[OPTIONS].python_files
     if not matches(path, patterns) and (
-        is_test_file(path, config) or not is_named(path, config)
+        is_test_file(path, config) or path not in named_places(config)
     ):
         return False
     from pytest_evals.frontends.sniff import is_task_module
@@ -91,11 +91,11 @@ def matches(path: Path, patterns: Sequence[str]) -> bool:
     return any(fnmatch(path.name, pattern) for pattern in patterns)
 
 
-def is_named(path: Path, config: pytest.Config) -> bool:
-    """Whether the command line names a file."""
+def named_places(config: pytest.Config) -> set[Path]:
+    """Files and folders of the command line."""
     base = config.invocation_params.dir
     args = (str(arg).partition("::")[0] for arg in config.args)
-    return path in {Path(os.path.normpath(base / arg)) for arg in args}
+    return {Path(os.path.normpath(base / arg)) for arg in args}
 
 
 def _raw(path: Path) -> bytes:

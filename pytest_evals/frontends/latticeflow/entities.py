@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -213,14 +213,14 @@ class Entities:
         """All entities of a kind in the folder of a file and below."""
         return list(self._below(near.absolute().parent, kind))
 
-    def runs(self, near: Path) -> Iterator[Entity]:
-        """All run files and evaluations that may use a file."""
-        seen = set()
-        for folder in self._levels(near):
-            for kind in ("run", "evaluation"):
-                for one in self._below(folder, kind):
-                    if one.place.path not in seen:
-                        seen.add(one.place.path)
+    def runs(self, places: Iterable[Path]) -> Iterator[Entity]:
+        """All run files and evaluations among files and folders."""
+        kinds: tuple[Kind, ...] = ("run", "evaluation")
+        for place in places:
+            for path in self._tree(place) if place.is_dir() else [place]:
+                found = self._read(path)
+                for one in found if not isinstance(found, TaskFileError) else ():
+                    if one.kind in kinds:
                         yield one
 
     def _levels(self, near: Path) -> Iterator[Path]:

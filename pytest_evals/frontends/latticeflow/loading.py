@@ -36,7 +36,7 @@ def load_tasks(
     options: TaskOptions,
     entities: Entities | None = None,
     *,
-    named: bool = True,
+    beside: Sequence[Path] = (),
 ) -> tuple[Task, ...]:
     """The tasks of a file, as far as the options select them.
 
@@ -45,8 +45,8 @@ def load_tasks(
         options: What the command line changes.
         entities: What the files around it may name; those that are known already save
             time.
-        named: Whether somebody has named this file. A task file that was only found,
-            and that a run file runs, is left to that.
+        beside: Files and folders that are collected with it: a task that a run file
+            among these runs is left to that.
 
     Raises:
         TaskFileError: With all problems of it.
@@ -55,7 +55,7 @@ def load_tasks(
     first, *listed = known.of_file(path)
     suite = Suite(entities=known, options=options)
     if first.kind == "task":
-        if not named and _is_run_elsewhere(first, known):
+        if _is_run(first, known, beside):
             return ()
         return tuple(_alone(first, suite))
     if first.kind in ("run", "evaluation"):
@@ -64,20 +64,20 @@ def load_tasks(
     raise TaskFileError([Problem(what, first.place)])
 
 
-def is_left_to_a_run(path: Path, options: TaskOptions) -> bool:
-    """Whether a task file is run by a run file, and so not by itself; one that cannot
-    be read is not."""
-    known = entities_of(path, options)
+def is_left_to_a_run(path: Path, folder: Path) -> bool:
+    """Whether a task file is run by a run file of a folder, and so not by itself; one
+    that cannot be read is not."""
+    known = entities_of(path, TaskOptions(root=str(folder)))
     try:
         first, *_ = known.of_file(path)
     except TaskFileError:
         return False
-    return first.kind == "task" and _is_run_elsewhere(first, known)
+    return first.kind == "task" and _is_run(first, known, [folder])
 
 
-def _is_run_elsewhere(task: Entity, entities: Entities) -> bool:
+def _is_run(task: Entity, entities: Entities, places: Sequence[Path]) -> bool:
     """Whether a run file lists this very task, or an evaluation names its key."""
-    for run in entities.runs(task.place.path):
+    for run in entities.runs(places):
         for one in entities.of_file(run.file.path):
             if one.kind == "task" and one.place == task.place:
                 return True

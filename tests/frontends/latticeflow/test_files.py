@@ -10,6 +10,7 @@ import pytest
 
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import TaskFileError
+from pytest_evals.frontends.dialects import eval_files
 from pytest_evals.frontends.latticeflow.loading import entities_of, load_tasks
 from pytest_evals.frontends.latticeflow.suite import Suite
 
@@ -113,11 +114,16 @@ def test_each_task_of_the_project_can_be_read_by_itself(path: Path) -> None:
     assert task.rows.ids()
 
 
-def test_a_task_that_a_run_file_runs_is_left_to_it_unless_it_is_named() -> None:
+def test_a_task_is_left_to_a_run_file_that_is_collected_with_it() -> None:
     path = VALID / "tasks" / "system_check.yaml"
     options = TaskOptions(root=str(VALID))
-    assert load_tasks(path, options, named=False) == ()
-    assert [task.name for task in load_tasks(path, options)] == ["system-check"]
+    assert load_tasks(path, options, beside=[VALID]) == ()
+    assert load_tasks(path, options, beside=[VALID / "run.yaml"]) == ()
+    for beside in ([], [VALID / "tasks"]):
+        (task,) = load_tasks(path, options, beside=beside)
+        assert task.name == "system-check"
+    assert [*eval_files(VALID)] == [VALID / "run.yaml"]
+    assert len([*eval_files(VALID / "tasks")]) == 8
 
 
 def test_a_generator_makes_rows_of_those_of_a_dataset() -> None:
