@@ -37,6 +37,9 @@ FEW = 30
 """Documents below which a corpus metric's noise cannot be told, and that of a mean only
 about right."""
 FEW_CLUSTERS = 20
+LEAST_RESAMPLED = 10
+"""Documents below which resamples hardly leave those that there are: Student's t is
+wider."""
 ENOUGH = 200
 """Documents from which the slope of a corpus metric tells its noise."""
 
@@ -170,6 +173,8 @@ def place_totals(totals: Totals, labels: Labels, *, bootstrap_below: int = 0) ->
     if n_units < 2:
         raise ValueError("one cluster says nothing of how clusters differ")
     enough = bootstrap_below if totals.is_ratio else ENOUGH
+    if totals.is_ratio and n_units < LEAST_RESAMPLED:
+        enough = 0
     if totals.is_smooth and (n_units >= enough or (labels and totals.is_ratio)):
         found = _by_slopes(totals, labels)
     else:

@@ -409,3 +409,12 @@ def test_a_change_that_is_the_same_everywhere_proves_nothing_of_other_documents(
     assert "has changed by the same in all 3 documents" in found.reason
     run = verdict([0.5] * 3, [0.4] * 3, max_drop=0.02, over="run")
     assert run.outcome is Outcome.FAILED
+
+
+def test_very_few_other_values_have_students_t_and_not_the_bootstrap():
+    """Resamples of three differences never leave them."""
+    old, new = [0.50, 0.60, 0.70], [0.51, 0.59, 0.72]
+    found = verdict(old, new, max_drop=0.01)
+    known = stats.ttest_rel(new, old).confidence_interval(0.9)
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert found.interval.low == pytest.approx(known.low, rel=1e-6)
