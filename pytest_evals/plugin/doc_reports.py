@@ -119,14 +119,20 @@ def teardown_of(report: pytest.TestReport) -> pytest.TestReport:
 def mark(report: pytest.TestReport, item: pytest.Item) -> None:
     """Tell a report what became of our item; a skipped one points at the task file and
     not at our code."""
-    if isinstance(item, DocItem | GateItem) and isinstance(report.longrepr, tuple):
+    if not isinstance(item, _OURS):
+        return
+    if isinstance(report.longrepr, tuple):
         path, line, _ = item.reportinfo()
         report.longrepr = (str(path), line or 0, report.longrepr[2])
+    fields = vars(report)
+    if report.when == "call":
+        fields["evals_word"] = item.word
     if isinstance(item, DocItem):
-        vars(report)["evals_is_document"] = True
-    if isinstance(item, DocItem | GateItem) and report.when == "call":
-        vars(report)["evals_word"] = item.word
-        if isinstance(item, DocItem):
+        fields["evals_is_document"] = True
+        if report.when == "call":
             report.duration = item.took_s
             if item.packed is not None:
-                vars(report)["evals_record"] = item.packed
+                fields["evals_record"] = item.packed
+
+
+_OURS = (DocItem, GateItem)  # a union would be made anew for each document

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,11 @@ class TaskFile(pytest.File):
     """A file with tasks."""
 
     _definition: Definition | None = None
+
+    @cached_property
+    def named(self) -> str:
+        """Its node id, which pytest puts together anew each time."""
+        return self.nodeid
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         """All documents of all its tasks, then the gates of each; or its groups."""
@@ -252,7 +258,7 @@ class DocItem(pytest.Item):
     @property
     def location(self) -> tuple[str, int | None, str]:
         """File and name; pytest's own way takes 20 µs a document."""
-        return (self.parent.nodeid, None, self.name)
+        return (self.parent.named, None, self.name)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Heading of a failure."""
