@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -113,6 +114,8 @@ class Suite:
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            # What runs in the background of a shell ignores Ctrl-C, and so would this.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         until = time.monotonic() + 100
         ready = self.pytester.path / "ready"
