@@ -8,8 +8,11 @@ import yaml
 
 N = 600
 MODEL = """
+import time
 import pytest
 from pytest_evals import Response
+
+PACE = 0
 
 class Model:
     name = "nine of ten"
@@ -20,6 +23,7 @@ class Model:
                 task, number = request.prompt.rstrip("?").split()
                 file.write(f"{task} {number}\\n")
                 file.flush()
+                time.sleep(PACE)
                 is_right = int(number) % 10 != 3
                 yield position, Response(text=f"a{number}" if is_right else "no")
 
@@ -89,6 +93,8 @@ def test_task_is_left_at_the_end_of_a_wave_and_the_next_one_is_read(big):
 
 def test_waves_are_dealt_to_workers_and_decided_on_the_controller(big):
     gates(big, "one", "exact_match >= 0.97")
+    # Slow enough that the controller decides before workers are through.
+    big.pytester.makeconftest(MODEL.replace("PACE = 0", "PACE = 0.005"))
     done = big.run("evals/one.yaml", "--evals-stop=auto", "-n2", model=None)
     assert done.ret == 1
     done.stdout.fnmatch_lines(

@@ -5,6 +5,7 @@ One class for both of LatticeFlow's dialects; facts: ``latticeflow-core`` 3.17.0
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -126,9 +127,11 @@ class SolverTrace:
             DocumentError: It is no response; ``predict`` has to be awaited.
         """
         if not isinstance(response, ModelResponse):
+            is_open = inspect.isawaitable(response)
+            kind = "coroutine" if is_open else type(response).__name__
             raise DocumentError(
                 "add_model_response takes what model.predict gives, not "
-                f"{type(response).__name__}; await it"
+                f"{kind}; await it"
             )
         self.trace.items += response.items
         self.raw_outputs.append(response.raw_output)

@@ -17,7 +17,7 @@ from pytest_evals.core.request import Response
 from pytest_evals.core.turn import FollowUp
 from pytest_evals.frontends.latticeflow.solving.steps import Steps
 
-__all__ = ["Asker", "driven"]
+__all__ = ["Asker", "Asking", "driven"]
 
 Asker = Callable[[FollowUp], "asyncio.Future[Response]"]
 """What a coroutine asks by: the response comes to whoever awaits it."""
@@ -59,6 +59,38 @@ def driven(
     finally:
         waiting.clear()
         _end(loop)
+
+
+class Asking(Coroutine[Any, Any, Any]):
+    """A coroutine that is made when somebody awaits it. One that nobody does, because
+    the time was over just then, is no fault that Python would warn of."""
+
+    def __init__(self, make: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        """Nothing is made yet."""
+        self._make = make
+        self._made: Coroutine[Any, Any, Any] | None = None
+
+    def _begun(self) -> Coroutine[Any, Any, Any]:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def send(self, value: Any, /) -> Any:
+        """Go on."""
+        return self._begun().send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Go on with an error."""
+        return self._begun().throw(*error)
+
+    def close(self) -> None:
+        """Go on no longer."""
+        if self._made is not None:
+            self._made.close()
+
+    def __await__(self) -> Any:
+        """Go on until there is a result."""
+        return self._begun().__await__()
 
 
 class _IdleError(BaseException):

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from pytest_evals.core.turn import FollowUp
 from pytest_evals.errors import DocumentError
 from pytest_evals.frontends.latticeflow.snippets import SnippetFunction, snippet_of
-from pytest_evals.frontends.latticeflow.solving.awaiting import Asker, driven
+from pytest_evals.frontends.latticeflow.solving.awaiting import Asker, Asking, driven
 from pytest_evals.frontends.latticeflow.solving.fields import Lines
 from pytest_evals.frontends.latticeflow.solving.line import Line, input_of
 from pytest_evals.frontends.latticeflow.solving.solver import Sample
@@ -53,9 +53,9 @@ class _Model:
         self._line, self._sample, self._trial, self._ask = line, sample, trial, ask
         self._asked = Counter[FollowUp]()
 
-    async def predict(
+    def predict(
         self, items: Any, sample: Mapping[str, Any] | None = None, **kwargs: Any
-    ) -> ModelResponse:
+    ) -> Asking:
         """What the model gives for items, or for a whole model input.
 
         Args:
@@ -63,10 +63,18 @@ class _Model:
             sample: What it is about, if not the sample at hand.
             kwargs: Further arguments, such as ``temperature``.
 
+        Returns:
+            To be awaited: a :class:`ModelResponse`.
+
         Raises:
-            DocumentError: The model cannot take it.
+            DocumentError: The model cannot take it; when it is awaited.
         """
         about = self._sample if sample is None else sample
+        return Asking(lambda: self._predict(items, about, kwargs))
+
+    async def _predict(
+        self, items: Any, about: Mapping[str, Any], kwargs: Mapping[str, Any]
+    ) -> ModelResponse:
         given = input_of(items)
         one = self._line.ask(given, about, self._trial, kwargs)
         times = self._asked[one]

@@ -1,5 +1,6 @@
 """Python in solvers: rounds of a coroutine, and what it may return."""
 
+import gc
 import random
 from textwrap import indent
 
@@ -216,3 +217,18 @@ def test_an_output_may_become_any_number_of_rows(read):
 def test_a_postprocessor_that_returns_something_else_is_told(read, body, told):
     with pytest.raises(DocumentError, match=told):
         rows(read, body)
+
+
+def test_a_question_that_nobody_awaits_is_not_asked_and_not_warned_of(solve):
+    code = """
+import asyncio
+
+async def run_solver(sample, model, trace):
+    model.predict([{"role": "user", "content": "never"}])
+    task = asyncio.create_task(model.predict([{"role": "user", "content": "a"}]))
+    trace.add_model_response(await task)
+"""
+    output, rounds = solve(solver(code), {}, echo)
+    gc.collect()
+    assert texts(output) == ["A"]
+    assert [len(one) for one in rounds] == [1]
