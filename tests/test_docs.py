@@ -23,7 +23,7 @@ from pytest_evals.models.openai.settings import OpenAISettings
 from pytest_evals.models.scripted import BUILT_IN, Rule
 from pytest_evals.models.spec import KINDS
 from pytest_evals.plugin import hookspecs
-from pytest_evals.plugin.option_table import TABLE
+from pytest_evals.plugin.settings.option_table import TABLE
 from pytest_evals.prompts.fewshot import SAMPLERS
 from pytest_evals.prompts.requests import BUILDERS
 from pytest_evals.scorers.aggregations import AGGREGATIONS

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_evals.plugin.option_table import TABLE
+from pytest_evals.plugin.settings.option_table import TABLE
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", "docs/index.md", "docs/tutorial.md")

@@ -50,7 +50,7 @@ def eval_judge(
 
     Override it in a conftest.py, as ``eval_model``.
     """
-    from pytest_evals.plugin.fitness import NO_JUDGE
+    from pytest_evals.plugin.asking.fitness import NO_JUDGE
     from pytest_evals.plugin.session import SESSION
 
     session = pytestconfig.stash[SESSION]

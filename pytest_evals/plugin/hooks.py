@@ -16,14 +16,14 @@ import pytest
 
 from pytest_evals.plugin import hookspecs
 from pytest_evals.plugin.fixtures import eval_judge, eval_model, eval_results
-from pytest_evals.plugin.options import (
+from pytest_evals.plugin.settings.options import (
     OPTIONS,
     STARTED,
     Options,
     add_options,
     offer_model_alias,
 )
-from pytest_evals.plugin.workers import is_distributed, visible_devices
+from pytest_evals.plugin.settings.process import is_distributed, visible_devices
 
 if TYPE_CHECKING:
     from pytest_evals.core.group import Group
@@ -68,11 +68,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.stash[OPTIONS].plan and is_distributed(config):
         raise pytest.UsageError("--evals-plan needs no workers: -n0")
     if config.stash[OPTIONS].validate:
-        from pytest_evals.plugin.validating import Validating
+        from pytest_evals.plugin.modes.validating import Validating
 
         config.pluginmanager.register(Validating(config), "evals-validating")
     elif is_distributed(config):
-        from pytest_evals.plugin.controller import Controller
+        from pytest_evals.plugin.distributing.controller import Controller
 
         config.pluginmanager.register(Controller(config), "evals-controller")
     for _, distribution in config.pluginmanager.list_plugin_distinfo():
@@ -91,13 +91,13 @@ def pytest_collect_file(
 ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Take the files whose first bytes look like an eval file."""
     found = yield
-    from pytest_evals.plugin.sniffing import is_eval_file, is_test_file
+    from pytest_evals.plugin.suite.sniffing import is_eval_file, is_test_file
 
     if not is_eval_file(file_path, parent.ihook, parent.config):
         return found
     from pytest_evals.plugin.nodes import TaskFile
-    from pytest_evals.plugin.places import file_id
-    from pytest_evals.plugin.running import start
+    from pytest_evals.plugin.running.hooks import start
+    from pytest_evals.plugin.suite.places import file_id
 
     start(parent.config)
     nodeid = file_id(file_path, parent.config.rootpath)
@@ -127,7 +127,7 @@ def pytest_collection(session: pytest.Session) -> None:
     """Add the files of what ``--evals-tasks`` names in the include paths."""
     options = session.config.stash[OPTIONS]
     if options.tasks and options.include_path:
-        from pytest_evals.plugin.library import add_included
+        from pytest_evals.plugin.suite.library import add_included
 
         add_included(session.config)
 
@@ -146,15 +146,15 @@ def pytest_evals_load_tasks(
 ) -> Sequence[Task | Group] | None:
     """Read the dialects of lm-eval, lighteval and LatticeFlow."""
     from pytest_evals.frontends.dialects import READERS
-    from pytest_evals.plugin import sniffing
     from pytest_evals.plugin.session import session_of
+    from pytest_evals.plugin.suite import sniffing
 
     if sniffing.looks_like_lm_eval(path):
         read = READERS["lm_eval"]
     elif sniffing.looks_like_lighteval(path, config):
         read = READERS["lighteval"]
     elif sniffing.looks_like_latticeflow(path):
-        from pytest_evals.plugin.entities import load_tasks_near
+        from pytest_evals.plugin.suite.entities import load_tasks_near
 
         return load_tasks_near(path, config, session_of(config).task_options)
     else:

@@ -21,7 +21,7 @@ from pytest_evals.core.group import Group
 from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError
 from pytest_evals.pipeline import Job
-from pytest_evals.plugin.furthers import Definition
+from pytest_evals.plugin.asking.furthers import Definition
 from pytest_evals.plugin.messages import (
     DocumentFailed,
     GateFailed,
@@ -31,10 +31,10 @@ from pytest_evals.plugin.messages import (
     gate_word,
     message_of,
 )
-from pytest_evals.plugin.outlets import wants_properties
-from pytest_evals.plugin.places import file_id, node_of
-from pytest_evals.plugin.runs import GroupRun, TaskRun
 from pytest_evals.plugin.session import session_of
+from pytest_evals.plugin.settings.outlets import wants_properties
+from pytest_evals.plugin.suite.places import file_id, node_of
+from pytest_evals.plugin.suite.runs import GroupRun, TaskRun
 
 __all__ = ["DocItem", "GateItem", "GroupNode", "TaskFile", "TaskGates"]
 

@@ -28,26 +28,26 @@ from pytest_evals.frontends.suite_gates import SuiteGates
 from pytest_evals.gates.wanted import with_facts
 from pytest_evals.models.spec import redacted
 from pytest_evals.pipeline import score
-from pytest_evals.plugin.added import added_metrics
-from pytest_evals.plugin.claims import Claims
-from pytest_evals.plugin.fitness import check_models
-from pytest_evals.plugin.interim import UNFINISHED, Interim
-from pytest_evals.plugin.judging import Judging
-from pytest_evals.plugin.library import library_of
-from pytest_evals.plugin.models import Models
-from pytest_evals.plugin.options import OPTIONS, STARTED, suite_root
-from pytest_evals.plugin.run_options import (
+from pytest_evals.plugin.asking.fitness import check_models
+from pytest_evals.plugin.asking.models import Models
+from pytest_evals.plugin.results.interim import UNFINISHED, Interim
+from pytest_evals.plugin.results.judging import Judging
+from pytest_evals.plugin.settings.added import added_metrics
+from pytest_evals.plugin.settings.options import OPTIONS, STARTED, suite_root
+from pytest_evals.plugin.settings.process import is_distributed, orders_of
+from pytest_evals.plugin.settings.run_options import (
     answers_of,
     check_gates,
     check_places,
     public,
     task_options,
 )
-from pytest_evals.plugin.runs import GroupRun, Runs, TaskRun
-from pytest_evals.plugin.selection import Selection
-from pytest_evals.plugin.telling import Told
-from pytest_evals.plugin.wire import pack, unpack
-from pytest_evals.plugin.workers import is_distributed, orders_of
+from pytest_evals.plugin.settings.selection import Selection
+from pytest_evals.plugin.suite.claims import Claims
+from pytest_evals.plugin.suite.library import library_of
+from pytest_evals.plugin.suite.runs import GroupRun, Runs, TaskRun
+from pytest_evals.plugin.workers.telling import Told
+from pytest_evals.plugin.workers.wire import pack, unpack
 from pytest_evals.recording import Samples
 from pytest_evals.references import measured_rate
 from pytest_evals.reports.environment import environment
@@ -59,9 +59,9 @@ from pytest_evals.scorers.summary import summarise
 from pytest_evals.scorers.user_code import UserCode
 
 if TYPE_CHECKING:
-    from pytest_evals.plugin.baseline import Baseline
+    from pytest_evals.plugin.modes.stopping import Stopping
     from pytest_evals.plugin.nodes import DocItem, TaskFile
-    from pytest_evals.plugin.stopping import Stopping
+    from pytest_evals.plugin.results.baseline import Baseline
 
 __all__ = ["SESSION", "EvalSession", "session_of"]
 

@@ -7,7 +7,7 @@ import pytest
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import TaskFileError
 from pytest_evals.frontends.dialects import PYTHON_FILES, eval_files, load_file
-from pytest_evals.plugin.option_table import TABLE
+from pytest_evals.plugin.settings.option_table import TABLE
 
 MODULE = "from lighteval.tasks.requests import Doc\nTASKS_TABLE = []\n"
 TASK = "task: quiz\ndataset_path: json\n"

@@ -20,7 +20,7 @@ from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import DocumentError, TaskFileError
 from pytest_evals.frontends.lighteval.tasks import load_tasks
 from pytest_evals.frontends.sniff import is_task_module
-from pytest_evals.plugin.selection import Selection
+from pytest_evals.plugin.settings.selection import Selection
 from pytest_evals.prompts.images import without_images
 
 HEAD = """

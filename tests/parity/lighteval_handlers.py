@@ -33,7 +33,7 @@ from pytest_evals.frontends.lighteval.templates import (
     formulation,
 )
 from pytest_evals.pipeline import Job, Plan, score
-from pytest_evals.plugin.selection import Selection
+from pytest_evals.plugin.settings.selection import Selection
 from pytest_evals.scorers.lighteval import (
     calibration,
     choices,

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pytest_evals.core.request import Generate, Loglikelihood, Response
-from pytest_evals.plugin.calibrating import Again
+from pytest_evals.plugin.modes.calibrating import Again
 
 MODEL = """
 import pytest

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.frontends.lm_eval import load_tasks
-from pytest_evals.plugin.checking import problems_of
+from pytest_evals.plugin.modes.checking import problems_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SUITES = (ROOT / "example_suites" / "lm_eval", ROOT / "tests" / "parity" / "tasks")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_evals.plugin.light_reports import LightReports
+from pytest_evals.plugin.workers.light_reports import LightReports
 
 
 def report(**changes):

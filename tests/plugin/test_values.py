@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_evals.plugin.values import pairs
+from pytest_evals.plugin.settings.values import pairs
 
 
 def test_pairs_are_those_of_lm_evals_command_line():

@@ -1,0 +1,1 @@
+"""The session's models: opened once each, asked through one plan each."""

@@ -1,0 +1,117 @@
+"""Whether models can run the tasks of a session, as far as it is known without opening
+them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from pytest_evals.core.task import Task
+from pytest_evals.errors import OptionError
+from pytest_evals.models.spec import check_spec, parse_spec, why_unfit
+from pytest_evals.plugin.settings.options import OPTIONS
+from pytest_evals.plugin.settings.process import is_distributed
+
+__all__ = ["NO_JUDGE", "check_models"]
+
+NO_JUDGE = (
+    "there is no judge to ask\n"
+    "  fix: give one, as in --evals-judge=openai:gpt-4o, or set evals_judge in the ini "
+    "file"
+)
+_SHOWN = 10
+"""Tasks that a message lists."""
+
+
+def check_models(config: pytest.Config, spec: str, tasks: Sequence[Task]) -> None:
+    """Refuse models that can be known not to do, as far as it is our kinds that are
+    opened.
+
+    Args:
+        config: Of a session.
+        spec: Of the tested model, empty if a fixture opens it.
+        tasks: Those whose documents will run.
+
+    Raises:
+        pytest.UsageError: A spec has a mistake, a model cannot answer a task, or there
+            is no judge.
+    """
+    if len(config.hook.pytest_evals_open_model.get_hookimpls()) > 1:
+        return
+    options = config.stash[OPTIONS]
+    if spec:
+        asking = [task for task in tasks if task.asks_model]
+        _check_model(spec, asking, chat=options.apply_chat_template)
+    # A controller of workers has not read the conftests below the folders.
+    if not is_distributed(config) and not _overrides_judge(config):
+        _check_judges(options.judge, tasks, may_lack=options.validate)
+
+
+def _check_model(text: str, tasks: Iterable[Task], *, chat: bool) -> None:
+    """Refuse a model that cannot exist, or that cannot answer a task.
+
+    Args:
+        text: The model's spec.
+        tasks: Those whose documents will run.
+        chat: Whether prompts are chats.
+
+    Raises:
+        pytest.UsageError: The spec has a mistake; or with the reason, and all tasks
+            that it is about.
+    """
+    unfit: dict[str, list[str]] = {}
+    try:
+        spec = parse_spec(text)
+        check_spec(spec)
+        for task in tasks:
+            why = why_unfit(spec, task.output_type, chat=chat)
+            if why:
+                told = f"{task.name} ({task.output_type}, {task.source})"
+                unfit.setdefault(why, []).append(told)
+    except OptionError as error:
+        raise pytest.UsageError(str(error)) from None
+    if unfit:
+        raise pytest.UsageError("\n".join(_told(*one) for one in unfit.items()))
+
+
+def _check_judges(text: str, tasks: Iterable[Task], *, may_lack: bool) -> None:
+    """Refuse judges that cannot exist, or cannot write.
+
+    Args:
+        text: The spec of the session's judge, empty if there is none.
+        tasks: Those whose documents will run.
+        may_lack: Whether nobody will be asked, so that there need be no judge.
+
+    Raises:
+        pytest.UsageError: A spec has a mistake, or there is no judge; with the task
+            that wants it.
+    """
+    for task in tasks:
+        for source in task.models.values():
+            if callable(source) or (may_lack and not (source or text)):
+                continue
+            where = f"{task.name} ({task.source})"
+            try:
+                if not (source or text):
+                    raise OptionError(NO_JUDGE)
+                spec = parse_spec(source or text)
+                check_spec(spec)
+                why = why_unfit(spec, "generate_until", chat=True)
+            except OptionError as error:
+                why = str(error)
+            if why:
+                what, _, fix = why.partition("\n")
+                raise pytest.UsageError(f"{where} asks a judge: {what}\n{fix}")
+
+
+def _overrides_judge(config: pytest.Config) -> bool:
+    """Whether a conftest or plugin defines a judge of its own."""
+    plugins = config.pluginmanager.get_plugins()
+    return sum(hasattr(plugin, "eval_judge") for plugin in plugins) > 1
+
+
+def _told(why: str, tasks: list[str]) -> str:
+    what, _, fix = why.partition("\n")
+    more = f" and {len(tasks) - _SHOWN} more" if len(tasks) > _SHOWN else ""
+    return f"{what}: {', '.join(tasks[:_SHOWN])}{more}\n{fix}"

@@ -1,0 +1,1 @@
+"""The controller's side of pytest-xdist."""

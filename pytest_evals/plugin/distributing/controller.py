@@ -1,0 +1,145 @@
+"""The side of pytest-xdist that sees all workers: slots and devices, crashes, and the
+scheduler that deals shards.
+
+Registered whenever tests are distributed; it acts only on what has to do with evals.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Generator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_evals.plugin.session import SESSION
+from pytest_evals.plugin.settings.options import OPTIONS
+from pytest_evals.plugin.settings.process import visible_devices
+from pytest_evals.plugin.workers.light_reports import LightReports
+
+if TYPE_CHECKING:
+    from xdist.workermanage import WorkerController
+
+    from pytest_evals.plugin.distributing.scheduling import EvalScheduling
+
+__all__ = ["Controller"]
+
+
+class Controller:
+    """One object on the controller, as a pytest plugin.
+
+    A slot is a worker's place: it has a device and a shard, and a worker that replaces
+    a crashed one takes its slot, whatever its id.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        """Nothing is started yet."""
+        config.pluginmanager.register(LightReports(), "evals-light-reports")
+        self._config = config
+        self._scheduler: EvalScheduling | None = None
+        self._n = 0
+        self._free: list[int] = []
+        self._slots: dict[Any, int] = {}
+        self._session: pytest.Session | None = None
+        self._interrupted = False
+        self._stop = Path(tempfile.mkdtemp(prefix="evals-")) / "stop"
+
+    @pytest.hookimpl
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Keep the session, to see when it wants to stop."""
+        self._session = session
+
+    @pytest.hookimpl
+    def pytest_xdist_setupnodes(self, specs: Sequence[Any]) -> None:
+        """A device and a share of the processor for each slot, set before the worker
+        imports anything."""
+        self._n = len(specs)
+        self._free = list(range(len(specs)))
+        devices = visible_devices()
+        threads = str(max(1, (os.cpu_count() or 1) // len(specs)))
+        for slot, spec in enumerate(specs):
+            if devices:
+                spec.env["CUDA_VISIBLE_DEVICES"] = devices[slot % len(devices)]
+            if "OMP_NUM_THREADS" not in os.environ:
+                spec.env["OMP_NUM_THREADS"] = threads
+
+    @pytest.hookimpl
+    def pytest_configure_node(self, node: WorkerController) -> None:
+        """Tell a worker its slot; one that replaces another also what is left to do."""
+        slot = self._slots[node] = self._free.pop(0)
+        scheduler = self._scheduler
+        node.workerinput["evals"] = {
+            "slot": slot,
+            "n": self._n,
+            "stop": str(self._stop),
+            "todo": scheduler.left_of(slot) if scheduler else None,
+            "window": scheduler.window_of(slot) if scheduler else None,
+            "selects": self._selects,
+        }
+
+    @cached_property
+    def _selects(self) -> str:
+        """Where ``--evals-select`` looks: for all workers the same, also for one that
+        starts when this run is the newest itself."""
+        options = self._config.stash[OPTIONS]
+        if not options.select:
+            return ""
+        from pytest_evals.plugin.modes.selecting import run_to_select_from
+
+        run = run_to_select_from(options)
+        return str(run.path) if run else ""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_testnodedown(self, node: WorkerController, error: object) -> None:
+        """Free its slot for a worker that may replace it; keep what it says of its
+        model and its tasks."""
+        slot = self._slots.pop(node, None)
+        if slot is not None:
+            self._free.insert(0, slot)
+        told = getattr(node, "workeroutput", {}).get("evals")
+        if told and SESSION in self._config.stash:
+            said, session = json.loads(told), self._config.stash[SESSION]
+            session.models.add_remote(said["models"])
+            session.remarks[slot or 0] = said["warnings"]
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_xdist_make_scheduler(
+        self, config: pytest.Config
+    ) -> Generator[None, Any, Any]:
+        """Put ours in front of xdist's own."""
+        default = yield
+        from pytest_evals.plugin.distributing.scheduling import EvalScheduling
+
+        self._scheduler = EvalScheduling(config, default, self._stop.parent)
+        return self._scheduler
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self) -> Generator[None, Any, Any]:
+        """An interrupted session has lost nothing to a crash."""
+        try:
+            return (yield)
+        except (KeyboardInterrupt, pytest.exit.Exception):
+            self._interrupted = True
+            if SESSION in self._config.stash:
+                self._config.stash[SESSION].partial = "interrupted"
+            raise
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self) -> None:
+        """Workers have their whole shard; ``-x`` reaches them through a file."""
+        session = self._session
+        if session is not None and (session.shouldfail or session.shouldstop):
+            self._stop.touch()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Documents that no worker could run are errors, never a green exit."""
+        stopped = session.shouldfail or session.shouldstop or self._interrupted
+        if self._scheduler is not None and not stopped:
+            self._scheduler.report_lost(session)
+        shutil.rmtree(self._stop.parent, ignore_errors=True)

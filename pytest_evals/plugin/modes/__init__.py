@@ -1,0 +1,1 @@
+"""Options that change what a run does, one module each."""

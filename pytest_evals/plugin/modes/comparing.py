@@ -1,0 +1,132 @@
+"""``--evals-save`` and ``--evals-compare``: this run as a baseline, and beside one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_evals.core.comparison import Comparison
+from pytest_evals.core.gate import Outcome
+from pytest_evals.errors import StoreError
+from pytest_evals.gates.pairing import Side, compare, setting_changes
+from pytest_evals.plugin.results.baseline import Baseline
+from pytest_evals.references import settings_of
+from pytest_evals.reports.comparison import comparison_json, comparison_lines
+from pytest_evals.store.baselines import find_baseline, save_baseline
+from pytest_evals.store.files import write_json
+from pytest_evals.store.history import EarlierRun, read_run
+
+if TYPE_CHECKING:
+    from pytest_evals.plugin.session import EvalSession
+
+__all__ = ["Comparing"]
+
+
+class Comparing:
+    """The hooks of such a session, as a pytest plugin."""
+
+    def __init__(self, session: EvalSession) -> None:
+        """Read the baseline; the options have seen that it is there.
+
+        Raises:
+            StoreError: It cannot be read any more.
+        """
+        self._session = session
+        self._name = session.options.compare
+        self.found: Comparison | None = None
+        """What has changed, once the run is over."""
+        self._told: list[tuple[str, bool]] = []
+        if self._name:
+            here = session.config.invocation_params.dir
+            run = find_baseline(session.options.dir, self._name, here)
+            session.baseline = Baseline(run)
+
+    @pytest.hookimpl
+    def pytest_collection_finish(self) -> None:
+        """Refuse what can be known to differ before a model is opened.
+
+        Raises:
+            pytest.UsageError: Other shots, another limit, version, judge or way to ask.
+        """
+        session = self._session
+        if session.baseline is None or session.orders is not None:
+            return
+        before = Side(results=session.baseline.run.results, rows={})
+        runs = [*session.runs.values()]
+        sizes = [(run.task, len(run.ids)) for run in runs]
+        now = Side(results=settings_of(sizes, session.options.judge), rows={})
+        known = session.baseline.run.tasks
+        faults = [
+            f"{run.task.name}: {text}"
+            for run in runs
+            if run.task.name in known
+            for text in setting_changes(run.task.name, before, now)
+        ]
+        if faults:
+            raise pytest.UsageError(
+                f"--evals-compare={self._name}: this run is not comparable\n  "
+                + "\n  ".join(faults)
+            )
+
+    @pytest.hookimpl
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Compare, then save; a wish that cannot be met is a failure."""
+        if self._session.found is None or self._session.orders is not None:
+            return
+        try:
+            self._finish()
+        except StoreError as error:
+            self._told.append((str(error), True))
+        failed = any(is_bad for _, is_bad in self._told)
+        refused = self.found is not None and self.found.refused
+        if (failed or refused) and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _finish(self) -> None:
+        path = self._session.samples.path
+        if path is None or self._session.samples.error:
+            raise StoreError("this run is not on the disk, so it is no baseline")
+        run, options = read_run(path), self._session.options
+        if self._session.baseline is not None:
+            before = _side(self._session.baseline.run)
+            self.found = compare(self._name, before, _side(run))
+            write_json(path / "comparison.json", comparison_json(self.found))
+        if options.save:
+            why = self._unsound()
+            if why:
+                raise StoreError(f"baseline {options.save!r} is not saved: {why}")
+            place = save_baseline(options.dir, options.save, run)
+            self._told.append((f"baseline: {place}", False))
+
+    def _unsound(self) -> str:
+        """Why this run is no baseline."""
+        found = self._session.found
+        assert found is not None
+        if found.partial:
+            return found.partial
+        lacking = sum(task.n_errored + task.n_unscored for task in found.tasks)
+        if lacking:
+            return f"{lacking} document{'s' * (lacking != 1)} could not be scored"
+        if any(verdict.outcome is Outcome.INVALID for verdict in found.verdicts):
+            return "a gate is invalid"
+        return ""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> None:
+        """The changes; and where the baseline is."""
+        if self.found is not None:
+            terminalreporter.write_sep("=", f"compared with {self.found.name}")
+            width = terminalreporter._tw.fullwidth
+            for line in comparison_lines(self.found, width):
+                terminalreporter.write_line(line.text, **line.markup)
+        for text, is_bad in self._told:
+            terminalreporter.write_line(text, red=is_bad, bold=is_bad)
+
+
+def _side(run: EarlierRun) -> Side:
+    return Side(
+        results=run.results, rows={task: list(run.rows(task)) for task in run.tasks}
+    )

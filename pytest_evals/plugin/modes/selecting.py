@@ -1,0 +1,142 @@
+"""``--evals-select``: only the documents that were wrong, or had an error, or were not
+run, in the last run of this model.
+
+Every process reads the same files and chooses alike.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_evals.plugin.nodes import DocItem, GateItem
+from pytest_evals.reports.model import masked
+from pytest_evals.reports.strict import strict
+from pytest_evals.store.history import EarlierRun, last_run, read_run
+
+if TYPE_CHECKING:
+    from pytest_evals.core.task import Task
+    from pytest_evals.plugin.session import EvalSession
+    from pytest_evals.plugin.settings.options import Options
+
+__all__ = ["Selecting", "run_to_select_from"]
+
+Row = Mapping[str, Any]
+
+
+class Selecting:
+    """The hooks of such a session, as a pytest plugin."""
+
+    def __init__(self, session: EvalSession) -> None:
+        """Nothing is chosen yet."""
+        self._session = session
+        self._lines: list[str] = []
+
+    @pytest.hookimpl
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        """Leave the documents that are wanted, and all gates; those whose documents are
+        not all there are skipped. Without a document there is nothing to run."""
+        options = self._session.options
+        orders = self._session.orders
+        if orders is None:
+            run = run_to_select_from(options)
+        else:
+            run = read_run(Path(orders.selects)) if orders.selects else None
+        documents = [item for item in items if isinstance(item, DocItem)]
+        kept = self._chosen(documents, run)
+        dropped = [
+            item
+            for item in items
+            if (isinstance(item, DocItem) and item.nodeid not in kept)
+            or (isinstance(item, GateItem) and not kept)
+        ]
+        if dropped:
+            config.hook.pytest_deselected(items=dropped)
+            gone = set(map(id, dropped))
+            items[:] = [item for item in items if id(item) not in gone]
+        words = " or ".join(options.select)
+        where = f" in {run.path}" if run else "; there is no earlier run of this model"
+        n, total = len(kept), len(documents)
+        self._lines.insert(0, f"evals: {n} of {total} documents: {words}{where}")
+
+    @pytest.hookimpl
+    def pytest_report_collectionfinish(self) -> list[str]:
+        """What was chosen."""
+        return self._lines
+
+    def _chosen(self, documents: Sequence[DocItem], run: EarlierRun | None) -> set[str]:
+        """Node ids of the documents that are wanted."""
+        by_task: dict[str, list[DocItem]] = {}
+        for item in documents:
+            by_task.setdefault(item.job.task.name, []).append(item)
+        chosen: set[str] = set()
+        for items in by_task.values():
+            task = items[0].job.task
+            rows = _Rows(run.rows(task.name) if run else ())
+            if run and rows.are_there and _has_changed(task, run.results):
+                self._lines.append(
+                    f"evals: warning: {task.name} has changed since that run; its "
+                    "documents are chosen by their ids"
+                )
+            for item in items:
+                if self._wants(task, rows.of(item)):
+                    chosen.add(item.nodeid)
+        return chosen
+
+    def _wants(self, task: Task, row: Row | None) -> bool:
+        words, baseline = self._session.options.select, self._session.baseline
+        if any(_WANTS[word](row) for word in words if word in _WANTS):
+            return True
+        if "regressed" not in words or baseline is None or not _is_wrong(row):
+            return False
+        return baseline.was_right(task.name, str((row or {}).get("doc_hash")))
+
+
+def run_to_select_from(options: Options) -> EarlierRun | None:
+    """The last run of this session's model, if there is one."""
+    return last_run(options.dir, masked(options.model) if options.model else "")
+
+
+class _Rows:
+    """What a run says of a task's documents."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._by_index, self._by_id = dict[int, Row](), dict[str, Row]()
+        for row in rows:
+            self._by_index[row["doc_id"]] = self._by_id[row["id"]] = row
+
+    @property
+    def are_there(self) -> bool:
+        return bool(self._by_index)
+
+    def of(self, item: DocItem) -> Row | None:
+        """The document of the same id, wherever it stood; one that could not be built
+        then, and so has none, by its place."""
+        id_ = item.name.partition("[")[2][:-1]
+        here = self._by_index.get(item.job.index)
+        return here if here and here["id"] in ("", id_) else self._by_id.get(id_)
+
+
+def _is_wrong(row: Row | None) -> bool:
+    return row is not None and row.get("correct") is False
+
+
+_WANTS: Mapping[str, Callable[[Row | None], bool]] = {
+    "wrong": _is_wrong,
+    "error": lambda row: row is not None and row.get("status") != "scored",
+    "missing": lambda row: row is None,
+}
+
+
+def _has_changed(task: Task, results: Mapping[str, Any]) -> bool:
+    """Whether the recipe is another one than in a run."""
+    known = results.get("configs", {}).get(task.name)
+    now = json.loads(json.dumps(strict(dict(task.config), [])))
+    parts = [{**one, "metadata": None} for one in (known or {}, now)]
+    return parts[0] != parts[1]

@@ -1,0 +1,248 @@
+"""``--evals-validate``: what pytest would run is checked instead, without a model.
+
+Files are collected as for a run. Then one item a task takes the place of its documents
+and gates, and one item the place of each file that could not be collected; so all
+problems of all files are told in one session. Tests of other kinds are deselected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest._code.code import ExceptionInfo, TerminalRepr
+
+from pytest_evals.core.task import Task
+from pytest_evals.errors import (
+    EvalsError,
+    Place,
+    Problem,
+    TaskFileError,
+    UnreachableError,
+)
+from pytest_evals.plugin.messages import Message
+from pytest_evals.plugin.modes.checking import problems_of
+from pytest_evals.plugin.modes.writing_out import write_out_lines
+from pytest_evals.plugin.nodes import DocItem, GateItem
+from pytest_evals.plugin.session import SESSION, EvalSession
+
+__all__ = ["Check", "TaskCheck", "Validating"]
+
+
+class Check(pytest.Item):
+    """Something that is known to be wrong, or that could not be looked at."""
+
+    def __init__(self, *, error: Exception, **kwargs: Any) -> None:
+        """Remember what was found when it was collected."""
+        super().__init__(**kwargs)
+        self.error = error
+        self.notes: tuple[str, ...] = ()
+        """What is odd, for the summary."""
+
+    def runtest(self) -> None:
+        """Say it.
+
+        Raises:
+            Exception: What was found.
+        """
+        if isinstance(self.error, UnreachableError):
+            pytest.skip(f"not checked: {self.name}: {self.error.problems[0]}")
+        raise self.error
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Heading of a failure."""
+        return self.path, None, self.name
+
+    def repr_failure(
+        self, excinfo: ExceptionInfo[BaseException], style: Any = None
+    ) -> str | TerminalRepr:
+        """The problems, without traceback; each of them is a line of its own."""
+        error = excinfo.value
+        if not isinstance(error, EvalsError | pytest.UsageError):
+            return super().repr_failure(excinfo, style)
+        place = Place(self.path)
+        if isinstance(error, TaskFileError) and error.problems:
+            place = error.problems[0].where
+        return Message(str(error).splitlines(), str(place.path), place.line)
+
+
+class TaskCheck(Check):
+    """A task that was collected: its first documents are tried."""
+
+    def __init__(
+        self, *, task: Task, documents: Mapping[int, str], scores: bool, **kwargs: Any
+    ) -> None:
+        """Remember the task and its documents, position to id."""
+        super().__init__(error=TaskFileError([]), **kwargs)
+        self.task, self.documents, self.scores = task, documents, scores
+
+    def runtest(self) -> None:
+        """Render, score and look at the warnings.
+
+        Raises:
+            TaskFileError: With all problems.
+        """
+        problems = problems_of(self.task, self.documents, scores=self.scores)
+        self.notes = tuple(f"{self.task.name}: {w}" for w in self.task.warnings())
+        if problems:
+            raise TaskFileError(problems)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Heading of a failure."""
+        return self.path, self.task.source.line or None, self.name
+
+
+class Validating:
+    """The hooks of such a session, as a pytest plugin."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        """Nothing is collected yet."""
+        self._config = config
+        self._notes: dict[str, None] = {}
+        self._told: set[str] = set()
+        self._counts = {"passed": 0, "failed": 0, "skipped": 0}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """A file with problems is an item like the others."""
+        report = yield
+        call = getattr(report, "call", None)
+        error = call.excinfo.value if call and call.excinfo else None
+        if not isinstance(error, EvalsError):
+            return report
+        name = getattr(collector, "path", Path(collector.name)).stem
+        if isinstance(error, TaskFileError) and not isinstance(error, UnreachableError):
+            error = self._not_told_yet(error)
+        check = Check.from_parent(collector, name=name, error=error)
+        check.add_marker("evals")
+        return pytest.CollectReport(collector.nodeid, "passed", None, [check])
+
+    def _not_told_yet(self, error: TaskFileError) -> TaskFileError:
+        """What others have not said before: all tasks of a folder share a
+        ``gates.yaml``."""
+        fresh = [p for p in error.problems if str(p) not in self._told]
+        if not fresh and error.problems:
+            where = error.problems[0].where
+            fresh = [Problem("the same problem as told before", where)]
+        self._told.update(map(str, error.problems))
+        return TaskFileError(fresh)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, session: pytest.Session, items: list[pytest.Item]
+    ) -> Generator[None, None, None]:
+        """One check a task instead of its documents, after ``-k``, ``-m`` and the like
+        have chosen among these."""
+        yield
+        others = [i for i in items if not isinstance(i, Check | DocItem | GateItem)]
+        broken = any(isinstance(item, Check) for item in items)
+        items[:] = _checks(items)
+        if not broken and SESSION in self._config.stash:
+            items += self._whole(session, self._config.stash[SESSION])
+        if others:
+            self._config.hook.pytest_deselected(items=others)
+
+    def _whole(self, session: pytest.Session, evals: EvalSession) -> Iterator[Check]:
+        """What only all tasks together show: gates and ``--evals-tasks`` that name
+        nothing. Where a file could not be read it would be told in error."""
+        try:
+            evals.check()
+        except pytest.UsageError as error:
+            name = "options-and-gates"
+            yield Check.from_parent(session, name=name, nodeid=name, error=error)
+
+    def pytest_report_collectionfinish(self, items: Sequence[pytest.Item]) -> list[str]:
+        """The prompts, if they are wanted."""
+        checks = (item for item in items if isinstance(item, TaskCheck))
+        wanted = ((check.task, check.documents) for check in checks)
+        return write_out_lines(self._config, wanted)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Send what is odd along; a skip points at the task file, not at our code."""
+        report = yield
+        if isinstance(item, Check) and report.when == "call":
+            vars(report)["evals_notes"] = list(item.notes)
+            if isinstance(report.longrepr, tuple):
+                path, line, _ = item.reportinfo()
+                report.longrepr = (str(path), line or 0, report.longrepr[2])
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count, and keep what is odd."""
+        if report.when == "call":
+            self._counts[report.outcome] += 1
+            self._notes.update(dict.fromkeys(getattr(report, "evals_notes", ())))
+            if report.skipped and isinstance(report.longrepr, tuple):
+                self._notes[report.longrepr[2].removeprefix("Skipped: ")] = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(
+        self, report: pytest.TestReport
+    ) -> tuple[str, str, str] | None:
+        """The words of ``-v``."""
+        if report.when != "call":
+            return None
+        return {
+            "passed": ("passed", ".", "OK"),
+            "failed": ("failed", "F", "PROBLEMS"),
+            "skipped": ("skipped", "s", "NOT CHECKED"),
+        }[report.outcome]
+
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> None:
+        """Warnings, what was not checked, and how many."""
+        n_all = sum(self._counts.values())
+        if terminalreporter.no_summary or not n_all:
+            return
+        terminalreporter.write_sep("=", "evals")
+        for note in self._notes:
+            bare = note.startswith("not checked: ")
+            text = note if bare else f"warning: {note}"
+            for line in text.splitlines():
+                terminalreporter.write_line(line, yellow=True)
+        counts = self._counts
+        terminalreporter.write_line(
+            f"{n_all} checked: {counts['passed']} ok, {counts['failed']} with problems"
+            f", {counts['skipped']} out of reach; no model was asked"
+        )
+
+
+def _checks(items: Sequence[pytest.Item]) -> list[Check]:
+    """One check for each task that has a document left, and those that were collected
+    as such; in the order in which the items stand."""
+    first: dict[str, DocItem | Check] = {}
+    documents: dict[str, dict[int, str]] = {}
+    for item in items:
+        if isinstance(item, Check):
+            first[item.nodeid] = item
+        elif isinstance(item, DocItem):
+            name = item.job.task.name
+            first.setdefault(f"[{name}]", item)
+            documents.setdefault(name, {})[item.job.index] = item.name
+    return [
+        item
+        if isinstance(item, Check)
+        else _task_check(item, documents[item.job.task.name])
+        for item in first.values()
+    ]
+
+
+def _task_check(item: DocItem, names: Mapping[int, str]) -> TaskCheck:
+    """The check of an item's task; names are those of items, ``task[id]``."""
+    check = TaskCheck.from_parent(
+        item.parent,
+        name=item.name.partition("[")[0],
+        task=item.job.task,
+        documents={i: name.partition("[")[2][:-1] for i, name in names.items()},
+        scores=item.parent.score_hook is None,
+    )
+    check.own_markers.extend(item.own_markers)
+    return check

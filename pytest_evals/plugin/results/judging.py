@@ -1,0 +1,91 @@
+"""The verdicts of a session's gates: judged together, since each red one is corrected
+for how many there are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_evals.core.gate import Gate, Verdict
+from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.gates.families import corrected
+from pytest_evals.gates.judge import judge
+from pytest_evals.plugin.results.baseline import References
+
+if TYPE_CHECKING:
+    from pytest_evals.plugin.session import EvalSession
+
+__all__ = ["Judging"]
+
+
+class Judging:
+    """Judges all gates when the first one is asked for."""
+
+    def __init__(self, session: EvalSession) -> None:
+        """Nothing is judged yet."""
+        self._session = session
+        self._references = References(session)
+        self.find = self._references.find
+        """What a task was in a baseline."""
+        self._n = -1
+        """Documents that were there when the verdicts were found."""
+        self._verdicts: dict[tuple[str, str], Verdict] = {}
+
+    def verdict(self, gate: Gate) -> Verdict:
+        """A gate's verdict over what was run.
+
+        All gates that there are count, selected or not, so that a selection turns no
+        verdict. They are judged again only when documents have come since.
+        """
+        session = self._session
+        n = sum(len(run.records) for run in session.runs.values())
+        if self._n != n:
+            gates = [one for run in session.known.all() for one in run.gates]
+            found = [self._judged(one) for one in gates]
+            self._verdicts = {(v.gate.task, v.gate.id): v for v in corrected(found)}
+            self._n = n
+        return self._verdicts[gate.task, gate.id]
+
+    def doubts(self) -> list[str]:
+        """Why gates will decide little or nothing, as far as that is known before
+        anything is asked."""
+        found = []
+        for run in self._session.known.all():
+            n = self._n_documents(run.name)
+            for gate in run.gates:
+                if n and (why := self._doubt(gate, n)):
+                    found.append(f"{gate.task}::{gate.id}: {why}")
+        return found
+
+    def _n_documents(self, name: str) -> int:
+        """Documents that a task or a group has in this session."""
+        known = self._session.known
+        return sum(
+            len(known.tasks[one].ids)
+            for one in known.tasks_of(name)
+            if one in known.tasks
+        )
+
+    def _doubt(self, gate: Gate, n: int) -> str:
+        options = self._session.options
+        if gate.baseline and gate.baseline != options.save:
+            run = self._references.run(gate.baseline)
+            if isinstance(run, str):
+                return f"it will be invalid: {run}"
+        # --evals-plan tells more of gates itself.
+        if options.plan or (gate.over != "population" and gate.margin is None):
+            return ""
+        from pytest_evals.gates.planning import weakness
+
+        return weakness(gate, n)
+
+    def _judged(self, gate: Gate) -> Verdict:
+        """The verdict of a gate by itself; an early one where reading has stopped."""
+        session, result = self._session, self.result_of(gate)
+        early = session.stopping.verdict(gate, result) if session.stopping else None
+        return early or judge(gate, result, session.options.inconclusive, self.find)
+
+    def result_of(self, gate: Gate) -> TaskResult | GroupResult:
+        """What a gate is about, over the documents that were run so far."""
+        if gate.task in self._session.known.groups:
+            return self._session.group_result(gate.task)
+        return self._session.result(gate.task)

@@ -1,0 +1,373 @@
+"""The hooks that see every test; registered once an eval file was found."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeGuard
+
+import pytest
+
+from pytest_evals.plugin.asking.progress import Progress
+from pytest_evals.plugin.late import is_late, turn
+from pytest_evals.plugin.messages import message_of
+from pytest_evals.plugin.modes.comparing import Comparing
+from pytest_evals.plugin.modes.explaining import Explaining
+from pytest_evals.plugin.modes.selecting import Selecting
+from pytest_evals.plugin.nodes import DocItem, TaskFile
+from pytest_evals.plugin.running.direct import Calls, calls_of
+from pytest_evals.plugin.running.doc_reports import (
+    Status,
+    call_of,
+    mark,
+    report_of,
+    status_of,
+    teardown_of,
+)
+from pytest_evals.plugin.running.last_failed import documents_of_gates, keep_failed
+from pytest_evals.plugin.running.loop import Loop
+from pytest_evals.plugin.running.settling import settle
+from pytest_evals.plugin.session import SESSION, EvalSession
+from pytest_evals.plugin.settings.outlets import Outlets, torn_down
+from pytest_evals.plugin.settings.process import Orders
+from pytest_evals.plugin.showing.html import Html
+from pytest_evals.plugin.showing.publishing import Publishing
+from pytest_evals.plugin.showing.summary import collected_lines, write_summary
+from pytest_evals.plugin.suite.entities import check_parameters
+from pytest_evals.plugin.workers.light_reports import LightReports
+from pytest_evals.plugin.workers.shards import deal
+from pytest_evals.plugin.workers.telling import told
+
+__all__ = ["Running", "begin", "start"]
+
+
+def start(config: pytest.Config) -> EvalSession:
+    """The session's state; made, with its hooks, when it is first asked for."""
+    if SESSION not in config.stash:
+        session = config.stash[SESSION] = EvalSession(config)
+        if not session.options.validate:
+            running = Running(session)
+            config.pluginmanager.register(running, NAME)
+            config.pluginmanager.register(Loop(running), f"{NAME}-loop")
+            if session.orders is not None:
+                config.pluginmanager.register(LightReports(), "evals-light-reports")
+            if session.options.save or session.options.compare:
+                config.pluginmanager.register(Comparing(session), "evals-comparing")
+            Publishing.begin(session)
+            Html.begin(session)
+            if session.options.plan:
+                from pytest_evals.plugin.modes.planning import Planning
+
+                config.pluginmanager.register(Planning(session), "evals-planning")
+            if session.options.calibrate:
+                from pytest_evals.plugin.modes.calibrating import Calibrating
+
+                config.pluginmanager.register(Calibrating(session), "evals-calibrating")
+            if session.options.stop != "off":
+                from pytest_evals.plugin.modes.stopping import Stopping
+
+                session.stopping = Stopping(session)
+            if session.options.explain_cache:
+                config.pluginmanager.register(Explaining(session), "evals-explaining")
+            if session.options.select:
+                config.pluginmanager.register(Selecting(session), "evals-selecting")
+    return config.stash[SESSION]
+
+
+def begin(config: pytest.Config) -> None:
+    """Start to show and to sum up on a controller, which has no loop of its own."""
+    running: Running = config.pluginmanager.getplugin(NAME)
+    running.begin()
+
+
+NAME = "evals-running"
+"""What the plugin of hooks that see every test is called."""
+
+ALLOCATIONS = 20_000
+"""New objects between two looks of the garbage collector. Items, records and reports
+live to the end, and looking at all of them every few documents takes a tenth of the
+plugin's time."""
+LOOKS = 100
+"""Such looks between two at what has outlived the last one."""
+LOOK_S = 0.2
+"""Seconds between two looks of a worker at the controller's wish to stop."""
+
+
+class Running:
+    """One object a session, as a pytest plugin."""
+
+    def __init__(self, session: EvalSession) -> None:
+        """Nothing runs yet."""
+        self._session = session
+        self._active: TaskFile | None = None
+        self._progress: Progress | None = None
+        self._torn_down: frozenset[str] = frozenset()
+        """Outcomes of documents whose teardown is reported too."""
+        self.following: list[pytest.Item] = []
+        """Items that may run under the same call of the protocol."""
+        self.n_run = 0
+        """Items that the last call has run."""
+        self._looked = 0.0
+        self._terminal = session.config.pluginmanager.getplugin("terminalreporter")
+        self._counted = _counted_by(self._terminal)
+        self._setup_only = session.config.getoption("setuponly", False)
+        self._thresholds = gc.get_threshold()
+        new, middle, old = self._thresholds
+        if new:
+            gc.set_threshold(max(ALLOCATIONS, new), max(LOOKS, middle), old)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> Generator[None, None, None]:
+        """Gates run last, but for tests of the results; and never under ``--lf``
+        without their documents."""
+        settle(items, self._session.known)
+        collected = list(items)
+        yield
+        items[:0] = documents_of_gates(config, collected, items)
+        is_worker = self._session.orders is not None
+        items.sort(key=lambda item: turn(item, on_worker=is_worker))
+        self._session.known.keeps_repeats = any(map(is_late, items))
+        if self._session.stopping is not None:
+            self._session.stopping.arrange(items)
+        if is_worker:
+            self._session.news = told(self._session.known)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Check what was asked for, and plan it; a worker plans its shard."""
+        orders, stopping = self._session.orders, self._session.stopping
+        items = session.items
+        if orders is None:
+            ids = [item.nodeid for item in items]
+            check_parameters(self._session.config)
+            self._session.check(ids)
+            if stopping is not None:
+                stopping.start(ids)
+        elif orders.todo is not None:
+            items = [items[position] for position in orders.todo]
+        else:
+            ids = [item.nodeid for item in items]
+            waves = stopping.waves() if stopping is not None else {}
+            dealt = deal(ids, self._session.known, orders.n, waves)
+            items = [items[position] for position in dealt.shards[orders.slot]]
+        documents = (item for item in items if isinstance(item, DocItem))
+        self._session.models.plan(
+            documents,
+            orders.window if orders else None,
+            stopping.wave_of if stopping is not None else None,
+        )
+
+    def pytest_report_collectionfinish(
+        self, config: pytest.Config, items: Sequence[pytest.Item]
+    ) -> list[str]:
+        """Tasks, documents, gates, model; and prompts, if they are wanted."""
+        lines = collected_lines(self._session)
+        if not self._session.options.write_out:
+            return lines
+        from pytest_evals.plugin.modes.writing_out import documents_of, write_out_lines
+
+        return [*lines, *write_out_lines(config, documents_of(items))]
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
+        """Show progress while documents run."""
+        failed = session.testsfailed and not session.config.getoption(
+            "continue_on_collection_errors"
+        )
+        options = self._session.options
+        is_run = not options.explain_cache and not options.plan
+        if self._session.runs and not failed and is_run:
+            self.begin()
+        try:
+            return (yield)
+        except (KeyboardInterrupt, pytest.exit.Exception):
+            self._session.partial = "interrupted"
+            raise
+        finally:
+            self._clear()
+
+    def begin(self) -> None:
+        """From now on there is something to show and to sum up.
+
+        The items live to the end: the garbage collector need not look at them again
+        and again.
+        """
+        gc.freeze()
+        config = self._session.config
+        self._progress = Progress(config, self._session.models)
+        self._session.models.tick = self._progress.tick
+        Outlets.begin(config)
+        self._torn_down = torn_down(config)
+
+    def _clear(self) -> None:
+        if self._progress is not None:
+            self._progress.clear()
+
+    @pytest.hookimpl
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> bool | None:
+        """The light protocol, for documents between two documents of their file.
+
+        The others go through pytest's own, so that what is set up for the file is set
+        up once and torn down once.
+        """
+        self.n_run = 1
+        orders = self._session.orders
+        if orders is not None:
+            self._obey_stop(orders, item.session)
+        if not self._is_between(item, nextitem):
+            return None
+        if orders is not None:
+            report = item.config.hook.pytest_runtest_logreport
+            self._run(item, lambda one: report(report=one))
+            return True
+        with _path_shown(self._terminal):
+            calls = calls_of(item.config)
+            self._show_and_run(item, calls)
+            for document, then in pairwise(self.following):
+                stops = item.session.shouldfail or item.session.shouldstop
+                if stops or not self._is_between(document, then):
+                    break
+                self._show_and_run(document, calls)
+                self.n_run += 1
+        return True
+
+    def _is_between(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> TypeGuard[DocItem]:
+        """Whether the item stands between two documents of its file."""
+        if not isinstance(item, DocItem):
+            self._active = None
+            return False
+        parent = item.parent
+        sibling = isinstance(nextitem, DocItem) and nextitem.parent is parent
+        if self._active is not parent or not sibling or self._setup_only:
+            self._active = parent if sibling else None
+            return False
+        return True
+
+    def _show_and_run(self, item: DocItem, calls: Calls) -> None:
+        nodeid, location = item.nodeid, item.location
+        calls.logstart(nodeid, location)
+        self._run(item, calls.logreport)
+        calls.logfinish(nodeid, location)
+
+    def _obey_stop(self, orders: Orders, session: pytest.Session) -> None:
+        """A worker has its whole shard: it looks now and then whether the controller
+        wants it to stop."""
+        if time.monotonic() - self._looked < LOOK_S:
+            return
+        self._looked = time.monotonic()
+        if Path(orders.stop).exists():
+            session.shouldstop = "the session is stopping"
+
+    def _run(self, item: DocItem, send: Callable[[pytest.TestReport], object]) -> None:
+        """What ``CallInfo.from_call`` does, whose clocks cost a document as much as its
+        scoring."""
+        start, excinfo = time.time(), None
+        try:
+            item.runtest()
+        except (pytest.exit.Exception, KeyboardInterrupt):
+            raise
+        except BaseException:  # noqa: BLE001 - as pytest does
+            excinfo = pytest.ExceptionInfo.from_current()
+        report = report_of(item, excinfo, start, time.time())
+        send(report)
+        if excinfo is not None and not report.skipped:
+            call = call_of(excinfo, report)
+            item.ihook.pytest_exception_interact(node=item, call=call, report=report)
+        if report.outcome in self._torn_down:
+            send(teardown_of(report))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Tell pytest's own reports what became of a document or gate; and let an
+        error of ours in a fixture speak without traceback."""
+        report = yield
+        mark(report, item)
+        if call.excinfo is not None and isinstance(item, DocItem):
+            report.longrepr = message_of(call.excinfo.value, item) or report.longrepr
+        return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take a record that a worker sends; and wipe the progress line, since
+        whatever is written next must not land on it."""
+        packed = getattr(report, "evals_record", None)
+        if packed is not None and self._session.orders is None:
+            self._session.receive(packed)
+            vars(report)["evals_record"] = None
+        if not getattr(report, "evals_word", ""):
+            self._clear()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> Status | None:
+        """Count wrong answers apart; they do not fail.
+
+        A document of which the terminal prints nothing is only counted: to write and
+        flush nothing takes as long as to score it. Who asks again gets the word.
+        """
+        status, counted = status_of(report), self._counted
+        if status is None or status[1] or counted is None:
+            return status
+        name = getattr(report, "id", None) or report.nodeid
+        if name in counted:
+            return status
+        counted.add(name)
+        return status[0], "", ""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the results, however the session ended."""
+        self._clear()
+        keep_failed(session.config, self._session.skipped_gates())
+        if self._progress is not None and not session.config.getoption("collectonly"):
+            self._session.close(session)
+
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> None:
+        """The table."""
+        if self._session.found is not None and not terminalreporter.no_summary:
+            write_summary(self._session, terminalreporter)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_unconfigure(self, config: pytest.Config) -> None:
+        """Leave all as it was; and let pytest and the interpreter end without looking
+        at each item and report again and again: what lives after one look is no
+        garbage."""
+        Outlets.end(config)
+        gc.set_threshold(*self._thresholds)
+        gc.collect()
+        gc.freeze()
+
+
+def _counted_by(terminal: Any) -> set[object] | None:
+    """Where pytest's own terminal counts what has run, for its percentage, if it prints
+    no line a test; else None."""
+    if type(terminal) is not pytest.TerminalReporter or terminal.showlongtestinfo:
+        return None
+    counted = getattr(terminal, "_progress_nodeids_reported", None)
+    return counted if isinstance(counted, set) else None
+
+
+@contextmanager
+def _path_shown(terminal: Any) -> Iterator[None]:
+    """The first document has shown the path of the file; to look whether it must be
+    shown again would cost each document a tenth of the plugin's time."""
+    shows = terminal is not None and terminal.showfspath
+    if shows:
+        terminal.showfspath = False
+    try:
+        yield
+    finally:
+        if shows:
+            terminal.showfspath = True

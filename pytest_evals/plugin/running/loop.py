@@ -1,0 +1,66 @@
+"""The loop over items, for sessions where nobody but pytest wraps a test's protocol.
+
+pytest's wrappers (warnings, assertions, faulthandler) cost a document as much as its
+scoring, and nothing in the middle of a file needs them one by one: documents next to
+each other share one call of ``pytest_runtest_protocol``. A warning names the first of
+them. As soon as another plugin or a conftest implements that hook (pytest-timeout, an
+IDE), pytest's own loop runs and calls it for each document.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_evals.plugin.running.hooks import Running
+
+__all__ = ["Loop"]
+
+SHARED = 64
+"""Documents that share one call, at most."""
+
+
+class Loop:
+    """Runs all items, as ``_pytest.main.pytest_runtestloop`` does."""
+
+    def __init__(self, running: Running) -> None:
+        """Nothing runs yet."""
+        self._running = running
+
+    @pytest.hookimpl
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Run the items, or leave that to pytest or whoever else has a loop."""
+        config, items, running = session.config, session.items, self._running
+        if session.testsfailed or config.option.collectonly or not _is_alone(config):
+            return None
+        position = 0
+        while position < len(items):
+            item, *following = items[position : position + SHARED + 1]
+            running.following = following
+            config.hook.pytest_runtest_protocol(
+                item=item, nextitem=following[0] if following else None
+            )
+            position += running.n_run
+            if session.shouldfail:
+                raise session.Failed(session.shouldfail)
+            if session.shouldstop:
+                raise session.Interrupted(session.shouldstop)
+        return True
+
+
+def _is_alone(config: pytest.Config) -> bool:
+    """Whether only pytest and we see the protocol of each test, without a clock."""
+    clock = config.pluginmanager.hasplugin("faulthandler")  # without it, no such ini
+    if clock and float(config.getini("faulthandler_timeout") or 0) > 0:
+        return False
+    hooks = (config.hook.pytest_runtest_protocol, config.hook.pytest_runtestloop)
+    plugins = [impl.plugin for hook in hooks for impl in hook.get_hookimpls()]
+    return all(_home(plugin) in ("_pytest", "pytest_evals") for plugin in plugins)
+
+
+def _home(plugin: Any) -> str:
+    """The package of a plugin, which is a module or an object."""
+    name: str = getattr(plugin, "__name__", type(plugin).__module__)
+    return name.partition(".")[0]

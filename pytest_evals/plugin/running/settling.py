@@ -1,0 +1,52 @@
+"""What is left of the items when groups and files have named some of them twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_evals.plugin.nodes import DocItem, GateItem
+from pytest_evals.plugin.suite.runs import Runs
+
+__all__ = ["settle"]
+
+
+def settle(items: list[pytest.Item], known: Runs) -> None:
+    """Leave each document and gate once, and only what its name stands for in the end;
+    and let ``-k`` find members by the name of their group.
+
+    Args:
+        items: Items of the session; the list changes.
+        known: The tasks and groups.
+    """
+    if not known.groups:
+        return
+    seen: set[str] = set()
+    kept = []
+    for item in items:
+        if _is_sound(item, known) and item.nodeid not in seen:
+            kept.append(item)
+            if isinstance(item, DocItem | GateItem):
+                seen.add(item.nodeid)
+    items[:] = kept
+    around = _groups_of(known)
+    for item in kept:
+        if isinstance(item, DocItem) and item.job.task.name in around:
+            item.extra_keyword_matches |= around[item.job.task.name]
+        elif isinstance(item, GateItem) and item.gate.task in around:
+            item.extra_keyword_matches |= around[item.gate.task]
+
+
+def _groups_of(known: Runs) -> dict[str, set[str]]:
+    """Task → names of all groups around it."""
+    found: dict[str, set[str]] = {}
+    for run in known.groups.values():
+        for task in run.group.tasks():
+            found.setdefault(task.name, set()).add(run.group.name)
+    return found
+
+
+def _is_sound(item: pytest.Item, known: Runs) -> bool:
+    if isinstance(item, DocItem):
+        run = known.tasks.get(item.job.task.name)
+        return run is not None and run.task is item.job.task
+    return not isinstance(item, GateItem) or known.holds(item.run)

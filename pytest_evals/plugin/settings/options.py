@@ -1,0 +1,388 @@
+"""The options of a session, read and checked once.
+
+Standard library and pytest only: this is imported in every pytest run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+
+from pytest_evals.plugin.settings.option_table import TABLE, Option
+from pytest_evals.plugin.settings.values import (
+    documents,
+    folder_name,
+    junit,
+    mapping,
+    pairs,
+    percent,
+    policy,
+    resamples,
+    runs,
+    seconds,
+    share,
+    shots,
+    statuses,
+    stop,
+)
+
+if TYPE_CHECKING:
+    from pytest_evals.core.gate import Gate, Policy
+
+__all__ = [
+    "OPTIONS",
+    "STARTED",
+    "Options",
+    "add_options",
+    "offer_model_alias",
+    "suite_root",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """All options of a session, read and checked once."""
+
+    model: str
+    judge: str
+    tasks: tuple[str, ...]
+    python_files: tuple[str, ...]
+    include_path: tuple[Path, ...]
+    limit: float | None
+    sample: float | None
+    num_fewshot: int | None
+    seed: int
+    apply_chat_template: bool
+    exclude_own_shots: bool
+    bootstrap_iters: int
+    fewshot_as_multiturn: bool
+    system_instruction: str
+    gen_kwargs: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+    device: str
+    batch_tokens: str
+    ray: str
+    dir: Path
+    fresh: bool
+    no_cache: bool
+    rescore: bool
+    explain_cache: str
+    select: tuple[str, ...]
+    save: str
+    compare: str
+    json: Path | None
+    html: Path | None
+    markdown: Path | None
+    junit: Literal["gates", "docs"]
+    gates: tuple[Gate, ...]
+    inconclusive: Policy
+    plan: bool
+    calibrate: int
+    stop: Literal["off", "curtail", "auto"]
+    stop_error: float
+    order_seed: int | None
+    max_errors: float
+    strict: bool
+    config: Mapping[str, Any]
+    csv_text: bool
+    allow_code: tuple[Path, ...]
+    snippet_timeout: float
+    allow_unsafe_code: bool
+    validate: bool
+    write_out: int
+
+    @classmethod
+    def from_config(cls, config: pytest.Config) -> Options:
+        """Read the options.
+
+        Raises:
+            pytest.UsageError: A value means nothing.
+        """
+        raw = {option.name: _raw(config, option) for option in TABLE}
+        if raw["limit"] and raw["sample"]:
+            raise pytest.UsageError(
+                "--evals-limit and --evals-sample both choose documents; give one"
+            )
+        _refuse_two(raw, ("fresh", "no-cache", "rescore"))
+        base = config.invocation_params.dir
+        include = _folders(config, raw["include-path"])
+        folder = suite_root(config, include) / raw["dir"]
+        return cls(
+            model=raw["model"],
+            judge=raw["judge"],
+            tasks=_names(raw["tasks"], base),
+            python_files=tuple(raw["python-files"].split()),
+            include_path=include,
+            limit=_checked("limit", raw, share),
+            sample=_checked("sample", raw, share),
+            num_fewshot=_checked("num-fewshot", raw, shots),
+            seed=_checked("seed", raw, int),
+            apply_chat_template=raw["apply-chat-template"],
+            exclude_own_shots=raw["exclude-own-shots"],
+            bootstrap_iters=_checked("bootstrap-iters", raw, resamples),
+            fewshot_as_multiturn=not raw["fewshot-as-one-turn"],
+            system_instruction=raw["system-instruction"],
+            gen_kwargs=_generation(_checked("gen-kwargs", raw, pairs)),
+            metadata=_checked("metadata", raw, mapping) or {},
+            device=raw["device"],
+            batch_tokens=raw["batch-tokens"],
+            ray=_cluster(raw),
+            dir=folder,
+            fresh=raw["fresh"],
+            no_cache=raw["no-cache"],
+            rescore=raw["rescore"],
+            explain_cache=raw["explain-cache"],
+            select=_statuses(raw),
+            save=_checked("save", raw, folder_name) or "",
+            compare=_baseline(raw["compare"], folder, base),
+            json=base / raw["json"] if raw["json"] else None,
+            html=_file(config, raw, "html"),
+            markdown=_file(config, raw, "markdown"),
+            junit=_checked("junit", raw, junit),
+            gates=tuple(map(_gate, raw["gate"])),
+            inconclusive=_checked("inconclusive", raw, policy),
+            plan=raw["plan"],
+            calibrate=_checked("calibrate", raw, runs) or 0,
+            stop=_checked("stop", raw, stop),
+            stop_error=_checked("stop-error", raw, percent),
+            order_seed=_typed_seed(config, raw),
+            max_errors=_checked("max-errors", raw, percent),
+            strict=raw["strict"],
+            config=_parameters(raw["config"]),
+            csv_text=raw["csv-text"],
+            allow_code=tuple((base / path).resolve() for path in raw["allow-code"]),
+            snippet_timeout=_checked("snippet-timeout", raw, seconds),
+            allow_unsafe_code=raw["allow-unsafe-code"],
+            # Without a model nothing can be asked, and the prompts are what is wanted.
+            validate=raw["validate"] or bool(raw["write-out"] and not raw["model"]),
+            write_out=_checked("write-out", raw, documents) or 0,
+        )
+
+
+OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
+"""Where the options hang on ``config.stash``."""
+
+STARTED: pytest.StashKey[float] = pytest.StashKey()
+"""Unix time at which pytest was configured."""
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Add every option of the table and its ini twin."""
+    group = parser.getgroup("evals", "benchmarks of language models")
+    for option in TABLE:
+        text = option.help + (f" Default: {option.default}." if option.default else "")
+        arguments: dict[str, Any] = {"dest": option.dest, "help": text}
+        if option.kind == "flag":
+            arguments |= {"action": "store_true", "default": None}
+        else:
+            arguments |= {"metavar": option.metavar, "default": None}
+            arguments |= {"action": "append"} if option.kind == "list" else {}
+            arguments |= {"nargs": "?", "const": option.alone} if option.alone else {}
+        group.addoption(option.flag, **arguments)
+        if option.ini:
+            kinds: dict[str, Literal["string", "bool", "linelist"]]
+            kinds = {"text": "string", "flag": "bool", "list": "linelist"}
+            parser.addini(option.dest, text, type=kinds[option.kind], default=None)
+
+
+def offer_model_alias(parser: pytest.Parser) -> None:
+    """Offer ``--model`` for ``--evals-model``, unless a conftest or plugin has it.
+
+    It reads two private attributes of pytest's parser; where they are gone, the alias
+    is silently not offered.
+    """
+    try:
+        groups = (parser._anonymous, *parser._groups)
+        taken = {name for group in groups for o in group.options for name in o.names()}
+    except AttributeError:
+        return
+    if "--model" not in taken:
+        parser.getgroup("evals").addoption(
+            "--model",
+            dest="evals_model",
+            metavar="SPEC",
+            default=None,
+            help="Short for --evals-model.",
+        )
+
+
+def _raw(config: pytest.Config, option: Option) -> Any:
+    """Command line before ini before default."""
+    value = config.getoption(option.dest)
+    if value is None and option.ini:
+        value = config.getini(option.dest)
+    if value is None or value == "":
+        return {"flag": False, "list": []}.get(option.kind, option.default)
+    return value
+
+
+def _names(text: str, base: Path) -> tuple[str, ...]:
+    """Names of tasks; of a text file those in its lines."""
+    names: list[str] = []
+    for name in text.replace(",", " ").split():
+        if name.endswith(".txt") and (base / name).is_file():
+            lines = (base / name).read_text("utf-8").splitlines()
+            bare = (line.partition("#")[0] for line in lines)
+            names += [one for line in bare for one in line.replace(",", " ").split()]
+        else:
+            names.append(name)
+    if names:
+        from pytest_evals.plugin.settings.selection import names_of
+
+        names_of(names)  # raises
+    return tuple(names)
+
+
+def _typed_seed(config: pytest.Config, raw: Mapping[str, Any]) -> int | None:
+    """``--evals-seed`` if somebody has typed it."""
+    typed = config.getoption("evals_seed"), config.getini("evals_seed")
+    return _checked("seed", raw, int) if any(typed) else None
+
+
+def _statuses(raw: Mapping[str, Any]) -> tuple[str, ...]:
+    words: tuple[str, ...] = _checked("select", raw, statuses) or ()
+    if "regressed" in words and not raw["compare"]:
+        raise pytest.UsageError(
+            "--evals-select=regressed needs a baseline: give --evals-compare too"
+        )
+    return words
+
+
+def _cluster(raw: Mapping[str, Any]) -> str:
+    """The address of a Ray cluster, for a model that can be replicated."""
+    text: str = raw["ray"]
+    if text:
+        from pytest_evals.errors import OptionError
+        from pytest_evals.models.ray.settings import check_address
+
+        try:
+            check_address(text)
+        except OptionError as error:
+            hint = ", or --evals-ray=auto" if Path(text).exists() else ""
+            raise pytest.UsageError(f"--evals-ray: {error}{hint}") from None
+        if not raw["model"]:
+            raise pytest.UsageError("--evals-ray needs a model, as in --model=hf:gpt2")
+    return text
+
+
+def _baseline(name: str, folder: Path, here: Path) -> str:
+    """The name of a baseline that exists."""
+    if name:
+        from pytest_evals.errors import StoreError
+        from pytest_evals.store.baselines import find_baseline
+
+        try:
+            find_baseline(folder, name, here)
+        except StoreError as error:
+            raise pytest.UsageError(f"--evals-compare: {error}") from None
+    return name
+
+
+def _refuse_two(raw: Mapping[str, Any], names: Sequence[str]) -> None:
+    given = [name for name in names if raw[name]]
+    if len(given) > 1:
+        first, second, *_ = given
+        raise pytest.UsageError(
+            f"--evals-{first} and --evals-{second} say different things of the store; "
+            "give one"
+        )
+
+
+def suite_root(config: pytest.Config, include: Sequence[Path]) -> Path:
+    """The rootdir; or the folder where pytest was started, if pytest took an include
+    path for the rootdir, as it does with the value in ``--evals-include-path DIR``."""
+    root, here = config.rootpath, config.invocation_params.dir
+    mistaken = any(root.is_relative_to(path) for path in include)
+    if mistaken and not any(here.is_relative_to(path) for path in include):
+        return here
+    return root
+
+
+def _file(config: pytest.Config, raw: Mapping[str, Any], name: str) -> Path | None:
+    """A file to write, if it is wanted."""
+    return _place(config, f"evals_{name}") / raw[name] if raw[name] else None
+
+
+def _place(config: pytest.Config, dest: str) -> Path:
+    """What the paths of an option are relative to: where it was typed, or the folder of
+    the ini file."""
+    if config.getoption(dest) is not None:
+        return config.invocation_params.dir
+    return config.inipath.parent if config.inipath else config.rootpath
+
+
+def _folders(config: pytest.Config, given: Sequence[str]) -> tuple[Path, ...]:
+    """Folders as absolute paths."""
+    base = _place(config, "evals_include_path")
+    names = [n for text in given for part in text.split(",") for n in _paths(part)]
+    folders = [
+        Path(os.path.normpath(base / Path(name.strip()).expanduser()))
+        for name in names
+        if name.strip()
+    ]
+    for folder in folders:
+        if not folder.is_dir():
+            raise pytest.UsageError(f"--evals-include-path: {folder} is no folder")
+    return tuple(dict.fromkeys(folders))
+
+
+def _paths(text: str) -> list[str]:
+    """A list as in ``PATH``; a single folder may have the separator in its name."""
+    return [text] if Path(text).is_dir() else text.split(os.pathsep)
+
+
+def _checked(name: str, raw: Mapping[str, Any], read: Callable[[str], Any]) -> Any:
+    if raw[name] == "":
+        return None
+    try:
+        return read(raw[name])
+    except ValueError as error:
+        detail = str(error)
+        if detail.startswith("invalid literal"):
+            detail = "a whole number is wanted"
+        raise pytest.UsageError(f"--evals-{name}={raw[name]}: {detail}") from None
+
+
+def _parameters(given: Sequence[str]) -> Mapping[str, Any]:
+    """Values by key, as lm-eval's command line reads values."""
+    if not given:
+        return {}
+    from pytest_evals.core.typed import typed
+
+    found = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise pytest.UsageError(
+                f"--evals-config={text}: KEY=VALUE is wanted, such as field=email"
+            )
+        found[key.strip()] = typed(value.strip())
+    return found
+
+
+def _generation(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    if given is None:
+        return {}
+    from pytest_evals.errors import OptionError
+    from pytest_evals.prompts.generation import check_overrides
+
+    try:
+        check_overrides(given)
+    except OptionError as error:
+        raise pytest.UsageError(str(error)) from None
+    return given
+
+
+def _gate(text: str) -> Gate:
+    from pytest_evals.errors import OptionError
+    from pytest_evals.gates.grammar import read_expression
+
+    try:
+        return read_expression(text)
+    except OptionError as error:
+        raise pytest.UsageError(str(error)) from None

@@ -1,0 +1,88 @@
+"""What pytest's JUnit file and other plugins' reports get of documents.
+
+Ten thousand documents are no ten thousand test cases on a dashboard: a JUnit file has
+the gates and the documents that failed, unless ``--evals-junit=docs`` asks for all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_evals.plugin.settings.options import OPTIONS
+
+__all__ = ["Outlets", "torn_down", "wants_properties"]
+
+NAME = "evals-junit"
+
+
+def wants_properties(config: pytest.Config) -> bool:
+    """Whether there is a report that shows the properties of each document."""
+    if config.getoption("report_log", None) or _has_rows(config):
+        return True
+    return _has_junit(config) and config.stash[OPTIONS].junit == "docs"
+
+
+def torn_down(config: pytest.Config) -> frozenset[str]:
+    """The outcomes of documents that a report writes only when they are torn down."""
+    if _has_rows(config):
+        return frozenset({"passed", "failed", "skipped"})
+    if _has_junit(config):
+        every = config.stash[OPTIONS].junit == "docs"
+        return frozenset({"passed", "failed", "skipped"} if every else {"failed"})
+    return frozenset()
+
+
+def _has_rows(config: pytest.Config) -> bool:
+    """Whether pytest-html or pytest-json-report is at work."""
+    names = ("htmlpath", "json_report")
+    return any(config.getoption(name, None) for name in names)
+
+
+def _has_junit(config: pytest.Config) -> bool:
+    return bool(config.getoption("xmlpath", None))
+
+
+class Outlets:
+    """Stands in the place of pytest's JUnit log, and hands on what belongs into it."""
+
+    def __init__(self, log: Any) -> None:
+        """Implement all hooks that the log implements, by the log itself but for one.
+
+        Args:
+            log: pytest's ``LogXML``.
+        """
+        self.log = log
+        self._write = log.pytest_runtest_logreport
+        self._failed: set[str] = set()
+        for name in dir(log):
+            if name.startswith("pytest_"):
+                setattr(self, name, getattr(log, name))
+        self.pytest_runtest_logreport = self._unless_it_went_well
+
+    @classmethod
+    def begin(cls, config: pytest.Config) -> None:
+        """Take the place of the log, if there is one that wants no documents."""
+        from _pytest.junitxml import xml_key
+
+        log, manager = config.stash.get(xml_key, None), config.pluginmanager
+        if log is not None and config.stash[OPTIONS].junit == "gates":
+            manager.unregister(log)
+            manager.register(cls(log), NAME)
+
+    @staticmethod
+    def end(config: pytest.Config) -> None:
+        """Put the log back."""
+        outlets = config.pluginmanager.get_plugin(NAME)
+        if isinstance(outlets, Outlets):
+            config.pluginmanager.unregister(outlets)
+            config.pluginmanager.register(outlets.log)
+
+    def _unless_it_went_well(self, report: pytest.TestReport) -> None:
+        if getattr(report, "evals_is_document", False):
+            if report.failed:
+                self._failed.add(report.nodeid)
+            elif report.nodeid not in self._failed:
+                return
+        self._write(report)

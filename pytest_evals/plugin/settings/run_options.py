@@ -1,0 +1,121 @@
+"""The options of a session in the forms that others want: for tasks and for results
+files; and what can only be checked when an eval file was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from pytest_evals.core.group import Group
+from pytest_evals.core.library import Library
+from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.errors import OptionError
+from pytest_evals.frontends.suite_gates import SuiteGates
+from pytest_evals.models.spec import redacted
+from pytest_evals.opened import Answers
+from pytest_evals.plugin.settings.added import registered_metrics
+from pytest_evals.plugin.settings.options import OPTIONS, Options, suite_root
+from pytest_evals.plugin.settings.selection import Selection
+from pytest_evals.reports.model import model_arguments
+
+if TYPE_CHECKING:
+    from pytest_evals.core.request import Model
+
+__all__ = [
+    "answers_of",
+    "check_gates",
+    "check_places",
+    "public",
+    "task_options",
+]
+
+
+def answers_of(config: pytest.Config) -> Answers:
+    """The store of a session, in front of the models that its options name."""
+    hook = config.hook.pytest_evals_open_model
+    return Answers(
+        config.stash[OPTIONS],
+        lambda text: cast("Model", hook(spec=text, config=config)),
+        lambda: len(hook.get_hookimpls()) == 1,
+    )
+
+
+def check_places(options: Options) -> None:
+    """Refuse places that nothing can be written to.
+
+    Raises:
+        pytest.UsageError: A file stands where a folder is wanted, or the reverse.
+    """
+    above = next((p for p in (options.dir, *options.dir.parents) if p.exists()), None)
+    if above is not None and not above.is_dir():
+        raise pytest.UsageError(f"--evals-dir={options.dir}: {above} is no folder")
+    for name in ("json", "html", "markdown"):
+        path = getattr(options, name)
+        if path is not None and path.is_dir():
+            raise pytest.UsageError(f"--evals-{name}={path}: this is a folder")
+
+
+def check_gates(
+    gates: SuiteGates,
+    tasks: Sequence[Task],
+    groups: Sequence[Group],
+    folders: Sequence[Path],
+) -> None:
+    """Refuse gates that no task and no group answers for.
+
+    Raises:
+        pytest.UsageError: A gate names a task or a metric that does not exist.
+    """
+    try:
+        gates.check(tasks, groups, folders)
+    except OptionError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def task_options(
+    config: pytest.Config, options: Options, selection: Selection, library: Library
+) -> TaskOptions:
+    """What the command line changes in every task."""
+    return TaskOptions(
+        takes=selection.takes,
+        variants=selection.variants,
+        library=library,
+        limit=options.limit,
+        sample=options.sample,
+        num_fewshot=options.num_fewshot,
+        seed=options.seed,
+        typed_seed=options.order_seed,
+        chat=options.apply_chat_template,
+        exclude_own_shots=options.exclude_own_shots,
+        bootstrap_iters=options.bootstrap_iters,
+        fewshot_as_multiturn=options.fewshot_as_multiturn,
+        system_instruction=options.system_instruction,
+        gen_kwargs=options.gen_kwargs,
+        metadata=options.metadata,
+        model_arguments=model_arguments(options.model),
+        parameters=options.config,
+        has_model=bool(options.model),
+        has_judge=bool(options.judge),
+        typed_csv=not options.csv_text,
+        call_s=options.snippet_timeout,
+        code_roots=tuple(
+            str(path.resolve())
+            for path in (suite_root(config, options.include_path), *options.allow_code)
+        ),
+        root=str(suite_root(config, options.include_path)),
+        allow_unsafe_code=options.allow_unsafe_code,
+        base=str(config.invocation_params.dir),
+        metrics=registered_metrics(config),
+    )
+
+
+def public(options: Options) -> dict[str, Any]:
+    """The options as JSON values."""
+    plain = {name: getattr(options, name) for name in options.__slots__}
+    plain["model"] = redacted(options.model)
+    plain["judge"] = redacted(options.judge)
+    plain["include_path"] = [str(path) for path in options.include_path]
+    return {k: str(v) if isinstance(v, Path) else v for k, v in plain.items()}

@@ -1,0 +1,145 @@
+"""The summary for a pull request: ``--evals-markdown``, and in GitHub Actions the job's
+summary with annotations at the lines of the gates.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_evals.core.comparison import DocumentChange
+from pytest_evals.core.gate import Outcome, Verdict
+from pytest_evals.core.result import RunResult
+from pytest_evals.errors import Problem, StoreError, TaskFileError
+from pytest_evals.gates.pairing import Side, changed
+from pytest_evals.plugin.modes.comparing import Comparing
+from pytest_evals.reports.annotations import (
+    annotation_lines,
+    of_problems,
+    of_verdicts,
+)
+from pytest_evals.reports.pull_request import Changes, run_markdown
+from pytest_evals.store.baselines import find_baseline
+from pytest_evals.store.files import append_lines, make_folder, replace_text
+from pytest_evals.store.history import read_run
+
+if TYPE_CHECKING:
+    from pytest_evals.plugin.session import EvalSession
+
+__all__ = ["Publishing"]
+
+COMMENT = 65_000
+"""Bytes of a file: GitHub takes comments of 65,536 characters."""
+SUMMARY = 1024 * 1024
+"""Bytes that GitHub takes of the summary of one step; of more it takes nothing."""
+LEAST = 1000
+"""Bytes below which there is no use in a summary."""
+
+
+class Publishing:
+    """The hooks of a session whose summary somebody wants, as a pytest plugin."""
+
+    def __init__(self, session: EvalSession) -> None:
+        """Nothing is known yet."""
+        self._session = session
+        self._on_github = os.environ.get("GITHUB_ACTIONS") == "true"
+        self._problems: list[Problem] = []
+        self._told: list[tuple[str, bool]] = []
+
+    @staticmethod
+    def begin(session: EvalSession) -> None:
+        """Register one, if there is somebody to publish for."""
+        publishing = Publishing(session)
+        if session.orders is None and (
+            publishing._on_github or session.options.markdown
+        ):
+            session.config.pluginmanager.register(publishing, "evals-publishing")
+
+    @pytest.hookimpl
+    def pytest_exception_interact(self, call: pytest.CallInfo[object]) -> None:
+        """Keep what is wrong with task files."""
+        error = call.excinfo.value if call.excinfo else None
+        if isinstance(error, TaskFileError):
+            self._problems += error.problems
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the summary; a file that was asked for and cannot be written is a
+        failure."""
+        result, path = self._session.found, self._session.options.markdown
+        if result is None:
+            return
+        changes = self._changes(result)
+        try:
+            if path is not None:
+                make_folder(path.parent, "--evals-markdown")
+                text = self._text(result, COMMENT, changes)
+                replace_text(path, text, "--evals-markdown")
+        except StoreError as error:
+            self._told.append((str(error), True))
+            if session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        place = os.environ.get("GITHUB_STEP_SUMMARY") if self._on_github else None
+        if place:
+            self._append(Path(place), result, changes)
+
+    def _append(self, path: Path, result: RunResult, changes: Changes) -> None:
+        """Add to the summary of the step what there is room for."""
+        try:
+            room = SUMMARY - (path.stat().st_size if path.exists() else 0) - 1
+            if room < LEAST:
+                raise StoreError(f"there is no room left in {str(path)!r}")
+            text = self._text(result, room, changes)
+            append_lines(path, [text], "GITHUB_STEP_SUMMARY")
+        except (OSError, StoreError) as error:
+            self._told.append((f"the job's summary is not written: {error}", False))
+
+    def _text(self, result: RunResult, most: int, changes: Changes) -> str:
+        manager = self._session.config.pluginmanager
+        comparing = manager.getplugin("evals-comparing")
+        found = comparing.found if isinstance(comparing, Comparing) else None
+        return run_markdown(result, most, changes, found)
+
+    def _changes(self, result: RunResult) -> Changes:
+        """What got worse, for gates against a baseline; as far as it is on the disk."""
+        open_or_red = (Outcome.FAILED, Outcome.INCONCLUSIVE)
+        return {
+            (one.gate.task, one.gate.id): self._worse(one)
+            for one in result.verdicts
+            if one.change and one.documents and one.outcome in open_or_red
+        }
+
+    def _worse(self, verdict: Verdict) -> tuple[DocumentChange, ...]:
+        """The documents that a verdict names, in its baseline and now."""
+        session, gate = self._session, verdict.gate
+        path = session.samples.path
+        if path is None or gate.baseline == session.options.save:
+            return ()
+        here = session.config.invocation_params.dir
+        try:
+            baseline = find_baseline(session.options.dir, gate.baseline, here)
+            sides = [
+                Side(results=run.results, rows={gate.task: list(run.rows(gate.task))})
+                for run in (baseline, read_run(path))
+            ]
+        except StoreError:
+            return ()
+        return changed(gate.task, frozenset(verdict.documents), *sides)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> None:
+        """The annotations, which GitHub takes from the log."""
+        for text, is_bad in self._told:
+            terminalreporter.write_line(text, red=is_bad, yellow=not is_bad)
+        if self._on_github:
+            root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
+            result = self._session.found
+            verdicts = result.verdicts if result else ()
+            found = [*of_problems(self._problems), *of_verdicts(verdicts)]
+            for line in annotation_lines(found, root):
+                terminalreporter.write_line(line)

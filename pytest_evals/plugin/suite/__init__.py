@@ -1,0 +1,1 @@
+"""What was collected: whose files, where names are found, tasks and groups."""

@@ -1,0 +1,136 @@
+"""Where this session looks up names: the suite, and ``--evals-include-path``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatch, fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_evals.plugin.settings.options import OPTIONS, suite_root
+from pytest_evals.plugin.settings.process import is_distributed
+from pytest_evals.plugin.settings.selection import Selection
+from pytest_evals.plugin.settings.selection import names_of as patterns_of
+from pytest_evals.plugin.suite.sniffing import matches
+
+if TYPE_CHECKING:
+    from pytest_evals.frontends.task_library import TaskLibrary
+
+__all__ = ["LIBRARY", "add_included", "library_of", "names_of", "skips_of"]
+
+LIBRARY: pytest.StashKey[TaskLibrary] = pytest.StashKey()
+"""Where the library hangs on ``config.stash``."""
+
+
+def library_of(config: pytest.Config) -> TaskLibrary:
+    """The library of the session; nothing is read before it is asked."""
+    if LIBRARY not in config.stash:
+        from pytest_evals.frontends.task_index import Scanner
+        from pytest_evals.frontends.task_library import TaskLibrary
+
+        options = config.stash[OPTIONS]
+        scanner = Scanner(cache=options.dir, skips=skips_of(config))
+        root = suite_root(config, options.include_path)
+        config.stash[LIBRARY] = TaskLibrary(root, options.include_path, scanner)
+    return config.stash[LIBRARY]
+
+
+def skips_of(config: pytest.Config) -> Callable[[Path], bool]:
+    """Whether a folder is not entered: what pytest itself leaves out."""
+    patterns = config.getini("norecursedirs")
+
+    def skips(folder: Path) -> bool:
+        named = any(fnmatch(folder.name, pattern) for pattern in patterns)
+        return named or (folder / "pyvenv.cfg").is_file()
+
+    return skips
+
+
+def add_included(config: pytest.Config) -> None:
+    """Let pytest collect what ``--evals-tasks`` names and only include paths have.
+
+    A pattern that something in the collected files and folders answers to is theirs.
+    If none is, and the command line names no file or folder, then the files of the
+    include paths are all that is collected.
+
+    Raises:
+        pytest.UsageError: Nothing answers to a pattern.
+    """
+    library = library_of(config)
+    own = _own_names(config, library)
+    patterns = patterns_of(config.stash[OPTIONS].tasks)
+    lost = [p for p in patterns if not _matching(own, p)]
+    if not lost:
+        return
+    known = {*library.included_names()}
+    found = {pattern: _matching(known, pattern) for pattern in lost}
+    worker = hasattr(config, "workerinput")
+    others = len(config.hook.pytest_evals_load_tasks.get_hookimpls()) > 1
+    others = others or _has_modules(config)
+    if not all(found.values()) and not worker and not others:
+        selection = Selection([p for p in lost if not found[p]])
+        selection.check(own | known)
+    names = sorted({name for matches in found.values() for name in matches})
+    files = dict.fromkeys(f for name in names for f in _files(name, library))
+    alone = lost == list(patterns) and not _names_places(config)
+    if files and not is_distributed(config):
+        config.args[:] = [*([] if alone else config.args), *map(str, files)]
+
+
+def names_of(config: pytest.Config) -> set[str]:
+    """All names of tasks, groups and tags that this session may have collected."""
+    library = library_of(config)
+    return {*_own_names(config, library), *library.included_names()}
+
+
+def _own_names(config: pytest.Config, library: TaskLibrary) -> set[str]:
+    base = config.invocation_params.dir
+    args = [base / str(arg).partition("::")[0] for arg in config.args]
+    return {name for place in args for name in _names(place, library)}
+
+
+def _has_modules(config: pytest.Config) -> bool:
+    """Whether Python files may be collected, whose tasks are known by running them."""
+    patterns = config.stash[OPTIONS].python_files
+    base = config.invocation_params.dir
+    for arg in config.args:
+        place = base / str(arg).partition("::")[0]
+        if place.suffix == ".py" or (
+            place.is_dir()
+            and any(matches(file, patterns) for file in place.rglob("*.py"))
+        ):
+            return True
+    return False
+
+
+def _names(place: Path, library: TaskLibrary) -> Iterator[str]:
+    """Names in a file or folder of the command line."""
+    if place.is_dir():
+        yield from library.below(place)
+    elif place.is_file() and place.suffix != ".py":
+        yield from library.of_file(place)
+
+
+def _matching(names: Iterable[str], pattern: str) -> list[str]:
+    return [name for name in names if fnmatchcase(name, pattern)]
+
+
+def _files(name: str, library: TaskLibrary) -> Iterator[Path]:
+    entry = library.included(name)
+    if entry is None:
+        return
+    if entry.path is not None:
+        yield entry.path
+    for member in entry.members:
+        yield from _files(member, library)
+
+
+def _names_places(config: pytest.Config) -> bool:
+    """Whether the command line names files or folders; a worker of pytest-xdist gets
+    pytest's own choice as if it did."""
+    chosen = [[str(config.invocation_params.dir)], [*config.getini("testpaths")]]
+    if config.args_source is not config.ArgsSource.ARGS:
+        return False
+    return [str(arg) for arg in config.args] not in chosen

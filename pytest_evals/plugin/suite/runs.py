@@ -1,0 +1,307 @@
+"""The tasks and groups of a session, and at which node each of them stands.
+
+A name stands for one task or one group. A group's members are run once, however many
+files and groups name them: a member that is taken as its own file has it stands there,
+one that the group changes stands below the group, in the place of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_evals.core.gate import Gate
+from pytest_evals.core.group import Group
+from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.record import Record
+from pytest_evals.core.result import TaskResult
+from pytest_evals.core.task import Task
+from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
+from pytest_evals.frontends.suite_gates import SuiteGates, faults_of, group_faults
+from pytest_evals.gates.wanted import Wanted, wanted_by
+from pytest_evals.plugin.settings.selection import Selection
+from pytest_evals.plugin.suite.places import file_id
+
+__all__ = ["GroupRun", "Runs", "TaskRun"]
+
+
+@dataclass(slots=True)
+class TaskRun:
+    """A task of this session and what has been done of it.
+
+    ``path`` is the file below which it stands, ``nodeid`` that of the task itself, and
+    ``changed`` is whether a group has changed it.
+    """
+
+    task: Task
+    path: Path
+    nodeid: str
+    changed: bool
+    ids: Sequence[str]
+    indices: Sequence[int]
+    gates: tuple[Gate, ...]
+    records: dict[int, Record] = field(default_factory=dict)
+    n_examples: int = 0
+    extra: tuple[MetricResult, ...] = ()
+    result: TaskResult | None = None
+
+    @property
+    def name(self) -> str:
+        """Last part of its node id, without the groups around it."""
+        return self.nodeid.rpartition("::")[2]
+
+    @property
+    def place(self) -> Place:
+        """Where the task is defined."""
+        return self.task.source
+
+
+@dataclass(slots=True)
+class GroupRun:
+    """A group of this session; the fields are those of :class:`TaskRun`."""
+
+    group: Group
+    path: Path
+    nodeid: str
+    changed: bool
+    gates: tuple[Gate, ...]
+
+    @property
+    def name(self) -> str:
+        """Last part of its node id, without the groups around it."""
+        return self.nodeid.rpartition("::")[2]
+
+    @property
+    def place(self) -> Place:
+        """Where the group is defined."""
+        return self.group.source
+
+
+class Runs:
+    """All tasks and groups, by name, in the order in which they were found."""
+
+    def __init__(
+        self, root: Path, gates: SuiteGates, selection: Selection, *, checks: bool
+    ) -> None:
+        """Nothing is there yet.
+
+        Args:
+            root: The rootdir.
+            gates: Gates that stand outside of the files of tasks and groups.
+            selection: Which tasks are wanted.
+            checks: Whether gates can be checked before the results are there.
+        """
+        self._root, self._gates, self._selection = root, gates, selection
+        self._checks = checks
+        self.tasks: dict[str, TaskRun] = {}
+        self.groups: dict[str, GroupRun] = {}
+        self._warnings: list[str] = []
+        self._wanted: dict[str, Wanted] = {}
+        self.keeps_repeats = False
+        """Whether tests may ask for the value of each of several answers."""
+
+    def add(
+        self, given: Iterable[Task | Group], path: Path, nodeid: str
+    ) -> list[TaskRun | GroupRun]:
+        """Take what a file defines, as far as it is wanted.
+
+        Raises:
+            TaskFileError: A dataset or a gate cannot be used, or a name stands for two
+                things.
+        """
+        runs: list[TaskRun | GroupRun] = []
+        for one in given:
+            node = f"{nodeid}::{one.name}"
+            if isinstance(one, Group):
+                if self._selection.takes([one.name]):
+                    run = self._group(one, path, node, changed=False)
+                    self._refuse_doubles(run)
+                    runs.append(run)
+            elif self._selection.takes((one.name, *one.tags)):
+                runs.append(self._task(one, path, node, changed=False))
+        return runs
+
+    def _task(self, task: Task, path: Path, nodeid: str, *, changed: bool) -> TaskRun:
+        known = self.tasks.get(task.name)
+        if known is not None and not self._gives_way(known, task, nodeid, changed):
+            return known
+        if task.name in self.groups:
+            raise TaskFileError([_twice(task, self.groups[task.name])])
+        gates = self._gates.of(task, task.gates, path.parent, task.metrics)
+        ids = self._ids(task, gates)
+        indices = task.rows.indices()
+        run = TaskRun(task, path, nodeid, changed, ids, indices, gates)
+        self.tasks[task.name] = run
+        return run
+
+    def _ids(self, task: Task, gates: Sequence[Gate]) -> Sequence[str]:
+        """Ids of a task's documents, its gates checked; without data as far as they
+        can be."""
+        known: Sequence[str] = ()
+        limited, unreached = True, None
+        try:
+            known = task.rows.ids()
+            limited = len(known) < task.rows.total()
+        except UnreachableError as error:
+            unreached = error
+        faults = faults_of(gates, task, set(known), limited=limited)
+        if faults and self._checks:
+            also = unreached.problems if unreached is not None else ()
+            raise TaskFileError([*faults, *also])
+        if unreached is not None:
+            raise unreached
+        return known
+
+    def _gives_way(self, known: TaskRun, task: Task, nodeid: str, new: bool) -> bool:
+        """Whether a task of that name that is there is replaced."""
+        if known.nodeid == nodeid and known.task.source == task.source:
+            return False
+        if not known.changed and not new:
+            raise TaskFileError([_twice(task, known)])
+        if known.task.config == task.config:
+            return False
+        if known.changed and new:
+            raise TaskFileError([_twice(task, known)])
+        mine, other = (task, known.task) if new else (known.task, task)
+        self._warnings.append(
+            f"{other.name}: {Place(other.source.path)} is not run by itself, since a "
+            f"group changes the task, at {mine.source}"
+        )
+        return new
+
+    def _group(
+        self, group: Group, path: Path, nodeid: str, *, changed: bool
+    ) -> GroupRun:
+        known = self.groups.get(group.name)
+        if known is not None:
+            if known.nodeid == nodeid and known.place == group.source:
+                return known
+            if known.changed == changed:
+                raise TaskFileError([_twice(group, known)])
+            if known.changed:
+                return known
+        if group.name in self.tasks:
+            raise TaskFileError([_twice(group, self.tasks[group.name])])
+        gates = self._gates.of(group, group.gates, path.parent)
+        faults = group_faults(gates, group)
+        if faults:
+            raise TaskFileError(faults)
+        run = GroupRun(group, path, nodeid, changed, gates)
+        self.groups[group.name] = run
+        for child in group.children:
+            self._child(child, run)
+        return run
+
+    def _child(self, child: Task | Group, parent: GroupRun) -> None:
+        path = child.source.path
+        here = path == parent.path
+        if here:
+            short = child.name.removeprefix(f"{parent.group.name}::")
+            nodeid = f"{parent.nodeid}::{short}"
+        else:
+            nodeid = f"{file_id(path, self._root)}::{child.name}"
+        if isinstance(child, Group):
+            self._group(child, path, nodeid, changed=here)
+        else:
+            self._task(child, path, nodeid, changed=here)
+
+    def _refuse_doubles(self, run: GroupRun) -> None:
+        """A task that is asked for by two names of the command line is a mistake, as in
+        lm-eval (0.4.13, ``tasks/manager.py``); two patterns may well share tasks."""
+        wanted = self._selection.literal
+        if run.group.name not in wanted:
+            return
+        for task in run.group.tasks():
+            others = {task.name, *task.tags, *self._around(task.name)} & wanted
+            for other in sorted(others - {run.group.name}):
+                raise TaskFileError(
+                    [
+                        Problem(
+                            f"--evals-tasks asks for task {task.name!r} twice: as "
+                            f"{other!r} and in group {run.group.name!r}",
+                            run.place,
+                            "leave one of the two out",
+                        )
+                    ]
+                )
+
+    def _around(self, name: str) -> set[str]:
+        """The groups that hold a task."""
+        return {
+            run.group.name
+            for run in self.groups.values()
+            if any(one.name == name for one in run.group.tasks())
+        }
+
+    def order(self, names: Iterable[str]) -> None:
+        """Bring the tasks of these names into their order, before all others."""
+        first = {name: self.tasks[name] for name in names if name in self.tasks}
+        ordered = {**first, **self.tasks}
+        self.tasks.clear()
+        self.tasks.update(ordered)
+
+    def warnings(self) -> list[str]:
+        """What is odd about groups, and about tasks that they change."""
+        return self._warnings + [
+            f"{run.group.name}: {text}"
+            for run in self.groups.values()
+            for text in run.group.warnings
+        ]
+
+    def holds(self, run: TaskRun | GroupRun) -> bool:
+        """Whether this is still what its name stands for."""
+        if isinstance(run, TaskRun):
+            return self.tasks.get(run.task.name) is run
+        return self.groups.get(run.group.name) is run
+
+    def all(self) -> Iterator[TaskRun | GroupRun]:
+        """Tasks, then groups."""
+        yield from self.tasks.values()
+        yield from self.groups.values()
+
+    def node_ids(self) -> dict[str, str]:
+        """Node id of each task and group, by its name."""
+        tasks = {run.task.name: run.nodeid for run in self.tasks.values()}
+        return tasks | {run.group.name: run.nodeid for run in self.groups.values()}
+
+    def group_names(self) -> list[str]:
+        """Names of the groups, each before those that it holds."""
+        groups = [run.group for run in self.groups.values()]
+        inner = {g.name for one in groups for g in one.groups() if g is not one}
+        roots = [one for one in groups if one.name not in inner]
+        ordered = dict.fromkeys(g.name for root in roots for g in root.groups())
+        return [name for name in ordered if name in self.groups]
+
+    def with_documents(self, ids: Iterable[str] | None) -> list[Task]:
+        """The tasks that have documents among these node ids; all for ``None``."""
+        starts = None if ids is None else {one.partition("[")[0] for one in ids}
+        runs = self.tasks.values()
+        return [run.task for run in runs if starts is None or run.nodeid in starts]
+
+    def wanted(self, name: str) -> Wanted:
+        """What gates of a task, and of groups around it, want of its documents."""
+        if name not in self._wanted:
+            own = self.tasks[name].gates
+            around = (self.groups[group].gates for group in self._around(name))
+            found = wanted_by(g for gates in (own, *around) for g in gates)
+            kept = found.repeats or self.keeps_repeats
+            self._wanted[name] = found._replace(repeats=kept)
+        return self._wanted[name]
+
+    def tasks_of(self, name: str) -> set[str]:
+        """Names of the tasks that a task or a group is made of."""
+        run = self.groups.get(name)
+        return {task.name for task in run.group.tasks()} if run else {name}
+
+
+def _twice(one: Task | Group, known: TaskRun | GroupRun) -> Problem:
+    nouns = {True: "group", False: "task"}
+    there, here = isinstance(known, GroupRun), isinstance(one, Group)
+    also = "" if there == here else f", which is now the name of a {nouns[here]}"
+    return Problem(
+        f"there is already a {nouns[there]} called {one.name!r}, at {known.place}"
+        f"{also}",
+        one.source,
+        "give one of them another name, or run one file",
+    )

@@ -1,0 +1,169 @@
+"""A scored document on its way from a worker to the controller.
+
+It travels as one bytes object on its report: plain Python values through ``marshal``,
+which is many times cheaper than xdist's own encoding of nested values. Both ends are
+processes of one session.
+"""
+
+from __future__ import annotations
+
+import marshal
+from dataclasses import fields
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.record import Record
+from pytest_evals.core.request import (
+    Generate,
+    Loglikelihood,
+    Message,
+    Request,
+    Response,
+    Rolling,
+)
+from pytest_evals.core.score import Score
+from pytest_evals.core.slim import bare_doc
+from pytest_evals.core.turn import FollowUp, Turn
+from pytest_evals.errors import DocumentError
+from pytest_evals.plugin.workers.telling import Told
+from pytest_evals.reports.samples import Sample
+
+__all__ = ["Arrived", "pack", "unpack"]
+
+_REQUESTS: dict[str, type[Request]] = {
+    "Generate": Generate,
+    "Loglikelihood": Loglikelihood,
+    "Rolling": Rolling,
+}
+_DOC = ("id", "query", "choices", "gold_index", "task_name")
+"""Fields of a document that travel; its row stays with the worker."""
+_RESPONSE = tuple(field.name for field in fields(Response))
+_SCORE = tuple(field.name for field in fields(Score))
+_of_doc = attrgetter(*_DOC)
+_of_response = attrgetter(*_RESPONSE)
+_of_score = attrgetter(*_SCORE)
+_BARE = _of_doc(bare_doc(""))[1:]
+_VALUE, _FILTERED = _SCORE.index("value"), _SCORE.index("filtered")
+
+
+class Arrived(NamedTuple):
+    """What the controller gets of a document."""
+
+    record: Record
+    sample: Sample
+    """What results files say of it."""
+    told: Told | None
+    """What the worker says of its collection, with its first document."""
+
+
+def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
+    """A record as bytes: whole, or as ``core.slim`` has left it.
+
+    Args:
+        record: After scoring.
+        sample: What results files say of it.
+        told: What the worker has to say of its collection.
+
+    Raises:
+        DocumentError: A score holds a value that is not plain Python.
+    """
+    parts: Any = (
+        record.task,
+        record.index,
+        record.error,
+        record.excluded,
+        _of_doc(record.doc),
+        [_of_request(request) for request in record.requests],
+        [_of_response(response) for response in record.responses],
+        [_of_turn(turn) for turn in record.turns],
+        [_of_score(score) for score in record.scores],
+        dict(record.labels),
+        tuple(sample),
+        told and tuple(told),
+    )
+    try:
+        return marshal.dumps(parts)
+    except ValueError:
+        kinds = ", ".join(sorted({type(s.value).__name__ for s in record.scores}))
+        raise DocumentError(
+            f"a score of type {kinds} cannot be sent from a worker\n"
+            "  fix: let the scorer return numbers, texts, lists or mappings"
+        ) from None
+
+
+def unpack(data: bytes) -> Arrived:
+    """What :func:`pack` packed."""
+    *parts, sample, told = marshal.loads(data)
+    task, index, error, excluded, *parts = parts
+    doc, requests, responses, turns, scores, labels = parts
+    record = Record(
+        task=task,
+        index=index,
+        doc=_doc(doc),
+        requests=tuple([_request(kind, values) for kind, *values in requests]),
+        responses=tuple([_response(*values) for values in responses]),
+        turns=tuple([_turn(*values) for values in turns]),
+        scores=tuple([_score(values) for values in scores]),
+        error=error,
+        excluded=excluded,
+        labels=labels,
+    )
+    return Arrived(record, Sample(*sample), told and Told(*told))
+
+
+def _of_request(request: Request) -> tuple[Any, ...]:
+    return (type(request).__name__, *_values(request))
+
+
+def _of_turn(turn: Turn) -> tuple[Any, ...]:
+    asked = turn.asked
+    return (asked.model, _of_request(asked.request), _of_response(turn.response))
+
+
+def _values(one: Any) -> list[Any]:
+    """The fields of a record, with chats as plain tuples."""
+    return [_plain(getattr(one, field.name)) for field in fields(one)]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple) and value and isinstance(value[0], Message):
+        return tuple(tuple(message) for message in value)
+    return value
+
+
+def _request(kind: str, values: list[Any]) -> Request:
+    prompt, *rest = values
+    if isinstance(prompt, tuple):
+        prompt = tuple(Message(*message) for message in prompt)
+    return _REQUESTS[kind](prompt, *rest)
+
+
+def _turn(model: str, request: tuple[Any, ...], response: tuple[Any, ...]) -> Turn:
+    kind, *values = request
+    return Turn(FollowUp(model, _request(kind, values)), _response(*response))
+
+
+def _doc(values: tuple[Any, ...]) -> Doc:
+    if values[1:] == _BARE:
+        return bare_doc(values[0])
+    return Doc(**dict(zip(_DOC, values, strict=True)))
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _response(*values: Any) -> Response:
+    """Records are frozen: those that are equal in many documents are made once."""
+    return Response(**dict(zip(_RESPONSE, values, strict=True)))
+
+
+def _score(values: tuple[Any, ...]) -> Score:
+    kind = type(values[_VALUE])
+    if (kind is float or kind is int) and not values[_FILTERED]:
+        return _equal_score(*values)
+    return Score(**dict(zip(_SCORE, values, strict=True)))
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _equal_score(*values: Any) -> Score:
+    return Score(**dict(zip(_SCORE, values, strict=True)))
