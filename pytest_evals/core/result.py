@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pytest_evals.core.comparison import Comparison
 from pytest_evals.core.gate import Verdict
 from pytest_evals.core.group import Group
 from pytest_evals.core.metric import MetricResult
@@ -181,6 +182,8 @@ class RunResult:
         reuse: What came from the store.
         partial: Why this is not a whole run (interrupted, stopped, deselected); empty
             if it is.
+        comparison: What has changed since the run that it was compared with; ``None``
+            if it was with none, or if that is still to be done.
     """
 
     model: str
@@ -196,6 +199,7 @@ class RunResult:
     n_requests: int = 0
     reuse: Reuse = Reuse()
     partial: str = ""
+    comparison: Comparison | None = None
 
     def __repr__(self) -> str:
         """The numbers and the gates on a few lines."""
@@ -206,10 +210,11 @@ class RunResult:
         return run_html(self)
 
     def to_pandas(self, rows: Rows = "metrics") -> Any:
-        """A ``pandas.DataFrame`` with a row for each metric, gate or document.
+        """A ``pandas.DataFrame`` with a row for each metric, gate or document, or for
+        each document that is right or wrong since the run it was compared with.
 
         Args:
-            rows: ``metrics``, ``gates`` or ``documents``.
+            rows: ``metrics``, ``gates``, ``documents`` or ``changes``.
 
         Raises:
             OptionError: There are no such rows.

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from pytest_evals.errors import MissingExtraError, OptionError, did_you_mean
 
 if TYPE_CHECKING:
+    from pytest_evals.core.comparison import Comparison
     from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 
 __all__ = ["Rows", "run_frame", "run_html", "run_text", "task_text"]
 
-Rows = Literal["metrics", "gates", "documents"]
+Rows = Literal["metrics", "gates", "documents", "changes"]
 """What is a row of a data frame."""
 
 _MOST = 30
@@ -31,6 +32,8 @@ def run_text(run: RunResult) -> str:
         lines.append(f"  {name:<{width}}  {_value(one)}")
     for gate in [*_gates(run)][:_MOST]:
         lines.append(f"  {gate['outcome']}: {gate['task']}: {gate['gate']}")
+    if run.comparison is not None:
+        lines += [f"  {line}" for line in _compared(run.comparison)]
     n_more = max(0, len(metrics) - _MOST) + max(0, len(run.verdicts) - _MOST)
     return "\n".join([*lines, f"  and {n_more} more"] if n_more else lines)
 
@@ -45,6 +48,8 @@ def run_html(run: RunResult) -> str:
     parts.append(_table(("task", "metric", "value", "documents"), metrics))
     if gates:
         parts.append(_table(("task", "gate", "outcome", "reason"), gates))
+    if run.comparison is not None:
+        parts += [f"<p>{escape(line)}</p>" for line in _compared(run.comparison)]
     return "\n".join(parts)
 
 
@@ -59,7 +64,12 @@ def run_frame(run: RunResult, rows: Rows) -> Any:
         OptionError: There are no such rows.
         MissingExtraError: pandas is not installed.
     """
-    known = {"metrics": _metrics, "gates": _gates, "documents": _documents}
+    known = {
+        "metrics": _metrics,
+        "gates": _gates,
+        "documents": _documents,
+        "changes": _changes,
+    }
     if rows not in known:
         hint = did_you_mean(str(rows), [*known]) or f"; known: {', '.join(known)}"
         raise OptionError(f"to_pandas() has no rows called {rows!r}{hint}")
@@ -147,6 +157,33 @@ def _documents(run: RunResult) -> Iterator[dict[str, Any]]:
                 "error": record.error,
                 **{f"{s.metric},{s.filter}": s.value for s in record.scores},
             }
+
+
+def _changes(run: RunResult) -> Iterator[dict[str, Any]]:
+    """A row a document that is right or wrong since the other run."""
+    found = run.comparison
+    for change, documents in (
+        ("worse", found.worse if found else ()),
+        ("better", found.better if found else ()),
+    ):
+        for one in documents:
+            yield {
+                "task": one.task,
+                "id": one.id,
+                "change": change,
+                "target": one.target,
+                "before": one.before,
+                "now": one.now,
+            }
+
+
+def _compared(found: Comparison) -> Iterator[str]:
+    """The comparison on a few lines."""
+    yield (
+        f"compared with {found.name}: {found.n_paired} documents, "
+        f"{len(found.worse)} worse, {len(found.better)} better"
+    )
+    yield from (f"not compared: {text}" for text in found.refused)
 
 
 def _value(row: dict[str, Any]) -> str:

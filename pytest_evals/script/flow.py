@@ -1,7 +1,7 @@
 """``evaluate()``: what pytest does with a suite, as one function.
 
 It prints nothing, has no exit code, and leaves nothing on the disk unless it is given a
-folder.
+folder. Where an event loop runs already, all of it happens in a thread of its own.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from pytest_evals.core.group import Group
 from pytest_evals.core.request import Model
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.errors import Place, StoreError
 from pytest_evals.models.spec import open_model, parse_spec, redacted
 from pytest_evals.opened import Answers
 from pytest_evals.pipeline import Plan
 from pytest_evals.recording import Samples
 from pytest_evals.references import measured_rate
-from pytest_evals.reports.environment import environment
-from pytest_evals.reports.jsonfile import results_json
 from pytest_evals.reports.model import model_arguments
+from pytest_evals.script.apart import apart
+from pytest_evals.script.disk import Disk
 from pytest_evals.script.models import Models, info_of
 from pytest_evals.script.running import Running
 from pytest_evals.script.suite import Source, read_suite
@@ -45,7 +44,7 @@ class _Keeping:
     explain_cache: str = ""
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913 - what pytest has as options
     tasks: Source | Sequence[Source],
     model: str | Model,
     options: TaskOptions | None = None,
@@ -53,6 +52,8 @@ def evaluate(
     gates: Sequence[str] = (),
     judge: str | Model = "",
     folder: str | Path | None = None,
+    compare: str = "",
+    save: str = "",
 ) -> RunResult:
     """Run tasks and judge their gates: the numbers and verdicts that pytest gives.
 
@@ -65,50 +66,92 @@ def evaluate(
         judge: The model that judges answers, if a task asks for one.
         folder: Results folder: stored responses are used and kept there, and the run is
             written there, as pytest does it in ``.evals``. Without one nothing is
-            written. Baselines are looked up there too, else in ``.evals``.
+            left on the disk. Baselines are looked up there too, else in ``.evals``.
+        compare: A baseline or the folder of a run, as for ``--evals-compare``: what has
+            changed is in the result's ``comparison``.
+        save: Make this run the baseline of that name, in ``folder``.
 
     Raises:
         TaskFileError: A file, a dataset or a gate in a file cannot be used.
-        OptionError: A spec or a gate means nothing.
+        OptionError: A spec, a gate or a name means nothing, or the run cannot be
+            compared.
         ModelError: A model cannot be opened, or broke.
-        StoreError: The folder cannot be written to.
+        StoreError: The folder cannot be written to, there is no such baseline, or this
+            run is none.
     """
-    started, clock = time.time(), time.perf_counter()
-    base = Path(folder or ".evals").absolute()
-    spec = model if isinstance(model, str) else ""
-    named_judge = judge if isinstance(judge, str) else judge.name
-    options = replace(options or TaskOptions(), has_model=True, has_judge=bool(judge))
-    if spec and not options.model_arguments:
-        options = replace(options, model_arguments=model_arguments(spec))
     sources = [tasks] if isinstance(tasks, str | Path | Task | Group) else tasks
-    suite = read_suite(sources, options, gates, partial(measured_rate, base, ""))
-    keeping = _Keeping(dir=base, no_cache=folder is None)
-    answers = Answers(keeping, lambda text: open_model(parse_spec(text)), lambda: True)
-    with ExitStack() as closing:
-        models = Models(answers, judge, closing)
-        answering = models.open(model)
-        samples = Samples(base, spec or answering.name, started)
-        run = Running(suite, samples, info_of(answering), chat=options.chat)
-        plan = Plan(run.jobs, furthers=models.find)
-        run.answer(plan, answering, writes=folder is not None)
-        answers.close()
-    result = RunResult(
-        model=answering.name,
-        model_info=info_of(answering),
-        judges=models.judges,
-        tasks=tuple(run.results.values()),
-        groups=tuple(run.group_results.values()),
-        verdicts=tuple(run.verdicts(base, named_judge)),
-        options=_public(options, spec, named_judge),
-        started=started,
-        elapsed_s=time.perf_counter() - clock,
-        model_s=plan.model_s,
-        n_requests=plan.n_requests,
-        reuse=answers.reuse,
-    )
-    if folder is not None:
-        _write(result, samples)
-    return result
+    disk = Disk(folder=Path(folder) if folder else None, compare=compare, save=save)
+    call = _Call(sources, model, options or TaskOptions(), tuple(gates), judge, disk)
+    return apart(call.run)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """The arguments of a call."""
+
+    sources: Sequence[Source]
+    model: str | Model
+    options: TaskOptions
+    gates: tuple[str, ...]
+    judge: str | Model
+    disk: Disk
+
+    @property
+    def spec(self) -> str:
+        """The model's spec; empty for one that was given."""
+        return self.model if isinstance(self.model, str) else ""
+
+    @property
+    def judge_name(self) -> str:
+        """What judges answers, as results files have it."""
+        return self.judge if isinstance(self.judge, str) else self.judge.name
+
+    def task_options(self) -> TaskOptions:
+        """What front ends are told."""
+        options = replace(self.options, has_model=True, has_judge=bool(self.judge))
+        if self.spec and not options.model_arguments:
+            options = replace(options, model_arguments=model_arguments(self.spec))
+        return options
+
+    def run(self) -> RunResult:
+        """Read, ask, score, judge and keep."""
+        started, clock = time.time(), time.perf_counter()
+        disk, base, options = self.disk, self.disk.base, self.task_options()
+        noise = partial(measured_rate, base, disk.compare)
+        suite = read_suite(self.sources, options, self.gates, noise)
+        disk.check(suite.tasks, self.judge_name)
+        keeping = _Keeping(dir=base, no_cache=disk.folder is None)
+        answers = Answers(keeping, lambda text: open_model(parse_spec(text)), _always)
+        with ExitStack() as closing:
+            models = Models(answers, self.judge, closing)
+            answering = models.open(self.model)
+            closing.callback(answers.close)  # also of a run that does not end
+            place = disk.place(closing)
+            samples = Samples(place, self.spec or answering.name, started)
+            run = Running(suite, samples, info_of(answering), chat=options.chat)
+            plan = Plan(run.jobs, furthers=models.find)
+            run.answer(plan, answering, writes=disk.writes)
+            answers.close()
+            verdicts = run.verdicts(base, self.judge_name, disk.save)
+            result = RunResult(
+                model=answering.name,
+                model_info=info_of(answering),
+                judges=models.judges,
+                tasks=tuple(run.results.values()),
+                groups=tuple(run.group_results.values()),
+                verdicts=tuple(verdicts),
+                options=_public(options, self.spec, self.judge_name),
+                started=started,
+                elapsed_s=time.perf_counter() - clock,
+                model_s=plan.model_s,
+                n_requests=plan.n_requests,
+                reuse=answers.reuse,
+            )
+            return disk.kept(result, samples)
+
+
+def _always() -> bool:
+    return True
 
 
 def _public(options: TaskOptions, spec: str, judge: str) -> Mapping[str, Any]:
@@ -122,23 +165,3 @@ def _public(options: TaskOptions, spec: str, judge: str) -> Mapping[str, Any]:
     chat = plain.pop("chat")
     models = {"model": redacted(spec), "judge": redacted(judge)}
     return {**plain, "apply_chat_template": chat, **models}
-
-
-def _write(result: RunResult, samples: Samples) -> None:
-    """Write what pytest writes.
-
-    Raises:
-        StoreError: It cannot be written.
-    """
-    nodes = {one.task.name: one.task.source for one in result.tasks}
-    nodes |= {one.group.name: one.group.source for one in result.groups}
-    results = results_json(
-        result,
-        environment=environment(),
-        task_hashes=samples.hashes.digests(),
-        sample_files=samples.files,
-        node_ids={name: f"{Place(at.path)}::{name}" for name, at in nodes.items()},
-    )
-    samples.results(results, None)
-    if samples.error:
-        raise StoreError(samples.error)

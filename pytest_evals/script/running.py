@@ -86,12 +86,13 @@ class Running:
             if gate.task == name or inside:
                 yield gate
 
-    def verdicts(self, base: Path, judge_spec: str) -> list[Verdict]:
+    def verdicts(self, base: Path, judge_spec: str, save: str) -> list[Verdict]:
         """What becomes of all gates.
 
         Args:
             base: The folder that has the baselines.
             judge_spec: What judged answers, as results files have it.
+            save: The baseline whose place this run shall take, if any.
         """
 
         def find(name: str, task: str) -> Reference:
@@ -100,7 +101,8 @@ class Running:
             settings = settings_of([(result.task, result.n_selected)], judge_spec)
             settings["model_info"] = dict(self._info)
             now = side_of(result.task, self._records[task], hashes, settings)
-            return reference(name, stored_run(base, name, Path.cwd()), task, now)
+            run = stored_run(base, name, Path.cwd())
+            return reference(name, run, task, now, is_replaced=name == save)
 
         def result_of(name: str) -> TaskResult | GroupResult:
             return self.group_results.get(name) or self.results[name]

@@ -7,6 +7,7 @@ became of them and the answers, but neither rows nor prompts.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import shutil
 from pathlib import Path
@@ -17,12 +18,23 @@ from pytest_evals.store.files import append_lines, make_folder, write_json
 from pytest_evals.store.history import EarlierRun, read_run
 from pytest_evals.store.noise import NOISE
 
-__all__ = ["find_baseline", "save_baseline"]
+__all__ = ["check_name", "find_baseline", "save_baseline"]
 
 _OPTION = "--evals-save"
 _LEFT_OUT = frozenset(
     {"arguments", "doc", "filtered_resps", "resps", "tokens", "turns"}
 )
+
+
+def check_name(name: str) -> str:
+    """A name of a baseline that every file system takes.
+
+    Raises:
+        ValueError: It has other signs.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
+        raise ValueError("a name has letters, digits and . _ - only")
+    return name
 
 
 def find_baseline(base: Path, name: str, here: Path) -> EarlierRun:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from pytest_evals import OptionError, TaskFileError, TaskOptions, evaluate
+from pytest_evals import (
+    OptionError,
+    Response,
+    StoreError,
+    TaskFileError,
+    TaskOptions,
+    evaluate,
+)
 
 CONFTEST = """
 import pytest
@@ -87,6 +98,7 @@ def test_a_script_finds_what_pytest_finds(both):
     }
     assert by_script["task_hashes"] == by_pytest["task_hashes"]
     assert by_script["node_ids"] == by_pytest["node_ids"]
+    assert by_script["sample_files"] == by_pytest["sample_files"]
     assert model.asked == 0, "what pytest has stored is used"
     assert result.reuse.n_reused == 20
     assert sorted(one.name for one in newest.iterdir()) == [
@@ -144,3 +156,133 @@ def test_a_gate_that_names_nothing_is_told(both):
         evaluate("evals", Knowing(), gates=["zooo/exact_match >= 1"])
     with pytest.raises(OptionError, match="no kind of model called 'hff'"):
         evaluate("evals", "hff:gpt2")
+
+
+class Partly(Knowing):
+    """Knows what is asked of ``zoo`` but for some numbers."""
+
+    def __init__(self, *unknown):
+        self.unknown = unknown
+        self.fingerprint = {"unknown": list(unknown)}
+
+    def answer(self, requests):
+        for position, request in enumerate(requests):
+            self.asked += 1
+            number = request.prompt.split()[-1].removesuffix("?")
+            text = "nonsense" if number in self.unknown else f"a{number}"
+            yield position, Response(text=text)
+
+
+def test_a_run_is_saved_and_another_one_compared_with_it_as_in_pytest(both):
+    evaluate("evals/zoo.yaml", Partly("3"), folder=".evals", save="main")
+    both.knows(wrong=[5, 6], tasks=["zoo"])
+    both.run("evals/zoo.yaml", "--evals-compare=main")
+    (by_pytest,) = Path(".evals/runs").glob("*/comparison.json")
+
+    result = evaluate(
+        "evals/zoo.yaml", Partly("5", "6"), folder=".evals", compare="main"
+    )
+    found = result.comparison
+    assert [one.id for one in found.worse] == ["q5", "q6"]
+    assert [one.id for one in found.better] == ["q3"]
+    (by_script,) = {*Path(".evals/runs").glob("*/comparison.json")} - {by_pytest}
+    both_found = [json.loads(path.read_text()) for path in (by_script, by_pytest)]
+    for one in both_found:
+        one["warnings"] = []  # the two models say different things of themselves
+    assert both_found[0] == both_found[1]
+    assert "compared with main: 10 documents, 2 worse, 1 better" in repr(result)
+    assert "2 worse, 1 better" in result._repr_html_()
+    changes = result.to_pandas("changes")
+    assert [*changes["change"]] == ["worse", "worse", "better"]
+    assert [*changes["now"]] == ["nonsense", "nonsense", "a3"]
+
+
+def test_a_comparison_leaves_nothing_on_the_disk_without_a_folder(both):
+    evaluate("evals/zoo.yaml", Partly(), folder="stored", save="main")
+    result = evaluate(
+        "evals/zoo.yaml", Partly("3"), compare="stored/baselines/main", judge=""
+    )
+    assert [one.id for one in result.comparison.worse] == ["q3"]
+    assert not Path(".evals").exists()
+
+
+def test_what_cannot_be_compared_is_refused_before_anything_is_asked(both):
+    evaluate("evals/zoo.yaml", Partly(), folder=".evals", save="main")
+    model = Partly()
+    with pytest.raises(StoreError, match=r"no baseline called 'mian'.*; did you mean"):
+        evaluate("evals/zoo.yaml", model, compare="mian")
+    told = (
+        "compare='main': this run is not comparable\n  zoo: 2 documents instead of 10"
+    )
+    with pytest.raises(OptionError, match=told):
+        evaluate("evals/zoo.yaml", model, TaskOptions(limit=2), compare="main")
+    assert model.asked == 0
+
+
+def test_only_a_sound_run_that_is_kept_becomes_a_baseline(both):
+    with pytest.raises(
+        OptionError, match=r"needs a folder.*\n  fix: evaluate\(…, fold"
+    ):
+        evaluate("evals/zoo.yaml", Partly(), save="main")
+    with pytest.raises(OptionError, match=r"save='\.\./main': a name has letters"):
+        evaluate("evals/zoo.yaml", Partly(), folder=".evals", save="../main")
+    both.knows(errors=[1], tasks=["zoo"])
+    with pytest.raises(StoreError, match="'main' is not saved: 1 document could not"):
+        evaluate("evals/zoo.yaml", "scripted:answers.jsonl", folder="x", save="main")
+    assert not Path("x/baselines").exists()
+
+
+def test_a_gate_knows_that_its_baseline_is_replaced(both):
+    result = evaluate("evals/quiz.yaml", Knowing(), folder=".evals", save="main")
+    (gate,) = [one for one in result.verdicts if one.gate.baseline]
+    assert gate.outcome.value == "skipped"
+
+
+def test_it_runs_where_an_event_loop_runs_as_in_a_notebook(both):
+    class WithLoop(Partly):
+        def answer(self, requests):
+            asyncio.run(asyncio.sleep(0))  # as clients of servers may do
+            self.thread = threading.current_thread()
+            yield from super().answer(requests)
+
+    async def cell():
+        model = WithLoop()
+        return evaluate("evals/zoo.yaml", model), model.thread
+
+    result, thread = asyncio.run(cell())
+    assert result.tasks[0].n_correct == 10
+    assert thread is not threading.main_thread()
+
+
+def test_ctrl_c_in_a_notebook_ends_the_run_and_keeps_what_was_answered(both):
+    class Slow(Partly):
+        began = threading.Event()
+
+        def answer(self, requests):
+            for n, pair in enumerate(super().answer(requests)):
+                if n == 4:
+                    self.began.set()
+                    while self.hangs:
+                        time.sleep(0.01)
+                yield pair
+
+    async def cell(model):
+        return evaluate("evals/zoo.yaml", model, folder=".evals")
+
+    def interrupt():
+        Slow.began.wait(60)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    model = Slow()
+    model.hangs = True
+    watcher = threading.Thread(target=interrupt)
+    watcher.start()
+    loop = asyncio.new_event_loop()  # as ipykernel: asyncio.run() takes Ctrl-C itself
+    with pytest.raises(KeyboardInterrupt):
+        loop.run_until_complete(cell(model))
+    loop.close()
+    watcher.join()
+    again = Slow()
+    again.hangs = False
+    result = asyncio.run(cell(again))
+    assert (again.asked, result.reuse.n_reused) == (6, 4)

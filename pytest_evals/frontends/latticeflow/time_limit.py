@@ -7,13 +7,14 @@ the code is back from whatever is not Python.
 
 from __future__ import annotations
 
-import ctypes
 import signal
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+from pytest_evals.core.threads import raise_in
 
 __all__ = ["OvertimeError", "time_limit"]
 
@@ -81,7 +82,7 @@ def _by_watch(seconds: float) -> Iterator[None]:
         while not over.wait(wait):
             with lock:
                 if not over.is_set():
-                    _raise_in(thread, OvertimeError)
+                    raise_in(thread, OvertimeError)
             wait = _AGAIN_S
 
     watcher = threading.Thread(target=watch, name="evals-time-limit", daemon=True)
@@ -91,9 +92,4 @@ def _by_watch(seconds: float) -> Iterator[None]:
     finally:
         with lock:
             over.set()
-            _raise_in(thread, None)  # one that has not arrived yet
-
-
-def _raise_in(thread: int, kind: type[BaseException] | None) -> None:
-    given = None if kind is None else ctypes.py_object(kind)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), given)
+            raise_in(thread, None)  # one that has not arrived yet

@@ -6,16 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_evals.comparing import compared, saved, setting_faults
 from pytest_evals.core.comparison import Comparison
-from pytest_evals.core.gate import Outcome
 from pytest_evals.errors import StoreError
-from pytest_evals.gates.pairing import Side, compare, setting_changes
 from pytest_evals.plugin.results.baseline import Baseline
-from pytest_evals.references import settings_of
-from pytest_evals.reports.comparison import comparison_json, comparison_lines
-from pytest_evals.store.baselines import find_baseline, save_baseline
-from pytest_evals.store.files import write_json
-from pytest_evals.store.history import EarlierRun, read_run
+from pytest_evals.reports.comparison import comparison_lines
+from pytest_evals.store.baselines import find_baseline
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
@@ -52,17 +48,8 @@ class Comparing:
         session = self._session
         if session.baseline is None or session.orders is not None:
             return
-        before = Side(results=session.baseline.run.results, rows={})
-        runs = [*session.runs.values()]
-        sizes = [(run.task, len(run.ids)) for run in runs]
-        now = Side(results=settings_of(sizes, session.options.judge), rows={})
-        known = session.baseline.run.tasks
-        faults = [
-            f"{run.task.name}: {text}"
-            for run in runs
-            if run.task.name in known
-            for text in setting_changes(run.task.name, before, now)
-        ]
+        sizes = [(run.task, len(run.ids)) for run in session.runs.values()]
+        faults = setting_faults(session.baseline.run, sizes, session.options.judge)
         if faults:
             raise pytest.UsageError(
                 f"--evals-compare={self._name}: this run is not comparable\n  "
@@ -87,30 +74,13 @@ class Comparing:
         path = self._session.samples.path
         if path is None or self._session.samples.error:
             raise StoreError("this run is not on the disk, so it is no baseline")
-        run, options = read_run(path), self._session.options
+        options, result = self._session.options, self._session.found
+        assert result is not None
         if self._session.baseline is not None:
-            before = _side(self._session.baseline.run)
-            self.found = compare(self._name, before, _side(run))
-            write_json(path / "comparison.json", comparison_json(self.found))
+            self.found = compared(self._name, self._session.baseline.run, path)
         if options.save:
-            why = self._unsound()
-            if why:
-                raise StoreError(f"baseline {options.save!r} is not saved: {why}")
-            place = save_baseline(options.dir, options.save, run)
+            place = saved(options.dir, options.save, path, result)
             self._told.append((f"baseline: {place}", False))
-
-    def _unsound(self) -> str:
-        """Why this run is no baseline."""
-        found = self._session.found
-        assert found is not None
-        if found.partial:
-            return found.partial
-        lacking = sum(task.n_errored + task.n_unscored for task in found.tasks)
-        if lacking:
-            return f"{lacking} document{'s' * (lacking != 1)} could not be scored"
-        if any(verdict.outcome is Outcome.INVALID for verdict in found.verdicts):
-            return "a gate is invalid"
-        return ""
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(
@@ -124,9 +94,3 @@ class Comparing:
                 terminalreporter.write_line(line.text, **line.markup)
         for text, is_bad in self._told:
             terminalreporter.write_line(text, red=is_bad, bold=is_bad)
-
-
-def _side(run: EarlierRun) -> Side:
-    return Side(
-        results=run.results, rows={task: list(run.rows(task)) for task in run.tasks}
-    )

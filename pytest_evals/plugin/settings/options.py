@@ -16,7 +16,6 @@ import pytest
 from pytest_evals.plugin.settings.option_table import TABLE, Option
 from pytest_evals.plugin.settings.values import (
     documents,
-    folder_name,
     junit,
     mapping,
     pairs,
@@ -138,7 +137,7 @@ class Options:
             rescore=raw["rescore"],
             explain_cache=raw["explain-cache"],
             select=_statuses(raw),
-            save=_checked("save", raw, folder_name) or "",
+            save=_checked("save", raw, _baseline_name) or "",
             compare=_baseline(raw["compare"], folder, base),
             json=base / raw["json"] if raw["json"] else None,
             html=_file(config, raw, "html"),
@@ -268,6 +267,12 @@ def _cluster(raw: Mapping[str, Any]) -> str:
         if not raw["model"]:
             raise pytest.UsageError("--evals-ray needs a model, as in --model=hf:gpt2")
     return text
+
+
+def _baseline_name(text: str) -> str:
+    from pytest_evals.store.baselines import check_name
+
+    return check_name(text)
 
 
 def _baseline(name: str, folder: Path, here: Path) -> str:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from typing import Any
 
 __all__ = [
     "documents",
-    "folder_name",
     "junit",
     "mapping",
     "pairs",
@@ -167,17 +165,6 @@ def junit(text: str) -> str:
     """
     if text not in ("gates", "docs"):
         raise ValueError("it is gates or docs")
-    return text
-
-
-def folder_name(text: str) -> str:
-    """A name that every file system takes.
-
-    Raises:
-        ValueError: It has other signs.
-    """
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", text):
-        raise ValueError("a name has letters, digits and . _ - only")
     return text
 
 

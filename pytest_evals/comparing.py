@@ -1,0 +1,98 @@
+"""A run beside a baseline, and as one: what ``--evals-compare`` and ``--evals-save``
+ask for. It starts from what is on the disk, so that it is the same later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from pytest_evals.core.comparison import Comparison
+from pytest_evals.core.gate import Outcome
+from pytest_evals.core.result import RunResult
+from pytest_evals.core.task import Task
+from pytest_evals.errors import StoreError
+from pytest_evals.gates.pairing import Side, compare, setting_changes
+from pytest_evals.references import settings_of
+from pytest_evals.reports.comparison import comparison_json
+from pytest_evals.store.baselines import save_baseline
+from pytest_evals.store.files import write_json
+from pytest_evals.store.history import EarlierRun, read_run
+
+__all__ = ["compared", "saved", "setting_faults"]
+
+
+def setting_faults(
+    run: EarlierRun, tasks: Iterable[tuple[Task, int]], judge: str
+) -> list[str]:
+    """Why tasks cannot be compared, as far as that is known before anything is asked:
+    other shots, another limit, version, judge or way to ask.
+
+    Args:
+        run: The baseline.
+        tasks: The tasks, each with the number of documents that are to be run.
+        judge: The spec of the judge.
+    """
+    sizes = [*tasks]
+    before = Side(results=run.results, rows={})
+    now = Side(results=settings_of(sizes, judge), rows={})
+    return [
+        f"{task.name}: {text}"
+        for task, _ in sizes
+        if task.name in run.tasks
+        for text in setting_changes(task.name, before, now)
+    ]
+
+
+def compared(name: str, baseline: EarlierRun, path: Path) -> Comparison:
+    """What has changed; it is written to ``comparison.json`` beside the results.
+
+    Args:
+        name: What the baseline is called.
+        baseline: It.
+        path: The folder of the run.
+
+    Raises:
+        StoreError: One of them cannot be read, or nothing be written.
+    """
+    found = compare(name, _side(baseline), _side(read_run(path)))
+    write_json(path / "comparison.json", comparison_json(found))
+    return found
+
+
+def saved(base: Path, name: str, path: Path, result: RunResult) -> Path:
+    """Make a run a baseline.
+
+    Args:
+        base: The results folder.
+        name: What the baseline shall be called.
+        path: The folder of the run.
+        result: What it has found.
+
+    Returns:
+        The folder of the baseline.
+
+    Raises:
+        StoreError: The run is not whole and sound, or it cannot be written.
+    """
+    why = _unsound(result)
+    if why:
+        raise StoreError(f"baseline {name!r} is not saved: {why}")
+    return save_baseline(base, name, read_run(path))
+
+
+def _unsound(result: RunResult) -> str:
+    """Why a run is no baseline."""
+    if result.partial:
+        return result.partial
+    lacking = sum(task.n_errored + task.n_unscored for task in result.tasks)
+    if lacking:
+        return f"{lacking} document{'s' * (lacking != 1)} could not be scored"
+    if any(verdict.outcome is Outcome.INVALID for verdict in result.verdicts):
+        return "a gate is invalid"
+    return ""
+
+
+def _side(run: EarlierRun) -> Side:
+    return Side(
+        results=run.results, rows={task: list(run.rows(task)) for task in run.tasks}
+    )

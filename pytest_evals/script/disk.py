@@ -1,0 +1,125 @@
+"""What a script's run has to do with the disk: where it is written, what it is compared
+with, and what it is saved as."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pytest_evals.comparing import compared, saved, setting_faults
+from pytest_evals.core.result import RunResult
+from pytest_evals.core.task import Task
+from pytest_evals.errors import OptionError, Place, StoreError
+from pytest_evals.recording import Samples
+from pytest_evals.reports.environment import environment
+from pytest_evals.reports.jsonfile import results_json
+from pytest_evals.store.baselines import check_name, find_baseline
+
+__all__ = ["Disk"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disk:
+    """The folder of a call, and what it is asked to do there.
+
+    Args:
+        folder: What was given, if anything was.
+        compare: Name of a baseline or folder of a run; empty for none.
+        save: What this run shall be called as a baseline; empty for nothing.
+    """
+
+    folder: Path | None
+    compare: str
+    save: str
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be done.
+
+        Raises:
+            OptionError: A name that is none, or nowhere to save.
+        """
+        if not self.save:
+            return
+        try:
+            check_name(self.save)
+        except ValueError as error:
+            raise OptionError(f"save={self.save!r}: {error}") from None
+        if self.folder is None:
+            raise OptionError(
+                f"save={self.save!r} needs a folder to save it in\n"
+                "  fix: evaluate(…, folder='.evals')"
+            )
+
+    @property
+    def base(self) -> Path:
+        """Where baselines are."""
+        return (self.folder or Path(".evals")).absolute()
+
+    @property
+    def writes(self) -> bool:
+        """Whether documents are written."""
+        return self.folder is not None or bool(self.compare)
+
+    def place(self, closing: ExitStack) -> Path:
+        """Where the run is written: its folder; or, since two runs are compared by
+        what is on the disk, one that is gone afterwards."""
+        if self.folder is not None or not self.compare:
+            return self.base
+        return Path(closing.enter_context(TemporaryDirectory()))
+
+    def check(self, tasks: Sequence[Task], judge: str) -> None:
+        """Refuse a comparison that cannot be, before anything is asked.
+
+        Raises:
+            StoreError: There is nothing to compare with.
+            OptionError: Other shots, another limit, version, judge or way to ask.
+        """
+        if not self.compare:
+            return
+        run = find_baseline(self.base, self.compare, Path.cwd())
+        faults = setting_faults(run, [(t, len(t.rows.ids())) for t in tasks], judge)
+        if faults:
+            told = "\n  ".join(faults)
+            raise OptionError(
+                f"compare={self.compare!r}: this run is not comparable\n  {told}"
+            )
+
+    def kept(self, result: RunResult, samples: Samples) -> RunResult:
+        """Write the run, compare it and save it, as far as that is wanted.
+
+        Raises:
+            StoreError: That cannot be done.
+        """
+        if not self.writes:
+            return result
+        _write(result, samples)
+        path = samples.path
+        if samples.error or path is None:
+            raise StoreError(samples.error)
+        if self.compare:
+            run = find_baseline(self.base, self.compare, Path.cwd())
+            result = replace(result, comparison=compared(self.compare, run, path))
+        if self.save:
+            try:
+                saved(self.base, self.save, path, result)
+            except StoreError as error:
+                raise StoreError(f"{error}\n  the run itself is in {path}") from None
+        return result
+
+
+def _write(result: RunResult, samples: Samples) -> None:
+    """Write what pytest writes."""
+    samples.flush()
+    nodes = {one.task.name: one.task.source for one in result.tasks}
+    nodes |= {one.group.name: one.group.source for one in result.groups}
+    results = results_json(
+        result,
+        environment=environment(),
+        task_hashes=samples.hashes.digests(),
+        sample_files=samples.files,
+        node_ids={name: f"{Place(at.path)}::{name}" for name, at in nodes.items()},
+    )
+    samples.results(results, None)
