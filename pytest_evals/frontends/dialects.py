@@ -20,7 +20,7 @@ READERS: Registry[Reader] = Registry(
     "dialect",
     {
         "latticeflow": "pytest_evals.frontends.latticeflow.loading:load_tasks",
-        "lm_eval": "pytest_evals.frontends.lm_eval:load_tasks",
+        "lm_eval": "pytest_evals.frontends.lm_eval.task:load_tasks",
         "lighteval": "pytest_evals.frontends.lighteval.tasks:load_tasks",
     },
 )

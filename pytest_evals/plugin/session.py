@@ -24,7 +24,7 @@ from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.core.score import Score, Status
 from pytest_evals.core.slim import slim
 from pytest_evals.core.task import Task
-from pytest_evals.frontends.suite_gates import SuiteGates
+from pytest_evals.frontends.gating.suite_gates import SuiteGates
 from pytest_evals.gates.wanted import with_facts
 from pytest_evals.models.spec import redacted
 from pytest_evals.pipeline import score

@@ -11,8 +11,12 @@ from pytest_evals.core.group import Group
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import Problem, TaskFileError
 from pytest_evals.frontends.dialects import eval_files, load_file
-from pytest_evals.frontends.suite_gates import SuiteGates, faults_of, group_faults
-from pytest_evals.frontends.task_library import TaskLibrary
+from pytest_evals.frontends.gating.suite_gates import (
+    SuiteGates,
+    faults_of,
+    group_faults,
+)
+from pytest_evals.frontends.index.library import TaskLibrary
 from pytest_evals.gates.grammar import read_expression
 
 __all__ = ["Source", "Suite", "read_suite"]

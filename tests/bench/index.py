@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from pytest_evals.frontends.task_index import Scanner
+from pytest_evals.frontends.index.names import Scanner
 
 TASK = """\
 include: _default_yaml

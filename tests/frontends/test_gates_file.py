@@ -6,7 +6,7 @@ import pytest
 
 from pytest_evals.core.gate import Bound
 from pytest_evals.errors import TaskFileError
-from pytest_evals.frontends.gates_file import load_gates
+from pytest_evals.frontends.gating.gates_file import load_gates
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from pytest_evals.core.request import Generate, Loglikelihood, Rolling
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import DocumentError, OptionError, TaskFileError
-from pytest_evals.frontends.lm_eval import load_tasks
+from pytest_evals.frontends.lm_eval.task import load_tasks
 
 FILES = Path(__file__).parents[1] / "task_files"
 VALID = sorted((FILES / "valid").glob("*.yaml"))

@@ -10,8 +10,8 @@ import pytest
 from pytest_evals.core.group import Group
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import TaskFileError
-from pytest_evals.frontends.lm_eval import load_tasks
-from pytest_evals.frontends.task_library import TaskLibrary
+from pytest_evals.frontends.index.library import TaskLibrary
+from pytest_evals.frontends.lm_eval.task import load_tasks
 
 TASK = """\
 task: {name}

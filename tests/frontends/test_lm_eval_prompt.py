@@ -8,7 +8,7 @@ import pytest
 
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import TaskFileError
-from pytest_evals.frontends.lm_eval import load_tasks
+from pytest_evals.frontends.lm_eval.task import load_tasks
 
 ROWS = """
 import datasets

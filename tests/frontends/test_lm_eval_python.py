@@ -16,7 +16,7 @@ from pytest_evals.core.request import Generate, Response
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.core.turn import Turn
 from pytest_evals.errors import DocumentError, TaskFileError
-from pytest_evals.frontends.lm_eval import load_tasks
+from pytest_evals.frontends.lm_eval.task import load_tasks
 
 MODULE = """
 import datasets

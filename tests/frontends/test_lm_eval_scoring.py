@@ -7,7 +7,7 @@ import pytest
 from pytest_evals.core.request import Response
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import TaskFileError
-from pytest_evals.frontends.lm_eval import load_tasks
+from pytest_evals.frontends.lm_eval.task import load_tasks
 from pytest_evals.pipeline import ask, score
 from pytest_evals.scorers import corpus
 from pytest_evals.scorers.summary import summarise

@@ -7,8 +7,8 @@ import jsonschema
 import pytest
 import yaml
 
-from pytest_evals.frontends.lm_eval_dump import TASK_KEYS
-from pytest_evals.frontends.lm_eval_members import GROUP_KEYS
+from pytest_evals.frontends.config_dump import TASK_KEYS
+from pytest_evals.frontends.lm_eval.members import GROUP_KEYS
 from pytest_evals.frontends.schema import schema, schema_text
 from pytest_evals.frontends.sniff import dialect
 from pytest_evals.gates import grammar

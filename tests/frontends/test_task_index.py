@@ -10,9 +10,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evals.frontends import task_scan
-from pytest_evals.frontends.task_index import LEAST, Scanner
-from pytest_evals.frontends.task_library import TaskLibrary
+from pytest_evals.frontends.index import scan as task_scan
+from pytest_evals.frontends.index.library import TaskLibrary
+from pytest_evals.frontends.index.names import LEAST, Scanner
 
 LINES = r"""
 task: a~tag: [x, y]~tag:~- one~  - 'two'~include: ../b.yaml~group: g~task:~  - task: c
@@ -89,7 +89,7 @@ def large(tmp_path):
 
 
 def settled(monkeypatch):
-    monkeypatch.setattr("pytest_evals.frontends.task_index.SETTLED_S", -3600.0)
+    monkeypatch.setattr("pytest_evals.frontends.index.names.SETTLED_S", -3600.0)
 
 
 def test_a_kept_index_is_used_and_followed_when_a_file_changes(

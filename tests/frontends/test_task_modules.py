@@ -26,9 +26,9 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Response
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import EvalsError
-from pytest_evals.frontends.functions import FunctionRef
+from pytest_evals.frontends.modules.functions import FunctionRef
 from pytest_evals.errors import Place
-from pytest_evals.frontends.lm_eval import load_tasks
+from pytest_evals.frontends.lm_eval.task import load_tasks
 
 def function(name):
     return FunctionRef(Place(Path("t.yaml").absolute(), 1), name).resolve()
@@ -225,7 +225,7 @@ def test_an_installed_lm_eval_is_the_one_that_modules_get(tmp_path):
     from lm_eval.utils import weighted_f1_score
 
     from pytest_evals.errors import Place
-    from pytest_evals.frontends.functions import FunctionRef
+    from pytest_evals.frontends.modules.functions import FunctionRef
 
     write(tmp_path, utils="from lm_eval.utils import weighted_f1_score as f\n")
     found = FunctionRef(Place(tmp_path / "t.yaml"), "utils.f").resolve()
@@ -233,7 +233,7 @@ def test_an_installed_lm_eval_is_the_one_that_modules_get(tmp_path):
 
 
 def test_a_filter_of_one_name_may_be_registered_by_two_modules(tmp_path):
-    from pytest_evals.frontends.task_modules import load_module, registered_filter
+    from pytest_evals.frontends.modules.beside import load_module, registered_filter
 
     text = (
         "from lm_eval.api.registry import register_filter\n"

@@ -4,8 +4,8 @@ import pytest
 import yaml
 
 from pytest_evals.errors import Place, TaskFileError
-from pytest_evals.frontends.functions import FunctionRef
-from pytest_evals.frontends.yamlfile import read_yaml, resolved
+from pytest_evals.frontends.modules.functions import FunctionRef
+from pytest_evals.frontends.reading.yamlfile import read_yaml, resolved
 
 YAML_1_1 = """\
 task: toy

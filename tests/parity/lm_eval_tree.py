@@ -48,9 +48,9 @@ from lm_eval.tasks._yaml_loader import load_yaml  # noqa: E402
 
 from pytest_evals.core.task import TaskOptions  # noqa: E402
 from pytest_evals.errors import TaskFileError  # noqa: E402
-from pytest_evals.frontends.functions import FunctionRef  # noqa: E402
-from pytest_evals.frontends.lm_eval import load_tasks  # noqa: E402
-from pytest_evals.frontends.yamlfile import resolved  # noqa: E402
+from pytest_evals.frontends.lm_eval.task import load_tasks  # noqa: E402
+from pytest_evals.frontends.modules.functions import FunctionRef  # noqa: E402
+from pytest_evals.frontends.reading.yamlfile import resolved  # noqa: E402
 
 TREE = Path(lm_eval.tasks.__file__).parent
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")

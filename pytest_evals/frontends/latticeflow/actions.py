@@ -9,7 +9,7 @@ from typing import Any
 from pytest_evals.errors import DocumentError
 from pytest_evals.frontends.latticeflow.filters import Filter, read_filter
 from pytest_evals.frontends.latticeflow.header import check_key
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 
 __all__ = ["Action", "excluding", "read_actions"]
 

@@ -11,7 +11,7 @@ from typing import Any
 from pytest_evals.errors import Problem, TaskFileError
 from pytest_evals.frontends.latticeflow.entities import Entity
 from pytest_evals.frontends.latticeflow.solving.fields import required_text, template
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 from pytest_evals.models.latticeflow.adapters import Adapter, ModelInfo, parsed
 from pytest_evals.prompts.latticeflow.parts import wrapped
 from pytest_evals.prompts.latticeflow.templates import Template

@@ -36,7 +36,7 @@ from pytest_evals.frontends.latticeflow.task_dataset import (
     read_task_dataset,
 )
 from pytest_evals.frontends.latticeflow.task_file import DATASET_KEY, TaskEntity
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 
 __all__ = ["Assembled", "Use", "assembled"]
 

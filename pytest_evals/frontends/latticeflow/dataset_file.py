@@ -12,7 +12,7 @@ from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.frontends.latticeflow.entities import Entity
 from pytest_evals.frontends.latticeflow.filters import Filter, read_filter
 from pytest_evals.frontends.latticeflow.header import read_header
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 
 __all__ = [
     "DatasetFile",

@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.latticeflow.reader import read_entity_file
+from pytest_evals.frontends.reading.yamlfile import Step, YamlFile
 from pytest_evals.frontends.sniff import may_hold_entities
-from pytest_evals.frontends.yamlfile import Step, YamlFile
 
 __all__ = ["Entities", "Entity", "Kind", "cut", "entities_in", "kind_of"]
 

@@ -19,8 +19,8 @@ from pytest_evals.frontends.latticeflow.parameters import (
 )
 from pytest_evals.frontends.latticeflow.sample_rows import Subsample
 from pytest_evals.frontends.latticeflow.substitution import Values, substituted
-from pytest_evals.frontends.section import Section
-from pytest_evals.frontends.yamlfile import YamlFile
+from pytest_evals.frontends.reading.section import Section
+from pytest_evals.frontends.reading.yamlfile import YamlFile
 
 __all__ = [
     "JUDGE_KEY",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.errors import DocumentError, TaskFileError
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 from pytest_evals.prompts.calls import FieldError
 from pytest_evals.prompts.latticeflow.templates import Expression, compile_expression
 

@@ -22,7 +22,7 @@ from pytest_evals.frontends.latticeflow.parameters import (
 )
 from pytest_evals.frontends.latticeflow.snippets import SnippetFunction, snippet_of
 from pytest_evals.frontends.latticeflow.substitution import Values, substituted
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 from pytest_evals.prompts.latticeflow.templates import Template, compile_template
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from pytest_evals.errors import Place, Problem, did_you_mean
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 
 __all__ = [
     "Given",

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
-from pytest_evals.frontends.yamlfile import Reader, Step, YamlFile, bytes_of
+from pytest_evals.frontends.reading.yamlfile import Reader, Step, YamlFile, bytes_of
 
 __all__ = ["Environment", "read_entity_file"]
 

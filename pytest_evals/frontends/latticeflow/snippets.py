@@ -22,7 +22,7 @@ from typing import Any, cast
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.latticeflow.stand_ins import builtins_of_snippets
 from pytest_evals.frontends.latticeflow.time_limit import OvertimeError, time_limit
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 from pytest_evals.prompts.calls import FieldError, fault_of
 
 __all__ = ["Snippet", "SnippetFunction", "snippet_of"]

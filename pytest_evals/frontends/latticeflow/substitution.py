@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_evals.errors import Problem, did_you_mean
-from pytest_evals.frontends.yamlfile import Step, YamlFile
+from pytest_evals.frontends.reading.yamlfile import Step, YamlFile
 
 __all__ = ["Values", "names_in", "substituted"]
 

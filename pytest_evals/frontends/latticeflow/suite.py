@@ -19,8 +19,8 @@ from pytest_evals.frontends.latticeflow.model_file import ModelFile, read_model
 from pytest_evals.frontends.latticeflow.reader import Environment
 from pytest_evals.frontends.latticeflow.samples import Rows, load_rows
 from pytest_evals.frontends.latticeflow.substitution import Values, substituted
-from pytest_evals.frontends.section import Section
-from pytest_evals.frontends.yamlfile import CodeRules, YamlFile
+from pytest_evals.frontends.reading.section import Section
+from pytest_evals.frontends.reading.yamlfile import CodeRules, YamlFile
 from pytest_evals.models.latticeflow.adapters import Adapter
 
 __all__ = ["Suite"]

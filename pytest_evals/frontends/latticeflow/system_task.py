@@ -13,7 +13,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Asked
 from pytest_evals.frontends.latticeflow.snippets import SnippetFunction, snippet_of
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 from pytest_evals.prompts.latticeflow.parts import plain
 
 __all__ = ["DOCUMENT", "OneRow", "SystemRecipe", "evidence", "read_system_task"]

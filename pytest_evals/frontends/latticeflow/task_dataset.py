@@ -11,7 +11,7 @@ from pytest_evals.frontends.latticeflow.sample_rows import Samples
 from pytest_evals.frontends.latticeflow.samples import ID, Rows
 from pytest_evals.frontends.latticeflow.substitution import names_in
 from pytest_evals.frontends.latticeflow.suite import Suite
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 
 __all__ = ["Column", "TaskDataset", "aligned_names", "read_task_dataset"]
 

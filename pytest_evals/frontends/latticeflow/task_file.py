@@ -14,8 +14,8 @@ from pytest_evals.frontends.latticeflow.parameters import (
     dataset_parameter,
     read_parameters,
 )
-from pytest_evals.frontends.section import Section
-from pytest_evals.frontends.yamlfile import YamlFile
+from pytest_evals.frontends.reading.section import Section
+from pytest_evals.frontends.reading.yamlfile import YamlFile
 
 __all__ = ["DATASET_KEY", "TaskEntity", "marker", "read_task"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
-from pytest_evals.frontends.lm_eval_dump import as_json
+from pytest_evals.frontends.config_dump import as_json
 from pytest_evals.scorers.lighteval.entry import Computed, lighteval_metric
 from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
 

@@ -21,7 +21,7 @@ from typing import Any
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.frontends.lighteval.inert import Inert
 from pytest_evals.frontends.lighteval.names import NAMES
-from pytest_evals.frontends.module_imports import StandInImports, loaded
+from pytest_evals.frontends.modules.imports import StandInImports, loaded
 from pytest_evals.prompts.calls import fault_of
 
 __all__ = ["INSTALL", "load_task_module"]

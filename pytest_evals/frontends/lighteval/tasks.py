@@ -15,6 +15,7 @@ from pytest_evals.core.group import Aggregate, Group
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.core.variant import Variant
 from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.frontends.config_dump import as_json
 from pytest_evals.frontends.lighteval.checking import faults_of, is_config
 from pytest_evals.frontends.lighteval.config import line_of
 from pytest_evals.frontends.lighteval.data import Data
@@ -22,7 +23,6 @@ from pytest_evals.frontends.lighteval.documents import Documents, Wants
 from pytest_evals.frontends.lighteval.metrics import Measuring, metrics_of
 from pytest_evals.frontends.lighteval.modules import load_task_module
 from pytest_evals.frontends.lighteval.scoring import FILTER, Scorer
-from pytest_evals.frontends.lm_eval_dump import as_json
 from pytest_evals.prompts.generation import check_overrides
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
 

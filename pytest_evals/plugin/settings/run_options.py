@@ -13,7 +13,7 @@ from pytest_evals.core.group import Group
 from pytest_evals.core.library import Library
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import OptionError
-from pytest_evals.frontends.suite_gates import SuiteGates
+from pytest_evals.frontends.gating.suite_gates import SuiteGates
 from pytest_evals.models.spec import redacted
 from pytest_evals.opened import Answers
 from pytest_evals.plugin.settings.added import registered_metrics

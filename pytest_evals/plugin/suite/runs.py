@@ -18,7 +18,11 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
-from pytest_evals.frontends.suite_gates import SuiteGates, faults_of, group_faults
+from pytest_evals.frontends.gating.suite_gates import (
+    SuiteGates,
+    faults_of,
+    group_faults,
+)
 from pytest_evals.gates.wanted import Wanted, wanted_by
 from pytest_evals.plugin.settings.selection import Selection
 from pytest_evals.plugin.suite.places import file_id

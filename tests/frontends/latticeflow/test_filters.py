@@ -10,8 +10,8 @@ import pytest
 
 from pytest_evals.errors import DocumentError, Problem
 from pytest_evals.frontends.latticeflow.filters import Filter, read_filter
-from pytest_evals.frontends.section import Section
-from pytest_evals.frontends.yamlfile import YamlFile
+from pytest_evals.frontends.reading.section import Section
+from pytest_evals.frontends.reading.yamlfile import YamlFile
 
 ROW = {
     "n": 3,

@@ -14,8 +14,8 @@ from pytest_evals.frontends.latticeflow.parameters import (
     read_parameters,
     values_of,
 )
-from pytest_evals.frontends.section import Section
-from pytest_evals.frontends.yamlfile import YamlFile
+from pytest_evals.frontends.reading.section import Section
+from pytest_evals.frontends.reading.yamlfile import YamlFile
 
 HERE = Place(Path("run.yaml"), 7)
 

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_evals.errors import Place, TaskFileError
 from pytest_evals.frontends.latticeflow.reader import read_entity_file
-from pytest_evals.frontends.yamlfile import YamlFile
+from pytest_evals.frontends.reading.yamlfile import YamlFile
 
 
 def read(folder: Path, **files: str) -> YamlFile:

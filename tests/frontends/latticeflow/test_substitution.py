@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_evals.errors import Problem
 from pytest_evals.frontends.latticeflow.substitution import Values, substituted
-from pytest_evals.frontends.yamlfile import YamlFile
+from pytest_evals.frontends.reading.yamlfile import YamlFile
 
 CONFIG: dict[str, Any] = {
     "n": 3,

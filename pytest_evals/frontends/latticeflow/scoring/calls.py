@@ -11,7 +11,7 @@ from pytest_evals.frontends.latticeflow.scoring.strings import listed
 from pytest_evals.frontends.latticeflow.solving.fields import template
 from pytest_evals.frontends.latticeflow.solving.solver import Sample
 from pytest_evals.frontends.latticeflow.solving.steps import Steps
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 from pytest_evals.prompts.calls import FieldError
 from pytest_evals.prompts.latticeflow.output import SolverOutput
 from pytest_evals.prompts.latticeflow.parts import plain

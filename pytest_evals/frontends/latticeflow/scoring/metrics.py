@@ -12,7 +12,7 @@ from pytest_evals.frontends.latticeflow.header import check_key
 from pytest_evals.frontends.latticeflow.numbers import NOTHING, Number
 from pytest_evals.frontends.latticeflow.snippets import SnippetFunction, snippet_of
 from pytest_evals.frontends.latticeflow.solving.fields import required_text
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 from pytest_evals.prompts.latticeflow.scores import SampleScore
 from pytest_evals.scorers.latticeflow.classes import binary, multiclass, of_counts
 from pytest_evals.scorers.latticeflow.metrics import (

@@ -10,7 +10,7 @@ from pytest_evals.frontends.latticeflow.scoring.scorer import AllSamples, Scorin
 from pytest_evals.frontends.latticeflow.snippets import SnippetFunction, snippet_of
 from pytest_evals.frontends.latticeflow.solving.solver import Sample
 from pytest_evals.frontends.latticeflow.solving.steps import Steps
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 from pytest_evals.prompts.latticeflow.output import SolverOutput
 from pytest_evals.prompts.latticeflow.parts import plain as without_parts
 from pytest_evals.prompts.latticeflow.scores import SampleScore

@@ -17,7 +17,7 @@ from pytest_evals.frontends.latticeflow.solving.fields import Lines, line_to
 from pytest_evals.frontends.latticeflow.solving.line import Line
 from pytest_evals.frontends.latticeflow.solving.solver import Sample
 from pytest_evals.frontends.latticeflow.solving.steps import Steps
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 from pytest_evals.prompts.latticeflow.output import SolverOutput
 from pytest_evals.prompts.latticeflow.scores import SampleScore
 from pytest_evals.scorers.latticeflow.claims import SCORES, Entailed, rag_scores

@@ -16,7 +16,7 @@ from pytest_evals.frontends.latticeflow.scoring.scorer import Scoring
 from pytest_evals.frontends.latticeflow.solving.fields import template
 from pytest_evals.frontends.latticeflow.solving.solver import Sample
 from pytest_evals.frontends.latticeflow.solving.steps import Steps
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 from pytest_evals.prompts.latticeflow.output import SolverOutput
 from pytest_evals.prompts.latticeflow.scores import SampleScore
 from pytest_evals.prompts.latticeflow.templates import Template, compile_template

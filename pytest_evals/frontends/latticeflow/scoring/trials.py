@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_evals.frontends.latticeflow.scoring.scorer import Trials
 from pytest_evals.frontends.latticeflow.solving.fields import required_text
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 from pytest_evals.scorers.latticeflow.trials import FUNCTIONS, Aggregator
 
 __all__ = ["Trials", "read_trials"]

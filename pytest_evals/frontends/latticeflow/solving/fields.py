@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from pytest_evals.errors import TaskFileError
 from pytest_evals.frontends.latticeflow.solving.line import Line
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 from pytest_evals.prompts.latticeflow.templates import Template, compile_template
 
 __all__ = [

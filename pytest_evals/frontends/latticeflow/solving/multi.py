@@ -26,7 +26,7 @@ from pytest_evals.frontends.latticeflow.solving.fields import (
 from pytest_evals.frontends.latticeflow.solving.passing import read_trace_column
 from pytest_evals.frontends.latticeflow.solving.solver import Sample
 from pytest_evals.frontends.latticeflow.solving.steps import Steps
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 from pytest_evals.prompts.latticeflow.output import SolverOutput
 
 __all__ = ["MultiTurnSolver", "read_multi_turn"]

@@ -8,7 +8,7 @@ from pytest_evals.errors import DocumentError, Place, did_you_mean
 from pytest_evals.frontends.latticeflow.solving.fields import required_text
 from pytest_evals.frontends.latticeflow.solving.solver import Sample
 from pytest_evals.frontends.latticeflow.solving.steps import Steps
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 from pytest_evals.prompts.calls import ColumnError, FieldError
 from pytest_evals.prompts.latticeflow.output import SolverOutput
 from pytest_evals.prompts.latticeflow.trace import Trace, trace_of

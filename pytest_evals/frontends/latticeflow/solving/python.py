@@ -24,7 +24,7 @@ from pytest_evals.frontends.latticeflow.solving.fields import Lines
 from pytest_evals.frontends.latticeflow.solving.line import Line, input_of
 from pytest_evals.frontends.latticeflow.solving.solver import Sample
 from pytest_evals.frontends.latticeflow.solving.steps import Steps
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 from pytest_evals.prompts.latticeflow.output import (
     ModelResponse,
     SolverOutput,

@@ -19,7 +19,7 @@ from pytest_evals.frontends.latticeflow.solving.single import (
     read_single_turn,
 )
 from pytest_evals.frontends.latticeflow.solving.solver import Solver
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 
 __all__ = ["SolverParts", "read_solver"]
 

@@ -12,7 +12,7 @@ from pytest_evals.frontends.latticeflow.scoring.reading import read_scorers
 from pytest_evals.frontends.latticeflow.scoring.trials import read_trials
 from pytest_evals.frontends.latticeflow.solving.line import Line
 from pytest_evals.frontends.latticeflow.solving.steps import Done, replayed
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 from pytest_evals.prompts.latticeflow.output import SolverOutput
 
 

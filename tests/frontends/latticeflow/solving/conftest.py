@@ -10,7 +10,7 @@ from pytest_evals.frontends.latticeflow.reader import read_entity_file
 from pytest_evals.frontends.latticeflow.solving.line import Line
 from pytest_evals.frontends.latticeflow.solving.reading import read_solver
 from pytest_evals.frontends.latticeflow.solving.steps import Done, replayed
-from pytest_evals.frontends.section import Section
+from pytest_evals.frontends.reading.section import Section
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Where gates stand, and which gates a task or a group has."""

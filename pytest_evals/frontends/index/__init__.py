@@ -1,0 +1,1 @@
+"""The names of a tree of task files."""

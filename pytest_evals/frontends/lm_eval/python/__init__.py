@@ -1,0 +1,1 @@
+"""lm-eval's tasks that are Python classes."""

@@ -1,0 +1,129 @@
+"""lm-eval's tasks that are Python classes (0.4.13): ``class: !function module.Class``.
+
+The class's own methods give documents, prompts, requests, filters and scores; what it
+inherits is lm-eval's own where that is installed, and ours where it is not. Here it
+becomes an object, and what that says of itself becomes a :class:`Task`. Making the
+object reads its dataset.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.errors import TaskFileError
+from pytest_evals.frontends.gating.entries import metadata_of, own_gates
+from pytest_evals.frontends.lm_eval.python.documents import PythonDocuments
+from pytest_evals.frontends.lm_eval.python.metrics import entries_apart
+from pytest_evals.frontends.lm_eval.python.metrics import made as computed_metrics
+from pytest_evals.frontends.lm_eval.python.task_object import PythonObject
+from pytest_evals.frontends.modules.functions import missing
+from pytest_evals.frontends.reading.section import Section
+from pytest_evals.prompts.generation import check_overrides
+from pytest_evals.prompts.sources import Source, located
+from pytest_evals.scorers.metrics import MetricSpec, is_accuracy
+
+__all__ = ["Names", "python_task"]
+
+_STRUCTURE = ("tag", "group", "task_list", "gates")
+"""Keys that are not the class's business."""
+
+
+class Names(NamedTuple):
+    """What a task file calls its task."""
+
+    name: str
+    alias: str
+    tags: tuple[str, ...]
+
+
+def python_task(top: Section, names: Names, options: TaskOptions) -> Task:
+    """The task of a file that names a class.
+
+    Args:
+        top: The file, with its functions imported.
+        names: Of the task.
+        options: What the command line changes.
+
+    Raises:
+        TaskFileError: With all problems of the file; or the class cannot be made an
+            object, or what it says of itself means nothing.
+        OptionError: A generation argument of the command line means nothing.
+    """
+    check_overrides(options.gen_kwargs)
+    metadata = metadata_of(top, options.metadata)
+    gates = own_gates(top, names.name, metadata)
+    found = top.raw("class")
+    if not isinstance(found, type) and found is not missing:
+        what = f"class is a Python class, not {found!r:.80}"
+        top.problem("class", what, "class: !function task.MyTask")
+    if top.problems:
+        raise TaskFileError(dict.fromkeys(top.problems))
+    source = top.place("class")
+    config = {key: v for key, v in top.values.items() if key not in _STRUCTURE}
+    config["task"] = names.name
+    if isinstance(config.get("dataset_kwargs"), dict):
+        config["dataset_kwargs"] = _with_whole_paths(top, options)
+    config["metadata"] = {
+        **{key: value for key, value in metadata.items() if key != "gates"},
+        **options.model_arguments,
+        "config_source": str(top.file.path),
+    }
+    entries, others = entries_apart(top, options)
+    if others is not None:
+        config["metric_list"] = others
+    made = PythonObject(found, config, source)
+    made.set_up(names.name, options)
+    specs = made.specs()
+    repeats = made.task.config.repeats
+    measuring = computed_metrics(entries, made.output_type, repeats, options)
+    metrics = (
+        *made.metrics(specs),
+        *measuring.house_metrics(made.pipelines),
+    )
+    sure = frozenset(n for n, spec in specs.items() if _tells_right_from_wrong(spec))
+    documents = made.call(
+        lambda _: PythonDocuments(made, names.name, sure, options, measuring)
+    )
+    at_once = (*top.file.warnings, *made.warnings)
+    return Task(
+        name=names.name,
+        source=top.place("task"),
+        rows=documents,
+        ask=documents.ask,
+        follow_up=documents.follow_up if measuring.judges else None,
+        models=measuring.judges,
+        score=documents.score,
+        metrics=metrics,
+        metric_for=lambda name, pipeline: made.metric(
+            made.spec_for(name, specs), pipeline
+        ),
+        gates=gates,
+        output_type=made.output_type,
+        alias=names.alias,
+        tags=names.tags,
+        version=made.version,
+        n_shots=made.task.config.num_fewshot or 0,
+        repeats=repeats,
+        config=made.dumped(),
+        warnings=lambda: (*at_once, *documents.warnings),
+    )
+
+
+def _with_whole_paths(top: Section, options: TaskOptions) -> dict[str, Any]:
+    """Arguments of the dataset, whose files are looked for next to the task file."""
+    source = Source(
+        path=str(top.values.get("dataset_path") or ""),
+        arguments=top.values["dataset_kwargs"],
+        place=top.place("dataset_path"),
+        data_place=top.place("dataset_kwargs"),
+        base=Path(options.base) if options.base else Path.cwd(),
+    )
+    return dict(located(source).arguments)
+
+
+def _tells_right_from_wrong(spec: MetricSpec) -> bool:
+    """Whether 1 means right and 0 wrong; any function called ``mean`` is one."""
+    named = getattr(spec.aggregation, "__name__", "") == "mean"
+    return is_accuracy(spec) or (named and spec.higher_is_better is not False)

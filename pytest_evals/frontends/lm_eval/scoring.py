@@ -1,0 +1,302 @@
+"""lm-eval's keys for scoring: ``metric_list``, ``filter_list``, ``process_results``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from pytest_evals.core.metric import Metric as HouseMetric
+from pytest_evals.core.task import TaskOptions
+from pytest_evals.errors import EvalsError, Place, Problem, did_you_mean
+from pytest_evals.frontends.metric_names import Names, name_of
+from pytest_evals.frontends.modules.beside import registered_filter
+from pytest_evals.frontends.modules.functions import missing
+from pytest_evals.frontends.reading.section import Section
+from pytest_evals.scorers.documents import Scorer
+from pytest_evals.scorers.filters import (
+    FILTERS,
+    TAKE_FIRST,
+    FilterStep,
+    Pipeline,
+    ignored_arguments,
+    pipeline,
+)
+from pytest_evals.scorers.hf_evaluate import find_metric
+from pytest_evals.scorers.lighteval.entry import Computed
+from pytest_evals.scorers.lighteval.metric import Metric
+from pytest_evals.scorers.metrics import (
+    METRICS,
+    MetricSpec,
+    default_metrics,
+    is_measured,
+    known_metrics,
+)
+
+__all__ = ["Scoring", "read_scoring"]
+
+_OWN_KEYS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
+
+
+class Scoring(NamedTuple):
+    """How a task's answers are scored.
+
+    Args:
+        scorer: From an answered record to its scores.
+        metrics: One a filter pipeline and metric.
+        warnings: What is odd about it.
+    """
+
+    scorer: Scorer
+    metrics: tuple[HouseMetric, ...]
+    warnings: tuple[str, ...]
+
+
+class _Listed(NamedTuple):
+    """A metric, and where its keys stand."""
+
+    spec: MetricSpec
+    place: Place
+    aggregation_place: Place
+    remarks: tuple[str, ...] = ()
+
+
+def read_scoring(
+    top: Section, output_type: str, repeats: int, options: TaskOptions
+) -> Scoring:
+    """The scoring of a task file; its faults are among the section's problems.
+
+    Args:
+        top: The file.
+        output_type: The task's.
+        repeats: Answers to each request.
+        options: What the command line changes, and metrics that hooks have given names.
+    """
+    warnings: list[str] = []
+    everything = Scorer(
+        output_type=output_type,
+        metrics=(),
+        pipelines=_pipelines(top, warnings),
+        repeats=repeats,
+        process_results=top.function("process_results"),
+        bootstrap_iters=options.bootstrap_iters,
+    )
+    declared = everything.process_results is not None
+    specs: list[MetricSpec] = []
+    metrics: list[HouseMetric] = []
+    known = Names(options.metrics, output_type)
+    for spec, place, aggregation_place, remarks in _listed(top, known, declared):
+        warnings += remarks
+        try:
+            if spec.computed is not None:
+                spec.computed.check(output_type, repeats)
+            replace(everything, metrics=(*specs, spec))
+            if not declared and _is_never_measured(spec, output_type):
+                warnings.append(
+                    f"{place}: metric {spec.name!r} gives no value with output_type "
+                    f"{output_type}, as in lm-eval"
+                )
+                continue
+            for pipe in everything.pipelines:
+                metrics += everything.metrics_of(spec, pipe.name)
+        except EvalsError as error:
+            fault = aggregation_place if _blames(error, spec) else place
+            top.problems.append(Problem(str(error), fault))
+            continue
+        specs.append(spec)
+        if spec.computed is None and _lacks_aggregation(spec):
+            warnings.append(
+                f"metric {spec.name!r} has no aggregation; the mean is taken"
+            )
+    by_pipeline = [
+        m for pipe in everything.pipelines for m in metrics if m.filter == pipe.name
+    ]
+    scorer = replace(everything, metrics=tuple(specs))
+    return Scoring(scorer, tuple(by_pipeline), tuple(warnings))
+
+
+def _lacks_aggregation(spec: MetricSpec) -> bool:
+    return spec.aggregation is None and spec.name not in METRICS
+
+
+def _is_never_measured(spec: MetricSpec, output_type: str) -> bool:
+    if output_type == "generate_until" or spec.computed is not None:
+        return False
+    return not is_measured(spec.name, output_type)
+
+
+def _listed(top: Section, names: Names, declared: bool) -> list[_Listed]:
+    output_type = names.output_type
+    given = top.raw("metric_list")
+    if given is None:
+        place = top.place("output_type" if "output_type" in top else "task")
+        return [_Listed(spec, place, place) for spec in default_metrics(output_type)]
+    if given == []:
+        top.problem(
+            "metric_list", "metric_list is empty", "metric_list: [{metric: acc}]"
+        )
+    found = []
+    for entry in _once(top.entries("metric_list")):
+        spec = _spec(entry, names, declared)
+        if spec is not None and missing not in entry.values.values():
+            places = entry.place("metric"), entry.place("aggregation")
+            found.append(_Listed(spec, *places, _remarks(entry, spec, output_type)))
+    return found
+
+
+def _once(entries: list[Section]) -> list[Section]:
+    """Entries without those that say the same as an earlier one."""
+    return [
+        entry
+        for number, entry in enumerate(entries)
+        if all(entry.values != earlier.values for earlier in entries[:number])
+    ]
+
+
+def _remarks(entry: Section, spec: MetricSpec, output_type: str) -> tuple[str, ...]:
+    """Keys that do nothing; lm-eval hands every key to the metric, and metrics of
+    log-likelihoods and of a corpus take none."""
+    if spec.computed is not None:
+        return ()
+    known = METRICS.get(spec.name)
+    takes = known is None or output_type not in known.pairs_in
+    if spec.function is not None or (output_type == "generate_until" and takes):
+        return ()
+    return tuple(
+        f"{entry.place(key)}: {key!r} does nothing for {spec.name!r}{hint}"
+        for key in spec.arguments
+        if (hint := did_you_mean(str(key), _OWN_KEYS))
+    )
+
+
+def _spec(entry: Section, names: Names, declared: bool) -> MetricSpec | None:
+    given = entry.raw("metric")
+    if given is None or given == "":
+        entry.problem(None, "an entry of metric_list names a metric", "metric: acc")
+        return None
+    if not isinstance(given, str | Metric) and not callable(given):
+        entry.wrong("metric", given, (str,))
+        return None
+    function: Callable[..., Any] | None = None
+    computed: Computed | None = None
+    rest = {key: v for key, v in entry.values.items() if key not in _OWN_KEYS}
+    if not declared:
+        try:
+            computed = names.computed(given, rest)
+            if computed is None:
+                function = _function(entry, given, names.output_type)
+        except EvalsError as error:
+            entry.problem("metric", str(error))
+            return None
+    aggregation = entry.raw("aggregation")
+    if not (
+        aggregation is None or isinstance(aggregation, str) or callable(aggregation)
+    ):
+        entry.wrong("aggregation", aggregation, (str,))
+        return None
+    up = entry.raw("higher_is_better")
+    if up is not None and not isinstance(up, bool):
+        entry.wrong("higher_is_better", up, (bool,))
+    name = given if isinstance(given, str) else name_of(given)
+    if computed is not None and (aggregation is not None or up is not None):
+        try:
+            computed = computed.adding_up(aggregation, up)
+        except EvalsError as error:
+            entry.problem("metric", str(error))
+            return None
+    return MetricSpec(
+        name=name,
+        function=function,
+        aggregation=aggregation,
+        higher_is_better=up if isinstance(up, bool) else None,
+        arguments={} if declared or computed is not None else rest,
+        computed=computed,
+    )
+
+
+def _function(
+    entry: Section, given: Any, output_type: str
+) -> Callable[..., Any] | None:
+    """The function behind a metric that is none of ours.
+
+    Raises:
+        EvalsError: It is of the evaluate library, and cannot be loaded.
+    """
+    if callable(given):
+        return cast("Callable[..., Any]", given)
+    if output_type != "generate_until":
+        return None
+    known = known_metrics(output_type)
+    wanted = entry.raw("hf_evaluate") is True
+    if given in known and not wanted:
+        return None
+    folders = (entry.place("metric").path.parent, Path.cwd())
+    try:
+        return find_metric(given, folders)
+    except EvalsError as error:
+        if wanted:
+            raise
+        hint = did_you_mean(given, list(known)) or ";"
+        join = "and" if hint == ";" else "And"
+        raise EvalsError(
+            f"no metric of output_type {output_type} called {given!r}{hint} "
+            f"{join} {error}"
+        ) from error
+
+
+def _blames(error: EvalsError, spec: MetricSpec) -> bool:
+    """Whether an error is about the aggregation."""
+    return isinstance(spec.aggregation, str) and "aggregation" in str(error)
+
+
+def _pipelines(top: Section, warnings: list[str]) -> tuple[Pipeline, ...]:
+    if top.values.get("filter_list") is None:
+        top.raw("filter_list")
+        return (TAKE_FIRST,)
+    found: dict[str, Pipeline] = {}
+    for entry in top.entries("filter_list"):
+        name = entry.text("name")
+        if not name:
+            fix = "name: strict-match"
+            entry.problem(None, "an entry of filter_list has a name", fix)
+        if name in found:
+            entry.problem("name", f"two entries of filter_list are called {name!r}")
+        made = _pipeline(entry, name, warnings)
+        if made is not None:
+            found[name] = made
+        entry.close("an entry of filter_list")
+    return tuple(found.values()) or (TAKE_FIRST,)
+
+
+def _pipeline(entry: Section, name: str, warnings: list[str]) -> Pipeline | None:
+    steps: list[FilterStep] = []
+    n_problems = len(entry.problems)
+    for step in entry.entries("filter"):
+        function = step.raw("function")
+        if not isinstance(function, str) and not callable(function):
+            fix = "function: take_first"
+            step.problem("function", "a filter names its function", fix)
+            continue
+        if missing in step.values.values():
+            continue
+        if isinstance(function, str) and function not in FILTERS:
+            function = registered_filter(function) or function
+        arguments = {k: v for k, v in step.values.items() if k != "function"}
+        made = FilterStep(function=function, arguments=arguments)
+        try:
+            pipeline(name, [made])
+        except EvalsError as error:
+            step.problem("function", str(error))
+        warnings += [
+            f"{step.place(key)}: {key!r} does nothing for the filter {function!r}"
+            for key in ignored_arguments(made)
+        ]
+        steps.append(made)
+    listed = entry.values.get("filter")
+    if not listed and len(entry.problems) == n_problems:
+        fix = "filter: [{function: take_first}]"
+        entry.problem("filter", f"the pipeline {name!r} has no filters", fix)
+    if not steps or len(entry.problems) > n_problems:
+        return None
+    return pipeline(name, steps)

@@ -1,0 +1,1 @@
+"""Python beside task files: functions, modules, and what these import."""

@@ -1,0 +1,1 @@
+"""A YAML file with its lines, read key by key."""
