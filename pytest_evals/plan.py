@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pytest_evals.answering import Furthers, answered, followed, places_of
@@ -216,11 +216,24 @@ class Plan:
             if self._prepare is not None:
                 asked = self._prepare(task, asked)
             position = {record.index: record for record in asked}
-            for n in members:
-                index = self._jobs[n].index
-                order.append(n)
-                records.append(position.get(index) or _withdrawn(task, index))
+            places = [self._jobs[n].index for n in members]
+            found = [position.get(i) or _withdrawn(task, i) for i in places]
+            order += members
+            records += _with_ids(task, found)
         return _Window(order, records)
+
+
+def _with_ids(task: Task, records: Sequence[Record]) -> Sequence[Record]:
+    """The records; those that could not be rendered know at least their ids."""
+    if all(record.doc.id for record in records):
+        return records
+    ids = dict(zip(task.rows.indices(), task.rows.ids(), strict=True))
+    return [
+        record
+        if record.doc.id
+        else replace(record, doc=replace(record.doc, id=ids.get(record.index, "")))
+        for record in records
+    ]
 
 
 def _withdrawn(task: Task, index: int) -> Record:

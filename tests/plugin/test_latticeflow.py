@@ -261,3 +261,22 @@ def test_a_judge_rates_answers(pytester):
     row = samples(pytester, "hp")["0"]
     assert row["correct"] is True and row["turns"][0]["model"] == "openai$gpt-4-1-nano"
     assert metrics(pytester, "hp")["accuracy"] == 0.5
+
+
+def test_each_file_that_is_wrong_is_one_error_of_the_collection(pytester):
+    """``tests/task_files/latticeflow``; what is wrong with one stands in the file."""
+    shutil.copytree(PROJECT.parents[1] / "latticeflow", pytester.path / "evals")
+    pytester.makeini("[pytest]\n")
+    wrong = [
+        path.relative_to(pytester.path)
+        for path in (pytester.path / "evals").rglob("*.wrong.yaml")
+        if "# wrong: " in path.read_text()
+    ]
+    run = pytester.runpytest_inprocess(*wrong, "--collect-only", "-q")
+    assert run.ret == pytest.ExitCode.INTERRUPTED
+    errors = [line for line in run.outlines if line.startswith("ERROR ")]
+    assert sorted(line.split(" ")[1] for line in errors) == sorted(map(str, wrong))
+    told = run.stdout.str()
+    for path in wrong:
+        assert f"\n{path}:" in told, path
+    assert "Traceback" not in told

@@ -31,10 +31,7 @@ def read_actions(definition: Section) -> tuple[Action, ...]:
             entry.problem("key", "an action has a key", "key: skip-empty")
         else:
             check_key(entry, "key", "an action")
-        words = ("exclude_from_metrics",)
-        if entry.values.get("action") is None:
-            entry.problem("action", "action is missing", f"action: {words[0]}")
-        entry.one_of("action", "action", words, words[0])
+        entry.one_of("action", "action", ("exclude_from_metrics",), "")
         inner = entry.section("filter")
         if inner is None:
             fix = 'filter: {op: equals, expression: "{{ sample.split }}", value: train}'

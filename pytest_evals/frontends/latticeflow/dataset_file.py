@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -177,7 +178,8 @@ def _path(section: Section, key: str) -> Path | None:
     if text is None:
         section.problem(key, f"{key} is missing", f"{key}: ./data")
         return None
-    return section.place(key).path.parent / Path(text).expanduser()
+    path = section.place(key).path.parent / Path(text).expanduser()
+    return Path(os.path.normpath(path))
 
 
 def _folder(section: Section) -> FolderSource | None:

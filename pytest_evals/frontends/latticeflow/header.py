@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pytest_evals.errors import Place, Problem
+from pytest_evals.errors import Problem
 from pytest_evals.frontends.reading.section import Section
 
 __all__ = ["Header", "check_key", "read_header"]
@@ -38,19 +38,12 @@ def read_header(top: Section, owner: str, required: Sequence[str]) -> Header:
     for name in required:
         if top.values.get(name) is None:
             example = "my-key" if name == "key" else '"…"'
-            what, fix = f"{name} is missing", f"{name}: {example}"
-            top.problems.append(Problem(what, _place(top, name), fix))
+            top.problem(name, f"{name} is missing", f"{name}: {example}")
     if top.values.get("display_name") == "":
         top.problem("display_name", "display_name is empty", 'display_name: "…"')
     if isinstance(top.values.get("key"), str):
         check_key(top, "key", owner)
     return Header(key, texts["display_name"], texts["description"], _tags(top))
-
-
-def _place(top: Section, name: str) -> Place:
-    """Where a key stands; of one that does not, where its neighbours do."""
-    near = name if name in top else next(iter(top.values), None)
-    return top.place(near)
 
 
 def check_key(section: Section, name: str, owner: str) -> None:

@@ -148,11 +148,12 @@ def read_model(entity: Entity, raw: Mapping[str, Any], adapters: Adapters) -> Mo
             fix = "config: {connection_type: custom_connection, url: …}"
             top.problem("config", "config is missing", fix)
     else:
-        kind = config.one_of(
-            "connection_type", "connection type", _CONNECTIONS, _CONNECTIONS[0]
-        )
-        found = _READERS.get(kind, _foreign)(config, context, raw)
-        config.close(f"a connection of type {kind}")
+        key = "connection_type"
+        default = _CONNECTIONS[0] if config.values.get(key) is None else ""
+        kind = config.one_of(key, "connection type", _CONNECTIONS, default)
+        if kind:
+            found = _READERS.get(kind, _foreign)(config, context, raw)
+            config.close(f"a connection of type {kind}")
     if problems or found is None:
         raise TaskFileError(problems)
     return found
@@ -298,8 +299,7 @@ def _provider(
     config: Section, context: _Context, raw: Mapping[str, Any]
 ) -> ModelFile | None:
     known = (*sorted(_PROVIDERS), "latticeflow")
-    provider = required_text(config, "provider_id", "openai")
-    provider = config.one_of("provider_id", "provider", known, "") if provider else ""
+    provider = config.one_of("provider_id", "provider", known, "")
     model = required_text(config, "model_key", "gpt-4.1-nano")
     if provider == "latticeflow":
         what = "models of LatticeFlow itself cannot be asked from here"

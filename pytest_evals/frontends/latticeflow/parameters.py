@@ -161,9 +161,9 @@ def _parameter(entry: Section) -> Parameter | None:
     entry.text("description")
     nullable = entry.flag("nullable")
     default = entry.raw("default_value")
-    usage = (
-        entry.one_of("usage", "usage", ("", *_USAGES), "") if kind == "model" else ""
-    )
+    usage = ""
+    if kind == "model" and entry.raw("usage") is not None:
+        usage = entry.one_of("usage", "usage", _USAGES, "")
     check, mapping = _checks(entry, kind)
     entry.close(f"a parameter of type {kind}" if kind else "a parameter")
     if not kind or not key:
@@ -195,7 +195,7 @@ def _checks(
             entry.problem(
                 key, f"a parameter of type {kind} needs {key}", f"{key}: string"
             )
-            return _text, {}
+            return _unknown, {}
         return _each(entry.one_of(key, key, _DTYPES, "string"), kind), {}
     if kind == "categorical":
         return _category(entry)
@@ -310,6 +310,11 @@ def _each(dtype: str, kind: str) -> Callable[[Any], Any]:
             raise _BadValueError(f"{word} {error}") from None
 
     return check
+
+
+def _unknown(value: Any) -> Any:
+    """Any value, of a parameter that does not say what it takes."""
+    return value
 
 
 def _text(value: Any) -> str:

@@ -70,6 +70,12 @@ class Rule:
     text: str
     place: Place
 
+    @property
+    def scope_text(self) -> str:
+        """Its scope in words: ``scorer_keys exact``."""
+        parts = (f"{key} {', '.join(sorted(one))}" for key, one in self.scope.items())
+        return " and ".join(parts)
+
     def covers(self, subject: Subject) -> bool:
         """Whether a number is in its scope."""
         keys = {
@@ -118,8 +124,11 @@ def _about(rule: Rule, subjects: Sequence[Subject]) -> list[tuple[Subject, str]]
     if named:
         return list(dict.fromkeys(named))
     later = {one.specification: one for one in inside if not one.name}
-    some = later or {one.specification: one for one in (inside or subjects)[:1]}
-    return [(one, rule.metric) for one in some.values()]
+    if later:
+        return [(one, rule.metric) for one in later.values()]
+    # Not the bare name, which a number out of its scope may have.
+    lacking = f"{rule.metric} of {rule.scope_text}" if rule.scope else rule.metric
+    return [(one, lacking) for one in (inside or subjects)[:1]]
 
 
 def read_policy(entity: Entity) -> tuple[Rule, ...]:
@@ -185,16 +194,14 @@ def _definition(section: Section) -> tuple[str, tuple[Bound, ...]]:
         section.problem("metric", "a rule names a metric", "metric: accuracy")
     bounds: tuple[Bound, ...] = ()
     if kind == "threshold":
-        if section.values.get("operator") is None:
-            section.problem("operator", "operator is missing", 'operator: ">="')
-        op = section.one_of("operator", "operator", tuple(_OPERATORS), ">=")
+        op = section.one_of("operator", "operator", tuple(_OPERATORS), "")
         number = section.raw("threshold")
         if isinstance(number, bool) or not isinstance(number, int | float):
             what = f"threshold is a number, not {number!r}"
             section.problem("threshold", what, "threshold: 0.5")
             number = 0
         value = Decimal(str(number))
-        bounds = tuple(Bound(cast("Any", one), value) for one in _OPERATORS[op])
+        bounds = tuple(Bound(cast("Any", one), value) for one in _OPERATORS.get(op, ()))
     section.close("the definition of a rule" if not kind else f"a rule of type {kind}")
     return metric or "", bounds
 

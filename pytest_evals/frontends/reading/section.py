@@ -40,7 +40,10 @@ class Section:
         return key in self.values
 
     def place(self, key: Step | None = None) -> Place:
-        """Where a key stands; without one, where the mapping does."""
+        """Where a key stands; without one, where the mapping does. A key that a whole
+        file lacks would stand where its first key does."""
+        if not self.steps and key not in self.values:
+            key = next(iter(self.values), None)
         return self.file.place(*self.steps, *(() if key is None else (key,)))
 
     def text_place(self, key: Step) -> Place:
@@ -105,10 +108,23 @@ class Section:
         return cast("Callable[..., Any] | None", value)
 
     def one_of(self, key: str, noun: str, known: Sequence[str], default: str) -> str:
-        """One of some words."""
-        value = self.text(key, default)
-        if value in known:
-            return value
+        """One of some words.
+
+        Args:
+            key: What names it.
+            noun: What the words are, for messages.
+            known: The words.
+            default: The word where none is given; if it is none of them, one has to be.
+        """
+        if self.raw(key) is None:
+            if default not in known:
+                fix = f"{key} is one of {', '.join(known)}"
+                fix = fix if len(known) > 1 else f"{key}: {known[0]}"
+                self.problem(key, f"{key} is missing", fix)
+            return default
+        value = self.text(key)
+        if value in known or not isinstance(self.values[key], str):
+            return value or default
         hint = did_you_mean(value, known)
         fix = hint.removeprefix("; did you mean ").removesuffix("?").strip("'")
         words = f"{key}: {fix}" if fix else f"{key} is one of {', '.join(known)}"

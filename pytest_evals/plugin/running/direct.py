@@ -2,14 +2,12 @@
 
 Only where it makes no difference: nobody wraps the hook, and nobody listens to pluggy
 itself (``--debug``, pytester's recorder). Nor is a listener called that has nothing to
-say: pytest's terminal, when it prints no line as a test starts, and its logging, when
-nothing is logged live.
+say: pytest's terminal, when it prints no line as a test starts.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
@@ -35,17 +33,15 @@ def calls_of(config: pytest.Config) -> Calls:
     may come or go."""
     hook, plain = config.hook, _is_plain(config.pluginmanager)
     place = ("nodeid", "location")
-    silent = _silent_logging(config)
-    at_start = [*silent, *_silent_terminal(config)]
     return Calls(
-        _call(hook.pytest_runtest_logstart, place, plain, at_start),
-        _call(hook.pytest_runtest_logreport, ("report",), plain, silent),
-        _call(hook.pytest_runtest_logfinish, place, plain, silent),
+        _call(hook.pytest_runtest_logstart, place, plain, _silent(config)),
+        _call(hook.pytest_runtest_logreport, ("report",), plain),
+        _call(hook.pytest_runtest_logfinish, place, plain),
     )
 
 
 def _call(
-    hook: Any, names: tuple[str, ...], plain: bool, silent: Collection[object]
+    hook: Any, names: tuple[str, ...], plain: bool, silent: object = None
 ) -> Call:
     impls = hook.get_hookimpls()
     if not plain or any(impl.wrapper or impl.hookwrapper for impl in impls):
@@ -53,10 +49,8 @@ def _call(
     calls = [
         _by_position(impl.function, impl.argnames, names)
         for impl in reversed(impls)
-        if not any(impl.plugin is plugin for plugin in silent)
+        if silent is None or impl.plugin is not silent
     ]
-    if len(calls) == 1:
-        return calls[0]
 
     def call(*values: object) -> None:
         for function in calls:
@@ -75,23 +69,16 @@ def _by_position(
     return lambda *values: function(*[values[i] for i in places])
 
 
-def _silent_terminal(config: pytest.Config) -> list[object]:
-    """pytest's own terminal, if it shows neither path nor name of a test that
-    starts."""
+def _silent(config: pytest.Config) -> object:
+    """pytest's own terminal, if it shows neither path nor name of a test that starts;
+    else None."""
     terminal = config.pluginmanager.getplugin("terminalreporter")
     shows = (
         type(terminal) is not pytest.TerminalReporter
         or terminal.showfspath
         or terminal.showlongtestinfo
     )
-    return [] if shows else [terminal]
-
-
-def _silent_logging(config: pytest.Config) -> list[object]:
-    """pytest's own logging, if nobody watches the log as it is written."""
-    plugin = config.pluginmanager.getplugin("logging-plugin")
-    live = getattr(plugin, "log_cli_handler", None)
-    return [plugin] if isinstance(live, logging.NullHandler) else []
+    return None if shows else terminal
 
 
 def _is_plain(manager: pytest.PytestPluginManager) -> bool:

@@ -47,7 +47,7 @@ def read_coverage(section: Section, has_solver: bool) -> Scoring | None:
 
 
 def _required(template: Template, sample: Sample) -> list[Call]:
-    given = listed(template.render({"sample": sample}), "function_calls")
+    given = listed(template, sample)
     if not isinstance(given, list | tuple):
         what = f"function_calls gives no list: {given!r:.80}"
         raise FieldError(what, template.place, '["lookup", {"name": "book"}]')

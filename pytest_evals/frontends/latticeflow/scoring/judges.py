@@ -119,7 +119,7 @@ def read_classifier(section: Section, lines: Lines) -> Scoring | None:
     for label in sorted({*right} & {*wrong}):
         what = f"{label!r} is a correct label and an incorrect one"
         section.problem("incorrect_labels", what)
-    if not right and not wrong:
+    if not (section.values.get("correct_labels") or wrong):
         section.problem("correct_labels", "there are no labels", "correct_labels: [A]")
     labels = [*right, *wrong]
     judge = _read(section, lines, _JUDGE, _label_form("prediction", labels))

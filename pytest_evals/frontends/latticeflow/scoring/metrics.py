@@ -74,8 +74,7 @@ def read_metrics(
     found: list[Number] = []
     keys: set[str] = set()
     for entry in section.entries("metrics"):
-        kind = required_text(entry, "type", "mean")
-        kind = entry.one_of("type", "metric", sorted(_READERS), "") if kind else ""
+        kind = entry.one_of("type", "metric", sorted(_READERS), "")
         given = entry.name("key")
         if given is not None:
             check_key(entry, "key", "a metric")

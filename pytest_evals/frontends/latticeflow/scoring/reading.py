@@ -33,7 +33,7 @@ from pytest_evals.frontends.latticeflow.scoring.strings import (
     read_equals,
     read_mcqa,
 )
-from pytest_evals.frontends.latticeflow.solving.fields import Lines, required_text
+from pytest_evals.frontends.latticeflow.solving.fields import Lines
 from pytest_evals.frontends.latticeflow.solving.line import Line
 from pytest_evals.frontends.latticeflow.solving.solver import Sample
 from pytest_evals.frontends.latticeflow.solving.steps import Steps
@@ -72,8 +72,7 @@ def read_scorers(
     found: dict[str, Scorer] = {}
     warnings: list[str] = []
     for section in sections:
-        kind = required_text(section, "type", "string_equals")
-        kind = section.one_of("type", "scorer", sorted(_READERS), "") if kind else ""
+        kind = section.one_of("type", "scorer", sorted(_READERS), "")
         if not kind:
             continue
         key = _key(section, kind, found)

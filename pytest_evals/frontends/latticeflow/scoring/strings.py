@@ -11,12 +11,13 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from pytest_evals.errors import DocumentError, MissingExtraError
+from pytest_evals.errors import MissingExtraError
 from pytest_evals.frontends.latticeflow.scoring.scorer import Scoring
 from pytest_evals.frontends.latticeflow.solving.fields import template
 from pytest_evals.frontends.latticeflow.solving.solver import Sample
 from pytest_evals.frontends.latticeflow.solving.steps import Steps
 from pytest_evals.frontends.reading.section import Section
+from pytest_evals.prompts.calls import FieldError
 from pytest_evals.prompts.latticeflow.output import SolverOutput
 from pytest_evals.prompts.latticeflow.scores import SampleScore
 from pytest_evals.prompts.latticeflow.templates import Template, compile_template
@@ -96,10 +97,9 @@ def read_mcqa(section: Section, has_solver: bool) -> Scoring | None:
 
     def steps(sample: Sample, output: SolverOutput | None) -> Steps[SampleScore]:
         yield from ()
-        variables = {"sample": sample}
         assert output is not None, "there is a solver"
-        known = listed(choices.render(variables), "choices")
-        truth, said = right.render(variables), output.answer[:1]
+        known = listed(choices, sample)
+        truth, said = right.render({"sample": sample}), output.answer[:1]
         return SampleScore(
             {"is_correct": said == truth},
             {
@@ -129,12 +129,13 @@ def _by_column(section: Section, key: str, old: str) -> Template | None:
     return compile_template(text, section.place(old), old)
 
 
-def listed(text: str, what: str) -> Any:
-    """A value that was rendered into a text: JSON, or as Python writes it.
+def listed(template: Template, sample: Sample) -> Any:
+    """A value that a template has rendered into a text: JSON, or as Python writes it.
 
     Raises:
-        DocumentError: It is neither.
+        FieldError: It is neither.
     """
+    text = template.render({"sample": sample})
     try:
         return json.loads(text)
     except ValueError:
@@ -143,4 +144,6 @@ def listed(text: str, what: str) -> Any:
         return ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         shown = text if len(text) <= 80 else text[:79] + "…"
-        raise DocumentError(f"{what} is neither JSON nor Python: {shown!r}") from None
+        what = f"{template.what} is neither JSON nor Python: {shown!r}"
+        fix = f"{{{{ sample.{template.what} | tojson }}}}"
+        raise FieldError(what, template.place, fix) from None

@@ -29,8 +29,7 @@ def _read(entry: Section) -> Aggregator | None:
             entry.problem("aggregator", "aggregator is missing", fix)
         entry.close("an entry of score_aggregators")
         return None
-    function = required_text(inner, "function", "mean")
-    function = inner.one_of("function", "function", FUNCTIONS, "mean")
+    function = inner.one_of("function", "function", FUNCTIONS, "")
     needs_k = function.startswith("pass")
     if needs_k and inner.values.get("k") is None:
         inner.problem("k", f"{function} needs k", "k: 3")

@@ -67,11 +67,10 @@ def _read_builders(
 def _read_builder(
     entry: Section, lines: Lines, known: Mapping[str, Reader]
 ) -> Builder | None:
-    kind = required_text(entry, "type", "generate")
-    if kind == "load_trace" and kind not in known:
+    if entry.values.get("type") == "load_trace" and "load_trace" not in known:
         entry.problem("type", "load_trace cannot stand in a loop")
         return None
-    kind = entry.one_of("type", "message builder", sorted(known), "") if kind else ""
+    kind = entry.one_of("type", "message builder", sorted(known), "")
     if not kind:
         return None
     builder = known[kind](entry, lines)

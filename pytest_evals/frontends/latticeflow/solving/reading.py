@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from pytest_evals.frontends.latticeflow.solving.fields import Lines, required_text
+from pytest_evals.frontends.latticeflow.solving.fields import Lines
 from pytest_evals.frontends.latticeflow.solving.line import Line
 from pytest_evals.frontends.latticeflow.solving.multi import read_multi_turn
 from pytest_evals.frontends.latticeflow.solving.passing import read_pass_through
@@ -60,8 +60,7 @@ def read_solver(section: Section, lines: Lines) -> SolverParts | None:
     Returns:
         ``None`` if it cannot be used; why, are problems of the section.
     """
-    kind = required_text(section, "type", "single_turn_solver")
-    kind = section.one_of("type", "solver", sorted(_READERS), "") if kind else ""
+    kind = section.one_of("type", "solver", sorted(_READERS), "")
     if not kind:
         return None
     # Either form of messages is understood everywhere.

@@ -166,8 +166,7 @@ def _read_builder(section: Section, known: Sequence[str]) -> InputBuilder | None
             fix = "input_builder: {type: chat_completion, input_messages: […]}"
             section.problem("input_builder", "input_builder is missing", fix)
         return None
-    kind = required_text(inner, "type", known[0])
-    kind = inner.one_of("type", "input builder", known, "") if kind else ""
+    kind = inner.one_of("type", "input builder", known, "")
     builder: InputBuilder | None = None
     if kind == "generic":
         source = template(inner, "template", '{"messages": […]}')

@@ -502,7 +502,13 @@ def test_a_judge_that_says_nothing_of_claims_is_told(scored, reply, told):
 @pytest.mark.parametrize(
     ("yaml", "told"),
     [
-        ("- {}", './t.yaml:2: type is missing\n  fix: type: "string_equals"'),
+        (
+            "- {}",
+            "./t.yaml:2: type is missing\n  fix: type is one of bleu, "
+            "function_call_coverage, labeler_via_model, model_as_a_judge_classifier, "
+            "model_as_a_judge_scorer, python, python_all_samples, rag_checker, "
+            "string_equals, string_equals_mcqa",
+        ),
         (
             "- {type: string_equal}",
             "./t.yaml:2: no scorer called 'string_equal'; did you mean "

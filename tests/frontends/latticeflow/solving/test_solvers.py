@@ -281,7 +281,9 @@ def test_loop_index_is_unknown_outside_of_loops(solve):
     [
         (
             "input_builder: {}",
-            './t.yaml: type is missing\n  fix: type: "single_turn_solver"',
+            "./t.yaml:1: type is missing\n  fix: type is one of "
+            "grouped_single_turn_solver, multi_turn_solver, pass_through_solver, "
+            "python, single_turn_solver",
         ),
         (
             "type: single_turn",
@@ -294,7 +296,7 @@ def test_loop_index_is_unknown_outside_of_loops(solve):
         ),
         (
             "type: single_turn_solver",
-            "./t.yaml: input_builder is missing\n  fix: input_builder: "
+            "./t.yaml:1: input_builder is missing\n  fix: input_builder: "
             "{type: chat_completion, input_messages: […]}",
         ),
         (
@@ -325,7 +327,7 @@ def test_loop_index_is_unknown_outside_of_loops(solve):
         ),
         (
             "type: pass_through_solver",
-            './t.yaml: trace_column is missing\n  fix: trace_column: "trace"',
+            './t.yaml:1: trace_column is missing\n  fix: trace_column: "trace"',
         ),
         (
             "type: python\nrun_solver_snippet: 'def run_solvr(): pass'",

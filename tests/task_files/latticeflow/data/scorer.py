@@ -1,0 +1,3 @@
+
+def compute_scores(sample):
+    return {"level": sample["level"]}
