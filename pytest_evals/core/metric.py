@@ -57,7 +57,7 @@ class Metric:
         name: Name of the metric, as in :class:`Score`.
         filter: Name of the filter pipeline, as in :class:`Score`.
         aggregate: The documents' values, in document order and never empty, to one
-            estimate.
+            estimate; or to several by name, where a user's function gives a mapping.
         higher_is_better: Direction, ``None`` if unknown.
         is_mean: Whether it is the plain mean of the values, so that a sum of right
             answers says it exactly.
@@ -74,7 +74,7 @@ class Metric:
 
     name: str
     filter: str = "none"
-    aggregate: Callable[[Sequence[Any]], Estimate]
+    aggregate: Callable[[Sequence[Any]], Estimate | Mapping[str, Estimate]]
     higher_is_better: bool | None = None
     is_mean: bool = False
     totals: Callable[[Sequence[Any]], Totals] | None = None

@@ -199,4 +199,8 @@ def _shape_of(question: Question, recipe: Recipe) -> Shape:
         field = recipe.fields.text
         what = f"{field.key} gave a position, which only multiple_choice can ask"
         raise TaskFileError([Problem(what, field.place)])
+    if inputs and isinstance(question.choices, str):
+        place = recipe.fields.choices.place if recipe.fields.choices else recipe.place
+        what = "doc_to_choice gave one text, and doc_to_text a position among questions"
+        raise TaskFileError([Problem(what, place)])
     return Shape(inputs, isinstance(question.target, list))

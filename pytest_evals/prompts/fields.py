@@ -9,7 +9,7 @@ is a template.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -105,23 +105,26 @@ def target_of_text(text: str) -> Any:
     return text
 
 
-def list_of_text(text: str) -> list[Any]:
-    """The list that a rendered text is the literal of.
+def list_of_text(text: str) -> Sequence[Any]:
+    """The list that a rendered text is the literal of; or a text, if it is that of one.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is neither.
     """
-    return list(_literal(text))
+    found = _literal(text)
+    return found if isinstance(found, str) else list(found)
 
 
 @lru_cache(maxsize=1024)
-def _literal(text: str) -> tuple[Any, ...]:
+def _literal(text: str) -> tuple[Any, ...] | str:
     """The same few texts come from many rows, and parsing them is slow."""
     try:
         value = ast.literal_eval(text)
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         value = None
-    if not isinstance(value, list | tuple):
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list | tuple | dict):
         raise ValueError(f"the template gave {_short(text)}, which is no list literal")
     return tuple(value)
 

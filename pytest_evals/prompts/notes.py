@@ -98,6 +98,11 @@ def odd_target(
 ) -> Iterator[str]:
     """What is odd about the target of one document."""
     key = recipe.fields.target.key
+    if isinstance(question.choices, str):
+        yield (
+            "doc_to_choice gives one text, and each of its characters is a choice, as "
+            "in lm-eval"
+        )
     if isinstance(question.target, list) != shape.multiple_targets:
         one, many = "a single target", "a list of targets"
         first, later = (many, one) if shape.multiple_targets else (one, many)

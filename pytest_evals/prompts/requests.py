@@ -81,14 +81,14 @@ def _multiple_choice(question: Question, frame: Frame) -> Built:
     if frame.shape.multiple_inputs:
         target = question.target
         query = target if isinstance(target, str) else str(target)
-        gold = gold_of(question.text, choices, fields.text)
+        gold = gold_of(question.text, question.choices, fields.text)
         asked = [
             Loglikelihood(frame.prompt(choice, question.prefix, ""), delimiter + query)
             for choice in choices
         ]
     else:
         query = text_of(question.text, fields.text)
-        gold = gold_of(question.target, choices, fields.target)
+        gold = gold_of(question.target, question.choices, fields.target)
         context = frame.prompt(query, question.prefix, fields.target_delimiter)
         asked = [Loglikelihood(context, delimiter + choice) for choice in choices]
     alone = frame.recipe.unconditioned_query

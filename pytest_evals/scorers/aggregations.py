@@ -45,6 +45,8 @@ class Aggregation:
         takes: What the values are.
         read: All values to what the functions below take; called once.
         value: To the number.
+        several: To the number or to several by name, where a function of the user's may
+            give either.
         stderr: To the standard error by a formula.
         statistic: To what :func:`bootstrap.bootstrap_stderr` resamples.
         totals: To what gates know its noise by.
@@ -54,6 +56,7 @@ class Aggregation:
     takes: Literal["numbers", "pairs", "anything"] = "anything"
     read: Callable[[Sequence[Any]], Any] = _as_they_are
     value: Callable[[Any], float]
+    several: Callable[[Any], float | Mapping[str, float]] | None = None
     stderr: Callable[[Any], float | None] | None = None
     statistic: Callable[[Any], Callable[[Any], Any]] | None = None
     totals: Callable[[Any], Totals] | None = None
@@ -76,9 +79,9 @@ def estimate(
     metric: str,
     iterations: int,
     values: Sequence[Any],
-) -> Estimate:
+) -> Estimate | Mapping[str, Estimate]:
     """The number and its standard error; that is ``None`` where lm-eval says ``N/A``,
-    for a single document, and where it is not finite.
+    for a single document, and where it is not finite. Several numbers have none.
 
     Args:
         aggregation: How.
@@ -92,7 +95,9 @@ def estimate(
     """
     with UserCode(f"aggregation {aggregation.name!r} of {metric!r}", EvalsError):
         read = aggregation.read(values)
-        value = aggregation.value(read)
+        value = (aggregation.several or aggregation.value)(read)
+        if isinstance(value, Mapping):
+            return {name: Estimate(number) for name, number in value.items()}
         stderr, method = _stderr(aggregation, read, len(values), iterations)
     if stderr is None or not math.isfinite(stderr):
         return Estimate(value)
@@ -113,7 +118,7 @@ def _stderr(
 
 
 def own(function: Callable[[Any], Any]) -> Aggregation:
-    """A task's own aggregation: a list of values to a number.
+    """A task's own aggregation: a list of values to a number, or to several by name.
 
     One of lm-eval's own functions, which a task may import, is that aggregation: only
     so does it have lm-eval's standard error.
@@ -127,12 +132,23 @@ def own(function: Callable[[Any], Any]) -> Aggregation:
             return AGGREGATIONS[known]
 
     def value(values: Sequence[Any]) -> float:
-        number = plain(function(list(values)))
-        if not isinstance(number, (int, float)):
-            raise EvalsError(f"it must return a number, not {number!r}")
-        return float(number)
+        return _number(plain(function(list(values))))
 
-    return Aggregation(name=name, value=value)
+    def several(values: Sequence[Any]) -> float | Mapping[str, float]:
+        found = plain(function(list(values)))
+        if not isinstance(found, Mapping) or not found:
+            return _number(found)
+        return {str(name): _number(number) for name, number in found.items()}
+
+    return Aggregation(name=name, value=value, several=several)
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, (int, float)):
+        raise EvalsError(
+            f"it must return a number, or a mapping of numbers, not {value!r}"
+        )
+    return float(value)
 
 
 _OTHER_NAMES = {"bypass_agg": "bypass", "chrfpp": "chrf++", "f1_score": "f1"}

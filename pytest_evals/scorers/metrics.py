@@ -49,6 +49,7 @@ class MetricSpec:
         function: The task's own function.
         aggregation: Name or function; ``None`` for the metric's own, or the mean.
         higher_is_better: Direction; ``None`` for the metric's own.
+        is_directed: Whether it has a direction at all.
         arguments: Whatever else stands in the entry. Metrics of generated texts take
             these; all others ignore them, as in lm-eval.
         computed: The metric itself, where it is none of lm-eval's kind.
@@ -58,6 +59,7 @@ class MetricSpec:
     function: Callable[..., Any] | None = None
     aggregation: str | Callable[[Any], Any] | None = None
     higher_is_better: bool | None = None
+    is_directed: bool = True
     arguments: Mapping[str, Any] = field(default_factory=dict)
     computed: Computed | None = None
 
@@ -247,7 +249,7 @@ def _aggregation(spec: MetricSpec) -> Aggregation:
 
 
 def _higher_is_better(spec: MetricSpec) -> bool | None:
-    if spec.higher_is_better is not None:
+    if spec.higher_is_better is not None or not spec.is_directed:
         return spec.higher_is_better
     known = METRICS.get(spec.name)
     return known.higher_is_better if known else None

@@ -74,7 +74,9 @@ def _measured(
     for how in metrics:
         results = _measure(how, records, n_missing)
         taken = {(one.name, one.filter) for one in found}
-        if how.several and any((one.name, one.filter) in taken for one in results):
+        taken |= {(one.name, one.filter) for one in metrics if one is not how}
+        named = any(one.how is None for one in results)
+        if named and any((one.name, one.filter) in taken for one in results):
             results = [replace(r, name=f"{how.name}_{r.name}") for r in results]
         found += results
     return tuple(found)
@@ -92,17 +94,16 @@ def _measure(
                 n_unscored += 1
             else:
                 values.append(one.value)
-    estimates: Mapping[str, Estimate | None] = {metric.name: None}
+    found: Estimate | Mapping[str, Estimate] | None = None
     error = "" if values or n_unscored else metric.lacking
     if values:
         try:
-            if metric.several is not None:
-                estimates = metric.several(values)
-            else:
-                estimates = {metric.name: metric.aggregate(values)}
+            found = (metric.several or metric.aggregate)(values)
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - user's code
             error = f"{type(problem).__name__}: {problem}"
     exact = all(type(v) in (bool, int, float) and v in (0, 1) for v in values)
+    several = isinstance(found, Mapping)
+    estimates = found if isinstance(found, Mapping) else {metric.name: found}
     return [
         MetricResult(
             name=name,
@@ -115,7 +116,7 @@ def _measure(
             n_missing=n_missing,
             total=int(sum(values)) if values and exact and metric.is_mean else None,
             error=error,
-            how=metric if metric.several is None else None,
+            how=None if several else metric,
         )
         for name, estimate in estimates.items()
     ]

@@ -132,7 +132,8 @@ class ExactMatch:
 
     def __call__(self, doc: Doc, response: Any) -> list[Measured]:
         """One value: 0 or 1; with a list of responses and one reference, the share that
-        matches.
+        matches. With as many responses as references each is held against its own, as
+        in lm-eval (NumPy's rule for two arrays).
 
         Raises:
             DocumentError: The response is not of a kind that can be compared.
@@ -145,13 +146,17 @@ class ExactMatch:
         return [Measured(self.name, value, shown(response))]
 
     def _any(self, references: list[Any], responses: list[Any]) -> float:
-        if len(responses) != 1:
+        if len(responses) == 1:
+            responses = responses * len(references)
+        elif len(references) == 1:
+            references = references * len(responses)
+        if len(responses) != len(references):
             raise DocumentError(
                 f"{self.name} compares one response with several references, got "
                 f"{len(responses)}; end the filter pipeline with take_first"
             )
-        said = self._alike(responses[0])
-        return float(any(self._alike(reference) == said for reference in references))
+        pairs = zip(references, responses, strict=True)
+        return float(any(self._alike(a) == self._alike(b) for a, b in pairs))
 
     def _share(self, reference: Any, responses: list[Any]) -> float:
         if not responses:

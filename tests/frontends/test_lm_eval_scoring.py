@@ -1,5 +1,6 @@
 """``metric_list``, ``filter_list`` and ``unsafe_code`` of lm-eval's task files."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,94 @@ def test_metrics_of_a_corpus_add_up_over_the_documents(load):
     right = result_of(task, lambda doc: doc.choices[0])
     assert right["chrf++,none"].estimate.value == pytest.approx(100)
     assert right["ter,none"].estimate.value == 0
+
+
+def test_an_aggregation_may_give_several_numbers_by_name(load, tmp_path):
+    code = "def both(values): return {'share': sum(values) / 3, 'n': len(values)}\n"
+    (tmp_path / "own.py").write_text(code)
+    task = load(
+        TEXT
+        + metrics("{metric: exact_match, aggregation: !function own.both}")
+        + "gates: [share >= 0.1]\n"
+    )
+    found = result_of(task, lambda doc: doc.choices[0])
+    assert list(found) == ["share,none", "n,none"]
+    n = found["n,none"].estimate.value
+    assert found["share,none"].estimate.value == n / 3
+    assert found["n,none"].estimate.stderr is None
+
+
+def test_names_of_an_aggregation_that_are_taken_get_its_metrics_in_front(
+    load, tmp_path
+):
+    (tmp_path / "own.py").write_text("def two(values): return {'bleu': 1, 'n': 2}\n")
+    entry = "{metric: exact_match, aggregation: !function own.two}"
+    found = result_of(
+        load(TEXT + metrics(entry, "metric: bleu")), lambda doc: doc.choices[0]
+    )
+    assert list(found) == ["exact_match_bleu,none", "exact_match_n,none", "bleu,none"]
+
+
+def test_an_aggregation_that_gives_no_number_is_told(load, tmp_path):
+    (tmp_path / "own.py").write_text("def odd(values): return {'n': 'many'}\n")
+    task = load(TEXT + metrics("{metric: exact_match, aggregation: !function own.odd}"))
+    (only,) = result_of(task, lambda doc: "x").values()
+    assert only.estimate is None
+    assert "a number, or a mapping of numbers, not 'many'" in only.error
+
+
+@pytest.mark.parametrize(
+    ("given", "direction", "is_odd"),
+    [
+        ("1", True, False),
+        ("0.0", False, False),
+        ("null", None, False),
+        ("'false'", None, True),
+        ("[true]", None, True),
+    ],
+)
+def test_a_direction_is_what_lm_evals_tables_show(load, given, direction, is_odd):
+    """lm-eval 0.4.13 looks the value up in ``{True: "↑", False: "↓"}``."""
+    entry = f"{{metric: exact_match, higher_is_better: {given}}}"
+    task = load(TEXT + metrics(entry))
+    (metric,) = task.metrics
+    assert metric.higher_is_better is direction
+    assert any("says nothing" in text for text in task.warnings()) is is_odd
+
+
+def test_of_two_pipelines_of_one_name_the_later_counts(load):
+    filters = (
+        "filter_list:\n"
+        "  - {name: x, filter: [{function: uppercase}, {function: take_first}]}\n"
+        "  - {name: x, filter: [{function: lowercase}, {function: take_first}]}\n"
+    )
+    task = load(TEXT + filters)
+    (warning,) = task.warnings()
+    assert warning == (
+        "toy.yaml:6: two entries of filter_list are called 'x'; the last one counts, "
+        "as in lm-eval"
+    )
+    record = ask(task, 0)
+    (one,) = score(replace(record, responses=(Response(text="Ab"),)), task).scores
+    assert one.filtered == ("ab",)
+
+
+def test_an_empty_list_of_filters_would_score_nothing_and_is_refused(load):
+    assert told(load, TEXT + "filter_list: []\n") == (
+        "toy.yaml:4: filter_list is empty: nothing is scored\n"
+        "  fix: leave filter_list out, and the first response to each request is scored"
+    )
+
+
+def test_a_pipeline_without_filters_leaves_all_answers(load):
+    filters = "repeats: 2\nfilter_list: [{name: 7, filter: []}]\n"
+    task = load(TEXT + filters)
+    record = ask(task, 0)
+    right = record.doc.choices[0]
+    answers = (Response(text=right), Response(text="x"))
+    (one,) = score(replace(record, responses=answers), task).scores
+    assert (one.filter, one.filtered, one.value) == ("7", ([right, "x"],), 0.5)
+    assert "has no filters" in told(load, CHOICE + filters)
 
 
 def test_arguments_of_a_metric_that_takes_none_do_nothing(load):

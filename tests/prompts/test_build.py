@@ -268,6 +268,23 @@ def test_multiple_inputs_have_their_gold_from_the_text():
     assert (doc.gold_index, doc.query) == (1, "is A1")
 
 
+def test_a_text_as_choices_is_its_characters_and_a_gold_text_is_where_it_begins():
+    documents = toy(choices="ans", target="{{ans[1:]}}")
+
+    doc, requests = documents.ask(1)
+
+    assert [request.continuation for request in requests] == [" A", " 1"]
+    assert (doc.choices, doc.gold_index) == (["A", "1"], 1)
+    assert "each of its characters is a choice" in " ".join(documents.warnings)
+
+
+def test_a_text_as_choices_cannot_be_the_questions():
+    documents = toy(choices="ans", text="label", target="is {{ans}}")
+
+    with pytest.raises(TaskFileError, match="one text, and doc_to_text a position"):
+        documents.ids()
+
+
 def test_mutual_information_asks_for_the_choices_alone_as_well():
     _, requests = toy(metrics=("acc", "acc_mutual_info")).ask(0)
 

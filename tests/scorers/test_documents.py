@@ -163,6 +163,38 @@ def test_majority_of_repeats_may_end_in_a_list():
     assert (match.value, match.answer) == (1.0, "b")
 
 
+@pytest.mark.parametrize(
+    ("references", "answers", "value"),
+    [
+        (["a", "b"], ["x", "b"], 1.0),
+        (["a", "b"], ["b", "a"], 0.0),
+        (["a"], ["x", "a", "y"], 1.0),
+        (["a", "b", "c"], ["c"], 1.0),
+    ],
+)
+def test_a_list_of_answers_meets_several_references_by_numpys_rule(
+    references, answers, value
+):
+    """lm-eval 0.4.13 compares ``np.asarray([answers] * len(references))`` with
+    ``np.asarray(references)``: position by position, or one with all."""
+    rows = np.asarray([answers] * len(references)) == np.asarray(references)
+    assert float(np.mean(rows) > 0) == value
+    everything = pipeline("all", [])
+    score = scorer(
+        "generate_until", "exact_match", repeats=len(answers), pipelines=(everything,)
+    )
+    asked = doc(references, list(range(len(references))))
+    (match,) = score(record(asked, *texts(*answers)))
+    assert match.value == value
+
+
+def test_as_many_answers_as_no_reference_can_meet_are_an_error():
+    everything = pipeline("all", [])
+    score = scorer("generate_until", "exact_match", repeats=3, pipelines=(everything,))
+    with pytest.raises(DocumentError, match="one response with several references"):
+        score(record(doc(["a", "b"], [0, 1]), *texts("a", "b", "c")))
+
+
 def test_a_mapped_number_is_compared_with_the_target_as_number():
     table = {"mapping_dict": {"one": 1, "two": 2}}
     steps = [

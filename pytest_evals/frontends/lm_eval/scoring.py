@@ -74,12 +74,14 @@ def read_scoring(
         options: What the command line changes, and metrics that hooks have given names.
     """
     warnings: list[str] = []
+    own = top.function("process_results")
+    takes_lists = own is not None or output_type == "generate_until"
     everything = Scorer(
         output_type=output_type,
         metrics=(),
-        pipelines=_pipelines(top, warnings),
+        pipelines=_pipelines(top, takes_lists, warnings),
         repeats=repeats,
-        process_results=top.function("process_results"),
+        process_results=own,
         bootstrap_iters=options.bootstrap_iters,
     )
     declared = everything.process_results is not None
@@ -157,16 +159,28 @@ def _once(entries: list[Section]) -> list[Section]:
 def _remarks(entry: Section, spec: MetricSpec, output_type: str) -> tuple[str, ...]:
     """Keys that do nothing; lm-eval hands every key to the metric, and metrics of
     log-likelihoods and of a corpus take none."""
+    odd = _odd_direction(entry)
     if spec.computed is not None:
-        return ()
+        return odd
     known = METRICS.get(spec.name)
     takes = known is None or output_type not in known.pairs_in
     if spec.function is not None or (output_type == "generate_until" and takes):
-        return ()
-    return tuple(
+        return odd
+    return odd + tuple(
         f"{entry.place(key)}: {key!r} does nothing for {spec.name!r}{hint}"
         for key in spec.arguments
         if (hint := did_you_mean(str(key), _OWN_KEYS))
+    )
+
+
+def _odd_direction(entry: Section) -> tuple[str, ...]:
+    given = entry.values.get("higher_is_better")
+    if given is None or _direction(entry) is not None:
+        return ()
+    where = entry.place("higher_is_better")
+    return (
+        f"{where}: higher_is_better is true or false, and {given!r} says nothing, as "
+        "in lm-eval",
     )
 
 
@@ -195,9 +209,7 @@ def _spec(entry: Section, names: Names, declared: bool) -> MetricSpec | None:
     ):
         entry.wrong("aggregation", aggregation, (str,))
         return None
-    up = entry.raw("higher_is_better")
-    if up is not None and not isinstance(up, bool):
-        entry.wrong("higher_is_better", up, (bool,))
+    up = _direction(entry)
     name = given if isinstance(given, str) else name_of(given)
     if computed is not None and (aggregation is not None or up is not None):
         try:
@@ -209,10 +221,18 @@ def _spec(entry: Section, names: Names, declared: bool) -> MetricSpec | None:
         name=name,
         function=function,
         aggregation=aggregation,
-        higher_is_better=up if isinstance(up, bool) else None,
+        higher_is_better=up,
+        is_directed=up is not None or "higher_is_better" not in entry,
         arguments={} if declared or computed is not None else rest,
         computed=computed,
     )
+
+
+def _direction(entry: Section) -> bool | None:
+    """What the entry says of better and worse; 1 and 0 are true and false, as in
+    lm-eval's tables."""
+    given = entry.raw("higher_is_better")
+    return bool(given) if isinstance(given, int | float) and given in (0, 1) else None
 
 
 def _function(
@@ -250,26 +270,44 @@ def _blames(error: EvalsError, spec: MetricSpec) -> bool:
     return isinstance(spec.aggregation, str) and "aggregation" in str(error)
 
 
-def _pipelines(top: Section, warnings: list[str]) -> tuple[Pipeline, ...]:
+def _pipelines(
+    top: Section, takes_lists: bool, warnings: list[str]
+) -> tuple[Pipeline, ...]:
+    """The pipelines; of two with one name the later one, as in lm-eval.
+
+    Args:
+        top: The file.
+        takes_lists: Whether what scores may see all responses to a request as a list.
+        warnings: What is odd is added here.
+    """
     if top.values.get("filter_list") is None:
         top.raw("filter_list")
         return (TAKE_FIRST,)
+    if top.values["filter_list"] == []:
+        fix = "leave filter_list out, and the first response to each request is scored"
+        top.problem("filter_list", "filter_list is empty: nothing is scored", fix)
     found: dict[str, Pipeline] = {}
     for entry in top.entries("filter_list"):
-        name = entry.text("name")
+        name = str(entry.take("name", (str, int, float), ""))
         if not name:
             fix = "name: strict-match"
             entry.problem(None, "an entry of filter_list has a name", fix)
         if name in found:
-            entry.problem("name", f"two entries of filter_list are called {name!r}")
-        made = _pipeline(entry, name, warnings)
+            warnings.append(
+                f"{entry.place('name')}: two entries of filter_list are called "
+                f"{name!r}; the last one counts, as in lm-eval"
+            )
+        made = _pipeline(entry, name, takes_lists, warnings)
         if made is not None:
             found[name] = made
         entry.close("an entry of filter_list")
     return tuple(found.values()) or (TAKE_FIRST,)
 
 
-def _pipeline(entry: Section, name: str, warnings: list[str]) -> Pipeline | None:
+def _pipeline(
+    entry: Section, name: str, takes_lists: bool, warnings: list[str]
+) -> Pipeline | None:
+    """A pipeline; one without filters leaves all responses to a request as a list."""
     steps: list[FilterStep] = []
     n_problems = len(entry.problems)
     for step in entry.entries("filter"):
@@ -294,9 +332,10 @@ def _pipeline(entry: Section, name: str, warnings: list[str]) -> Pipeline | None
         ]
         steps.append(made)
     listed = entry.values.get("filter")
-    if not listed and len(entry.problems) == n_problems:
+    empty = listed is None or (listed == [] and not takes_lists)
+    if empty and len(entry.problems) == n_problems:
         fix = "filter: [{function: take_first}]"
         entry.problem("filter", f"the pipeline {name!r} has no filters", fix)
-    if not steps or len(entry.problems) > n_problems:
+    if len(entry.problems) > n_problems:
         return None
     return pipeline(name, steps)

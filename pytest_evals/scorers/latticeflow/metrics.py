@@ -292,13 +292,16 @@ def _numbers(values: Sequence[Any]) -> list[float]:
 
 
 def _mean(
-    plain: Callable[[Sequence[Any]], Estimate], values: Sequence[Any]
+    plain: Callable[[Sequence[Any]], Estimate | Mapping[str, Estimate]],
+    values: Sequence[Any],
 ) -> Estimate:
     """A plain mean where each sample is one row, else a ratio of sums."""
     numbers = _numbers(values)
-    if len(numbers) == len(values):
-        return plain(numbers)
-    return _estimate(_mean_totals(values))
+    if len(numbers) != len(values):
+        return _estimate(_mean_totals(values))
+    found = plain(numbers)
+    assert isinstance(found, Estimate), "a mean is one number"
+    return found
 
 
 def _mean_totals(values: Sequence[Any]) -> Totals:

@@ -27,6 +27,10 @@ def only_odd(rows):
     )
 
 
+def with_digits(rows):
+    return rows.map(lambda row: {"digits": "1234567890", "start": row["answer"][:1]})
+
+
 def shown(rows):
     return rows.map(lambda row: {"text": row["text"].rstrip() + "\n"})
 
