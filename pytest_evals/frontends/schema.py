@@ -161,11 +161,11 @@ def _filters() -> Schema:
         "type": "object",
         "required": ["name", "filter"],
         "properties": {
-            "name": {"type": "string"},
-            "filter": {"type": "array", "items": step, "minItems": 1},
+            "name": {"type": ["string", "number"]},
+            "filter": {"type": "array", "items": step},
         },
     }
-    return {"type": ["array", "null"], "items": pipeline}
+    return {"type": ["array", "null"], "items": pipeline, "minItems": 1}
 
 
 def _metrics() -> Schema:
@@ -175,7 +175,7 @@ def _metrics() -> Schema:
         "properties": {
             "metric": _offered(METRICS),
             "aggregation": _word(AGGREGATIONS, or_function=True),
-            "higher_is_better": _SWITCH,
+            "higher_is_better": {"enum": [True, False, 1, 0, None]},
             "hf_evaluate": _SWITCH,
         },
     }
