@@ -18,7 +18,7 @@ from pytest_evals.core.reference import Find, no_reference
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import did_you_mean
 from pytest_evals.gates.compare import answers_short, broken, distance, holds
-from pytest_evals.gates.evidence import labels_of, values_of
+from pytest_evals.gates.extremes import at_ends
 from pytest_evals.gates.figures import figure, figure_beside
 from pytest_evals.gates.members import members_of
 from pytest_evals.gates.must_pass import judge_documents
@@ -30,7 +30,7 @@ from pytest_evals.gates.noise import (
 )
 from pytest_evals.gates.reading import Reading, lacking, read, shortfall
 from pytest_evals.gates.repeating import of_group, place_repeats, reduced_result
-from pytest_evals.gates.scopes import at_ends, judge_placed, judge_with_noise
+from pytest_evals.gates.scopes import judge_placed, judge_with_noise
 from pytest_evals.gates.together import (
     judge_group_change,
     judge_group_noise,
@@ -108,9 +108,7 @@ def _sound(
     elif gate.baseline:
         return judge_change(gate, metric, result, find(gate.baseline, gate.task))
     elif counts_noise:
-        values = values_of(result, metric.key)
-        labels = labels_of(result, gate.cluster, [*values])
-        return judge_with_noise(gate, metric, read(metric), [*values.values()], labels)
+        return judge_with_noise(gate, metric, result)
     return _by_point(gate, metric, read(metric))
 
 

@@ -9,21 +9,28 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from pytest_evals.core.gate import Unit
+from pytest_evals.core.gate import Gate, Unit
 from pytest_evals.core.metric import Metric, Totals
+from pytest_evals.gates.noise import NO_TURNS
 from pytest_evals.gates.placing import (
+    NEGLIGIBLE,
     STILL,
     Labels,
     Placed,
     antilog,
+    few_clusters,
     place_number,
     place_totals,
     ratio,
+    still,
     totals_of,
 )
+from pytest_evals.gates.unsound import UnsoundError
+from pytest_evals.stats.clusters import clustered_stderr
 from pytest_evals.stats.paired import PairedShares
+from pytest_evals.stats.spread import Located
 
-__all__ = ["Moved", "moved"]
+__all__ = ["Moved", "between_runs", "moved"]
 
 FEW_PAIRS = 50
 """Documents below which the mean of differences is not trusted to be normal."""
@@ -57,7 +64,14 @@ class Moved:
         return self.placed.spread.value
 
 
-def moved(how: Metric, old: Sequence[Any], new: Sequence[Any], labels: Labels) -> Moved:
+def moved(
+    how: Metric,
+    old: Sequence[Any],
+    new: Sequence[Any],
+    labels: Labels,
+    *,
+    only_number: bool = False,
+) -> Moved:
     """How far a metric has moved.
 
     Args:
@@ -65,16 +79,35 @@ def moved(how: Metric, old: Sequence[Any], new: Sequence[Any], labels: Labels) -
         old: The documents' values in the baseline.
         new: The same documents' values now.
         labels: Their clusters.
+        only_number: Whether it will do without noise where that cannot be told.
 
     Raises:
-        ValueError: Its noise cannot be told.
+        ValueError: Its noise cannot be told, or the number itself.
     """
     if how.is_mean and _are_right_or_wrong(old) and _are_right_or_wrong(new):
         return _shares(old, new, labels)
     before, now = totals_of(how, old), totals_of(how, new)
     if before is not None and now is not None:
-        return _sums(how, before, now, labels)
-    return _any_number(how, old, new, labels)
+        return _sums(how, before, now, labels, only_number=only_number)
+    return _any_number(how, old, new, labels, only_number=only_number)
+
+
+def between_runs(gate: Gate, found: Moved) -> Moved:
+    """The change by the noise of another run, where the gate counts that.
+
+    Two runs of one model on the same documents differ by the answers that turn: the
+    variance of each mean is half their share a document.
+
+    Raises:
+        UnsoundError: No answer is right or wrong.
+    """
+    if gate.over != "benchmark" or gate.flip_rate is None:
+        return found
+    if found.shares is None:
+        raise UnsoundError(NO_TURNS)
+    spread = Located(found.shares.value, math.sqrt(gate.flip_rate / found.n))
+    method = f"{gate.flip_rate:g} of answers turn"
+    return replace(found, placed=Placed(spread=spread, method=method))
 
 
 def _are_right_or_wrong(values: Sequence[Any]) -> bool:
@@ -86,7 +119,7 @@ def _shares(old: Sequence[Any], new: Sequence[Any], labels: Labels) -> Moved:
     shares = PairedShares(pairs.count((0, 1)), pairs.count((1, 0)), len(pairs))
     placed = Placed(spread=shares, method="paired score test")
     if labels is not None:
-        placed = _clustered(pairs, labels)
+        placed = _clustered(pairs, shares, labels)
     return Moved(
         before=Fraction(int(sum(old)), len(pairs)),
         now=Fraction(int(sum(new)), len(pairs)),
@@ -97,19 +130,29 @@ def _shares(old: Sequence[Any], new: Sequence[Any], labels: Labels) -> Moved:
     )
 
 
-def _clustered(pairs: Sequence[tuple[Any, Any]], labels: Sequence[Any]) -> Placed:
+def _clustered(
+    pairs: Sequence[tuple[Any, Any]], shares: PairedShares, labels: Sequence[Any]
+) -> Placed:
     differences = [new - old for old, new in pairs]
-    ones = [1.0] * len(pairs)
-    totals = Totals(columns=(differences, ones), score=ratio, is_ratio=True)
-    placed = place_totals(totals, labels)
-    if placed.method != STILL:
+    away = [one - shares.value for one in differences]
+    found = clustered_stderr(away, labels)
+    if found.stderr > NEGLIGIBLE:
+        ones = [1.0] * len(pairs)
+        totals = Totals(columns=(differences, ones), score=ratio, is_ratio=True)
+        placed = place_totals(totals, labels)
         return replace(placed, method=f"paired {placed.method}")
-    # No answer differs: then there is as much doubt as that many clusters leave.
-    spread = PairedShares(0, 0, len({*labels}))
-    return replace(placed, spread=spread, method="paired score test over clusters")
+    # All clusters have moved alike: then there is as much doubt as if each of them were
+    # one document.
+    return Placed(
+        spread=shares._replace(counts=found.n_clusters / len(pairs)),
+        method="paired score test over clusters",
+        notes=few_clusters(found.n_clusters),
+    )
 
 
-def _sums(how: Metric, before: Totals, now: Totals, labels: Labels) -> Moved:
+def _sums(
+    how: Metric, before: Totals, now: Totals, labels: Labels, *, only_number: bool
+) -> Moved:
     """The difference is computed from the sums of both runs; documents are drawn for
     both at once."""
     middle = len(before.columns)
@@ -118,12 +161,17 @@ def _sums(how: Metric, before: Totals, now: Totals, labels: Labels) -> Moved:
         columns=(*before.columns, *now.columns),
         score=lambda sums: now.score(sums[middle:]) - before.score(sums[:middle]),
     )
-    placed = place_totals(both, labels, bootstrap_below=FEW_PAIRS)
-    if placed.method != STILL:
-        placed = replace(placed, method=f"paired {placed.method}")
     values = [_value(totals) for totals in (before, now)]
     if not all(map(math.isfinite, values)):
         raise ValueError(f"it was {values[0]} and is {values[1]}")
+    try:
+        placed = place_totals(both, labels, bootstrap_below=FEW_PAIRS)
+    except ValueError:
+        if not only_number:
+            raise
+        placed = still(_score(both), is_log=now.is_log)
+    if placed.method != STILL:
+        placed = replace(placed, method=f"paired {placed.method}")
     return Moved(
         before=values[0],
         now=values[1],
@@ -133,8 +181,12 @@ def _sums(how: Metric, before: Totals, now: Totals, labels: Labels) -> Moved:
     )
 
 
+def _score(totals: Totals) -> float:
+    return totals.score([math.fsum(column) for column in totals.columns])
+
+
 def _value(totals: Totals) -> float:
-    score = totals.score([math.fsum(column) for column in totals.columns])
+    score = _score(totals)
     return antilog(score) if totals.is_log else score
 
 
@@ -149,7 +201,12 @@ def _unit(how: Metric, totals: Totals, numbers: Sequence[float]) -> Unit:
 
 
 def _any_number(
-    how: Metric, old: Sequence[Any], new: Sequence[Any], labels: Labels
+    how: Metric,
+    old: Sequence[Any],
+    new: Sequence[Any],
+    labels: Labels,
+    *,
+    only_number: bool,
 ) -> Moved:
     number = how.number
     if number is None:
@@ -161,7 +218,12 @@ def _any_number(
     def difference(some: Sequence[Any]) -> float:
         return number([b for _, b in some]) - number([a for a, _ in some])
 
-    placed = place_number(replace(how, number=difference), pairs)
+    try:
+        placed = place_number(replace(how, number=difference), pairs)
+    except ValueError:
+        if not only_number:
+            raise
+        placed = still(difference(pairs))
     if placed.method != STILL:
         placed = replace(placed, method=f"paired {placed.method}")
     return Moved(before=number(old), now=number(new), placed=placed, n=len(pairs))

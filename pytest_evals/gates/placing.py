@@ -9,25 +9,35 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import Metric, MetricResult, Totals
 from pytest_evals.errors import EvalsError
+from pytest_evals.gates.noise import NO_TURNS
 from pytest_evals.gates.reading import Reading
 from pytest_evals.gates.unsound import UnsoundError
 from pytest_evals.stats.clusters import clustered_stderr
 from pytest_evals.stats.spread import Located, Share, Spread, Still
 
+if TYPE_CHECKING:
+    from pytest_evals.stats.replicates import Replicates
+
 __all__ = [
     "FEW",
+    "NEGLIGIBLE",
     "STILL",
     "Labels",
     "Placed",
     "antilog",
+    "few_clusters",
     "place",
+    "place_between_runs",
+    "place_noise",
     "place_number",
     "place_totals",
     "ratio",
+    "still",
     "totals_of",
 ]
 
@@ -40,6 +50,8 @@ FEW_CLUSTERS = 20
 LEAST_RESAMPLED = 10
 """Documents below which resamples hardly leave those that there are: Student's t is
 wider."""
+NEGLIGIBLE = 1e-12
+"""Part of a number that is rounding and no difference."""
 ENOUGH = 200
 """Documents from which the slope of a corpus metric tells its noise."""
 
@@ -59,6 +71,46 @@ class Placed:
     method: str
     is_log: bool = False
     notes: tuple[str, ...] = ()
+
+
+def place_noise(
+    gate: Gate,
+    metric: MetricResult,
+    reading: Reading,
+    values: Sequence[Any],
+    labels: Labels,
+) -> Placed:
+    """Where a metric lies by the noise that a gate counts.
+
+    Args:
+        gate: The gate.
+        metric: What it is about.
+        reading: Its number.
+        values: One a document with a score, in order; empty if they are not known.
+        labels: Their clusters.
+
+    Raises:
+        UnsoundError: Nothing says how it varies.
+    """
+    if gate.over == "population":
+        return place(metric, reading, values, labels)
+    return place_between_runs(gate, reading)
+
+
+def place_between_runs(gate: Gate, reading: Reading) -> Placed:
+    """Where a share lies over other runs on the same documents.
+
+    The variance of a mean of answers of which a share turns between two runs is half
+    that share a document.
+
+    Raises:
+        UnsoundError: It is no share of right answers.
+    """
+    if reading.total is None:
+        raise UnsoundError(NO_TURNS)
+    stderr = math.sqrt((gate.flip_rate or 0.0) / (2 * reading.n_scored))
+    spread = Located(float(reading.value), stderr)
+    return Placed(spread=spread, method=f"{gate.flip_rate:g} of answers turn")
 
 
 def place(
@@ -202,8 +254,10 @@ def _by_slopes(totals: Totals, labels: Labels) -> Placed:
     clustered = clustered_stderr(deviations, labels or range(n))
     if not math.isfinite(clustered.stderr):
         raise ValueError("its slope is no finite number")
-    if clustered.stderr <= 1e-12 * max(1.0, abs(value)):
-        return _still(value)
+    if _is_nothing(clustered.stderr, value):
+        if not _is_nothing(max(map(abs, deviations)), value):
+            raise ValueError("documents differ, but no cluster differs from another")
+        return still(value)
     method = "t" if totals.is_ratio else "delta method"
     notes: tuple[str, ...] = ()
     if labels is not None:
@@ -221,8 +275,8 @@ def _by_bootstrap(totals: Totals, labels: Labels) -> Placed:
     if labels is not None:
         columns = [_summed(column, labels) for column in columns]
     found = resample_sums(columns, totals.score, corrected=totals.is_smooth)
-    if not found.ordered or found.ordered[0] == found.ordered[-1]:
-        return _still(found.value)
+    if _do_not_vary(found):
+        return still(found.value)
     method = "BCa" if totals.is_smooth else "bootstrap"
     return Placed(
         spread=found, method=method if labels is None else f"clustered {method}"
@@ -236,8 +290,25 @@ def _summed(column: Sequence[float], labels: Sequence[Hashable]) -> list[float]:
     return [*sums.values()]
 
 
-def _still(value: float) -> Placed:
-    return Placed(spread=Still(value), method=STILL)
+def _is_nothing(distance: float, value: float) -> bool:
+    """Whether rounding alone can be what is between two numbers of this size."""
+    return distance <= NEGLIGIBLE * max(1.0, abs(value))
+
+
+def _do_not_vary(found: Replicates) -> bool:
+    if not found.ordered:
+        return True
+    return _is_nothing(found.ordered[-1] - found.ordered[0], found.value)
+
+
+def still(value: float, *, is_log: bool = False) -> Placed:
+    """A number whose noise is not counted, or of which there is none.
+
+    Args:
+        value: The number.
+        is_log: Whether it is a logarithm.
+    """
+    return Placed(spread=Still(value), method=STILL, is_log=is_log)
 
 
 STILL = "no document differs"
@@ -257,8 +328,8 @@ def place_number(how: Metric, values: Sequence[Any]) -> Placed:
     if n < FEW:
         raise ValueError(f"it takes {FEW} documents, and there are {n}")
     found = resample(n, lambda at: number([values[i] for i in at]), number(values))
-    if not found.ordered or found.ordered[0] == found.ordered[-1]:
-        return _still(found.value)
+    if _do_not_vary(found):
+        return still(found.value)
     return Placed(spread=found, method="bootstrap")
 
 

@@ -10,29 +10,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
 
 from pytest_evals.core.gate import Bound, Gate, Interval, Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.result import TaskResult
 from pytest_evals.gates.compare import distance, holds
+from pytest_evals.gates.evidence import labels_of, values_of
+from pytest_evals.gates.extremes import ends_of_share
 from pytest_evals.gates.figures import figure, figure_beside
-from pytest_evals.gates.noise import NO_TURNS
-from pytest_evals.gates.placing import Labels, Placed, antilog, place
-from pytest_evals.gates.reading import Reading, lacking, shortfall
+from pytest_evals.gates.placing import Placed, antilog, place_noise
+from pytest_evals.gates.reading import Reading, lacking, read, shortfall
 from pytest_evals.gates.unsound import UnsoundError
-from pytest_evals.stats.spread import Located, Share, Still
 
-__all__ = ["at_ends", "judge_placed", "judge_with_noise", "place_between_runs"]
+__all__ = ["judge_placed", "judge_with_noise"]
 
 
-def judge_with_noise(
-    gate: Gate,
-    metric: MetricResult,
-    reading: Reading,
-    values: Sequence[Any] = (),
-    labels: Labels = None,
-) -> Verdict:
+def judge_with_noise(gate: Gate, metric: MetricResult, result: TaskResult) -> Verdict:
     """What becomes of a gate over another run or over other documents.
 
     Documents without a score are counted as all wrong and as all right; where that
@@ -41,15 +34,16 @@ def judge_with_noise(
     Args:
         gate: The gate.
         metric: What it is about.
-        reading: Its number.
-        values: One a document with a score, in order; empty if they are not known.
-        labels: Their clusters.
+        result: The task.
 
     Raises:
         UnsoundError: There is nothing sound to judge.
     """
-    placed = _placed(gate, metric, reading, values, labels)
-    ends = _with_all(gate, metric, reading, placed) if reading.n_lacking else ()
+    reading = read(metric)
+    values = values_of(result, metric.key)
+    labels = labels_of(result, gate.cluster, [*values])
+    placed = place_noise(gate, metric, reading, [*values.values()], labels)
+    ends = ends_of_share(gate, reading, placed, result, metric.key)
     return judge_placed(gate, metric, reading, placed, ends)
 
 
@@ -68,7 +62,8 @@ def judge_placed(
         reading: Its number.
         placed: Where that lies.
         ends: Where it would lie with all documents without a score wrong, and with all
-            of them right; needed where there are such documents.
+            of them right, by as much noise as there may be and as little; needed where
+            there are such documents.
 
     Raises:
         UnsoundError: Documents without a score decide it.
@@ -93,36 +88,6 @@ def judge_placed(
     )
 
 
-def _placed(
-    gate: Gate,
-    metric: MetricResult,
-    reading: Reading,
-    values: Sequence[Any],
-    labels: Labels,
-) -> Placed:
-    """Where the number lies.
-
-    Over another run, the variance of a mean of answers of which a share turns between
-    two runs is half that share a document.
-    """
-    if gate.over == "population":
-        return place(metric, reading, values, labels)
-    return place_between_runs(gate, reading)
-
-
-def place_between_runs(gate: Gate, reading: Reading) -> Placed:
-    """Where a share lies over other runs on the same documents.
-
-    Raises:
-        UnsoundError: It is no share of right answers.
-    """
-    if reading.total is None:
-        raise UnsoundError(NO_TURNS)
-    stderr = math.sqrt((gate.flip_rate or 0.0) / (2 * reading.n_scored))
-    spread = Located(float(reading.value), stderr)
-    return Placed(spread=spread, method=f"{gate.flip_rate:g} of answers turn")
-
-
 def _interval(gate: Gate, placed: Placed) -> Interval:
     """The bounds of the number itself."""
     low, high = placed.spread.interval(gate.confidence)
@@ -144,37 +109,6 @@ def _on_scale(bound: Bound, placed: Placed) -> float:
     if not placed.is_log:
         return bar
     return math.log(bar) if bar > 0 else -math.inf
-
-
-def _with_all(
-    gate: Gate, metric: MetricResult, reading: Reading, placed: Placed
-) -> list[Placed]:
-    """Where the number would lie, were all documents without a score wrong, or right;
-    nowhere if they are neither."""
-    if reading.total is None:
-        return []
-    found = []
-    for end in reading.ends:
-        whole = replace(
-            reading, value=end, total=int(end * reading.n), n_scored=reading.n
-        )
-        other = _placed(gate, metric, whole, (), None)
-        if isinstance(placed.spread, Share):
-            # Clusters make as much of a difference among all documents.
-            n = placed.spread.n * reading.n / reading.n_scored
-            other = replace(other, spread=Share(float(end), n))
-        found.append(other)
-    return found
-
-
-def at_ends(reading: Reading, placed: Placed) -> list[Placed]:
-    """Where a number with normal errors would lie, were all documents without a score
-    wrong, or right; nowhere if they are neither."""
-    spread = placed.spread
-    if not isinstance(spread, (Located, Still)):
-        return []
-    moved = [replace(spread, value=float(end)) for end in reading.ends]
-    return [replace(placed, spread=one) for one in moved]
 
 
 def _outcome(bounds: Sequence[Bound], interval: Interval) -> Outcome:

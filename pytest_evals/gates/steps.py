@@ -17,10 +17,11 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from pytest_evals.core.gate import Bound, Gate, Outcome
+from pytest_evals.core.gate import Bound, Gate, Outcome, Verdict
 from pytest_evals.core.metric import Estimate, Metric, MetricResult
+from pytest_evals.gates.placing import place_noise
 from pytest_evals.gates.reading import read
-from pytest_evals.gates.scopes import judge_with_noise
+from pytest_evals.gates.scopes import judge_placed
 
 __all__ = ["SHARES", "Cut", "Steps", "steps_of"]
 
@@ -140,7 +141,7 @@ def _noisy(gate: Gate, metric: Metric, n: int) -> _Turns:
     rising = gate.bounds[0].op in (">", ">=")
 
     def rank(total: int) -> int:
-        outcome = judge_with_noise(gate, *_as_if(metric, total, n)).outcome
+        outcome = _as_if(gate, metric, total, n).outcome
         return _RANKS.index(outcome) if rising else -_RANKS.index(outcome)
 
     lowest = rank(0)
@@ -151,7 +152,8 @@ def _noisy(gate: Gate, metric: Metric, n: int) -> _Turns:
     return turns
 
 
-def _as_if(metric: Metric, total: int, n: int) -> tuple[MetricResult, Any]:
+def _as_if(gate: Gate, metric: Metric, total: int, n: int) -> Verdict:
+    """What would become of the gate."""
     share = total / n
     stderr = math.sqrt(share * (1 - share) / max(1, n - 1))
     result = MetricResult(
@@ -162,7 +164,9 @@ def _as_if(metric: Metric, total: int, n: int) -> tuple[MetricResult, Any]:
         n_scored=n,
         total=total,
     )
-    return result, read(result)
+    reading = read(result)
+    placed = place_noise(gate, result, reading, (), None)
+    return judge_placed(gate, result, reading, placed)
 
 
 def _combined(bounds: Sequence[_Turns]) -> dict[str, Any]:

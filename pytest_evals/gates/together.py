@@ -17,18 +17,19 @@ from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.reference import Find
 from pytest_evals.gates.alarms import with_alarms
 from pytest_evals.gates.evidence import labels_of, values_of
+from pytest_evals.gates.extremes import ends_of_share, noisiest
 from pytest_evals.gates.members import Member
 from pytest_evals.gates.moving import Moved
-from pytest_evals.gates.placing import Placed, antilog, place
+from pytest_evals.gates.pairs import ends_of, lacking_text
+from pytest_evals.gates.placing import Placed, antilog, place_noise
 from pytest_evals.gates.reading import Reading, read
 from pytest_evals.gates.repeating import place_repeats
-from pytest_evals.gates.scopes import at_ends, judge_placed, place_between_runs
+from pytest_evals.gates.scopes import judge_placed
 from pytest_evals.gates.unsound import UnsoundError
 from pytest_evals.gates.versus import (
     check_direction,
+    check_varies,
     decide,
-    ends_of,
-    lacking_text,
     moved_of,
     verdict_of,
 )
@@ -105,7 +106,42 @@ def judge_group_noise(
         method=f"{len(members)} tasks combined",
         notes=_notes(members, placed),
     )
-    return judge_placed(gate, metric, reading, whole, at_ends(reading, whole))
+    ends = _noisy_ends(gate, reading, members, placed, whole)
+    return judge_placed(gate, metric, reading, whole, ends)
+
+
+def _noisy_ends(
+    gate: Gate,
+    reading: Reading,
+    members: Sequence[Member],
+    placed: Sequence[Placed],
+    whole: Placed,
+) -> list[Placed]:
+    """Where the number would lie with all documents without a score wrong, and with all
+    of them right, each by as much noise as there could be and by as little."""
+    most, least = [], []
+    for member, one in zip(members, placed, strict=True):
+        of_all = member._replace(weight=member.of_all)
+        own, key = read(member.metric), member.metric.key
+        ends = [one]
+        if own.n_lacking:
+            ends = ends_of_share(gate, own, one, member.task, key)
+            ends += noisiest(ends)
+        parts = sorted((_part(end, of_all) for end in ends), key=_noise)
+        if not parts:
+            return []
+        least.append(parts[0]._replace(n=own.n))
+        most.append(parts[-1])
+    spreads = [combined(parts) for parts in (most, least)]
+    return [
+        replace(whole, spread=replace(spread, value=float(end)))
+        for spread in spreads
+        for end in reading.ends
+    ]
+
+
+def _noise(part: Part) -> float:
+    return combined([part]).stderr
 
 
 def _notes(members: Sequence[Member], placed: Sequence[Placed]) -> tuple[str, ...]:
@@ -134,11 +170,9 @@ def _placed(gate: Gate, member: Member) -> Placed:
     """Where a task's number lies, on its own scale."""
     reading = read(member.metric)
     try:
-        if gate.over == "benchmark":
-            return place_between_runs(gate, reading)
         values = values_of(member.task, member.metric.key)
         labels = labels_of(member.task, gate.cluster, [*values])
-        return place(member.metric, reading, [*values.values()], labels)
+        return place_noise(gate, member.metric, reading, [*values.values()], labels)
     except UnsoundError as error:
         raise error.of(member.name) from error
 
@@ -189,7 +223,9 @@ def _moved(gate: Gate, member: Member, find: Find) -> tuple[Moved, list[Moved]]:
     try:
         reference = find(gate.baseline, member.name)
         pairs, found = moved_of(gate, member.metric, member.task, reference)
-        ends = ends_of(gate, found, pairs.lacking)
+        if gate.over == "population" or gate.each is not None:
+            check_varies(gate, found)
+        ends = ends_of(gate, member.metric, member.task, pairs, found)
         if not ends:
             raise UnsoundError(lacking_text(member.metric))
     except UnsoundError as error:

@@ -8,38 +8,34 @@ between. ``over: run`` compares the difference itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pytest_evals.core.gate import Change, Gate, Interval, Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.reference import Reference
 from pytest_evals.core.result import TaskResult
-from pytest_evals.errors import EvalsError, did_you_mean
+from pytest_evals.errors import EvalsError
 from pytest_evals.gates.changes import change_text, shown_bar, shown_change
 from pytest_evals.gates.compare import side
-from pytest_evals.gates.evidence import labels_of, values_of
-from pytest_evals.gates.moving import Moved, moved
-from pytest_evals.gates.noise import NO_RECORD, NO_TURNS
+from pytest_evals.gates.evidence import labels_of
+from pytest_evals.gates.moving import Moved, between_runs, moved
+from pytest_evals.gates.noise import NO_RECORD
+from pytest_evals.gates.pairs import Pairs, ends_of, lacking_text, pairs_of
 from pytest_evals.gates.placing import Placed
 from pytest_evals.gates.reading import shortfall
-from pytest_evals.gates.repeating import reduced_reference
 from pytest_evals.gates.strength import remarks
 from pytest_evals.gates.unsound import UnsoundError
-from pytest_evals.stats.paired import PairedShares
-from pytest_evals.stats.spread import Located, Still
+from pytest_evals.stats.spread import Still
 
 __all__ = [
     "Decided",
-    "Pairs",
     "check_direction",
+    "check_varies",
     "decide",
     "direction_fault",
-    "ends_of",
     "judge_change",
-    "lacking_text",
     "moved_of",
     "verdict_of",
 ]
@@ -59,22 +55,6 @@ class Decided(NamedTuple):
     p_value: float | None = None
 
 
-class Pairs(NamedTuple):
-    """The documents that both runs have scored, and those that this one lacks.
-
-    Args:
-        positions: Of documents with a score.
-        old: Their values in the baseline.
-        new: Their values now.
-        lacking: Values in the baseline of documents without a score now.
-    """
-
-    positions: list[int]
-    old: list[Any]
-    new: list[Any]
-    lacking: list[Any]
-
-
 def judge_change(
     gate: Gate, metric: MetricResult, result: TaskResult, reference: Reference
 ) -> Verdict:
@@ -92,7 +72,7 @@ def judge_change(
     check_direction(gate, metric)
     pairs, found = moved_of(gate, metric, result, reference)
     decided = decide(gate, found)
-    ends = ends_of(gate, found, pairs.lacking)
+    ends = ends_of(gate, metric, result, pairs, found)
     if {decide(gate, end).outcome for end in ends} != {decided.outcome}:
         raise UnsoundError(lacking_text(metric))
     verdict = verdict_of(gate, metric, decided, found)
@@ -100,15 +80,6 @@ def judge_change(
     if verdict.outcome is not Outcome.PASSED:
         notes += reference.notes
     return replace(verdict, documents=_worse(gate, result, pairs), notes=notes)
-
-
-def lacking_text(metric: MetricResult) -> str:
-    """Why documents without a score make a verdict on a change impossible."""
-    n = metric.n_errored + metric.n_unscored
-    have = "has" if n == 1 else "have"
-    counts = shortfall(metric.n_errored, metric.n_unscored)
-    what = f"{n} of {metric.n_scored + n} documents {have} no score{counts}"
-    return f"{what}; the change hangs on them"
 
 
 def check_direction(gate: Gate, metric: MetricResult) -> None:
@@ -144,53 +115,16 @@ def moved_of(
         raise UnsoundError(why, Outcome.SKIPPED)
     if reference.fault:
         raise UnsoundError(reference.fault)
-    pairs = _pairs(gate, metric, result, reference)
+    pairs = pairs_of(gate, metric, result, reference)
     labels = labels_of(result, gate.cluster, pairs.positions)
     assert metric.how is not None
+    only_number = gate.over != "population" and gate.each is None
     try:
-        found = moved(metric.how, pairs.old, pairs.new, labels)
+        found = moved(metric.how, pairs.old, pairs.new, labels, only_number=only_number)
     except (EvalsError, ValueError, TypeError, ArithmeticError, LookupError) as error:
         why = f"{metric.key} cannot be compared: {error}"
         raise UnsoundError(why) from error
-    return pairs, _between_runs(gate, found)
-
-
-def _pairs(
-    gate: Gate, metric: MetricResult, result: TaskResult, reference: Reference
-) -> Pairs:
-    """The values of both runs, paired."""
-    name = reference.baseline
-    old = reference.values.get(metric.key)
-    if old is not None and gate.reducer:
-        old = reduced_reference(gate, metric, reference)
-    if old is None:
-        hint = did_you_mean(metric.key, [*reference.values])
-        known = hint or f"; it has {', '.join(reference.values) or 'none'}"
-        raise UnsoundError(f"baseline {name!r} has no {metric.key}{known}")
-    new = values_of(result, metric.key)
-    if not new or metric.how is None:
-        raise UnsoundError(
-            f"{metric.key} has no value in each document, so nothing can be paired"
-        )
-    counted = [record for record in result.records if not record.excluded]
-    absent = [record.doc.id for record in counted if record.index not in old]
-    if absent:
-        raise UnsoundError(
-            f"{_named(absent)} had no score in baseline {name!r}; save it again from a "
-            "run without errors"
-        )
-    left_out = [r.doc.id for r in result.records if r.excluded and r.index in old]
-    if left_out:
-        why = f"{_named(left_out)} counted in baseline {name!r} but not now"
-        raise UnsoundError(why)
-    lacking = [old[record.index] for record in counted if record.index not in new]
-    return Pairs([*new], [old[i] for i in new], [*new.values()], lacking)
-
-
-def _named(ids: Sequence[str]) -> str:
-    n = len(ids)
-    listed = ", ".join(ids[:3]) + ", …" * (n > 3)
-    return f"{n} document{'s' * (n > 1)} ({listed})"
+    return pairs, between_runs(gate, found)
 
 
 def decide(gate: Gate, found: Moved) -> Decided:
@@ -210,12 +144,8 @@ def decide(gate: Gate, found: Moved) -> Decided:
         away = side(found.difference, bar) * margin.sign
         outcome = Outcome.FAILED if away < 0 else Outcome.PASSED
         return Decided(outcome, _change(gate, found, bar))
+    check_varies(gate, found)
     placed = found.placed
-    if isinstance(placed.spread, Still) and abs(placed.spread.value) > _ROUNDING:
-        raise UnsoundError(
-            f"{gate.metric} has changed by the same in all {found.n} documents, which "
-            "says nothing of how others would vary; over: run compares the number"
-        )
     low, high = placed.spread.interval(gate.confidence)
     tail = placed.spread.tail(float(bar))
     if margin.sign > 0:
@@ -230,22 +160,18 @@ def decide(gate: Gate, found: Moved) -> Decided:
     return Decided(outcome, _change(gate, found, bar), interval, tail)
 
 
-def _between_runs(gate: Gate, found: Moved) -> Moved:
-    """The change by the noise of another run, where the gate counts that.
-
-    Two runs of one model on the same documents differ by the answers that turn: the
-    variance of each mean is half their share a document.
+def check_varies(gate: Gate, found: Moved) -> None:
+    """Make sure that documents have not all changed by the same.
 
     Raises:
-        UnsoundError: No answer is right or wrong.
+        UnsoundError: They have.
     """
-    if gate.over != "benchmark" or gate.flip_rate is None:
-        return found
-    if found.shares is None:
-        raise UnsoundError(NO_TURNS)
-    spread = Located(found.shares.value, math.sqrt(gate.flip_rate / found.n))
-    method = f"{gate.flip_rate:g} of answers turn"
-    return replace(found, placed=Placed(spread=spread, method=method))
+    spread = found.placed.spread
+    if isinstance(spread, Still) and abs(spread.value) > _ROUNDING:
+        raise UnsoundError(
+            f"{gate.metric} has changed by the same in all {found.n} documents, which "
+            "says nothing of how others would vary; over: run compares the number"
+        )
 
 
 def _bar(gate: Gate, found: Moved) -> Fraction | float:
@@ -292,39 +218,6 @@ def _change(gate: Gate, found: Moved, bar: Fraction | float) -> Change:
     )
 
 
-def ends_of(gate: Gate, found: Moved, lacking: Sequence[Any]) -> list[Moved]:
-    """The change with all documents without a score wrong, and with all of them right;
-    nothing where that cannot be told.
-
-    Args:
-        gate: The claim.
-        found: The change over the documents with a score.
-        lacking: Values in the baseline of those without.
-    """
-    if not lacking:
-        return [found, found]
-    shares = found.shares
-    if shares is None or gate.cluster:
-        return []
-    were_right = sum(map(bool, lacking))
-    were_wrong = len(lacking) - were_right
-    n = shares.n + len(lacking)
-    before = Fraction(round(found.before * shares.n) + were_right, n)
-    ends = []
-    for gained, lost in ((0, were_right), (were_wrong, 0)):
-        end = PairedShares(shares.gained + gained, shares.lost + lost, n)
-        whole = replace(
-            found,
-            n=n,
-            before=before,
-            now=before + Fraction(end.gained - end.lost, n),
-            shares=end,
-            placed=replace(found.placed, spread=end),
-        )
-        ends.append(_between_runs(gate, whole))
-    return ends
-
-
 def _worse(gate: Gate, result: TaskResult, pairs: Pairs) -> tuple[str, ...]:
     """Ids of documents whose value is worse than in the baseline, if that can be
     told."""
@@ -350,6 +243,7 @@ def verdict_of(
     if lacking:
         counts = shortfall(metric.n_errored, metric.n_unscored)
         reason += f"; no score of {lacking} more{counts} could turn it"
+    about = found.placed.notes if decided.interval else ()
     return Verdict(
         gate=gate,
         outcome=decided.outcome,
@@ -359,7 +253,7 @@ def verdict_of(
         interval=decided.interval,
         change=change,
         p_value=decided.p_value,
-        notes=(*found.placed.notes, *remarks(gate, decided.outcome, change, found)),
+        notes=(*about, *remarks(gate, decided.outcome, change, found)),
     )
 
 

@@ -26,11 +26,14 @@ class PairedShares(NamedTuple):
         gained: Documents that the second one alone has right.
         lost: Documents that the first one alone has right.
         n: All documents, at least 1.
+        counts: How many documents each of them is worth; less than 1 where they hang
+            together.
     """
 
     gained: int
     lost: int
     n: int
+    counts: float = 1.0
 
     @property
     def value(self) -> float:
@@ -41,7 +44,7 @@ class PairedShares(NamedTuple):
     def stderr(self) -> float:
         """Its standard error, as Wald has it; 0 when no answers differ."""
         changed = (self.gained + self.lost) / self.n
-        return math.sqrt(max(0.0, changed - self.value**2) / self.n)
+        return math.sqrt(max(0.0, changed - self.value**2) / self.n / self.counts)
 
     def score(self, difference: float) -> float:
         """How many standard errors, as they are if that is the true difference, the one
@@ -57,7 +60,7 @@ class PairedShares(NamedTuple):
         variance = n * (2 * lost_share + difference * (1 - difference))
         if variance <= 0:
             return math.copysign(math.inf, above) if above else 0.0
-        return above / math.sqrt(variance)
+        return above / math.sqrt(variance) * math.sqrt(self.counts)
 
     def interval(self, confidence: float) -> Interval:
         """Tango's interval of the difference; each bound is one-sided."""

@@ -296,6 +296,74 @@ def test_no_change_over_few_clusters_leaves_the_doubt_of_few_documents():
     assert found.notes[0] == "only 12 clusters: the interval is approximate"
 
 
+@pytest.mark.parametrize(
+    ("new", "outcome"),
+    [([0, 0], FAILED), ([0, 1], FAILED), ([1, 1], PASSED)],
+    ids=["all lost", "one of two lost", "none lost"],
+)
+def test_clusters_that_move_alike_are_worth_a_document_each(new, outcome):
+    """No cluster differs from another, which is no proof that none would: the doubt is
+    Tango's of 80 pairs, since scaling all counts alike scales the counts alone."""
+    from pytest_evals.stats.paired import PairedShares
+
+    labels = np.repeat(np.arange(80), 2)
+    found = verdict([1] * 160, new * 80, labels=labels, max_drop=0.1, cluster="passage")
+    lost = 80 * new.count(0) // 2
+    low, high = PairedShares(0, lost, 80).interval(0.95)
+    assert found.outcome is outcome
+    assert found.interval.low == pytest.approx(low, abs=1e-9)
+    assert found.interval.high == pytest.approx(high, abs=1e-9)
+
+
+def test_other_values_of_clusters_that_cancel_out_prove_nothing():
+    old, new = [0.5, 0.6] * 40, [0.6, 0.5] * 40
+    labels = np.repeat(np.arange(40), 2)
+    found = verdict(old, new, labels=labels, max_drop=0.1, cluster="passage")
+    assert found.outcome is INVALID
+    assert "documents differ, but no cluster differs from another" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "difference"),
+    [
+        ("acc", [0.5], [0.4], -0.1),
+        ("acc", [0.5] * 40, [0.4] * 40, -0.1),
+        # Both documents are found now, and one is named in vain: F1 is 2 / 3, and 0.5
+        # before.
+        ("f1", [(0, 1), (1, 1), (1, 0)], [(1, 1), (1, 1), (0, 1)], None),
+    ],
+)
+def test_over_run_needs_no_noise_so_few_documents_will_do(name, old, new, difference):
+    found = verdict(old, new, name=name, max_drop=0.2, over="run")
+    assert found.outcome is PASSED
+    assert found.notes == ()
+    if difference is not None:
+        assert found.change.difference == pytest.approx(difference)
+
+
+def test_over_run_compares_a_perplexity_of_one_text():
+    keys = {"name": "word_perplexity", "over": "run"}
+    found = verdict([(-10.0, 5)], [(-11.0, 5)], max_rise="25%", **keys)
+    assert found.change.difference == pytest.approx(math.exp(0.2) - 1)
+    assert found.outcome is PASSED
+    stricter = verdict([(-10.0, 5)], [(-11.0, 5)], max_rise="20%", **keys)
+    assert stricter.outcome is FAILED
+
+
+def test_a_value_of_the_baseline_that_is_no_number_is_told():
+    found = verdict([0.5, math.nan], [0.5, 0.4], max_drop=0.2, over="run")
+    assert found.outcome is INVALID
+    assert found.reason == "acc,none cannot be compared: it was nan and is 0.45"
+
+
+def test_rounding_is_no_difference_between_documents():
+    """0.45 - 0.5 and the like are not the same to the last digit."""
+    old = [0.1 * (i % 7) for i in range(40)]
+    found = verdict(old, [one - 0.05 for one in old], max_drop=0.2)
+    assert found.outcome is INVALID
+    assert "has changed by the same in all 40 documents" in found.reason
+
+
 def test_a_field_that_documents_do_not_have_is_told():
     found = verdict([1, 0], [1, 0], max_drop=0.1, cluster="passage")
     assert found.reason == "document 'd0' has no field 'passage' to cluster by"

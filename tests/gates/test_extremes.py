@@ -1,0 +1,225 @@
+"""Documents without a score. Whatever stands although they are lost must be what
+becomes of the gate however they would have been answered: every way is tried."""
+
+import itertools
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.gate import Outcome
+from pytest_evals.core.group import Aggregate, Group
+from pytest_evals.core.record import Record
+from pytest_evals.core.reference import Reference
+from pytest_evals.core.score import Score
+from pytest_evals.core.task import Task
+from pytest_evals.errors import Place
+from pytest_evals.gates.grammar import read_gate
+from pytest_evals.gates.judge import judge
+from pytest_evals.gates.steps import steps_of
+from pytest_evals.gates.stopping import Watch
+from pytest_evals.scorers.groups import summarise_group
+from pytest_evals.scorers.metrics import MetricSpec, metric
+from pytest_evals.scorers.summary import summarise
+
+HERE = Place(Path("arc.yaml"), 1)
+LOST = None
+
+
+def result(name, values, labels=None):
+    """A task whose documents have these values; :data:`LOST` ones have no score."""
+    n = len(values)
+    rows = SimpleNamespace(total=lambda: n, ids=lambda: range(n))
+    how = metric(MetricSpec(name="acc"), "none", "multiple_choice", declared=False)
+    task = Task(name=name, source=HERE, rows=rows, ask=None, score=None, metrics=(how,))
+    records = [
+        Record(
+            task=name,
+            index=i,
+            doc=Doc("", [], 0, id=f"{name}{i}"),
+            scores=() if value is LOST else (Score(metric="acc", value=value),),
+            error="lost" if value is LOST else "",
+            labels={} if labels is None else {"passage": labels[i]},
+        )
+        for i, value in enumerate(values)
+    ]
+    return summarise(task, records, n)
+
+
+def verdict(values, keys, *, labels=None, old=()):
+    gate = read_gate({"metric": "acc", **keys}, task="arc", source=HERE)
+    known = Reference(baseline="main", values={"acc,none": dict(enumerate(old))})
+    find = partial(lambda given, *_: given, known)
+    return judge(gate, result("arc", values, labels), "warn", find)
+
+
+def of_group(tasks, keys):
+    gate = read_gate({"metric": "acc", **keys}, task="mmlu", source=HERE)
+    found = {name: result(name, values) for name, values in tasks.items()}
+    group = Group(
+        name="mmlu",
+        source=HERE,
+        children=tuple(one.task for one in found.values()),
+        aggregates=(Aggregate(metric="acc"),),
+    )
+    return judge(gate, summarise_group(group, found), "warn")
+
+
+def ways(values):
+    """The values with the lost ones wrong or right, in every way."""
+    lost = [i for i, value in enumerate(values) if value is LOST]
+    for answers in itertools.product((0, 1), repeat=len(lost)):
+        whole = list(values)
+        for i, answer in zip(lost, answers, strict=True):
+            whole[i] = answer
+        yield whole
+
+
+@st.composite
+def documents(draw, most_lost=2, sizes=(2, 3, 5, 20, 80)):
+    """Values of a task, the last ones of which are lost; not all."""
+    n = draw(st.sampled_from(sizes))
+    share = draw(st.sampled_from([0, 5, 10, 18, 20]))
+    values = draw(
+        st.lists(st.integers(0, 19).map(lambda one: int(one < share)), min_size=n,
+                 max_size=n)
+    )  # fmt: skip
+    n_lost = draw(st.integers(1, min(most_lost, n - 1)))
+    return values[:-n_lost] + [LOST] * n_lost
+
+
+SHARES = st.sampled_from([0.1, 0.3, 0.5, 0.8, 0.95])
+FLOORS = st.one_of(
+    st.fixed_dictionaries({"min": SHARES}),
+    st.fixed_dictionaries({"min": SHARES, "over": st.just("population")}),
+    st.fixed_dictionaries({"max": SHARES, "over": st.just("population")}),
+    st.fixed_dictionaries({"min": SHARES, "noise": st.sampled_from([0, 0.05, 0.4])}),
+    st.fixed_dictionaries(
+        {"min": st.just(0.2), "max": SHARES.filter(lambda one: one > 0.2),
+         "over": st.just("population")}
+    ),
+)  # fmt: skip
+
+
+@settings(max_examples=30, deadline=None)
+@given(documents(), FLOORS)
+def test_a_floor_that_stands_without_documents_stands_with_them(values, keys):
+    found = verdict(values, keys).outcome
+    if found is not Outcome.INVALID:
+        assert {verdict(whole, keys).outcome for whole in ways(values)} == {found}
+
+
+@settings(max_examples=20, deadline=None)
+@given(documents(), SHARES, st.sampled_from(["min", "max"]), st.data())
+def test_a_floor_over_clusters_that_stands_without_documents_stands_with_them(
+    values, bar, side, data
+):
+    label = st.sampled_from(["a", "b", "c", "d"])
+    labels = data.draw(st.lists(label, min_size=len(values), max_size=len(values)))
+    keys = {side: bar, "over": "population", "cluster": "passage"}
+    found = verdict(values, keys, labels=labels).outcome
+    if found is not Outcome.INVALID:
+        outcomes = {verdict(whole, keys, labels=labels).outcome
+                    for whole in ways(values)}  # fmt: skip
+        assert outcomes == {found}
+
+
+MARGINS = st.one_of(
+    st.fixed_dictionaries({"max_drop": st.sampled_from([0, 0.05, 0.3, "10%"])}),
+    st.fixed_dictionaries({"recovery": st.sampled_from([0.5, 0.9])}),
+    st.fixed_dictionaries({"max_drop": SHARES, "over": st.just("run")}),
+    st.fixed_dictionaries({"max_drop": SHARES, "noise": st.just(0.1)}),
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(documents(), MARGINS, st.data())
+def test_a_change_that_stands_without_documents_stands_with_them(values, keys, data):
+    answers = st.lists(st.integers(0, 1), min_size=len(values), max_size=len(values))
+    old = data.draw(answers)
+    keys = {**keys, "baseline": "main"}
+    found = verdict(values, keys, old=old).outcome
+    if found is not Outcome.INVALID:
+        outcomes = {verdict(whole, keys, old=old).outcome for whole in ways(values)}
+        assert outcomes == {found}
+
+
+@settings(max_examples=20, deadline=None)
+@given(documents(most_lost=1), st.sampled_from([0.02, 0.1, 0.5]), st.data())
+def test_a_change_over_clusters_that_stands_without_a_document_stands_with_it(
+    values, margin, data
+):
+    n = len(values)
+    old = data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n))
+    labels = [str(i % 7) for i in range(n)]
+    keys = {"max_drop": margin, "baseline": "main", "cluster": "passage"}
+    found = verdict(values, keys, old=old, labels=labels).outcome
+    if found is not Outcome.INVALID:
+        outcomes = {verdict(whole, keys, old=old, labels=labels).outcome
+                    for whole in ways(values)}  # fmt: skip
+        assert outcomes == {found}
+
+
+def test_a_change_over_clusters_stands_where_a_lost_document_cannot_turn_it():
+    labels = [str(i // 2) for i in range(400)]
+    keys = {"max_drop": 0.05, "baseline": "main", "cluster": "passage"}
+    found = verdict([1] * 399 + [LOST], keys, old=[1] * 400, labels=labels)
+    assert found.outcome is Outcome.PASSED
+    assert found.reason.endswith("no score of 1 more (1 errored) could turn it")
+    many = verdict([1] * 340 + [LOST] * 60, keys, old=[1] * 400, labels=labels)
+    assert many.outcome is Outcome.INVALID
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"min": 0.5, "over": "population", "cluster": "passage"},
+        {"max_drop": 0.3, "baseline": "main", "cluster": "passage"},
+    ],
+)
+def test_a_lost_document_of_nobody_knows_which_cluster_makes_a_gate_invalid(keys):
+    """It could not be rendered, say, so that nothing is known of it."""
+    labels = [str(i // 2) for i in range(100)]
+    known = {"old": [1] * 100, "labels": labels}
+    assert verdict([1] * 99 + [LOST], keys, **known).outcome is Outcome.PASSED
+    gate = read_gate({"metric": "acc", **keys}, task="arc", source=HERE)
+    run = result("arc", [1] * 99 + [LOST], labels)
+    *others, last = run.records
+    last = Record(task="arc", index=99, doc=last.doc, error="lost")
+    run = summarise(run.task, [*others, last], 100)
+    reference = Reference(
+        baseline="main", values={"acc,none": dict.fromkeys(range(100), 1)}
+    )
+    assert judge(gate, run, "warn", lambda *_: reference).outcome is Outcome.INVALID
+
+
+@settings(max_examples=20, deadline=None)
+@given(documents(), documents(), FLOORS,
+       st.sampled_from(["size", "equal"]))  # fmt: skip
+def test_a_group_that_stands_without_documents_stands_with_them(
+    one, two, keys, weights
+):
+    keys = {**keys, "weights": weights}
+    found = of_group({"algebra": one, "logic": two}, keys).outcome
+    if found is Outcome.INVALID:
+        return
+    for first, second in itertools.product(ways(one), ways(two)):
+        whole = of_group({"algebra": first, "logic": second}, keys)
+        assert whole.outcome is found
+
+
+@settings(max_examples=60, deadline=None)
+@given(documents(), FLOORS)
+def test_early_stopping_says_of_lost_documents_what_the_full_run_says(values, keys):
+    """All documents read, curtailed: a verdict is the full run's, and where none is
+    certain the full run's is invalid."""
+    gate = read_gate({"metric": "acc", **keys}, task="arc", source=HERE)
+    run = result("arc", values)
+    watch = Watch(gate, steps_of(gate, run.task.metrics[0], len(values)), len(values),
+                  error=0)  # fmt: skip
+    watch.read("acc,none", run.records)
+    assert (watch.outcome or Outcome.INVALID) is verdict(values, keys).outcome
