@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pytest_evals import evaluate
+from pytest_evals import evaluate, hookspecs
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import TaskFileError
 from pytest_evals.frontends.lm_eval.members import GROUP_KEYS
@@ -22,7 +22,6 @@ from pytest_evals.models.openai.sampling import OPTIONS
 from pytest_evals.models.openai.settings import OpenAISettings
 from pytest_evals.models.scripted import BUILT_IN, Rule
 from pytest_evals.models.spec import KINDS
-from pytest_evals.plugin import hookspecs
 from pytest_evals.plugin.settings.option_table import TABLE
 from pytest_evals.prompts.fewshot import SAMPLERS
 from pytest_evals.prompts.requests import BUILDERS

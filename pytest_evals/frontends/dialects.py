@@ -12,7 +12,7 @@ from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.frontends.sniff import dialect, is_task_module
 
-__all__ = ["PYTHON_FILES", "READERS", "eval_files", "load_file"]
+__all__ = ["PYTHON_FILES", "READERS", "eval_files", "load_file", "load_folder"]
 
 Reader = Callable[[Path, TaskOptions], Sequence[Task | Group]]
 
@@ -46,6 +46,28 @@ def load_file(path: Path, options: TaskOptions) -> Sequence[Task | Group]:
         fix = "name files with tasks or groups, or folders that hold some"
         raise TaskFileError([Problem(what, Place(path), fix)])
     return READERS[name](path, options)
+
+
+def load_folder(
+    folder: Path,
+    options: TaskOptions,
+    first: Callable[[Path], Sequence[Task | Group] | None],
+) -> Iterator[Task | Group]:
+    """The tasks and groups of all eval files below a folder.
+
+    Args:
+        folder: The folder.
+        options: What to change in every task.
+        first: Sees each file before, and reads it unless it gives ``None``.
+
+    Raises:
+        TaskFileError: With all problems of a file.
+    """
+    for path in _files(folder):
+        found = first(path)
+        if found is None:
+            found = load_file(path, options) if _is_taken(path, folder) else ()
+        yield from found
 
 
 def eval_files(folder: Path) -> Iterator[Path]:

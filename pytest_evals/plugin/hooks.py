@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_evals.plugin import hookspecs
+from pytest_evals import hookspecs
 from pytest_evals.plugin.fixtures import eval_judge, eval_model, eval_results
 from pytest_evals.plugin.settings.options import (
     OPTIONS,

@@ -21,18 +21,18 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import GroupResult, RunResult, TaskResult
-from pytest_evals.core.score import Score, Status
+from pytest_evals.core.score import Status
 from pytest_evals.core.slim import slim
 from pytest_evals.core.task import Task
 from pytest_evals.frontends.gating.suite_gates import SuiteGates
 from pytest_evals.gates.wanted import with_facts
+from pytest_evals.hooked import adds_metrics, scored, with_added_metrics
 from pytest_evals.models.spec import redacted
 from pytest_evals.pipeline import score
 from pytest_evals.plugin.asking.fitness import check_models
 from pytest_evals.plugin.asking.models import Models
 from pytest_evals.plugin.results.interim import UNFINISHED, Interim
 from pytest_evals.plugin.results.judging import Judging
-from pytest_evals.plugin.settings.added import added_metrics
 from pytest_evals.plugin.settings.options import OPTIONS, STARTED, suite_root
 from pytest_evals.plugin.settings.process import is_distributed, orders_of
 from pytest_evals.plugin.settings.run_options import (
@@ -56,7 +56,6 @@ from pytest_evals.reports.rendered import Render, rendered
 from pytest_evals.reports.samples import Sample, sample_of
 from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.summary import summarise
-from pytest_evals.scorers.user_code import UserCode
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.modes.stopping import Stopping
@@ -106,17 +105,12 @@ class EvalSession:
         self.remarks: dict[int, list[str]] = {}
         """Slot of a worker → what it has found odd."""
         self._warned: set[str] = set()
-        hooks = config.hook
-        hooks_add_metrics = bool(
-            hooks.pytest_evals_metrics.get_hookimpls()
-            or hooks.pytest_evals_score.get_hookimpls()
-        )
         self._keeps_whole = bool(config.hook.pytest_evals_metrics.get_hookimpls())
         self.known = Runs(
             config.rootpath,
             self.gates,
             self.selection,
-            checks=not hooks_add_metrics,
+            checks=not adds_metrics(config.hook),
         )
         self.runs = self.known.tasks
         """Name → task."""
@@ -177,15 +171,7 @@ class EvalSession:
     def scored(self, record: Record, item: DocItem) -> Record:
         """Through the user's scorer hook where there is one, else the task's own."""
         hook, task = item.parent.score_hook, item.job.task
-        if hook is None:
-            return score(record, task)
-
-        def by_hook(one: Record) -> tuple[Score, ...]:
-            with UserCode("pytest_evals_score"):
-                found = hook(record=one, task=task)
-            return task.score(one) if found is None else tuple(found)
-
-        return score(record, replace(task, score=by_hook))
+        return score(record, task) if hook is None else scored(hook, record, task)
 
     def finish(
         self, task: Task, record: Record, render: Render | None = None
@@ -253,8 +239,7 @@ class EvalSession:
         run = self.runs[name]
         if run.result is None:
             result = summarise(run.task, [*run.records.values()], len(run.ids))
-            added = added_metrics(self.config, result)
-            run.result = replace(result, metrics=(*result.metrics, *added))
+            run.result = with_added_metrics(self.config.hook, result)
         return run.result
 
     def group_result(self, name: str) -> GroupResult:

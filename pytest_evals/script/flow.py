@@ -18,7 +18,10 @@ from pytest_evals.core.group import Group
 from pytest_evals.core.request import Model
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.models.spec import open_model, parse_spec, redacted
+from pytest_evals.frontends.gating.suite_gates import SuiteGates
+from pytest_evals.gates.grammar import read_expression
+from pytest_evals.hooked import adds_metrics, registered_metrics
+from pytest_evals.models.spec import redacted
 from pytest_evals.opened import Answers
 from pytest_evals.pipeline import Plan
 from pytest_evals.recording import Samples
@@ -27,8 +30,9 @@ from pytest_evals.reports.model import model_arguments
 from pytest_evals.script.apart import apart
 from pytest_evals.script.disk import Disk
 from pytest_evals.script.models import Models, info_of
+from pytest_evals.script.plugins import Plugins
 from pytest_evals.script.running import Running
-from pytest_evals.script.suite import Source, read_suite
+from pytest_evals.script.suite import Source, Suite, read_suite
 
 __all__ = ["evaluate"]
 
@@ -54,6 +58,7 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
     folder: str | Path | None = None,
     compare: str = "",
     save: str = "",
+    plugins: Sequence[object] = (),
 ) -> RunResult:
     """Run tasks and judge their gates: the numbers and verdicts that pytest gives.
 
@@ -70,6 +75,8 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
         compare: A baseline or the folder of a run, as for ``--evals-compare``: what has
             changed is in the result's ``comparison``.
         save: Make this run the baseline of that name, in ``folder``.
+        plugins: Objects or modules with hooks, as a ``conftest.py`` has them;
+            ``pytest_evals_result`` hears of the run at the end. ``config`` is ``None``.
 
     Raises:
         TaskFileError: A file, a dataset or a gate in a file cannot be used.
@@ -81,20 +88,29 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
     """
     sources = [tasks] if isinstance(tasks, str | Path | Task | Group) else tasks
     disk = Disk(folder=Path(folder) if folder else None, compare=compare, save=save)
-    call = _Call(sources, model, options or TaskOptions(), tuple(gates), judge, disk)
+    call = _Call(
+        sources=sources,
+        model=model,
+        options=options or TaskOptions(),
+        gates=gates,
+        judge=judge,
+        disk=disk,
+        plugins=Plugins(plugins),
+    )
     return apart(call.run)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
     """The arguments of a call."""
 
     sources: Sequence[Source]
     model: str | Model
     options: TaskOptions
-    gates: tuple[str, ...]
+    gates: Sequence[str]
     judge: str | Model
     disk: Disk
+    plugins: Plugins
 
     @property
     def spec(self) -> str:
@@ -111,25 +127,34 @@ class _Call:
         options = replace(self.options, has_model=True, has_judge=bool(self.judge))
         if self.spec and not options.model_arguments:
             options = replace(options, model_arguments=model_arguments(self.spec))
-        return options
+        metrics = registered_metrics(self.plugins.hook, None)
+        return replace(options, metrics=metrics) if metrics else options
+
+    def suite(self, options: TaskOptions) -> Suite:
+        """The tasks and groups."""
+        noise = partial(measured_rate, self.disk.base, self.disk.compare)
+        beside = SuiteGates(Path.cwd(), tuple(map(read_expression, self.gates)), noise)
+        checks = not adds_metrics(self.plugins.hook)
+        load = self.plugins.load
+        return read_suite(self.sources, options, beside, load, checks=checks)
 
     def run(self) -> RunResult:
         """Read, ask, score, judge and keep."""
         started, clock = time.time(), time.perf_counter()
         disk, base, options = self.disk, self.disk.base, self.task_options()
-        noise = partial(measured_rate, base, disk.compare)
-        suite = read_suite(self.sources, options, self.gates, noise)
+        hook, plugins = self.plugins.hook, self.plugins
+        suite = self.suite(options)
         disk.check(suite.tasks, self.judge_name)
         keeping = _Keeping(dir=base, no_cache=disk.folder is None)
-        answers = Answers(keeping, lambda text: open_model(parse_spec(text)), _always)
+        answers = Answers(keeping, plugins.open_model, lambda: not plugins.open_models)
         with ExitStack() as closing:
             models = Models(answers, self.judge, closing)
             answering = models.open(self.model)
             closing.callback(answers.close)  # also of a run that does not end
             place = disk.place(closing)
             samples = Samples(place, self.spec or answering.name, started)
-            run = Running(suite, samples, info_of(answering), chat=options.chat)
-            plan = Plan(run.jobs, furthers=models.find)
+            run = Running(suite, samples, info_of(answering), hook, chat=options.chat)
+            plan = Plan(run.jobs, run.prepared, furthers=models.find)
             run.answer(plan, answering, writes=disk.writes)
             answers.close()
             verdicts = run.verdicts(base, self.judge_name, disk.save)
@@ -147,11 +172,9 @@ class _Call:
                 n_requests=plan.n_requests,
                 reuse=answers.reuse,
             )
-            return disk.kept(result, samples)
-
-
-def _always() -> bool:
-    return True
+            result = disk.kept(result, samples)
+        hook.pytest_evals_result(result=result)
+        return result
 
 
 def _public(options: TaskOptions, spec: str, judge: str) -> Mapping[str, Any]:

@@ -11,9 +11,11 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.reference import Reference
 from pytest_evals.core.request import Model
 from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.core.task import Task
 from pytest_evals.gates.families import corrected
 from pytest_evals.gates.judge import judge
 from pytest_evals.gates.wanted import wanted_by, with_facts
+from pytest_evals.hooked import prepared, scored, with_added_metrics
 from pytest_evals.pipeline import Job, Plan, score
 from pytest_evals.recording import Samples
 from pytest_evals.references import reference, settings_of, side_of, stored_run
@@ -30,7 +32,13 @@ class Running:
     """All documents of a suite, answered and scored in the order of the dataset."""
 
     def __init__(
-        self, suite: Suite, samples: Samples, info: Mapping[str, Any], *, chat: bool
+        self,
+        suite: Suite,
+        samples: Samples,
+        info: Mapping[str, Any],
+        hook: Any,
+        *,
+        chat: bool,
     ) -> None:
         """Nothing is asked yet.
 
@@ -38,9 +46,13 @@ class Running:
             suite: The tasks and groups.
             samples: Where documents are written, and their hashes known.
             info: What the model says of itself.
+            hook: The hooks of plugins.
             chat: Whether prompts are chats.
         """
         self._suite, self._samples, self._chat, self._info = suite, samples, chat, info
+        self._hook = hook
+        scores = hook.pytest_evals_score
+        self._scores = scores if scores.get_hookimpls() else None
         self._records: dict[str, list[Record]] = {one.name: [] for one in suite.tasks}
         self.jobs = [Job(task, i) for task in suite.tasks for i in task.rows.indices()]
         """The documents, in the order in which they are asked."""
@@ -58,7 +70,7 @@ class Running:
         render = getattr(model, "render", None) if self._chat else None
         for job in self.jobs:
             task = job.task
-            record = score(plan.take(job, model), task)
+            record = self._scored(plan.take(job, model), task)
             record = with_facts(record, task, wanted[task.name])
             if writes or paired:
                 sample = sample_of(rendered(record, render) if render else record, task)
@@ -69,9 +81,19 @@ class Running:
             self._records[task.name].append(record)
         for task in self._suite.tasks:
             n = len(task.rows.ids())
-            self.results[task.name] = summarise(task, self._records[task.name], n)
+            result = summarise(task, self._records[task.name], n)
+            self.results[task.name] = with_added_metrics(self._hook, result)
         for group in self._suite.groups:
             self.group_results[group.name] = summarise_group(group, self.results)
+
+    def prepared(self, task: Task, records: list[Record]) -> list[Record]:
+        """The records to ask, as plugins have them."""
+        return [*prepared(self._hook, task, records)]
+
+    def _scored(self, record: Record, task: Task) -> Record:
+        if self._scores is None:
+            return score(record, task)
+        return scored(self._scores, record, task)
 
     def _gates(self) -> list[Gate]:
         suite = self._suite

@@ -6,23 +6,23 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pytest_evals.core.gate import Gate
 from pytest_evals.core.group import Group
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import Problem, TaskFileError
-from pytest_evals.frontends.dialects import eval_files, load_file
+from pytest_evals.frontends.dialects import load_file, load_folder
 from pytest_evals.frontends.gating.suite_gates import (
     SuiteGates,
     faults_of,
     group_faults,
 )
 from pytest_evals.frontends.index.library import TaskLibrary
-from pytest_evals.gates.grammar import read_expression
 
 __all__ = ["Source", "Suite", "read_suite"]
 
 Source = str | Path | Task | Group
 """A file, a folder, or what a front end has made."""
+Loader = Callable[[Path], Sequence[Task | Group] | None]
+"""Reads a file, or gives ``None`` for one that is not its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,45 +41,49 @@ class Suite:
 def read_suite(
     sources: Sequence[Source],
     options: TaskOptions,
-    gates: Sequence[str],
-    measured: Callable[[Gate], float | None],
+    beside: SuiteGates,
+    first: Loader,
+    *,
+    checks: bool,
 ) -> Suite:
     """Read all sources, and check what can be known before anything runs.
 
     Args:
         sources: What is asked for.
         options: What to change in every task.
-        gates: Further gates, as ``--evals-gate`` takes them.
-        measured: The share of a gate's answers that turn between two runs, if somebody
-            has measured it.
+        beside: Gates that stand outside of the files of tasks and groups.
+        first: Sees each file before any front end.
+        checks: Whether gates can be checked before the results are there.
 
     Raises:
         TaskFileError: A file, a dataset or a gate in a file cannot be used.
         OptionError: A gate means nothing, or no task answers for it.
     """
-    given = tuple(map(read_expression, gates))
-    found = [one for source in sources for one in _loaded(source, options)]
+    found = [one for source in sources for one in _loaded(source, options, first)]
     roots = [one for one in found if isinstance(one, Group)]
     groups = {group.name: group for root in roots for group in root.groups()}
     tasks = _each_once(found)
-    beside = SuiteGates(Path.cwd(), given, measured)
     suite = Suite(
-        tasks=tuple(_with_gates(task, beside) for task in tasks),
+        tasks=tuple(_with_gates(task, beside, checks=checks) for task in tasks),
         groups=tuple(_group_with_gates(group, beside) for group in groups.values()),
     )
     beside.check(suite.tasks, suite.groups, [s for s in map(_folder, sources) if s])
     return suite
 
 
-def _loaded(source: Source, options: TaskOptions) -> Iterable[Task | Group]:
+def _loaded(
+    source: Source, options: TaskOptions, first: Loader
+) -> Iterable[Task | Group]:
     if isinstance(source, Task | Group):
         return [source]
     path = Path(source).absolute()
     if options.library is None:
         root = path if path.is_dir() else path.parent
         options = replace(options, library=TaskLibrary(root))
-    paths = eval_files(path) if path.is_dir() else [path]
-    return [one for each in paths for one in load_file(each, options)]
+    if path.is_dir():
+        return load_folder(path, options, first)
+    found = first(path) if path.is_file() else None
+    return load_file(path, options) if found is None else found
 
 
 def _folder(source: Source) -> Path | None:
@@ -113,13 +117,13 @@ def _is_changed(task: Task, group: Group) -> bool:
     return task.source.path in {one.source.path for one in group.groups()}
 
 
-def _with_gates(task: Task, beside: SuiteGates) -> Task:
+def _with_gates(task: Task, beside: SuiteGates, *, checks: bool) -> Task:
     folder = task.source.path.absolute().parent
     gates = beside.of(task, task.gates, folder, task.metrics)
     ids = task.rows.ids()
     limited = len(ids) < task.rows.total()
     problems = faults_of(gates, task, set(ids), limited=limited)
-    if problems:
+    if problems and checks:
         raise TaskFileError(problems)
     return replace(task, gates=gates)
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from pytest_evals import (
     OptionError,
     Response,
+    Score,
     StoreError,
     TaskFileError,
     TaskOptions,
@@ -286,3 +290,90 @@ def test_ctrl_c_in_a_notebook_ends_the_run_and_keeps_what_was_answered(both):
     again.hangs = False
     result = asyncio.run(cell(again))
     assert (again.asked, result.reuse.n_reused) == (6, 4)
+
+
+class Everything:
+    """A hook of each kind, and what it has heard."""
+
+    def pytest_evals_open_model(self, spec, config):
+        assert config is None
+        return Partly() if spec.startswith("mine:") else None
+
+    def pytest_evals_register_metrics(self):
+        return {"length": lambda doc, response: len(response.text[0])}
+
+    def pytest_evals_requests(self, task, records):
+        shorter = [
+            replace(r, requests=(replace(r.requests[0], max_tokens=2),))
+            for r in records
+        ]
+        return shorter if task.name == "zoo" else None
+
+    def pytest_evals_score(self, record, task):
+        if (task.name, record.doc.id) == ("zoo", "q7"):
+            raise ValueError("I cannot")
+        if record.doc.id != "q9":
+            return None
+        return [Score(metric="exact_match", value=0.0, correct=False)]
+
+    def pytest_evals_metrics(self, task, records):
+        sizes = {r.requests[0].max_tokens for r in records if r.requests}
+        return {"longest": max(sizes)}
+
+    def pytest_evals_result(self, result):
+        self.heard = result
+
+    def pytest_configure(self, config):
+        raise AssertionError("this is no pytest")
+
+
+def test_plugins_have_the_hooks_of_a_conftest(both):
+    both.task("mine", metric_list=[{"metric": "length"}], gates=["longest >= 3"])
+    plugin = Everything()
+    result = evaluate(["evals/zoo.yaml", "evals/mine.yaml"], "mine:x", plugins=[plugin])
+    assert plugin.heard is result
+    zoo, mine = result.tasks
+    assert (zoo.n_errored, zoo.n_wrong, zoo.n_correct) == (1, 1, 8)
+    assert "pytest_evals_score: ValueError: I cannot" in zoo.records[7].error
+    numbers = {metric.key: metric.estimate.value for metric in zoo.metrics}
+    assert numbers["longest,none"] == 2
+    (length,) = [m for m in mine.metrics if m.name == "length"]
+    assert length.estimate.value == 2.0, "a0 to a9, all of them of two letters"
+    outcomes = {one.gate.task: one.outcome.value for one in result.verdicts}
+    assert outcomes["mine"] == "passed", "a gate on a number of a plugin"
+
+
+def test_a_plugin_reads_files_of_its_own(both):
+    task = evaluate("evals/zoo.yaml", Partly()).tasks[0].task
+    loads = SimpleNamespace(
+        pytest_evals_load_tasks=lambda path: (
+            [replace(task, name=path.stem, gates=())]
+            if path.suffix == ".quiz"
+            else None
+        )
+    )
+    Path("evals/sums.quiz").write_text("")
+    found = evaluate("evals", Partly(), plugins=[loads])
+    assert [one.task.name for one in found.tasks] == ["quiz", "zoo", "sums"]
+    found = evaluate("evals/sums.quiz", Partly(), plugins=[loads])
+    assert [one.task.name for one in found.tasks] == ["sums"]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "told"),
+    [
+        (Everything, "Everything is a class\n  fix: plugins=[Everything()]"),
+        (object(), "has no hook\n  fix: give an object or a module with one of"),
+        (
+            SimpleNamespace(pytest_evals_results=print),
+            "no hook 'pytest_evals_results'; did you mean 'pytest_evals_result'?",
+        ),
+        (
+            SimpleNamespace(pytest_evals_result=lambda run: None),
+            "Argument(s) {'run'} are declared in the hookimpl but can not be found",
+        ),
+    ],
+)
+def test_a_plugin_that_would_never_be_called_is_refused(both, plugin, told):
+    with pytest.raises(OptionError, match=re.escape(told)):
+        evaluate("evals/zoo.yaml", Partly(), plugins=[plugin])

@@ -21,6 +21,7 @@ from pytest_evals.core.request import Model, Request, Response
 from pytest_evals.core.result import Reuse
 from pytest_evals.core.task import Task
 from pytest_evals.core.turn import JUDGE
+from pytest_evals.hooked import prepared
 from pytest_evals.opened import Answers
 from pytest_evals.plan import WINDOW, Job, Plan, ask
 from pytest_evals.plugin.asking.furthers import Definition, Furthers, model_of
@@ -321,8 +322,4 @@ class _Prepare:
         self._ihook = {item.job.task.name: item.ihook for item in members}
 
     def __call__(self, task: Task, records: list[Record]) -> list[Record]:
-        hook = self._ihook[task.name].pytest_evals_requests
-        if not hook.get_hookimpls():
-            return records
-        changed = hook(task=task, records=records)
-        return records if changed is None else list(changed)
+        return [*prepared(self._ihook[task.name], task, records)]

@@ -14,9 +14,9 @@ from pytest_evals.core.library import Library
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import OptionError
 from pytest_evals.frontends.gating.suite_gates import SuiteGates
+from pytest_evals.hooked import registered_metrics
 from pytest_evals.models.spec import redacted
 from pytest_evals.opened import Answers
-from pytest_evals.plugin.settings.added import registered_metrics
 from pytest_evals.plugin.settings.options import OPTIONS, Options, suite_root
 from pytest_evals.plugin.settings.selection import Selection
 from pytest_evals.reports.model import model_arguments
@@ -108,8 +108,15 @@ def task_options(
         root=str(suite_root(config, options.include_path)),
         allow_unsafe_code=options.allow_unsafe_code,
         base=str(config.invocation_params.dir),
-        metrics=registered_metrics(config),
+        metrics=_registered(config),
     )
+
+
+def _registered(config: pytest.Config) -> dict[str, Any]:
+    try:
+        return registered_metrics(config.hook, config)
+    except OptionError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def public(options: Options) -> dict[str, Any]:

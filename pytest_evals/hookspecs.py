@@ -1,4 +1,8 @@
-"""The hooks that a conftest.py or another plugin may implement."""
+"""The hooks that a conftest.py or another plugin may implement.
+
+This module is loaded in every pytest run of the environment; without pytest, ``config``
+is ``None``.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
+import pluggy
 
 if TYPE_CHECKING:
+    import pytest
+
     from pytest_evals.core.group import Group
     from pytest_evals.core.metric import Estimate
     from pytest_evals.core.record import Record
@@ -19,8 +25,10 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+hookspec = pluggy.HookspecMarker("pytest")
 
-@pytest.hookspec(firstresult=True)
+
+@hookspec(firstresult=True)
 def pytest_evals_load_tasks(
     path: Path, config: pytest.Config
 ) -> Sequence[Task | Group] | None:
@@ -31,7 +39,7 @@ def pytest_evals_load_tasks(
     """
 
 
-@pytest.hookspec(firstresult=True)
+@hookspec(firstresult=True)
 def pytest_evals_open_model(spec: str, config: pytest.Config) -> Model | None:
     """Open another kind of model, or ``None`` if the spec is not yours.
 
@@ -41,7 +49,7 @@ def pytest_evals_open_model(spec: str, config: pytest.Config) -> Model | None:
     """
 
 
-@pytest.hookspec(firstresult=True)
+@hookspec(firstresult=True)
 def pytest_evals_requests(task: Task, records: list[Record]) -> Sequence[Record] | None:
     """See or change what a task asks, before the batch runs.
 
@@ -50,7 +58,7 @@ def pytest_evals_requests(task: Task, records: list[Record]) -> Sequence[Record]
     """
 
 
-@pytest.hookspec(firstresult=True)
+@hookspec(firstresult=True)
 def pytest_evals_score(record: Record, task: Task) -> Sequence[Score] | None:
     """Score a document in one's own way, or ``None`` for the task's own scorer.
 
@@ -58,7 +66,7 @@ def pytest_evals_score(record: Record, task: Task) -> Sequence[Score] | None:
     """
 
 
-@pytest.hookspec
+@hookspec
 def pytest_evals_register_metrics(config: pytest.Config) -> Mapping[str, object] | None:
     """Give metrics of your own names that ``metric:`` of a task file may use.
 
@@ -67,7 +75,7 @@ def pytest_evals_register_metrics(config: pytest.Config) -> Mapping[str, object]
     """
 
 
-@pytest.hookspec
+@hookspec
 def pytest_evals_metrics(
     task: Task, records: Sequence[Record]
 ) -> Mapping[str, float | Estimate] | None:
@@ -79,6 +87,6 @@ def pytest_evals_metrics(
     """
 
 
-@pytest.hookspec
+@hookspec
 def pytest_evals_result(result: RunResult) -> None:
     """Log the finished run elsewhere."""
