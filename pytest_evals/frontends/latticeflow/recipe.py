@@ -111,12 +111,26 @@ class Recipe:
         """
         sample = self.sample(index)
         doc = Doc("", [], 0, id=self.id(index), task_name=self.task, row=sample)
+        doc.target = self._target(sample)
         if not self._solver_asks:
             return Asked(doc, ())
         first = replayed(self._asking(index), ())
         if isinstance(first, Done) or any(one.model for one in first):
             return Asked(doc, ())
         return Asked(doc, tuple(one.request for one in first))
+
+    def _target(self, sample: Mapping[str, Any]) -> str | None:
+        """What reports show as wanted: what the first scorer that can say it holds the
+        answer against. Rows that a postprocessor makes have other targets."""
+        if self.makes_rows:
+            return None
+        for scorer in self.scorers:
+            if scorer.target is not None and scorer.numbers:
+                try:
+                    return scorer.target(sample)
+                except DocumentError:  # which scoring tells
+                    return None
+        return None
 
     def follow_up(self, record: Record) -> Sequence[FollowUp]:
         """What is asked next, of whatever model.

@@ -13,13 +13,13 @@ import inspect
 import itertools
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, cast
 
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.frontends.latticeflow.running_loop import no_running_loop
 from pytest_evals.frontends.latticeflow.stand_ins import builtins_of_snippets
 from pytest_evals.frontends.latticeflow.time_limit import OvertimeError, time_limit
 from pytest_evals.frontends.reading.section import Section
@@ -179,7 +179,7 @@ class SnippetFunction:
         function = self.raw()
         with self.guarded():
             given = function(*arguments)
-            return _waited_for(given) if inspect.iscoroutine(given) else given
+            return asyncio.run(given) if inspect.iscoroutine(given) else given
 
     def refused(self, what: str, fix: str = "") -> FieldError:
         """The error for a return value that means nothing.
@@ -205,7 +205,7 @@ def guarded(what: str, place: Place, seconds: float) -> Iterator[None]:
         DocumentError: Instead of any exception, or because the time is over.
     """
     try:
-        with time_limit(seconds):
+        with no_running_loop(), time_limit(seconds):
             yield
     except FieldError:
         raise
@@ -268,13 +268,3 @@ def _names(body: list[ast.stmt]) -> Iterator[tuple[str, int]]:
                         yield node.id, node.lineno
                     elif isinstance(node, ast.alias):
                         yield node.asname or node.name, statement.lineno
-
-
-def _waited_for(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """What a coroutine returns, in a loop of its own."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(coroutine)
-    with ThreadPoolExecutor(1) as pool:  # inside of a notebook, say
-        return pool.submit(asyncio.run, coroutine).result()

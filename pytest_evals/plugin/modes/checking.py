@@ -62,7 +62,8 @@ def _answer(record: Record, request: Request, position: int) -> Response:
             golds = record.doc.get_golds()
         except IndexError:
             golds = []
-        text = str(golds[0]) if golds else ""
+        target = record.doc.target
+        text = str(golds[0]) if golds else target if isinstance(target, str) else ""
         return Response(text=text, finish="stop", n_prompt_tokens=1, n_tokens=1)
     greedy = position == 0 if isinstance(request, Loglikelihood) else None
     logprob = -1.0 - position

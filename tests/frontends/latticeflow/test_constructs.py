@@ -9,6 +9,7 @@ What is expected stands in the files. At the beginning of one that is right::
     # gives: accuracy = 0.5         numbers; of one task among several: key/accuracy
     # error q2: there is no answer  how a document's error begins, after its place
     # unscored q2: the judge's      the same of a document without a score
+    # wants q1: Paris               what reports show as its target
     # excluded: q1, q4              documents that an action leaves out
     # gates: p.rule passed          gates by their ids
     # warns: it is called           how a warning of the task begins, after its place
@@ -69,7 +70,10 @@ def said(monkeypatch, tmp_path):
     monkeypatch.setenv("HF_HOME", str(tmp_path))
 
     def read(path):
-        words = "model|judge|with|gives|error|unscored|excluded|gates|warns|wrong|fails"
+        words = (
+            "model|judge|with|gives|wants|error|unscored|excluded|gates|warns|wrong"
+            "|fails"
+        )
         pattern = re.compile(rf"# ({words})(?: (\w+))?: (.*)")
         for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
             match = pattern.search(line)
@@ -145,6 +149,8 @@ def test_a_file_that_is_right_gives_what_it_says(path, entities, said, tmp_path)
     for word, about, text, _ in facts:
         if word == "gives":
             check_numbers(text, numbers(result))
+        elif word == "wants":
+            assert [r.doc.target for r in records if r.doc.id == about] == [text]
         elif word in ("error", "unscored"):
             assert text in lost.pop(about)
         elif word == "excluded":

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_evals.frontends.latticeflow.scoring.scorer import Scoring
-from pytest_evals.frontends.latticeflow.scoring.strings import listed
-from pytest_evals.frontends.latticeflow.solving.fields import template
+from pytest_evals.frontends.latticeflow.scoring.scorer import ScorerParts
+from pytest_evals.frontends.latticeflow.scoring.strings import listed, rendered
+from pytest_evals.frontends.latticeflow.solving.fields import Lines, template
 from pytest_evals.frontends.latticeflow.solving.solver import Sample
 from pytest_evals.frontends.latticeflow.solving.steps import Steps
 from pytest_evals.frontends.reading.section import Section
@@ -24,7 +24,7 @@ __all__ = ["read_coverage"]
 _MODES = ("any_order", "in_order")
 
 
-def read_coverage(section: Section, has_solver: bool) -> Scoring | None:
+def read_coverage(section: Section, _lines: Lines, has_solver: bool) -> ScorerParts:
     """The scorer of a section; what is wrong with it are problems of the file."""
     required = template(
         section, "function_calls", "{{ sample.function_calls | tojson }}"
@@ -33,7 +33,7 @@ def read_coverage(section: Section, has_solver: bool) -> Scoring | None:
     if not has_solver:
         section.problem("type", "function_call_coverage needs a task with a solver")
     if required is None:
-        return None
+        return ScorerParts()
 
     def steps(sample: Sample, output: SolverOutput | None) -> Steps[SampleScore]:
         yield from ()
@@ -43,7 +43,7 @@ def read_coverage(section: Section, has_solver: bool) -> Scoring | None:
         found = cover(wanted, made, in_order=in_order)
         return SampleScore(found.values, found.metadata)
 
-    return steps
+    return ScorerParts(steps=steps, target=rendered(required))
 
 
 def _required(template: Template, sample: Sample) -> list[Call]:

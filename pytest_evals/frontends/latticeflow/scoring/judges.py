@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_evals.frontends.latticeflow.scoring.scorer import Scoring, variables_of
+from pytest_evals.frontends.latticeflow.scoring.scorer import ScorerParts, variables_of
 from pytest_evals.frontends.latticeflow.solving.fields import (
     Lines,
     line_to,
@@ -112,7 +112,7 @@ class _Form:
         }
 
 
-def read_classifier(section: Section, lines: Lines) -> Scoring | None:
+def read_classifier(section: Section, lines: Lines, _has_solver: bool) -> ScorerParts:
     """``model_as_a_judge_classifier``: right where the label is one of the correct."""
     right = _labels(section, "correct_labels", required=True)
     wrong = _labels(section, "incorrect_labels", required=True)
@@ -133,7 +133,7 @@ def read_classifier(section: Section, lines: Lines) -> Scoring | None:
     return _scoring(judge, read)
 
 
-def read_labeler(section: Section, lines: Lines) -> Scoring | None:
+def read_labeler(section: Section, lines: Lines, _has_solver: bool) -> ScorerParts:
     """``labeler_via_model``: a label, of those that are valid."""
     labels = _labels(section, "valid_labels", required=False)
     judge = _read(section, lines, _LABELER, _label_form("label", labels))
@@ -145,7 +145,7 @@ def read_labeler(section: Section, lines: Lines) -> Scoring | None:
     return _scoring(judge, read)
 
 
-def read_grader(section: Section, lines: Lines) -> Scoring | None:
+def read_grader(section: Section, lines: Lines, _has_solver: bool) -> ScorerParts:
     """``model_as_a_judge_scorer``: a grade, of which 0 to 1 is made."""
     least = float(section.take("score_min", (int, float), 0.0))
     most = float(section.take("score_max", (int, float), 1.0))
@@ -170,17 +170,15 @@ def read_grader(section: Section, lines: Lines) -> Scoring | None:
     return _scoring(judge, read)
 
 
-def _scoring(
-    judge: _Judge | None, read: Callable[[str], SampleScore]
-) -> Scoring | None:
+def _scoring(judge: _Judge | None, read: Callable[[str], SampleScore]) -> ScorerParts:
     if judge is None:
-        return None
+        return ScorerParts()
 
     def steps(sample: Sample, output: SolverOutput | None) -> Steps[SampleScore]:
         reply = yield from judge.ask(sample, output)
         return read(reply)
 
-    return steps
+    return ScorerParts(steps=steps)
 
 
 def _read(section: Section, lines: Lines, system: str, form: _Form) -> _Judge | None:

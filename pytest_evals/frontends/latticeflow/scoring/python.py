@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from pytest_evals.frontends.latticeflow.scoring.scorer import AllSamples, Scoring
+from pytest_evals.frontends.latticeflow.scoring.scorer import ScorerParts
 from pytest_evals.frontends.latticeflow.snippets import SnippetFunction, snippet_of
+from pytest_evals.frontends.latticeflow.solving.fields import Lines
 from pytest_evals.frontends.latticeflow.solving.solver import Sample
 from pytest_evals.frontends.latticeflow.solving.steps import Steps
 from pytest_evals.frontends.reading.section import Section
@@ -21,18 +22,20 @@ __all__ = ["read_all_samples", "read_python_scorer"]
 _SNIPPET, _FUNCTION = "compute_scores_snippet", "compute_scores"
 
 
-def read_python_scorer(section: Section) -> Scoring | None:
+def read_python_scorer(
+    section: Section, _lines: Lines, _has_solver: bool
+) -> ScorerParts:
     """``python``: ``compute_scores(sample, solver_output)``, or of the sample alone."""
     function = snippet_of(section, _SNIPPET, _FUNCTION)
     if function is None:
-        return None
+        return ScorerParts()
 
     def steps(sample: Sample, output: SolverOutput | None) -> Steps[SampleScore]:
         yield from ()
         own = deepcopy(dict(sample))
         return _score(function(*_arguments(function, own, output)), function)
 
-    return steps
+    return ScorerParts(steps=steps)
 
 
 def _arguments(
@@ -50,14 +53,14 @@ def _arguments(
     return (sample,) if output is None or len(parameters) == 1 else (sample, output)
 
 
-def read_all_samples(section: Section, has_solver: bool) -> AllSamples | None:
+def read_all_samples(section: Section, _lines: Lines, has_solver: bool) -> ScorerParts:
     """``python_all_samples``: ``compute_scores(samples)``, an entry for each."""
     if has_solver:
         what = "python_all_samples sees samples only, and this task has a solver"
         section.problem("type", what, "type: python")
     function = snippet_of(section, _SNIPPET, _FUNCTION)
     if function is None:
-        return None
+        return ScorerParts()
 
     def scores(samples: Any) -> Sequence[SampleScore]:
         given = function(deepcopy(samples))
@@ -69,7 +72,11 @@ def read_all_samples(section: Section, has_solver: bool) -> AllSamples | None:
             raise function.refused(what, "return an entry for each sample, in order")
         return [_score(one, function) for one in given]
 
-    return scores
+    return ScorerParts(steps=_never, over_all=scores)
+
+
+def _never(sample: Sample, output: SolverOutput | None) -> Steps[SampleScore]:
+    raise AssertionError("a scorer over all samples scores none by itself")
 
 
 def _number_of(samples: Any) -> int:

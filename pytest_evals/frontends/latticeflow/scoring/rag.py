@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.errors import DocumentError, did_you_mean
-from pytest_evals.frontends.latticeflow.scoring.scorer import Scoring
+from pytest_evals.frontends.latticeflow.scoring.scorer import ScorerParts
 from pytest_evals.frontends.latticeflow.solving.fields import Lines, line_to
 from pytest_evals.frontends.latticeflow.solving.line import Line
 from pytest_evals.frontends.latticeflow.solving.solver import Sample
@@ -23,7 +23,7 @@ from pytest_evals.prompts.latticeflow.scores import SampleScore
 from pytest_evals.scorers.latticeflow.claims import SCORES, Entailed, rag_scores
 from pytest_evals.scorers.latticeflow.verdicts import read_json
 
-__all__ = ["RagSection", "read_rag"]
+__all__ = ["read_rag"]
 
 _MODES = ("all_claims", "required_only", "required_and_optional")
 _WITHOUT_TARGET = ("faithfulness",)
@@ -56,14 +56,6 @@ _ASKS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RagSection:
-    """The scorer, and the names of its scores."""
-
-    steps: Scoring
-    scores: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Checker:
     """What the section says.
 
@@ -90,13 +82,21 @@ class _Checker:
         answer, chunks = output.answer, output.references
         query = self._text(sample, "query_column")
         needs_target = any(name not in _WITHOUT_TARGET for name in self.scores)
-        target = self._text(sample, "target_column") if needs_target else ""
+        target = self.target(sample) if needs_target else ""
         claims = yield from self._claims(sample, query, target, answer)
         texts = {"target": [target], "answer": [answer], "chunks": chunks}
         entailed = yield from self._entailed(sample, claims, texts)
         values = self._values(sample, entailed)
         metadata = {"target_claims": claims[0], "response_claims": claims[1]}
         return SampleScore(values, metadata)
+
+    def target(self, sample: Sample) -> str:
+        """What the answer should say.
+
+        Raises:
+            DocumentError: The sample has no such column.
+        """
+        return self._text(sample, "target_column")
 
     def _column(self, sample: Sample, key: str) -> Any:
         name = self.columns[key]
@@ -272,7 +272,7 @@ def _only(
     )
 
 
-def read_rag(section: Section, lines: Lines, has_solver: bool) -> RagSection | None:
+def read_rag(section: Section, lines: Lines, has_solver: bool) -> ScorerParts:
     """The scorer of a section; what is wrong with it are problems of the file."""
     if not has_solver:
         section.problem("type", "rag_checker needs a task with a solver")
@@ -296,7 +296,9 @@ def read_rag(section: Section, lines: Lines, has_solver: bool) -> RagSection | N
         labeling=section.text("claim_labeling_instructions"),
         mode=mode,
     )
-    return RagSection(steps=checker.steps, scores=_names(scores, mode))
+    return ScorerParts(
+        steps=checker.steps, scores=_names(scores, mode), target=checker.target
+    )
 
 
 def _names(scores: Sequence[str], mode: str) -> tuple[str, ...]:

@@ -23,10 +23,9 @@ from pytest_evals.frontends.latticeflow.scoring.python import (
 )
 from pytest_evals.frontends.latticeflow.scoring.rag import read_rag
 from pytest_evals.frontends.latticeflow.scoring.scorer import (
-    AllSamples,
     Purpose,
     Scorer,
-    Scoring,
+    ScorerParts,
 )
 from pytest_evals.frontends.latticeflow.scoring.strings import (
     read_bleu,
@@ -35,11 +34,7 @@ from pytest_evals.frontends.latticeflow.scoring.strings import (
 )
 from pytest_evals.frontends.latticeflow.solving.fields import Lines
 from pytest_evals.frontends.latticeflow.solving.line import Line
-from pytest_evals.frontends.latticeflow.solving.solver import Sample
-from pytest_evals.frontends.latticeflow.solving.steps import Steps
 from pytest_evals.frontends.reading.section import Section
-from pytest_evals.prompts.latticeflow.output import SolverOutput
-from pytest_evals.prompts.latticeflow.scores import SampleScore
 
 __all__ = ["ReadScorers", "read_scorers"]
 
@@ -49,14 +44,6 @@ class ReadScorers(NamedTuple):
 
     scorers: tuple[Scorer, ...]
     warnings: tuple[str, ...]
-
-
-class _Kind(NamedTuple):
-    """What was read of a section beside what all scorers have."""
-
-    steps: Scoring | None
-    over_all: AllSamples | None = None
-    scores: Sequence[str] = ()
 
 
 def read_scorers(
@@ -111,16 +98,17 @@ def _read(section: Section, context: _Context) -> Scorer | None:
 
     purpose = section.one_of("purpose", "purpose", ("score", "qa"), "score")
     section.text("display_name")
-    kind = _READERS[context.kind](section, noted, context.has_solver)
-    numbers = _numbers(section, context, purpose, kind.scores)
+    parts = _READERS[context.kind](section, noted, context.has_solver)
+    numbers = _numbers(section, context, purpose, parts.scores)
     section.close(f"a scorer of type {context.kind}")
-    if kind.steps is None:
+    if parts.steps is None:
         return None
     return Scorer(
         key=context.key,
         purpose="qa" if purpose == "qa" else "score",
-        steps=kind.steps,
-        over_all=kind.over_all,
+        steps=parts.steps,
+        over_all=parts.over_all,
+        target=parts.target,
         models=frozenset(asked),
         numbers=numbers,
     )
@@ -142,42 +130,17 @@ def _numbers(
     return numbers
 
 
-Reader = Callable[[Section, Lines, bool], _Kind]
-
-
-def _all_samples(section: Section, lines: Lines, has_solver: bool) -> _Kind:
-    scores = read_all_samples(section, has_solver)
-    return _Kind(None if scores is None else _never, scores)
-
-
-def _never(sample: Sample, output: SolverOutput | None) -> Steps[SampleScore]:
-    raise AssertionError("a scorer over all samples scores none by itself")
-
-
-def _rag(section: Section, lines: Lines, has_solver: bool) -> _Kind:
-    found = read_rag(section, lines, has_solver)
-    return _Kind(None) if found is None else _Kind(found.steps, None, found.scores)
-
-
+Reader = Callable[[Section, Lines, bool], ScorerParts]
+"""A section, how models are asked, and whether there is a solver."""
 _READERS: dict[str, Reader] = {
-    "bleu": lambda section, _, has_solver: _Kind(read_bleu(section, has_solver)),
-    "function_call_coverage": lambda section, _, has_solver: _Kind(
-        read_coverage(section, has_solver)
-    ),
-    "labeler_via_model": lambda section, lines, _: _Kind(read_labeler(section, lines)),
-    "model_as_a_judge_classifier": lambda section, lines, _: _Kind(
-        read_classifier(section, lines)
-    ),
-    "model_as_a_judge_scorer": lambda section, lines, _: _Kind(
-        read_grader(section, lines)
-    ),
-    "python": lambda section, _lines, _: _Kind(read_python_scorer(section)),
-    "python_all_samples": _all_samples,
-    "rag_checker": _rag,
-    "string_equals": lambda section, _, has_solver: _Kind(
-        read_equals(section, has_solver)
-    ),
-    "string_equals_mcqa": lambda section, _, has_solver: _Kind(
-        read_mcqa(section, has_solver)
-    ),
+    "bleu": read_bleu,
+    "function_call_coverage": read_coverage,
+    "labeler_via_model": read_labeler,
+    "model_as_a_judge_classifier": read_classifier,
+    "model_as_a_judge_scorer": read_grader,
+    "python": read_python_scorer,
+    "python_all_samples": read_all_samples,
+    "rag_checker": read_rag,
+    "string_equals": read_equals,
+    "string_equals_mcqa": read_mcqa,
 }

@@ -13,7 +13,16 @@ from pytest_evals.prompts.latticeflow.output import SolverOutput
 from pytest_evals.prompts.latticeflow.scores import SampleScore
 from pytest_evals.scorers.latticeflow.trials import Aggregator, aggregated
 
-__all__ = ["AllSamples", "Purpose", "Scorer", "Scoring", "Trials", "variables_of"]
+__all__ = [
+    "AllSamples",
+    "Purpose",
+    "Scorer",
+    "ScorerParts",
+    "Scoring",
+    "Target",
+    "Trials",
+    "variables_of",
+]
 
 Purpose = Literal["score", "qa"]
 Scoring = Callable[[Sample, SolverOutput | None], Steps[SampleScore]]
@@ -21,6 +30,26 @@ Scoring = Callable[[Sample, SolverOutput | None], Steps[SampleScore]]
 ``DocumentError`` where nothing can be said, which is no wrong answer."""
 AllSamples = Callable[[Any], Sequence[SampleScore]]
 """All samples to what is said of each."""
+Target = Callable[[Sample], str]
+"""A sample to what its answer is held against. Raises ``DocumentError`` as scoring
+does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScorerParts:
+    """What the types of scorers differ in.
+
+    Args:
+        steps: Scores one sample; ``None`` if the section cannot be used.
+        over_all: Scores all samples at once, where only that can be done.
+        scores: Names of its scores, where the section chooses among them.
+        target: What an answer is held against, where that can be said beforehand.
+    """
+
+    steps: Scoring | None = None
+    over_all: AllSamples | None = None
+    scores: tuple[str, ...] = ()
+    target: Target | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +61,7 @@ class Scorer:
         purpose: Whether its values are added up; those of ``qa`` are kept only.
         steps: Scores one sample.
         over_all: Scores all samples at once, where only that can be done.
+        target: What an answer is held against, where that can be said beforehand.
         models: Keys of the models that it asks.
         numbers: What its values add up to; none where the purpose is ``qa``.
     """
@@ -40,6 +70,7 @@ class Scorer:
     purpose: Purpose
     steps: Scoring
     over_all: AllSamples | None = None
+    target: Target | None = None
     models: frozenset[str] = frozenset()
     numbers: tuple[Number, ...] = ()
 

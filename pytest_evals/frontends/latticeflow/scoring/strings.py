@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_evals.errors import MissingExtraError
-from pytest_evals.frontends.latticeflow.scoring.scorer import Scoring
-from pytest_evals.frontends.latticeflow.solving.fields import template
+from pytest_evals.frontends.latticeflow.scoring.scorer import ScorerParts, Target
+from pytest_evals.frontends.latticeflow.solving.fields import Lines, template
 from pytest_evals.frontends.latticeflow.solving.solver import Sample
 from pytest_evals.frontends.latticeflow.solving.steps import Steps
 from pytest_evals.frontends.reading.section import Section
@@ -23,10 +23,10 @@ from pytest_evals.prompts.latticeflow.scores import SampleScore
 from pytest_evals.prompts.latticeflow.templates import Template, compile_template
 from pytest_evals.scorers.corpus import check_library
 
-__all__ = ["listed", "read_bleu", "read_equals", "read_mcqa"]
+__all__ = ["listed", "read_bleu", "read_equals", "read_mcqa", "rendered"]
 
 
-def read_equals(section: Section, has_solver: bool) -> Scoring | None:
+def read_equals(section: Section, _lines: Lines, has_solver: bool) -> ScorerParts:
     """``string_equals``: exactly, with case and white space."""
     return _comparing(section, has_solver, _equal)
 
@@ -36,7 +36,7 @@ def _equal(truth: str, said: str) -> SampleScore:
     return SampleScore(values, {"answer_gt": truth, "answer_pred": said})
 
 
-def read_bleu(section: Section, has_solver: bool) -> Scoring | None:
+def read_bleu(section: Section, _lines: Lines, has_solver: bool) -> ScorerParts:
     """``bleu``: how much of the words' sequence is the same."""
     try:
         check_library("bleu")
@@ -55,20 +55,25 @@ def _bleu(truth: str, said: str) -> SampleScore:
 
 def _comparing(
     section: Section, has_solver: bool, compare: Callable[[str, str], SampleScore]
-) -> Scoring | None:
+) -> ScorerParts:
     """A scorer that holds an answer against a truth."""
     truth = template(section, "ground_truth", "{{ sample.target }}")
     value = template(section, "value", "{{ sample.answer }}", required=False)
     _needs_answer(section, has_solver or section.values.get("value") is not None)
     if truth is None:
-        return None
+        return ScorerParts()
 
     def steps(sample: Sample, output: SolverOutput | None) -> Steps[SampleScore]:
         yield from ()
         said = _said(value, sample, output)
         return compare(truth.render({"sample": sample}), said)
 
-    return steps
+    return ScorerParts(steps=steps, target=rendered(truth))
+
+
+def rendered(template: Template) -> Target:
+    """What a template makes of a sample alone."""
+    return lambda sample: template.render({"sample": sample})
 
 
 def _said(value: Template | None, sample: Sample, output: SolverOutput | None) -> str:
@@ -86,14 +91,14 @@ def _needs_answer(section: Section, has_answer: bool) -> None:
         section.problem("value", what, 'value: "{{ sample.answer }}"')
 
 
-def read_mcqa(section: Section, has_solver: bool) -> Scoring | None:
+def read_mcqa(section: Section, _lines: Lines, has_solver: bool) -> ScorerParts:
     """``string_equals_mcqa``: the first character of the answer is the choice."""
     right = _by_column(section, "ground_truth_choice", "ground_truth_choice_field")
     choices = _by_column(section, "choices", "choices_field")
     if not has_solver:
         section.problem("type", "string_equals_mcqa needs a task with a solver")
     if right is None or choices is None:
-        return None
+        return ScorerParts()
 
     def steps(sample: Sample, output: SolverOutput | None) -> Steps[SampleScore]:
         yield from ()
@@ -110,7 +115,7 @@ def read_mcqa(section: Section, has_solver: bool) -> Scoring | None:
             },
         )
 
-    return steps
+    return ScorerParts(steps=steps, target=rendered(right))
 
 
 def _validity(said: str, known: Any) -> str:

@@ -2,7 +2,9 @@
 
 It runs in an event loop of its own, so that ``asyncio.gather`` and the like do what
 they do everywhere. When that loop would wait while answers are lacking, all that is
-asked so far is one round; time that a model takes passes for no timer.
+asked so far is one round; time that a model takes passes for no timer. Nor does time
+that the code itself takes: its clock goes on only while the loop waits, so that timers
+go off in the same order in every run.
 """
 
 from __future__ import annotations
@@ -11,10 +13,12 @@ import asyncio
 import selectors
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AbstractContextManager, suppress
+from time import monotonic
 from typing import Any
 
 from pytest_evals.core.request import Response
 from pytest_evals.core.turn import FollowUp
+from pytest_evals.frontends.latticeflow.running_loop import no_running_loop
 from pytest_evals.frontends.latticeflow.solving.steps import Steps
 
 __all__ = ["Asker", "Asking", "driven"]
@@ -37,7 +41,7 @@ def driven(
         BaseException: Whatever the coroutine raises, as the block has it.
     """
     selector = _Selector()
-    loop = asyncio.SelectorEventLoop(selector)
+    loop = _Loop(selector)
     waiting = selector.waiting
 
     def ask(one: FollowUp) -> asyncio.Future[Response]:
@@ -58,7 +62,20 @@ def driven(
                 future.set_result(response)
     finally:
         waiting.clear()
-        _end(loop)
+        with no_running_loop():
+            _end(loop)
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """A loop with the clock of its selector."""
+
+    def __init__(self, selector: _Selector) -> None:
+        self._clock = selector
+        super().__init__(selector)
+
+    def time(self) -> float:
+        """Seconds that it has waited."""
+        return self._clock.waited_s
 
 
 class Asking(Coroutine[Any, Any, Any]):
@@ -100,18 +117,25 @@ class _IdleError(BaseException):
 class _Selector(selectors.DefaultSelector):
     """Notices when a loop would wait, for whatever, while answers are lacking.
 
-    ``waiting`` is what was asked and not answered yet.
+    ``waiting`` is what was asked and not answered yet; ``waited_s`` is how long the
+    loop has waited, in seconds.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.waiting: list[tuple[FollowUp, asyncio.Future[Response]]] = []
+        self.waited_s = 0.0
 
     def select(self, timeout: float | None = None) -> Any:
         """Wait for timers, files and threads, unless answers are lacking."""
+        start = monotonic()
         found = super().select(0 if self.waiting else timeout)
         if self.waiting and not found and timeout != 0:
             raise _IdleError
+        if timeout is None or (found and timeout > 0):
+            self.waited_s += monotonic() - start
+        else:
+            self.waited_s += max(timeout, 0)
         return found
 
 
