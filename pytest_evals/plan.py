@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from pytest_evals.answering import Furthers, answered, followed, places_of
+from pytest_evals.answering import Furthers, Places, answered, followed, places_of
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Model
@@ -55,10 +55,12 @@ class _Window(NamedTuple):
     Args:
         order: The number of each document in the plan.
         records: The documents, with what is asked about them.
+        places: Their different requests, with where each is asked.
     """
 
     order: list[int]
     records: list[Record]
+    places: Places
 
 
 class Plan:
@@ -166,6 +168,9 @@ class Plan:
         meanwhile."""
         if self._coming is None:
             self._coming = self._render_next()
+            expect = getattr(model, "expect", None)
+            if self._coming is not None and expect is not None:
+                expect(list(self._coming.places))
         if self._left == 0 and self._open_next(model):
             self._pull(model)
 
@@ -189,8 +194,7 @@ class Plan:
 
     def _open(self, window: _Window, model: Model) -> None:
         """Start to answer a window."""
-        order, records = window
-        places = places_of(records)
+        order, records, places = window
         self.n_requests += len(places)
         self._left = len(records)
         self._under_way = order
@@ -220,7 +224,7 @@ class Plan:
             found = [position.get(i) or _withdrawn(task, i) for i in places]
             order += members
             records += _with_ids(task, found)
-        return _Window(order, records)
+        return _Window(order, records, places_of(records))
 
 
 def _with_ids(task: Task, records: Sequence[Record]) -> Sequence[Record]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from pytest_evals.core.key import RequestKey, request_keys
 from pytest_evals.core.request import Model, Prompt, Request, Response
@@ -13,6 +13,8 @@ from pytest_evals.store.responses import Responses
 __all__ = ["NOT_STORED", "Render", "StoredModel"]
 
 Render = Callable[[Prompt], str]
+_Keys = list[RequestKey | None]
+_Found = dict[RequestKey, Response]
 NOT_STORED = (
     "not in the store: this model has not answered this request before\n"
     "  fix: run once without --evals-rescore"
@@ -55,12 +57,12 @@ class StoredModel:
         self._n_asked = self._n_reused = self._n_tokens = 0
         self._elapsed_s = 0.0
         self._stored_info = responses.info
+        self._expected: Sequence[Request] = ()
 
     def answer(self, requests: Sequence[Request], /) -> Iterator[tuple[int, Response]]:
         """Answer all requests, those first that are stored."""
-        keys = list(request_keys(requests))
-        known = [key for key in keys if key is not None] if self._reads else []
-        found = self._responses.read(known)
+        self._expected = ()
+        keys, found = self._look_up(requests)
         missing: list[int] = []
         for position, key in enumerate(keys):
             response = found.get(key) if key is not None else None
@@ -76,6 +78,29 @@ class StoredModel:
         elif missing:
             yield from self._ask(requests, keys, missing)
 
+    def expect(self, requests: Sequence[Request], /) -> None:
+        """Hear what will be asked next. The model, if it cares, hears what of it is not
+        stored, as soon as it has begun with what it is asked now."""
+        if getattr(self._model, "expect", None) is not None:
+            self._expected = requests
+
+    def _pass_on(self) -> None:
+        requests, self._expected = self._expected, ()
+        keys, found = self._look_up(requests)
+        missing = [
+            request
+            for request, key in zip(requests, keys, strict=True)
+            if key is None or key not in found
+        ]
+        if missing:
+            cast("Any", self._model).expect(missing)
+
+    def _look_up(self, requests: Sequence[Request]) -> tuple[_Keys, _Found]:
+        """The keys of requests, and what is stored of them."""
+        keys = list(request_keys(requests))
+        known = [key for key in keys if key is not None] if self._reads else []
+        return keys, self._responses.read(known)
+
     def _ask(
         self,
         requests: Sequence[Request],
@@ -86,6 +111,8 @@ class StoredModel:
         contract is for others to see: what makes no sense is handed on so that it makes
         none there."""
         for given in self.opened().answer([requests[i] for i in missing]):
+            if self._expected:
+                self._pass_on()
             match given:
                 case (int() as place, Response() as response):
                     pass

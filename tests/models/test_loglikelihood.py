@@ -125,7 +125,8 @@ def test_lines_that_differ_in_the_last_token_share_a_row_and_keep_their_own_numb
         ("the cat sat on the", " dog"),
     ]
     model = opened("llama")
-    lines = model._scorer._work(dict(enumerate(Loglikelihood(*p) for p in pairs))).lines
+    encoded = model._encoder.pairs([Loglikelihood(*pair) for pair in pairs])
+    lines = model._scorer._work(dict(enumerate(encoded)), {}).lines
     assert len(rows_of(lines)) == 1
     found = ask(model, *(Loglikelihood(*pair) for pair in pairs))
     for pair, response in zip(pairs, found, strict=True):

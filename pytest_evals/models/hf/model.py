@@ -26,6 +26,7 @@ from pytest_evals.models.hf.scoring.paths import choose
 from pytest_evals.models.hf.scoring.scorer import Scorer
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.text.cutting import HfCutter
+from pytest_evals.models.hf.text.expected import Expected, Known
 from pytest_evals.models.hf.text.tokens import Encoder
 from pytest_evals.models.hf.writing.author import Author
 from pytest_evals.models.hf.writing.decoding import steps_for
@@ -78,6 +79,7 @@ class HfModel:
             "scoring_path": choice.path.name,
         }
         self._encoder = encoder
+        self._expected = Expected(encoder)
         length = loaded.max_length
         budget = Budget(
             settings.batch_tokens or choice.batch_tokens or tokens, settings.batch_size
@@ -85,7 +87,7 @@ class HfModel:
         self._scorer = Scorer(encoder, choice, budget, length)
         # A closed model is still asked for them, by the report.
         self._notes = (self._scorer.notes, self._writer.notes)
-        self._author = Author(encoder, self._writer, length, model.generation_config)
+        self._author = Author(self._writer, length, model.generation_config)
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
         """Answer all requests, each batch as soon as it is done.
@@ -96,23 +98,30 @@ class HfModel:
         """
         if "first_tokens" not in self.info:
             self.info = {**self.info, **self._first_tokens(requests)}
-        answers = self._answer(requests)
+        answers = self._answer(requests, self._expected.take(requests))
         if not self.works_ahead:
             return answers
         ahead = Ahead(answers)
         self._running = [ahead]
         return ahead
 
-    def _answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
+    def expect(self, requests: Sequence[Request]) -> None:
+        """Encode what will be asked next, while the model works."""
+        self._expected.expect(requests)
+
+    def _answer(
+        self, requests: Sequence[Request], known: Known
+    ) -> Iterator[tuple[int, Response]]:
         texts = {i: r for i, r in enumerate(requests) if isinstance(r, Generate)}
         if texts:
             self._author.check()
-        yield from self._scorer.answer(
-            {i: r for i, r in enumerate(requests) if not isinstance(r, Generate)}
-        )
+        asked = known.encoded()
+        for position, why in asked.refused.items():
+            yield position, Response(error=str(why))
+        yield from self._scorer.answer(asked.pairs, asked.texts)
         if texts:
             self._scorer.forget()
-        yield from self._author.answer(texts)
+        yield from self._author.answer(texts, asked.prompts)
 
     def _first_tokens(self, requests: Sequence[Request]) -> dict[str, Any]:
         """How the first prompt begins that can be asked."""

@@ -1,4 +1,4 @@
-"""Requests for log-probabilities, from texts to responses.
+"""Requests for log-probabilities, from ids to responses.
 
 Continuations after contexts and windows of whole texts go through the same batches.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pytest_evals.core.request import Loglikelihood, Response, Rolling
+from pytest_evals.core.request import Response
 from pytest_evals.models.hf.batches import Budget
 from pytest_evals.models.hf.scoring.lines import Line, Scored, line_of, windows_of
 from pytest_evals.models.hf.scoring.paths import Choice
-from pytest_evals.models.hf.text.tokens import Encoder, Unusable
+from pytest_evals.models.hf.text.tokens import Encoder, Ids, Pair, Unusable
 
 __all__ = ["NOT_A_NUMBER", "Scorer"]
 
@@ -84,10 +84,15 @@ class Scorer:
         """What is odd about the numbers given so far, each said once."""
 
     def answer(
-        self, requests: Mapping[int, Loglikelihood | Rolling]
+        self, pairs: Mapping[int, Pair], texts: Mapping[int, Ids]
     ) -> Iterator[tuple[int, Response]]:
-        """Responses with the positions of their requests, as batches finish."""
-        work = self._work(requests)
+        """Responses with the positions of their requests, as batches finish.
+
+        Args:
+            pairs: Continuations after their contexts, by position.
+            texts: Whole texts, by position.
+        """
+        work = self._work(pairs, texts)
         yield from work.refused.items()
         if not work.lines:
             return
@@ -105,20 +110,14 @@ class Scorer:
         """Give back the memory of what is kept between calls."""
         self._choice.path.forget()
 
-    def _work(self, requests: Mapping[int, Loglikelihood | Rolling]) -> _Work:
+    def _work(self, pairs: Mapping[int, Pair], texts: Mapping[int, Ids]) -> _Work:
         work = _Work([], [], {}, {})
-        pairs = {i: r for i, r in requests.items() if isinstance(r, Loglikelihood)}
-        texts = {i: r for i, r in requests.items() if isinstance(r, Rolling)}
         self._add_pairs(work, pairs)
         self._add_texts(work, texts)
         return work
 
-    def _add_pairs(self, work: _Work, requests: Mapping[int, Loglikelihood]) -> None:
-        pairs = self._encoder.pairs(list(requests.values()))
-        for position, pair in zip(requests, pairs, strict=True):
-            if isinstance(pair, Unusable):
-                work.refused[position] = Response(error=str(pair))
-                continue
+    def _add_pairs(self, work: _Work, pairs: Mapping[int, Pair]) -> None:
+        for position, pair in pairs.items():
             line = line_of(pair, self._max_length)
             if isinstance(line, Unusable):
                 work.refused[position] = Response(error=str(line))
@@ -131,14 +130,11 @@ class Scorer:
             )
             work.add(position, [line], request)
 
-    def _add_texts(self, work: _Work, requests: Mapping[int, Rolling]) -> None:
-        texts = self._encoder.texts([request.text for request in requests.values()])
-        for position, ids in zip(requests, texts, strict=True):
-            first = self._encoder.prefix()
-            for why in (ids, first):
-                if isinstance(why, Unusable):
-                    work.refused[position] = Response(error=str(why))
-            if isinstance(ids, Unusable) or isinstance(first, Unusable):
+    def _add_texts(self, work: _Work, texts: Mapping[int, Ids]) -> None:
+        first = self._encoder.prefix()
+        for position, ids in texts.items():
+            if isinstance(first, Unusable):
+                work.refused[position] = Response(error=str(first))
                 continue
             if len(ids) == 0:
                 # Nothing is certain to be said when nothing is said.

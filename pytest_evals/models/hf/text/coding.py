@@ -7,16 +7,17 @@ text is. Which special tokens belong to a text is decided above.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from pytest_evals.models.hf.text.seams import SPAN, Seams, seams_of
 
-__all__ = ["Coder", "Ids"]
+__all__ = ["Coder", "Ids", "chunks"]
 
+T = TypeVar("T")
 Ids = npt.NDArray[np.int32]
 """A sequence of token ids, (T,)."""
 CHUNK = 2**20
@@ -104,7 +105,7 @@ class Coder:
         return dict(zip(distinct, self._all(distinct, specials), strict=True))
 
     def _all(self, texts: Sequence[str], specials: bool | None) -> Iterator[Ids]:
-        for some in _chunks(texts):
+        for some in chunks(texts, len, CHUNK):
             for ids in self._encode(some, specials):
                 yield np.asarray(ids, dtype=np.int32)
 
@@ -116,8 +117,11 @@ class Coder:
     ) -> Iterable[Sequence[int]]:
         if self._seams is not None and specials is False:
             # As transformers calls it, without a dictionary for each text.
-            self._inner.no_truncation()
-            self._inner.no_padding()
+            # Setting what is set already would be in the way of other threads.
+            if self._inner.truncation is not None:
+                self._inner.no_truncation()
+            if self._inner.padding is not None:
+                self._inner.no_padding()
             fast = self._inner.encode_batch_fast(texts, add_special_tokens=False)
             return (encoding.ids for encoding in fast)
         chosen = {} if specials is None else {"add_special_tokens": specials}
@@ -136,14 +140,16 @@ def _joined(parts: Sequence[Ids]) -> Ids:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _chunks(texts: Sequence[str]) -> Iterator[list[str]]:
-    """The texts in order, so many at a time."""
-    chunk: list[str] = []
+def chunks(
+    items: Iterable[T], size_of: Callable[[T], int], most: int
+) -> Iterator[list[T]]:
+    """All items in order, cut where the sum of their sizes reaches ``most``."""
+    chunk: list[T] = []
     size = 0
-    for text in texts:
-        chunk.append(text)
-        size += len(text)
-        if size >= CHUNK:
+    for item in items:
+        chunk.append(item)
+        size += size_of(item)
+        if size >= most:
             yield chunk
             chunk, size = [], 0
     if chunk:

@@ -1,4 +1,4 @@
-"""Requests for texts, from prompts to responses."""
+"""Requests for texts, from prompts as ids to responses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.models.hf.scoring.scorer import NOT_A_NUMBER
-from pytest_evals.models.hf.text.tokens import Encoder, Ids, Unusable
+from pytest_evals.models.hf.text.tokens import Ids, Unusable
 from pytest_evals.models.hf.writing.generation import Text, Writer, Writing
 from pytest_evals.models.hf.writing.sampling import (
     Recipe,
@@ -34,14 +34,12 @@ class Author:
 
     def __init__(
         self,
-        encoder: Encoder,
         writer: Writer,
         max_length: int,
         config: Any,
     ) -> None:
         """``config`` is the model's ``generation_config``, ``max_length`` its window in
         tokens."""
-        self._encoder = encoder
         self._writer = writer
         self._max_length = max_length
         self._config = config
@@ -55,13 +53,18 @@ class Author:
         check_config(self._config)
 
     def answer(
-        self, requests: Mapping[int, Generate]
+        self, requests: Mapping[int, Generate], prompts: Mapping[int, Ids]
     ) -> Iterator[tuple[int, Response]]:
         """Responses with the positions of their requests, as texts end. A request
-        with an option that is unknown or has a bad value is answered by an error."""
+        with an option that is unknown or has a bad value is answered by an error.
+
+        Args:
+            requests: What is asked, by position.
+            prompts: (T,) ids of the prompts of those that are to be answered.
+        """
         groups: dict[Recipe, list[_Job]] = {}
-        prompts = self._encoder.prompts([r.prompt for r in requests.values()])
-        for (position, request), ids in zip(requests.items(), prompts, strict=True):
+        for position, ids in prompts.items():
+            request = requests[position]
             recipe = recipe_of(request, self._config)
             if isinstance(recipe, Unusable):
                 yield position, Response(error=str(recipe))
@@ -81,11 +84,7 @@ class Author:
         for number, text in written:
             yield jobs[number].position, _response(jobs[number], text)
 
-    def _job(
-        self, position: int, request: Generate, ids: Ids | Unusable
-    ) -> _Job | Unusable:
-        if isinstance(ids, Unusable):
-            return ids
+    def _job(self, position: int, request: Generate, ids: Ids) -> _Job | Unusable:
         if request.max_tokens < 1:
             return Unusable(f"max_tokens is {request.max_tokens}; it must be 1 or more")
         room = self._max_length - request.max_tokens

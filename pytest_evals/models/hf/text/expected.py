@@ -1,0 +1,140 @@
+"""Requests as ids; those that are expected are encoded before they are asked, in a
+thread of its own.
+
+What is expected changes no id: what was not, or is asked otherwise, is encoded when it
+is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request, Rolling
+from pytest_evals.models.hf.ahead import Ahead
+from pytest_evals.models.hf.text.coding import chunks
+from pytest_evals.models.hf.text.tokens import Encoder, Ids, Pair, Unusable
+
+__all__ = ["Encoded", "Expected", "Known"]
+
+Key = Loglikelihood | Rolling | Prompt
+"""What of a request is encoded: of those for texts only the prompt."""
+Found = dict[Key, Pair | Ids | Unusable]
+
+PIECE = 2**22
+"""Characters that are encoded at a time, for whoever wants to stop in between."""
+
+
+class Encoded(NamedTuple):
+    """Requests as ids, by position.
+
+    Args:
+        pairs: Continuations after their contexts.
+        texts: (T,) ids of whole texts.
+        prompts: (T,) ids of what texts are to go on from.
+        refused: Why the others cannot be asked.
+    """
+
+    pairs: dict[int, Pair]
+    texts: dict[int, Ids]
+    prompts: dict[int, Ids]
+    refused: dict[int, Unusable]
+
+
+class _Coming(NamedTuple):
+    """What is being encoded."""
+
+    keys: frozenset[Key]
+    parts: Ahead[Found]
+
+
+class Known:
+    """Some requests, with what was encoded of them before."""
+
+    def __init__(
+        self, encoder: Encoder, requests: Sequence[Request], coming: _Coming | None
+    ) -> None:
+        """``coming`` is awaited when the ids are wanted."""
+        self._encoder = encoder
+        self._requests = requests
+        self._coming = coming
+
+    def encoded(self) -> Encoded:
+        """The ids of each request."""
+        keys = [_key(request) for request in self._requests]
+        found: Found = {}
+        if self._coming is not None:
+            for part in self._coming.parts:
+                found.update(part)
+            self._coming = None
+        distinct = dict.fromkeys(keys)
+        found.update(_encoded([k for k in distinct if k not in found], self._encoder))
+        encoded = Encoded({}, {}, {}, {})
+        for position, key in enumerate(keys):
+            ids = found[key]
+            if isinstance(ids, Unusable):
+                encoded.refused[position] = ids
+            elif isinstance(ids, Pair):
+                encoded.pairs[position] = ids
+            else:
+                whole = isinstance(key, Rolling)
+                (encoded.texts if whole else encoded.prompts)[position] = ids
+        return encoded
+
+
+class Expected:
+    """Encodes what will be asked next."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        """Nothing is expected yet."""
+        self._encoder = encoder
+        self._coming: _Coming | None = None
+
+    def expect(self, requests: Sequence[Request]) -> None:
+        """Begin to encode, instead of what was expected and not asked."""
+        self.close()
+        keys = dict.fromkeys(map(_key, requests))
+        pieces = chunks(keys, _size, PIECE)
+        parts = (_encoded(some, self._encoder) for some in pieces)
+        self._coming = _Coming(frozenset(keys), Ahead(parts))
+
+    def take(self, requests: Sequence[Request]) -> Known:
+        """Requests that are asked now. What is expected goes with them if it is about
+        any of them."""
+        coming = self._coming
+        if coming is not None and coming.keys.isdisjoint(map(_key, requests)):
+            coming = None
+        elif coming is not None:
+            self._coming = None
+        return Known(self._encoder, requests, coming)
+
+    def close(self) -> None:
+        """Expect nothing any more, and wait for the piece under way."""
+        if self._coming is not None:
+            self._coming.parts.close()
+            self._coming = None
+
+
+def _key(request: Request) -> Key:
+    return request.prompt if isinstance(request, Generate) else request
+
+
+def _encoded(keys: Sequence[Key], encoder: Encoder) -> Found:
+    pairs = [key for key in keys if isinstance(key, Loglikelihood)]
+    texts = [key for key in keys if isinstance(key, Rolling)]
+    prompts = [key for key in keys if isinstance(key, str | tuple)]
+    return {
+        **dict(zip(pairs, encoder.pairs(pairs), strict=True)),
+        **dict(zip(texts, encoder.texts(key.text for key in texts), strict=True)),
+        **dict(zip(prompts, encoder.prompts(prompts), strict=True)),
+    }
+
+
+def _size(key: Key) -> int:
+    """Characters to encode."""
+    if isinstance(key, Rolling):
+        return len(key.text)
+    prompt = key.context if isinstance(key, Loglikelihood) else key
+    if isinstance(prompt, str):
+        return len(prompt)
+    return sum(len(message.content) for message in prompt)
