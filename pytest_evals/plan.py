@@ -68,8 +68,9 @@ class Plan:
 
     A window is rendered, handed to ``prepare``, and its requests are sent as one batch.
     Whoever needs a record pulls batches until it is there, so that stopping is always
-    possible between two batches. A model that ``works_ahead`` is given the next window
-    as soon as it is done with one. All of this happens in the thread of whoever pulls.
+    possible between two batches. A model that ``works_ahead`` is told of the next
+    window while it is at one, if it has an ``expect``, and given it as soon as it is
+    done. All of this happens in the thread of whoever pulls.
 
     Args:
         jobs: What to run, in the order in which it will be asked for.

@@ -100,6 +100,21 @@ def test_a_model_that_works_ahead_is_never_without_a_window() -> None:
     assert first < events.index("render 5") < second < events.index("take 1")
 
 
+def test_a_model_that_works_ahead_hears_of_each_window_before_it_is_asked() -> None:
+    events: list[str] = []
+
+    class Listening(Model):
+        def expect(self, requests: Sequence[Request]) -> None:
+            events.append(f"expect {len(requests)}")
+
+    taken(events, Listening(events, works_ahead=True), window=4)
+    told = [event for event in events if event.startswith(("expect", "answer"))]
+    assert told == ["answer 3", "expect 4", "answer 4", "expect 2", "answer 2"]
+    events.clear()
+    taken(events, Listening(events, works_ahead=False), window=4)
+    assert not [event for event in events if event.startswith("expect")]
+
+
 def test_other_models_get_a_window_when_one_of_its_documents_is_wanted() -> None:
     events: list[str] = []
     taken(events, Model(events, works_ahead=False), window=5)

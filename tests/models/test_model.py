@@ -222,6 +222,7 @@ def test_working_ahead_changes_no_answer(opened):
     plain = sorted(model.answer(requests), key=lambda pair: pair[0])
     model.works_ahead = True
     try:
+        model.expect(requests[1:])
         ahead = sorted(model.answer(requests), key=lambda pair: pair[0])
     finally:
         model.works_ahead = False
@@ -240,6 +241,7 @@ def test_closing_a_model_stops_what_it_is_at(saved_model):
     requests = [Loglikelihood("the cat", " the dog" * n) for n in range(1, 20)]
     stream = iter(model.answer(requests))
     next(stream)
+    model.expect([Rolling("the dog " * n) for n in range(100)])
     model.close()
     assert not [t for t in threading.enumerate() if t.name == "evals-model"]
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_evals import plan
+
 CONFTEST = """
 import os
 import signal
@@ -53,10 +55,11 @@ def runs_of(folder: Path) -> list[tuple[dict, int]]:
     ("interrupted_at", "arguments"), [(17, []), (0, ["-x", "--evals-strict"])]
 )
 def test_what_was_answered_before_a_stop_is_not_asked_again(
-    suite, tiny_model_path, interrupted_at, arguments
+    suite, tiny_model_path, interrupted_at, arguments, monkeypatch
 ):
-    """Ctrl-C comes while the thread is at its fourth document or so; ``-x`` stops at
-    the first, whose answer is wrong."""
+    """Ctrl-C comes while the thread is at its fourth document or so, with the window
+    after it encoded; ``-x`` stops at the first, whose answer is wrong."""
+    monkeypatch.setattr(plan, "FIRST", 6)
     suite.task("quiz", generation_kwargs={"until": ["zzz"], "max_gen_toks": 5})
     suite.pytester.makeconftest(CONFTEST.format(at=interrupted_at))
     command = [f"--model=hf:{tiny_model_path},device=cpu,batch_size=1", "evals"]

@@ -158,6 +158,7 @@ class HfModel:
 
     def close(self) -> None:
         """Give the model's memory back; it cannot answer any more."""
+        self._expected.close()
         for ahead in self._running:
             ahead.close()
         del self._scorer, self._author, self._writer

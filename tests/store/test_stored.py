@@ -1,0 +1,92 @@
+"""A model with a store in front of it hears what will be asked next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from pytest_evals.core.request import Generate, Request, Response
+from pytest_evals.store.responses import Responses
+from pytest_evals.store.stored import StoredModel
+
+
+def request(i: int) -> Request:
+    return Generate(f"question {i}")
+
+
+class Model:
+    """Writes down what it hears."""
+
+    name = "listening"
+
+    def __init__(self) -> None:
+        self.asked: list[Sequence[Request]] = []
+        self.expected: list[Sequence[Request]] = []
+
+    def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
+        self.asked.append(requests)
+        for i, _ in enumerate(requests):
+            yield i, Response(text=f"answer {i}")
+
+    def expect(self, requests: Sequence[Request]) -> None:
+        self.expected.append(requests)
+
+
+@pytest.fixture
+def model() -> Model:
+    return Model()
+
+
+@pytest.fixture
+def stored(model: Model, tmp_path: Path) -> StoredModel:
+    responses = Responses(tmp_path, {"version": 1})
+    return StoredModel(model.name, responses, lambda: model)
+
+
+def test_only_what_is_not_stored_is_expected(model, stored):
+    list(stored.answer([request(1), request(2)]))
+    stream = iter(stored.answer([request(3), request(4)]))
+    next(stream)
+    stored.expect([request(2), request(5), request(1), request(6)])
+    assert model.expected == []  # it is told once it has begun what it is asked now
+    next(stream)
+    assert model.expected == [[request(5), request(6)]]
+    list(stored.answer([request(2), request(5), request(1), request(6)]))
+    assert model.asked[-1] == model.expected[-1]
+
+
+def test_what_was_answered_since_it_was_expected_is_not_asked_again(model, stored):
+    stream = iter(stored.answer([request(1), request(2)]))
+    next(stream)
+    stored.expect([request(2), request(3)])
+    assert len(list(stream)) == 1
+    assert [r.text for _, r in stored.answer([request(2), request(3)])]
+    assert model.asked[-1] == [request(3)]
+
+
+def test_nothing_is_expected_of_a_model_that_is_asked_nothing(model, stored):
+    list(stored.answer([request(1)]))
+    stream = iter(stored.answer([request(1)]))
+    next(stream)
+    stored.expect([request(2)])
+    assert list(stream) == []
+    assert list(stored.answer([request(1)]))
+    assert len(model.asked) == 1
+    assert model.expected == []
+
+
+def test_a_model_that_does_not_listen_is_told_nothing(tmp_path):
+    class Plain:
+        name = "plain"
+
+        def answer(self, requests):
+            for i, _ in enumerate(requests):
+                yield i, Response(text="x")
+
+    stored = StoredModel("plain", Responses(tmp_path, {}), Plain)
+    stream = iter(stored.answer([request(1), request(2)]))
+    next(stream)
+    stored.expect([request(3)])
+    assert len(list(stream)) == 1
