@@ -65,3 +65,24 @@ def test_a_plugin_that_comes_with_the_first_document_hears_of_the_others(suite):
     assert [line for line in told if line.startswith("late ")] == [
         f"late evals/quiz.yaml::quiz[q{i}]" for i in range(10)
     ]
+
+
+LOGGING = """
+import logging
+import pytest
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logfinish(nodeid):
+    logging.getLogger("suite").warning("done %s", nodeid)
+"""
+
+
+def test_a_log_that_is_watched_live_says_when_a_line_was_written(suite):
+    suite.pytester.makeconftest(LOGGING)
+    flags = ("--model=scripted:answers.jsonl", "-o", "log_cli=true")
+    shown = [
+        [line for line in run(*flags).outlines if "live log" in line or "done" in line]
+        for run in (suite.pytester.runpytest, suite.pytester.runpytest_subprocess)
+    ]
+    assert shown[0] == shown[1]
+    assert sum("live log finish" in line for line in shown[1]) == 10

@@ -2,7 +2,12 @@
 
 import pytest
 
-from pytest_evals.plugin.workers.light_reports import LightReports
+from pytest_evals.plugin.workers.light_reports import (
+    LightReports,
+    earlier_than,
+    packed,
+    together,
+)
 
 
 def report(**changes):
@@ -53,3 +58,16 @@ def test_reports_of_others_are_left_alone():
     assert LightReports().pytest_report_to_serializable(plain) is None
     data = {"$report_type": "TestReport", "nodeid": "x"}
     assert LightReports().pytest_report_from_serializable(data) is None
+
+
+def test_many_reports_arrive_in_their_order_each_with_what_xdist_adds():
+    light, sent = LightReports(), [report(start=float(i)) for i in range(3)]
+    data = together([(7 + i, packed(one)) for i, one in enumerate(sent)])
+    assert len(data) == 2
+    added = {"worker_id": "gw1", "testrun_uid": "abc"}
+    last = light.pytest_report_from_serializable({**data, **added})
+    arrived = [*earlier_than(last), last]
+    assert [vars(one) for one in arrived] == [
+        {**vars(one), **added, "item_index": 7 + i} for i, one in enumerate(sent)
+    ]
+    assert earlier_than(last) == []

@@ -130,8 +130,12 @@ class Controller:
             raise
 
     @pytest.hookimpl(trylast=True)
-    def pytest_runtest_logreport(self) -> None:
-        """Workers have their whole shard; ``-x`` reaches them through a file."""
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """What a worker has told is not lost when it dies. Workers have their whole
+        shard; ``-x`` reaches them through a file."""
+        node, item_index = vars(report).get("node"), vars(report).get("item_index")
+        if self._scheduler is not None and node and item_index is not None:
+            self._scheduler.mark_test_reported(node, item_index)
         session = self._session
         if session is not None and (session.shouldfail or session.shouldstop):
             self._stop.touch()

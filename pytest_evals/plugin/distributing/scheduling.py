@@ -4,9 +4,10 @@ judged here, on the controller, over what all workers sent.
 Duck-typed after ``xdist.scheduler.protocol.Scheduling`` (xdist 3.8). A session without
 eval documents is left to xdist's own scheduler.
 
-A worker that dies takes the batch that it was at with it, so nobody is blamed at first:
-its shard runs again; if that makes no progress, again one document at a time; and then
-the first document that is left is the guilty one.
+A worker that dies takes the batch that it was at with it, and the documents of which it
+had not told yet. So nobody is blamed at first: its shard runs again; if that makes no
+progress, again one document at a time; and then the first document that is left is the
+guilty one.
 """
 
 from __future__ import annotations
@@ -52,6 +53,10 @@ class EvalScheduling:
         self._collected: dict[WorkerController, list[str]] = {}
         self._left: dict[int, dict[int, None]] = {}
         """Slot → positions that are not done, in order."""
+        self._unheard: dict[int, dict[int, None]] = {}
+        """Slot → positions that are done, of which its worker has not told yet."""
+        self._heard: dict[int, set[int]] = {}
+        """Slot → positions of which it has told, and that are not done yet."""
         self._gates: list[int] = []
         self._late: list[int] = []
         """Positions of tests of the results, until they may run."""
@@ -156,6 +161,8 @@ class EvalScheduling:
         self._left = {
             slot: dict.fromkeys(shard) for slot, shard in enumerate(dealt.shards)
         }
+        self._unheard = {slot: {} for slot in self._left}
+        self._heard = {slot: set() for slot in self._left}
         self._nodes = dict.fromkeys(nodes, True)
         documents = len(self._ids) - len(self._gates) - len(self._late)
         session.models.expect(documents)
@@ -186,8 +193,24 @@ class EvalScheduling:
             return
         slot = slot_of(node)
         self._left[slot].pop(item_index, None)
-        self._crashes.pop(slot, None)
+        if item_index in self._heard[slot]:
+            self._heard[slot].discard(item_index)
+            self._crashes.pop(slot, None)
+        else:
+            self._unheard[slot][item_index] = None
         self._judge_if_done()
+
+    def mark_test_reported(self, node: WorkerController, item_index: int) -> None:
+        """A worker has told of an item; of many documents it tells after they are
+        done."""
+        if self._session is None:
+            return
+        slot = slot_of(node)
+        if item_index in self._unheard[slot]:
+            del self._unheard[slot][item_index]
+            self._crashes.pop(slot, None)
+        else:
+            self._heard[slot].add(item_index)
 
     def _judge_if_done(self) -> None:
         assert self._session is not None
@@ -230,6 +253,10 @@ class EvalScheduling:
             return self._default.remove_node(node)  # type: ignore[no-any-return]
         self._nodes.pop(node)
         slot = slot_of(node)
+        unheard, self._unheard[slot] = self._unheard[slot], {}
+        self._heard[slot].clear()
+        if not hasattr(node, "workeroutput"):  # it crashed
+            self._left[slot] = {**unheard, **self._left[slot]}
         left = self._left[slot]
         if not left:
             return None

@@ -2,17 +2,19 @@
 
 Only where it makes no difference: nobody wraps the hook, and nobody listens to pluggy
 itself (``--debug``, pytester's recorder). Nor is a listener called that has nothing to
-say: pytest's terminal, when it prints no line as a test starts.
+say: pytest's terminal, when it prints no line as a test starts, and its logging, when
+nothing is logged live.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import pytest
 
-__all__ = ["Calls", "calls_of"]
+__all__ = ["Call", "Calls", "calls_of", "log_report_without"]
 
 Call = Callable[..., None]
 
@@ -33,30 +35,46 @@ def calls_of(config: pytest.Config) -> Calls:
     may come or go."""
     hook, plain = config.hook, _is_plain(config.pluginmanager)
     place = ("nodeid", "location")
+    silent = _silent_logging(config)
+    at_start = [*silent, *_silent_terminal(config)]
     return Calls(
-        _call(hook.pytest_runtest_logstart, place, plain, _silent(config)),
-        _call(hook.pytest_runtest_logreport, ("report",), plain),
-        _call(hook.pytest_runtest_logfinish, place, plain),
+        _call(hook.pytest_runtest_logstart, place, plain, at_start),
+        _call(hook.pytest_runtest_logreport, ("report",), plain, silent),
+        _call(hook.pytest_runtest_logfinish, place, plain, silent),
     )
 
 
+def log_report_without(config: pytest.Config, plugin: object) -> Call | None:
+    """The call ``(report)`` of all who hear of reports but one plugin; ``None`` where
+    it cannot be left out."""
+    hook = config.hook.pytest_runtest_logreport
+    if not _is_plain(config.pluginmanager) or _is_wrapped(hook):
+        return None
+    return _call(hook, ("report",), True, [plugin, *_silent_logging(config)])
+
+
 def _call(
-    hook: Any, names: tuple[str, ...], plain: bool, silent: object = None
+    hook: Any, names: tuple[str, ...], plain: bool, silent: Collection[object]
 ) -> Call:
-    impls = hook.get_hookimpls()
-    if not plain or any(impl.wrapper or impl.hookwrapper for impl in impls):
+    if not plain or _is_wrapped(hook):
         return lambda *values: hook(**dict(zip(names, values, strict=True)))
     calls = [
         _by_position(impl.function, impl.argnames, names)
-        for impl in reversed(impls)
-        if silent is None or impl.plugin is not silent
+        for impl in reversed(hook.get_hookimpls())
+        if not any(impl.plugin is plugin for plugin in silent)
     ]
+    if len(calls) == 1:
+        return calls[0]
 
     def call(*values: object) -> None:
         for function in calls:
             function(*values)
 
     return call
+
+
+def _is_wrapped(hook: Any) -> bool:
+    return any(impl.wrapper or impl.hookwrapper for impl in hook.get_hookimpls())
 
 
 def _by_position(
@@ -69,16 +87,23 @@ def _by_position(
     return lambda *values: function(*[values[i] for i in places])
 
 
-def _silent(config: pytest.Config) -> object:
-    """pytest's own terminal, if it shows neither path nor name of a test that starts;
-    else None."""
+def _silent_terminal(config: pytest.Config) -> list[object]:
+    """pytest's own terminal, if it shows neither path nor name of a test that
+    starts."""
     terminal = config.pluginmanager.getplugin("terminalreporter")
     shows = (
         type(terminal) is not pytest.TerminalReporter
         or terminal.showfspath
         or terminal.showlongtestinfo
     )
-    return None if shows else terminal
+    return [] if shows else [terminal]
+
+
+def _silent_logging(config: pytest.Config) -> list[object]:
+    """pytest's own logging, if nobody watches the log as it is written."""
+    plugin = config.pluginmanager.getplugin("logging-plugin")
+    live = getattr(plugin, "log_cli_handler", None)
+    return [plugin] if isinstance(live, logging.NullHandler) else []
 
 
 def _is_plain(manager: pytest.PytestPluginManager) -> bool:

@@ -30,15 +30,15 @@ from pytest_evals.plugin.running.doc_reports import (
 )
 from pytest_evals.plugin.running.last_failed import documents_of_gates, keep_failed
 from pytest_evals.plugin.running.loop import Loop
+from pytest_evals.plugin.running.outbox import Outbox
 from pytest_evals.plugin.running.settling import settle
 from pytest_evals.plugin.session import SESSION, EvalSession
 from pytest_evals.plugin.settings.outlets import Outlets, torn_down
-from pytest_evals.plugin.settings.process import Orders
 from pytest_evals.plugin.showing.html import Html
 from pytest_evals.plugin.showing.publishing import Publishing
 from pytest_evals.plugin.showing.summary import collected_lines, write_summary
 from pytest_evals.plugin.suite.entities import check_parameters
-from pytest_evals.plugin.workers.light_reports import LightReports
+from pytest_evals.plugin.workers.light_reports import LightReports, earlier_than
 from pytest_evals.plugin.workers.shards import deal
 from pytest_evals.plugin.workers.telling import told
 
@@ -112,6 +112,8 @@ class Running:
         self.n_run = 0
         """Items that the last call has run."""
         self._looked = 0.0
+        orders = session.orders
+        self._outbox = Outbox(session.config, orders) if orders is not None else None
         self._terminal = session.config.pluginmanager.getplugin("terminalreporter")
         self._counted = _counted_by(self._terminal)
         self._setup_only = session.config.getoption("setuponly", False)
@@ -189,6 +191,8 @@ class Running:
             self._session.partial = "interrupted"
             raise
         finally:
+            if self._outbox is not None:
+                self._outbox.empty()
             self._clear()
 
     def begin(self) -> None:
@@ -218,14 +222,16 @@ class Running:
         up once and torn down once.
         """
         self.n_run = 1
-        orders = self._session.orders
-        if orders is not None:
-            self._obey_stop(orders, item.session)
+        outbox = self._outbox
+        if outbox is not None:
+            self._obey_stop(item.session)
+            outbox.empty_if_slow()
         if not self._is_between(item, nextitem):
+            if outbox is not None:
+                outbox.empty()
             return None
-        if orders is not None:
-            report = item.config.hook.pytest_runtest_logreport
-            self._run(item, lambda one: report(report=one))
+        if outbox is not None:
+            self._run(item, outbox.send)
             return True
         with _path_shown(self._terminal):
             calls = calls_of(item.config)
@@ -258,13 +264,14 @@ class Running:
         self._run(item, calls.logreport)
         calls.logfinish(nodeid, location)
 
-    def _obey_stop(self, orders: Orders, session: pytest.Session) -> None:
+    def _obey_stop(self, session: pytest.Session) -> None:
         """A worker has its whole shard: it looks now and then whether the controller
         wants it to stop."""
         if time.monotonic() - self._looked < LOOK_S:
             return
         self._looked = time.monotonic()
-        if Path(orders.stop).exists():
+        orders = self._session.orders
+        if orders is not None and Path(orders.stop).exists():
             session.shouldstop = "the session is stopping"
 
     def _run(self, item: DocItem, send: Callable[[pytest.TestReport], object]) -> None:
@@ -299,8 +306,14 @@ class Running:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take a record that a worker sends; and wipe the progress line, since
-        whatever is written next must not land on it."""
+        """Take a record that a worker sends, and first those that came with it; and
+        wipe the progress line, since whatever is written next must not land on it."""
+        earlier = earlier_than(report)
+        if earlier:
+            pass_on = calls_of(self._session.config).logreport
+            for one in earlier:
+                vars(one)["node"] = report.node
+                pass_on(one)
         packed = getattr(report, "evals_record", None)
         if packed is not None and self._session.orders is None:
             self._session.receive(packed)

@@ -1,5 +1,5 @@
-"""Reports of documents on their way from a worker: one bytes object each, since xdist
-takes every other value apart and puts it together by itself.
+"""Reports of documents on their way from a worker: one bytes object each, or one for
+many, since xdist takes every other value apart and puts it together by itself.
 
 Both ends are processes of one session. Whatever is not as plain as the report of a
 document that went well travels pytest's own way.
@@ -8,19 +8,20 @@ document that went well travels pytest's own way.
 from __future__ import annotations
 
 import marshal
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-__all__ = ["LightReports"]
+__all__ = ["LightReports", "earlier_than", "packed", "together"]
 
-_KIND = "EvalsReport"
+_ONE, _MANY = "EvalsReport", "EvalsReports"
 _NAMED = ("location", "outcome", "when", "duration", "start", "stop")
 _ADDED = ("evals_is_document", "evals_word", "evals_record")
 _EMPTY = ("longrepr", "sections", "user_properties")
 _KNOWN = frozenset((*_NAMED, *_ADDED, *_EMPTY, "nodeid", "id", "_id", "keywords"))
-_BY_XDIST = ("item_index", "worker_id", "testrun_uid")
-"""What a worker adds to each report."""
+_OF_WORKER = ("worker_id", "testrun_uid")
+"""What a worker adds to each report, beside ``item_index``."""
 
 
 class LightReports:
@@ -29,25 +30,58 @@ class LightReports:
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_to_serializable(self, report: object) -> dict[str, Any] | None:
         """Pack the report of a document."""
-        if type(report) is not pytest.TestReport or not hasattr(report, "evals_record"):
-            return None
-        fields = vars(report)
-        if not fields.keys() <= _KNOWN or any(map(fields.get, _EMPTY)):
-            return None
-        values = [fields[name] for name in (*_NAMED, *_ADDED)]
-        packed = marshal.dumps((report.nodeid, dict(report.keywords), values))
-        return {"$report_type": _KIND, "packed": packed}
+        data = packed(report)
+        return None if data is None else {"$report_type": _ONE, "packed": data}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_from_serializable(
         self, data: dict[str, Any]
     ) -> pytest.TestReport | None:
-        """Unpack it."""
-        if data.get("$report_type") != _KIND:
+        """Unpack it; of many the last, which knows the :func:`earlier_than` it."""
+        if data.get("$report_type") == _ONE:
+            return _unpacked(data["packed"], data.get("item_index"), data)
+        if data.get("$report_type") != _MANY:
             return None
-        nodeid, keywords, values = marshal.loads(data["packed"])
-        fields = dict(zip((*_NAMED, *_ADDED), values, strict=True))
-        fields.update((name, data[name]) for name in _BY_XDIST if name in data)
-        return pytest.TestReport(
-            nodeid=nodeid, keywords=keywords, longrepr=None, **fields
-        )
+        *earlier, last = [
+            _unpacked(one, item_index, data)
+            for item_index, one in marshal.loads(data["packed"])
+        ]
+        vars(last)["evals_earlier"] = earlier
+        return last
+
+
+def packed(report: object) -> bytes | None:
+    """A report of a document that went well; ``None`` for all others."""
+    if type(report) is not pytest.TestReport or not hasattr(report, "evals_record"):
+        return None
+    fields = vars(report)
+    if not fields.keys() <= _KNOWN or any(map(fields.get, _EMPTY)):
+        return None
+    values = [fields[name] for name in (*_NAMED, *_ADDED)]
+    return marshal.dumps((report.nodeid, dict(report.keywords), values))
+
+
+def together(reports: Sequence[tuple[int, bytes]]) -> dict[str, Any]:
+    """What one event of xdist says of many reports.
+
+    Args:
+        reports: Position of each item, and its report as :func:`packed`; at least one.
+    """
+    return {"$report_type": _MANY, "packed": marshal.dumps(list(reports))}
+
+
+def earlier_than(report: pytest.TestReport) -> list[pytest.TestReport]:
+    """The reports that came with this one and are older; once."""
+    earlier: list[pytest.TestReport] = vars(report).pop("evals_earlier", [])
+    return earlier
+
+
+def _unpacked(
+    data: bytes, item_index: int | None, event: Mapping[str, Any]
+) -> pytest.TestReport:
+    nodeid, keywords, values = marshal.loads(data)
+    fields = dict(zip((*_NAMED, *_ADDED), values, strict=True))
+    fields.update((name, event[name]) for name in _OF_WORKER if name in event)
+    if item_index is not None:
+        fields["item_index"] = item_index
+    return pytest.TestReport(nodeid=nodeid, keywords=keywords, longrepr=None, **fields)

@@ -45,7 +45,6 @@ _of_doc = attrgetter(*_DOC)
 _of_response = attrgetter(*_RESPONSE)
 _of_score = attrgetter(*_SCORE)
 _BARE = _of_doc(bare_doc(""))[1:]
-_VALUE, _FILTERED = _SCORE.index("value"), _SCORE.index("filtered")
 
 
 class Arrived(NamedTuple):
@@ -76,15 +75,17 @@ def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
         record.excluded,
         _of_doc(record.doc),
         [_of_request(request) for request in record.requests],
-        [_of_response(response) for response in record.responses],
         [_of_turn(turn) for turn in record.turns],
-        [_of_score(score) for score in record.scores],
         dict(record.labels),
         tuple(sample),
         told and tuple(told),
     )
+    said = (
+        tuple(map(_of_response, record.responses)),
+        tuple(map(_of_score, record.scores)),
+    )
     try:
-        return marshal.dumps(parts)
+        return marshal.dumps((marshal.dumps(said), *parts))
     except ValueError:
         kinds = ", ".join(sorted({type(s.value).__name__ for s in record.scores}))
         raise DocumentError(
@@ -95,17 +96,17 @@ def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
 
 def unpack(data: bytes) -> Arrived:
     """What :func:`pack` packed."""
-    *parts, sample, told = marshal.loads(data)
-    task, index, error, excluded, *parts = parts
-    doc, requests, responses, turns, scores, labels = parts
+    said, task, index, error, excluded, *parts, sample, told = marshal.loads(data)
+    doc, requests, turns, labels = parts
+    responses, scores = _said(said) if requests else _slim_said(said)
     record = Record(
         task=task,
         index=index,
         doc=_doc(doc),
         requests=tuple([_request(kind, values) for kind, *values in requests]),
-        responses=tuple([_response(*values) for values in responses]),
+        responses=responses,
         turns=tuple([_turn(*values) for values in turns]),
-        scores=tuple([_score(values) for values in scores]),
+        scores=scores,
         error=error,
         excluded=excluded,
         labels=labels,
@@ -142,7 +143,7 @@ def _request(kind: str, values: list[Any]) -> Request:
 
 def _turn(model: str, request: tuple[Any, ...], response: tuple[Any, ...]) -> Turn:
     kind, *values = request
-    return Turn(FollowUp(model, _request(kind, values)), _response(*response))
+    return Turn(FollowUp(model, _request(kind, values)), _response(response))
 
 
 def _doc(values: tuple[Any, ...]) -> Doc:
@@ -151,19 +152,21 @@ def _doc(values: tuple[Any, ...]) -> Doc:
     return Doc(**dict(zip(_DOC, values, strict=True)))
 
 
-@lru_cache(maxsize=4096, typed=True)
-def _response(*values: Any) -> Response:
-    """Records are frozen: those that are equal in many documents are made once."""
+Said = tuple[tuple[Response, ...], tuple[Score, ...]]
+
+
+def _said(data: bytes) -> Said:
+    """Responses and scores."""
+    responses, scores = marshal.loads(data)
+    return (
+        tuple([_response(values) for values in responses]),
+        tuple([Score(**dict(zip(_SCORE, values, strict=True))) for values in scores]),
+    )
+
+
+_slim_said = lru_cache(maxsize=4096)(_said)
+"""Records are frozen: what is equal in many documents is made once."""
+
+
+def _response(values: tuple[Any, ...]) -> Response:
     return Response(**dict(zip(_RESPONSE, values, strict=True)))
-
-
-def _score(values: tuple[Any, ...]) -> Score:
-    kind = type(values[_VALUE])
-    if (kind is float or kind is int) and not values[_FILTERED]:
-        return _equal_score(*values)
-    return Score(**dict(zip(_SCORE, values, strict=True)))
-
-
-@lru_cache(maxsize=4096, typed=True)
-def _equal_score(*values: Any) -> Score:
-    return Score(**dict(zip(_SCORE, values, strict=True)))
