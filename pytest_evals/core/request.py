@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 __all__ = [
     "IMAGES",
+    "LEADING_IMAGES",
     "Finish",
     "Generate",
     "Loglikelihood",
@@ -25,7 +26,10 @@ __all__ = [
 ]
 
 IMAGES = "images"
-"""The option of a :class:`Generate` that holds images, as ``data:`` URLs."""
+"""The option of a :class:`Generate` that holds images, as ``data:`` URLs, which are
+shown behind the text of the last message."""
+LEADING_IMAGES = "leading_images"
+"""As :data:`IMAGES`; they are shown in front of the text of the user's last message."""
 Role = Literal["system", "user", "assistant"]
 """Who speaks in a chat."""
 Finish = Literal["", "stop", "length"]
@@ -79,8 +83,8 @@ class Generate:
         max_tokens: Most new tokens.
         temperature: 0 is greedy decoding.
         options: Further sampling options as sorted ``(name, value)`` pairs, such as
-            ``("top_p", 0.95)``; and ``(IMAGES, (URL, …))``, what is shown behind the
-            last message.
+            ``("top_p", 0.95)``; and ``(IMAGES, (URL, …))``, what is shown beside the
+            text.
         repeat: 0, 1, 2, … when one prompt is sampled several times; always 0 for greedy
             decoding.
     """

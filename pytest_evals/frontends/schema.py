@@ -124,7 +124,10 @@ def _fields() -> dict[str, tuple[Schema, str]]:
             "The right answer, or its place among the choices.",
         ),
         "doc_to_choice": (many, "The choices."),
-        "doc_to_image": ({"type": ["string", "array", "null"]}, "Is refused."),
+        "doc_to_image": (
+            {"type": ["string", "array", "null"]},
+            "Its images: a column, a template, a function or a list.",
+        ),
         "doc_to_audio": ({"type": ["string", "array", "null"]}, "Is refused."),
         "gen_prefix": (_TEXT, "How the answer begins."),
         "target_delimiter": (_TEXT, "Between question and answer."),

@@ -7,17 +7,21 @@ asked before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from pytest_evals.core.doc import Doc
+from pytest_evals.core.request import Generate, Request
 from pytest_evals.core.task import Asked
 from pytest_evals.errors import Problem, TaskFileError
 from pytest_evals.prompts.calls import ColumnError, FieldError
 from pytest_evals.prompts.chat import Turn, joined
+from pytest_evals.prompts.fields import Row
+from pytest_evals.prompts.images import LEADING_IMAGES, image_reader, without_images
 from pytest_evals.prompts.notes import Notes, known_at_start, odd_target
 from pytest_evals.prompts.question import Question, Readers
 from pytest_evals.prompts.recipe import Fields, Recipe
@@ -75,8 +79,8 @@ class Documents:
             DocumentError: It cannot be built, or no model can take what belongs to it.
             TaskFileError: As for :meth:`ids`.
         """
-        for field in self._recipe.media:
-            what = f"{field.key}: models are asked with texts only in this version"
+        if (field := self._recipe.sound) is not None:
+            what = f"{field.key}: models are asked with texts and images only"
             raise FieldError(what, field.place)
         return self._loaded.ask(index)
 
@@ -112,6 +116,7 @@ class _Loaded:
             with _named(0, self.ids):
                 first = self._question(0)
             shots = Readers(shown, columns, digits=digits, for_shots=True)
+            self._images = _images_of(recipe, columns)
         except FieldError as error:
             raise TaskFileError([error.problem]) from error
         self._shape = _shape_of(first, recipe)
@@ -130,6 +135,7 @@ class _Loaded:
         )
         with _named(index, self.ids):
             built = BUILDERS[recipe.output_type](question, frame)
+            requests = self._with_images(built.requests, row)
         doc = Doc(
             built.query,
             built.choices,
@@ -137,12 +143,24 @@ class _Loaded:
             unconditioned_query=recipe.unconditioned_query,
             id=self.ids[index],
             task_name=recipe.name,
-            row=row,
+            row=row if self._images is None else without_images(row),
             target=question.target,
         )
         for text in odd_target(recipe, question, self._shape, built.gold):
             self._notes.add(text, doc.id)
-        return Asked(doc, built.requests)
+        return Asked(doc, requests)
+
+    def _with_images(
+        self, requests: tuple[Request, ...], row: Row
+    ) -> tuple[Request, ...]:
+        if self._images is None:
+            return requests
+        shown = (LEADING_IMAGES, self._images(row))
+        return tuple(
+            replace(request, options=tuple(sorted((*request.options, shown))))
+            for request in requests
+            if isinstance(request, Generate)
+        )
 
     def _question(self, index: int) -> Question:
         row = self.tables.asked[index]
@@ -180,6 +198,13 @@ def _named(index: int, ids: Sequence[str]) -> Iterator[None]:
             raise
         what = f"{error.problem.what} (document {ids[0]})"
         raise FieldError(what, error.problem.where, error.problem.fix) from error
+
+
+def _images_of(
+    recipe: Recipe, columns: Collection[str]
+) -> Callable[[Row], tuple[str, ...]] | None:
+    field = recipe.images
+    return None if field is None else image_reader(field, columns, recipe.source.base)
 
 
 def _has_functions(fields: Fields) -> bool:

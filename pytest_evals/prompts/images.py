@@ -1,21 +1,100 @@
 """Images of a document as a request carries them: ``data:`` URLs among the options of
-a ``Generate``, under :data:`IMAGES`. Models that take no images know no such option."""
+a ``Generate``. Models that take no images know no such option."""
 
 from __future__ import annotations
 
+import ast
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import sha256
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
-from pytest_evals.core.request import IMAGES
+from pytest_evals.core.request import IMAGES, LEADING_IMAGES
 from pytest_evals.errors import DocumentError
+from pytest_evals.prompts.calls import FieldError
+from pytest_evals.prompts.fields import Field, Row, bind
 
-__all__ = ["IMAGES", "data_url", "without_images"]
+__all__ = [
+    "IMAGES",
+    "LEADING_IMAGES",
+    "data_url",
+    "image_reader",
+    "image_urls",
+    "without_images",
+]
 
-_MIME = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
+_MIME = {
+    b"\x89PNG": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF8": "image/gif",
+    b"RIFF": "image/webp",
+}
 """First bytes → kind of file."""
+
+
+def image_reader(
+    field: Field, columns: Collection[str], base: Path
+) -> Callable[[Row], tuple[str, ...]]:
+    """How rows give their images.
+
+    As lm-eval 0.4.13 has it (``api/task.py``, ``doc_to_image``): a column, a template
+    of a Python literal, a function, or a list of these, of which ``None`` is left out.
+    One image may stand for a list, and a template may give a path.
+
+    Args:
+        field: ``doc_to_image``.
+        columns: Names that count as columns.
+        base: Where paths start.
+    """
+    specs = field.spec if isinstance(field.spec, list) else [field.spec]
+    readers = [
+        bind(
+            Field(key=field.key, spec=spec, place=field.place),
+            columns,
+            _literal if isinstance(spec, str) and spec.isidentifier() else _or_path,
+        )
+        for spec in specs
+        if isinstance(spec, str) or callable(spec)
+    ]
+
+    def read(row: Row) -> tuple[str, ...]:
+        try:
+            return image_urls([one(row) for one in readers], base)
+        except FieldError:
+            raise
+        except DocumentError as error:
+            raise FieldError(f"{field.key}: {error}", field.place) from None
+
+    return read
+
+
+def image_urls(given: Any, base: Path) -> tuple[str, ...]:
+    """An image, or all images of a list however deep, as URLs that hold them.
+
+    Args:
+        given: As for :func:`data_url`, or the path of a file; ``None`` is no image.
+        base: Where paths start.
+
+    Raises:
+        DocumentError: It is none of these.
+    """
+    if given is None:
+        return ()
+    if isinstance(given, Sequence) and not isinstance(given, str | bytes):
+        return tuple(url for one in given for url in image_urls(one, base))
+    if isinstance(given, Mapping) and not isinstance(given.get("bytes"), bytes):
+        given = given.get("path", given)
+    if not isinstance(given, str):
+        return (data_url(given),)
+    try:
+        raw = (base / Path(given).expanduser()).read_bytes()
+    except (OSError, ValueError) as error:
+        raise DocumentError(f"no image at {given!r}: {error}") from None
+    if _mime(raw) is None:  # a dataset names the file: no other may leave the machine
+        raise DocumentError(f"{given!r} is no PNG, JPEG, GIF or WebP file")
+    return (data_url(raw),)
 
 
 def data_url(image: Any) -> str:
@@ -29,23 +108,51 @@ def data_url(image: Any) -> str:
         DocumentError: It is none of these.
     """
     raw = _bytes(image)
-    mime = next((m for start, m in _MIME.items() if raw.startswith(start)), "image/png")
+    mime = _mime(raw) or "image/png"
     return f"data:{mime};base64,{b64encode(raw).decode('ascii')}"
 
 
 def without_images(value: Any) -> Any:
     """A value of a row with words for each image in it, the same in every process."""
     if isinstance(value, Mapping):
+        if isinstance(value.get("bytes"), bytes) and value.keys() == {"bytes", "path"}:
+            return _words(value)
         return {key: without_images(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [without_images(inner) for inner in value]
-    if _is_picture(value):
-        return f"<image {sha256(_bytes(value)).hexdigest()[:16]}>"
-    return value
+    return _words(value) if _is_picture(value) else value
+
+
+def _words(image: Any) -> str:
+    return f"<image {sha256(_bytes(image)).hexdigest()[:16]}>"
+
+
+def _literal(text: str) -> Any:
+    """The Python literal of a text.
+
+    Raises:
+        ValueError: It is none.
+    """
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, TypeError, MemoryError, RecursionError):
+        raise ValueError(f"{text!r:.60} is no literal") from None
+
+
+def _or_path(text: str) -> Any:
+    try:
+        return _literal(text)
+    except ValueError:
+        return text
 
 
 def _is_picture(value: Any) -> bool:
     return hasattr(value, "save") and hasattr(value, "mode")
+
+
+def _mime(raw: bytes) -> str | None:
+    found = next((m for start, m in _MIME.items() if raw.startswith(start)), None)
+    return None if found == "image/webp" and raw[8:12] != b"WEBP" else found
 
 
 def _bytes(image: Any) -> bytes:
@@ -57,5 +164,8 @@ def _bytes(image: Any) -> bytes:
     if not hasattr(image, "save"):
         raise DocumentError(f"an image is a PIL image or bytes, not {image!r:.80}")
     buffer = BytesIO()
-    image.save(buffer, format="PNG")
+    try:
+        image.save(buffer, format="PNG")
+    except OSError:  # a mode that PNG has not, such as CMYK
+        image.convert("RGB").save(buffer, format="PNG")
     return buffer.getvalue()

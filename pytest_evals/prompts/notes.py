@@ -89,6 +89,8 @@ def known_at_start(recipe: Recipe, tables: Tables, own_shots: bool) -> Iterator[
             f"({tables.pool_name}), so a document can be one of its own shots, as in "
             "lm-eval; name another fewshot_split, or --evals-exclude-own-shots"
         )
+    if recipe.images is not None and recipe.shots.n:
+        yield "shots are shown without their images, as in lm-eval"
     for field in (recipe.fields.text, recipe.fields.target):
         yield from _misspelt(recipe, field, tables.asked.columns)
 

@@ -91,7 +91,8 @@ class Recipe:
         process_docs: A function that a split goes through before anything else.
         fields: How a row becomes a question and an answer.
         description: Text in front of everything.
-        media: What gives the images or the sound of a document.
+        images: What gives the images of a document.
+        sound: What gives its sound, which no model hears.
         shots: The examples in front of a question.
         sampling: How answers are generated.
         repeats: How often each request is made.
@@ -110,7 +111,8 @@ class Recipe:
     process_docs: Field | None = None
     fields: Fields
     description: Field | None = None
-    media: tuple[Field, ...] = ()
+    images: Field | None = None
+    sound: Field | None = None
     shots: Shots
     sampling: Sampling
     repeats: int = 1

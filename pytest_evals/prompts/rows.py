@@ -20,6 +20,8 @@ __all__ = ["EncodingError", "Ids", "Table", "document_ids", "selection"]
 
 _BLOCK = 512
 """Rows that become Python objects at once."""
+_BLOCK_OF_IMAGES = 16
+"""As many with decoded images, of which only one block is kept."""
 _ID_COLUMNS = (
     "id",
     "ID",
@@ -44,17 +46,21 @@ class EncodingError(DocumentError):
 
 
 class Table(Sequence[Mapping[str, Any]]):
-    """Rows by position, each a dict; the same object each time."""
+    """Rows by position, each a dict; the same object each time, but for rows with
+    images."""
 
     def __init__(self, rows: Any) -> None:
         """``rows`` is a dataset of the ``datasets`` library, or any iterable of
         mappings."""
         self._blocks: dict[int, list[dict[str, Any]]] = {}
         self._dataset: Any = None
+        self._block = _BLOCK
         if hasattr(rows, "select_columns") and hasattr(rows, "__len__"):
             self._dataset = rows
             self._length = len(rows)
             self.columns = tuple(rows.features)
+            if "Image(" in repr(rows.features):
+                self._block = _BLOCK_OF_IMAGES
             return
         listed = [dict(row) for row in rows]
         self._length = len(listed)
@@ -94,15 +100,17 @@ class Table(Sequence[Mapping[str, Any]]):
         return arrow_sizes(self._dataset.with_format("arrow")[:])
 
     def _row(self, index: int) -> dict[str, Any]:
-        number, offset = divmod(index, _BLOCK)
+        number, offset = divmod(index, self._block)
         block = self._blocks.get(number)
         if block is None:
-            start = number * _BLOCK
+            start, end = number * self._block, (number + 1) * self._block
             try:
-                columns = self._dataset[start : start + _BLOCK]
+                columns = self._dataset[start:end]
             except UnicodeDecodeError:
-                what = f"a row from {start} to {start + _BLOCK - 1} is not UTF-8"
+                what = f"a row from {start} to {end - 1} is not UTF-8"
                 raise EncodingError(what) from None
+            if self._block != _BLOCK:
+                self._blocks.clear()
             values = zip(*columns.values(), strict=True)
             block = [dict(zip(columns, row, strict=True)) for row in values]
             self._blocks[number] = block

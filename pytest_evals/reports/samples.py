@@ -21,6 +21,7 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import (
     IMAGES,
+    LEADING_IMAGES,
     Generate,
     Loglikelihood,
     Prompt,
@@ -250,7 +251,7 @@ def _arguments(request: Request) -> dict[str, Any]:
 
 def _setting(name: str, value: Any) -> Any:
     """A generation argument; of an image its hash."""
-    if name != IMAGES:
+    if name not in (IMAGES, LEADING_IMAGES):
         return value
     return [_sha(str(url).encode("ascii")) for url in value]
 

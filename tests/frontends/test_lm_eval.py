@@ -394,14 +394,22 @@ def test_choices_may_be_a_list_in_python(toy):
     assert loaded.ask(0).doc.choices == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("key", ["doc_to_image", "doc_to_audio"])
-def test_documents_with_images_or_sound_are_collected_and_refused_one_by_one(key, toy):
+def test_documents_with_sound_are_collected_and_refused_one_by_one(toy):
     """So that other tasks of the run go on."""
-    loaded = toy(f"{key}: [q]\n")
+    loaded = toy("doc_to_audio: [q]\n")
 
     assert len(loaded.rows.ids()) == 8
-    assert loaded.config[key] == ["q"]
+    assert loaded.config["doc_to_audio"] == ["q"]
     with pytest.raises(DocumentError) as error:
         loaded.ask(0)
-    what = f"toy.yaml:3: {key}: models are asked with texts only in this version"
+    what = "toy.yaml:3: doc_to_audio: models are asked with texts and images only"
     assert str(error.value) == what
+
+
+def test_only_generated_answers_can_be_asked_about_images(toy):
+    with pytest.raises(TaskFileError) as error:
+        toy("output_type: loglikelihood\ndoc_to_image: [q]\n")
+    assert str(error.value) == (
+        "toy.yaml:4: doc_to_image: only generated answers can be asked about images\n"
+        "  fix: output_type: generate_until"
+    )

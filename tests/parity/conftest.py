@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-collect_ignore = ["tasks"]
+collect_ignore = ["images", "tasks"]
 
 
 @pytest.fixture(scope="session")

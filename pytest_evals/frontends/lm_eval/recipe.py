@@ -67,7 +67,8 @@ def read_recipe(
         process_docs=process_docs,
         fields=fields,
         description=_description(top),
-        media=_media(top),
+        images=_images(top, output_type),
+        sound=_field(top, "doc_to_audio", _MEDIA_KINDS),
         shots=shots,
         sampling=_sampling(top, output_type, options, warnings),
         repeats=top.whole("repeats", 1, 1),
@@ -191,9 +192,12 @@ def _description(top: Section) -> Field | None:
     return field if field is not None and field.spec else None
 
 
-def _media(top: Section) -> tuple[Field, ...]:
-    found = [_field(top, key, _MEDIA_KINDS) for key in ("doc_to_image", "doc_to_audio")]
-    return tuple(field for field in found if field is not None)
+def _images(top: Section, output_type: str) -> Field | None:
+    field = _field(top, "doc_to_image", _MEDIA_KINDS)
+    if field is not None and output_type != "generate_until":
+        what = "doc_to_image: only generated answers can be asked about images"
+        top.problem("doc_to_image", what, "output_type: generate_until")
+    return field
 
 
 def _shots(

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_evals.core.request import IMAGES, Generate
+from pytest_evals.core.request import IMAGES, LEADING_IMAGES, Generate
 from pytest_evals.errors import did_you_mean
 from pytest_evals.models.openai.faults import Fault
 from pytest_evals.models.openai.settings import OpenAISettings
@@ -64,7 +64,7 @@ def body_of(
         name: list(value) if isinstance(value, tuple) else value
         for name, value in request.options
         if value is not None
-        and name != IMAGES  # these belong to the messages
+        and name not in (IMAGES, LEADING_IMAGES)  # these belong to the messages
         and not _is_without_effect(name, value)
     }
     for name in options:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_evals.core.request import IMAGES, Finish, Generate, Message, Response
+from pytest_evals.core.request import (
+    IMAGES,
+    LEADING_IMAGES,
+    Finish,
+    Generate,
+    Message,
+    Response,
+)
 from pytest_evals.models.openai.endpoint import Path, Reply
 from pytest_evals.models.openai.faults import Fault, shortened
 from pytest_evals.models.openai.sampling import body_of
@@ -26,10 +33,9 @@ _FINISH: Mapping[str, Finish] = {
 
 
 def path_of(request: Generate, settings: OpenAISettings) -> Path:
-    """Which api a prompt goes to."""
-    return settings.api or (
-        "completions" if isinstance(request.prompt, str) else "chat"
-    )
+    """Which api a prompt goes to; images can be shown in a chat only."""
+    is_text = isinstance(request.prompt, str) and not _has_images(request)
+    return settings.api or ("completions" if is_text else "chat")
 
 
 def asked(request: Generate, settings: OpenAISettings) -> dict[str, Any]:
@@ -39,16 +45,15 @@ def asked(request: Generate, settings: OpenAISettings) -> dict[str, Any]:
         Fault: It cannot be asked.
     """
     prompt = request.prompt
-    images = dict(request.options).get(IMAGES, ())
     if path_of(request, settings) == "completions":
         if not isinstance(prompt, str):
             raise Fault("the prompt is a chat, and api=completions takes texts only")
-        if images:
+        if _has_images(request):
             raise Fault("images can be shown in a chat only: give api=chat")
         return {"prompt": prompt, **body_of(request, settings, chat=False)}
     chat = (Message("user", prompt),) if isinstance(prompt, str) else prompt
     body = {
-        "messages": _messages(chat, images),
+        "messages": _messages(chat, dict(request.options)),
         **body_of(request, settings, chat=True),
     }
     if chat and chat[-1].role == "assistant":
@@ -62,15 +67,31 @@ def asked(request: Generate, settings: OpenAISettings) -> dict[str, Any]:
     return body
 
 
-def _messages(chat: Sequence[Message], images: Sequence[str]) -> list[dict[str, Any]]:
-    """The messages; images are parts of the last one, behind its text."""
+def _has_images(request: Generate) -> bool:
+    return any(name in (IMAGES, LEADING_IMAGES) for name, _ in request.options)
+
+
+def _messages(
+    chat: Sequence[Message], options: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The messages. Images are parts of the last one, behind its text; or of the
+    user's last one, in front of it, as lm-eval 0.4.13 sends them
+    (``models/api_models.py``, ``create_image_prompt``)."""
     found: list[dict[str, Any]] = [
         {"role": message.role, "content": message.content} for message in chat
     ]
-    if images:
-        shown = [{"type": "image_url", "image_url": {"url": url}} for url in images]
-        text = {"type": "text", "text": found[-1]["content"]}
-        found[-1]["content"] = [text, *shown]
+    asked = next((m for m in reversed(found) if m["role"] == "user"), found[-1])
+    for key, message in ((IMAGES, found[-1]), (LEADING_IMAGES, asked)):
+        urls = [{"url": url} for url in options.get(key, ())]
+        if not urls:
+            continue
+        parts = [{"type": "text", "text": message["content"]}]
+        if key == IMAGES:
+            parts += [{"type": "image_url", "image_url": url} for url in urls]
+        else:
+            shown = [{**url, "detail": "auto"} for url in urls]
+            parts = [{"type": "image_url", "image_url": url} for url in shown] + parts
+        message["content"] = parts
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_evals.core.request import IMAGES, Generate, Message
+from pytest_evals.core.request import IMAGES, LEADING_IMAGES, Generate, Message
 
 CHAT = (Message("system", "Be brief."), Message("user", "Hi?"))
 
@@ -60,8 +60,32 @@ def test_images_are_parts_of_the_last_message(served, model_of, ask):
         },
     ]
     assert "images" not in body
-    (response,) = ask(model_of(), Generate("Q:", options=((IMAGES, (url,)),)))
+
+
+def test_images_are_shown_in_a_chat_only(served, model_of, ask):
+    url = "data:image/png;base64,AAAA"
+    request = Generate("Q:", options=((IMAGES, (url,)),))
+    path, body, _ = sent(served, model_of(), ask, request)
+    assert path == "/v1/chat/completions"
+    assert body["messages"][0]["content"][0] == {"type": "text", "text": "Q:"}
+    (response,) = ask(model_of(api="completions"), request)
     assert response.error == "images can be shown in a chat only: give api=chat"
+
+
+def test_leading_images_stand_before_what_the_user_says_last(served, model_of, ask):
+    """An answer that has begun stays a text."""
+    url = "data:image/png;base64,AAAA"
+    begun = (*CHAT, Message("assistant", "It is"))
+    request = Generate(begun, options=((LEADING_IMAGES, (url,)),))
+    _, body, _ = sent(served, model_of(), ask, request)
+    shown = {"type": "image_url", "image_url": {"url": url, "detail": "auto"}}
+    assert body["messages"][1:] == [
+        {"role": "user", "content": [shown, {"type": "text", "text": "Hi?"}]},
+        {"role": "assistant", "content": "It is"},
+    ]
+    none = Generate(CHAT, options=((LEADING_IMAGES, ()),))
+    _, body, _ = sent(served, model_of(), ask, none)
+    assert body["messages"][1] == {"role": "user", "content": "Hi?"}
 
 
 def test_with_api_chat_a_text_is_what_the_user_says(served, model_of, ask):

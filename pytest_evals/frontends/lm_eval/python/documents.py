@@ -29,6 +29,7 @@ from pytest_evals.frontends.lm_eval.python.requests import (
 )
 from pytest_evals.frontends.lm_eval.python.shots import ShotStream
 from pytest_evals.frontends.lm_eval.python.task_object import PythonObject
+from pytest_evals.prompts.images import without_images
 from pytest_evals.prompts.rows import Table, document_ids, selection
 from pytest_evals.scorers.neighbours import LOOKS_BEYOND, Neighbours
 from pytest_evals.scorers.text import shown
@@ -139,10 +140,18 @@ class PythonDocuments:
             list(range(len(texts))) if isinstance(target, list) else 0,
             id=self._ids[index],
             task_name=self._name,
-            row=dict(self._docs[index]) if isinstance(row, Mapping) else {},
+            row=self._shown(index) if isinstance(row, Mapping) else {},
             target=target,
         )
         return Asked(doc, built.requests)
+
+    def _shown(self, index: int) -> dict[str, Any]:
+        """The row of a document as its record keeps it."""
+        row = dict(self._docs[index])
+        if not getattr(self._task, "MULTIMODAL", False):
+            return row
+        found: dict[str, Any] = without_images(row)
+        return found
 
     def score(self, record: Record) -> tuple[Score, ...]:
         """The scores of an answered document: for each filter, for each metric.

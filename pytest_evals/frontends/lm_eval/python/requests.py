@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 from pytest_evals.core.request import (
@@ -23,6 +24,7 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.errors import DocumentError
 from pytest_evals.prompts.generation import read_sampling
+from pytest_evals.prompts.images import LEADING_IMAGES, image_urls
 
 __all__ = ["ChatText", "chat_text", "repeats_of", "requests_of"]
 
@@ -86,8 +88,9 @@ def _request(instance: Any, chats: Sequence[ChatText]) -> Request:
     if kind == Loglikelihood.kind and len(arguments) == 2:
         context, continuation = arguments
         return Loglikelihood(_prompt(context, chats), _text(continuation))
-    if kind == Generate.kind and len(arguments) == 2:
-        return _generate(_prompt(arguments[0], chats), arguments[1])
+    if kind == Generate.kind and len(arguments) in (2, 3):
+        made = _generate(_prompt(arguments[0], chats), arguments[1])
+        return made if len(arguments) == 2 else _with_images(made, arguments[2])
     if kind == Rolling.kind and len(arguments) == 1:
         return Rolling(_text(arguments[0]))
     kinds = (Loglikelihood.kind, Rolling.kind, Generate.kind)
@@ -98,8 +101,21 @@ def _request(instance: Any, chats: Sequence[ChatText]) -> Request:
         )
     raise DocumentError(
         f"construct_requests made a {kind} request with {len(arguments)} arguments; "
-        "images and audio are not supported by this version"
+        "only generated answers can be asked about images, and none about sound"
     )
+
+
+def _with_images(request: Generate, media: Any) -> Generate:
+    """The request with what lm-eval calls its auxiliary arguments."""
+    given = dict(media) if isinstance(media, Mapping) else {"": media}
+    urls = image_urls(given.pop("visual", None), Path.cwd())
+    if given:
+        raise DocumentError(
+            f"construct_requests: models are asked with texts and images only, not "
+            f"with {', '.join(map(repr, given))}"
+        )
+    shown = (LEADING_IMAGES, urls)
+    return replace(request, options=tuple(sorted((*request.options, shown))))
 
 
 def _generate(prompt: Prompt, arguments: Any) -> Generate:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from transformers.generation import logits_process
 
-from pytest_evals.core.request import IMAGES, Generate
+from pytest_evals.core.request import IMAGES, LEADING_IMAGES, Generate
 from pytest_evals.errors import ModelError, did_you_mean
 from pytest_evals.models.hf.text.tokens import Unusable
 
@@ -156,7 +156,7 @@ def recipe_of(request: Generate, config: Any) -> Recipe | Unusable:
     options = dict(request.options)
     # A form for the answer is a wish: whoever has it reads the answer strictly.
     options.pop("response_format", None)
-    if IMAGES in options:
+    if IMAGES in options or LEADING_IMAGES in options:
         return Unusable(
             "this model reads texts, and the request shows images; an openai: model "
             "of a server that takes images can be asked"

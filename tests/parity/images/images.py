@@ -1,0 +1,53 @@
+"""Tiny pictures for the tasks here, and messages about them as JSON."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from io import BytesIO
+from typing import Any
+
+
+def pictures() -> dict[str, Any]:
+    """Three documents; the second has no picture on the right, and the third's left one
+    has a mode of its own."""
+    from datasets import Dataset, Features, Image, Value
+
+    left = [_picture("RGB", 10), _picture("L", 20), _picture("RGBA", 30)]
+    right = [_picture("RGB", 40), None, _picture("RGB", 50)]
+    rows = {"q": ["one?", "two?", "three?"], "left": left, "right": right}
+    rows["answer"] = ["a", "b", "c"]
+    kinds = {"q": Value("string"), "left": Image(), "right": Image()}
+    features = Features({**kinds, "answer": Value("string")})
+    return {"test": Dataset.from_dict(rows, features=features)}
+
+
+def custom(**arguments: Any) -> dict[str, Any]:
+    """As ``custom_dataset`` wants it."""
+    return pictures()
+
+
+def shown(doc: Any) -> list[Any]:
+    """A picture twice, as a question may speak of one twice."""
+    return [doc["left"], doc["left"]]
+
+
+def readable(value: Any) -> Any:
+    """Messages with their pictures as mode, size and pixels."""
+    if isinstance(value, dict):
+        return {key: readable(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [readable(inner) for inner in value]
+    if not (isinstance(value, str) and value.startswith("data:image/png;base64,")):
+        return value
+    from PIL import Image
+
+    image = Image.open(BytesIO(b64decode(value.partition(",")[2])))
+    return {"mode": image.mode, "size": [*image.size], "pixels": image.tobytes().hex()}
+
+
+def _picture(mode: str, shade: int) -> Any:
+    from PIL import Image
+
+    made = Image.new("RGB", (3, 2), (shade, 0, 255 - shade))
+    made.putpixel((1, 1), (1, 2, 3))
+    return made.convert(mode)
