@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,12 +12,17 @@ from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.frontends.latticeflow.actions import read_actions
 from pytest_evals.frontends.latticeflow.asked_models import AskedModels
 from pytest_evals.frontends.latticeflow.evaluation import JUDGE_KEY
+from pytest_evals.frontends.latticeflow.later_rows import COLUMNS, EarlierTask
 from pytest_evals.frontends.latticeflow.numbers import Number, flat_names
 from pytest_evals.frontends.latticeflow.over_all import seen_together
 from pytest_evals.frontends.latticeflow.parameters import Given, Parameter, values_of
 from pytest_evals.frontends.latticeflow.policies import Subject
 from pytest_evals.frontends.latticeflow.recipe import NamedNumber, Recipe
-from pytest_evals.frontends.latticeflow.sample_rows import SampleRows, Subsample
+from pytest_evals.frontends.latticeflow.sample_rows import (
+    SampleRows,
+    Samples,
+    Subsample,
+)
 from pytest_evals.frontends.latticeflow.scoring.reading import read_scorers
 from pytest_evals.frontends.latticeflow.scoring.scorer import Scorer
 from pytest_evals.frontends.latticeflow.scoring.trials import Trials, read_trials
@@ -31,6 +36,7 @@ from pytest_evals.frontends.latticeflow.system_task import (
 )
 from pytest_evals.frontends.latticeflow.task_dataset import (
     Column,
+    Keys,
     TaskDataset,
     aligned_names,
     read_task_dataset,
@@ -39,6 +45,12 @@ from pytest_evals.frontends.latticeflow.task_file import DATASET_KEY, TaskEntity
 from pytest_evals.frontends.reading.section import Section
 
 __all__ = ["Assembled", "Use", "assembled"]
+
+
+def _no_earlier(key: str, place: Place) -> Assembled:
+    what = f"there is no result {key!r}: this task is run by itself"
+    fix = "name a specification of the same evaluation, and run the run file"
+    raise TaskFileError([Problem(what, place, fix)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +65,8 @@ class Use:
         subsample: Samples to take; ``None`` for all.
         n_trials: Goes at each sample, 0 for what the task says.
         evaluation: Key of the evaluation, empty if there is none.
+        earlier: Gives another task of the evaluation by the key of its specification,
+            and where that is named.
     """
 
     name: str
@@ -62,14 +76,18 @@ class Use:
     subsample: Subsample | None = None
     n_trials: int = 0
     evaluation: str = ""
+    earlier: Callable[[str, Place], Assembled] = _no_earlier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembled:
-    """A task, and which numbers a policy may be about."""
+    """A task, which numbers a policy may be about, and what a later task may look at,
+    if anything."""
 
     task: Task
     subjects: tuple[Subject, ...]
+    recipe: Recipe | None = None
+    rows: SampleRows | None = None
 
 
 def assembled(task: TaskEntity, use: Use, suite: Suite) -> Assembled:
@@ -132,7 +150,8 @@ class _Building:
         definition = self._definition
         keys = read_task_dataset(definition, self._names, self._warnings)
         if self._task.lacks_dataset:
-            keys = {"": str(self._values.get(DATASET_KEY) or "")}
+            keys = Keys({"": str(self._values.get(DATASET_KEY) or "")})
+        earlier = self._earlier(keys.result) if keys.result else None
         trials = self._trials()
         models = AskedModels(
             suite=self._suite,
@@ -152,7 +171,10 @@ class _Building:
         definition.close("the definition of a task")
         if self.problems:
             return None
-        rows = self._rows(keys, scorers)
+        if earlier is not None:
+            rows, source = self._later_rows(earlier, scorers)
+        else:
+            rows, source = self._rows(keys.datasets, scorers), None
         numbers = [number for one in scorers for number in one.numbers]
         names = flat_names(numbers)
         recipe = Recipe(
@@ -164,7 +186,9 @@ class _Building:
             numbers=[*map(NamedNumber, names, numbers)],
             actions=actions,
             trials=trials,
+            earlier=source,
         )
+        sources = {**(earlier.task.models if earlier else {}), **models.sources}
         asked = frozenset[str]().union(*(one.models for one in scorers))
         asked |= solver.models if solver is not None else frozenset()
         task = Task(
@@ -174,8 +198,9 @@ class _Building:
             follow_up=None if recipe.asks_once(models.line) else recipe.follow_up,
             score=recipe.score,
             exclude=recipe.exclude if actions else None,
-            models=models.sources,
-            asks_model=any(not models.line(key).name for key in asked),
+            models=sources,
+            asks_model=any(not models.line(key).name for key in asked)
+            or (earlier is not None and earlier.task.asks_model),
             metrics=_metrics(names, numbers, has_rows=recipe.makes_rows),
             metric_for=lambda _name, _filter: None,  # what scorers say is kept only
             warnings=lambda: (*self._warnings, *rows.warnings()),
@@ -189,7 +214,8 @@ class _Building:
             )
             for one, metric in zip(numbers, task.metrics, strict=True)
         ]
-        return Assembled(task=task, subjects=tuple(subjects) or (self._subject(),))
+        told = tuple(subjects) or (self._subject(),)
+        return Assembled(task=task, subjects=told, recipe=recipe, rows=rows)
 
     def _trials(self) -> Trials | None:
         """How often each sample is solved: as often as the specification says, with the
@@ -213,6 +239,51 @@ class _Building:
         return SampleRows(
             lambda: dataset.load(suite), suite.options, self._use.subsample
         )
+
+    def _earlier(self, key: str) -> Assembled | None:
+        """The task whose results are this one's samples; ``None`` if it cannot be."""
+        place = self._definition.place("dataset")
+        try:
+            found = self._use.earlier(key, place)
+        except TaskFileError as error:
+            self.problems += error.problems
+            return None
+        if found.recipe is None or found.recipe.makes_rows:
+            kind = "no samples" if found.recipe is None else "a postprocessor"
+            what = f"{key!r} has {kind}, so that it gives no rows to another task"
+            self.problems.append(Problem(what, place))
+            return None
+        return found
+
+    def _later_rows(
+        self, earlier: Assembled, scorers: Sequence[Scorer]
+    ) -> tuple[SampleRows, EarlierTask]:
+        """A row for each sample of an earlier task.
+
+        Raises:
+            TaskFileError: A scorer wants to see all at once; or a column is not there.
+        """
+        recipe, own = earlier.recipe, earlier.rows
+        assert recipe is not None and own is not None, "looked at before"
+        place = self._definition.place("dataset")
+        if any(one.over_all is not None for one in scorers):
+            what = "python_all_samples sees all results at once, before they are there"
+            raise TaskFileError([Problem(what, place, "type: python")])
+        columns = TaskDataset(keys={}, place=place, columns=tuple(self._columns()))
+        columns.check_columns(COLUMNS)
+
+        def load() -> Samples:
+            ids = [recipe.id(i) for i in own.own]
+            samples = map(recipe.sample, own.own)
+            pairs = zip(samples, ids, strict=True)
+            rows = [{"sample": one, "sample_id": id_} for one, id_ in pairs]
+            return Samples(rows, None, ids)
+
+        taken, options = self._use.subsample, self._suite.options
+        source = EarlierTask(
+            sample=lambda i: recipe.evidence(own.own[i]), asks=recipe.asks
+        )
+        return SampleRows(load, options, taken), source
 
     def _common(self) -> dict[str, Any]:
         """What all kinds of tasks say of themselves."""

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.latticeflow.assembling import Assembled, Use, assembled
 from pytest_evals.frontends.latticeflow.entities import Entities, Entity
 from pytest_evals.frontends.latticeflow.evaluation import (
+    Evaluation,
     Specification,
     read_run,
 )
@@ -131,17 +132,7 @@ def _run(entity: Entity, listed: Sequence[Entity], suite: Suite) -> Iterator[Tas
         for task in tasks:
             yield from _alone(task, inner)
         return
-    found: list[Assembled] = []
-    problems: list[Problem] = []
-    known: dict[str, TaskEntity] = {}
-    for one in run.evaluation.specifications:
-        try:
-            use = _use(one, run.evaluation.key)
-            found.append(assembled(_task(one, inner, known), use, inner))
-        except TaskFileError as error:
-            problems += error.problems
-    if problems:
-        raise TaskFileError(dict.fromkeys(problems))
+    found = _Specified(run.evaluation, inner).all()
     yield from _with_gates(found, rules, suite.options)
 
 
@@ -170,23 +161,79 @@ def _with_gates(
             yield replace(one.task, gates=own) if own else one.task
 
 
-def _task(one: Specification, suite: Suite, known: dict[str, TaskEntity]) -> TaskEntity:
-    if one.task not in known:
-        known[one.task] = read_task(suite.entity("task", one.task, one.place))
-    return known[one.task]
+class _Specified:
+    """The tasks of an evaluation; one may need another, which is assembled first."""
 
+    def __init__(self, evaluation: Evaluation, suite: Suite) -> None:
+        self._evaluation, self._suite = evaluation, suite
+        self._specifications = {one.key: one for one in evaluation.specifications}
+        self._entities: dict[str, TaskEntity] = {}
+        self._found: dict[str, Assembled | TaskFileError] = {}
+        self._open: list[str] = []
 
-def _use(one: Specification, evaluation: str) -> Use:
-    if one.n_runs > 1:
-        what = "repeatability: several runs of a task are not compared in one session"
-        fix = "--evals-calibrate=K asks everything K times and tells how much varies"
-        raise TaskFileError([Problem(what, one.place, fix)])
-    return Use(
-        name=one.key,
-        place=one.place,
-        config=one.config,
-        model=one.model,
-        subsample=one.subsample,
-        n_trials=one.n_trials,
-        evaluation=evaluation,
-    )
+    def all(self) -> list[Assembled]:
+        """All of them, in the order of the file.
+
+        Raises:
+            TaskFileError: With the problems of all that cannot be used.
+        """
+        ones = [self._one(key) for key in self._specifications]
+        problems = [
+            problem
+            for one in ones
+            if isinstance(one, TaskFileError)
+            for problem in one.problems
+        ]
+        if problems:
+            raise TaskFileError(dict.fromkeys(problems))
+        return [one for one in ones if isinstance(one, Assembled)]
+
+    def _one(self, key: str) -> Assembled | TaskFileError:
+        if key not in self._found:
+            one = self._specifications[key]
+            self._open.append(key)
+            try:
+                task = self._task(one)
+                self._found[key] = assembled(task, self._use(one), self._suite)
+            except TaskFileError as error:
+                self._found[key] = error
+            self._open.pop()
+        return self._found[key]
+
+    def _earlier(self, key: str, place: Place) -> Assembled:
+        """Another task, for one that takes its results as samples."""
+        if key in self._open:
+            names = " needs ".join((*self._open, key))
+            raise TaskFileError([Problem(f"a circle of tasks: {names}", place)])
+        if key not in self._specifications:
+            known = list(self._specifications)
+            hint = did_you_mean(key, known) or f"; there are: {', '.join(known)}"
+            what = f"no specification of this evaluation is called {key!r}{hint}"
+            fix = "results of other runs are on LatticeFlow's server, and not here"
+            raise TaskFileError([Problem(what, place, fix)])
+        found = self._one(key)
+        if isinstance(found, TaskFileError):
+            raise found
+        return found
+
+    def _task(self, one: Specification) -> TaskEntity:
+        if one.task not in self._entities:
+            entity = self._suite.entity("task", one.task, one.place)
+            self._entities[one.task] = read_task(entity)
+        return self._entities[one.task]
+
+    def _use(self, one: Specification) -> Use:
+        if one.n_runs > 1:
+            what = "repeatability: a session does not compare several runs of a task"
+            fix = "--evals-calibrate=K asks all K times, and tells how much varies"
+            raise TaskFileError([Problem(what, one.place, fix)])
+        return Use(
+            name=one.key,
+            place=one.place,
+            config=one.config,
+            model=one.model,
+            subsample=one.subsample,
+            n_trials=one.n_trials,
+            evaluation=self._evaluation.key,
+            earlier=self._earlier,
+        )

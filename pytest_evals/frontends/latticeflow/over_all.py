@@ -45,6 +45,8 @@ class _Together:
                 self._scores = self._all()
         if self._fault:
             raise DocumentError(self._fault)
+        if id(sample) not in self._scores:
+            raise DocumentError("this is none of the samples that were seen together")
         return self._scores[id(sample)]
 
     def _all(self) -> dict[int, SampleScore]:

@@ -18,6 +18,7 @@ from pytest_evals.core.task import Asked
 from pytest_evals.core.turn import FollowUp, Turn
 from pytest_evals.errors import DocumentError
 from pytest_evals.frontends.latticeflow.actions import Action, excluding
+from pytest_evals.frontends.latticeflow.later_rows import EarlierTask, later_row
 from pytest_evals.frontends.latticeflow.numbers import NOTHING, Number
 from pytest_evals.frontends.latticeflow.scoring.scorer import Scorer
 from pytest_evals.frontends.latticeflow.scoring.trials import Trials
@@ -74,6 +75,8 @@ class Recipe:
         numbers: What their scores add up to.
         actions: Which samples count nowhere.
         trials: How often each sample is solved; ``None`` for once.
+        earlier: The task whose work on its samples is this one's samples; ``None``
+            where they are there from the beginning.
     """
 
     task: str
@@ -84,12 +87,15 @@ class Recipe:
     numbers: Sequence[NamedNumber]
     actions: Sequence[Action] = ()
     trials: Trials | None = None
+    earlier: EarlierTask | None = None
     _last: tuple[Record, _Work] | None = field(default=None, init=False)
 
     @property
     def asks(self) -> bool:
         """Whether any model is asked."""
-        return bool(self._solver_asks or any(one.models for one in self.scorers))
+        if self.earlier is not None and self.earlier.asks:
+            return True
+        return self._solver_asks or any(one.models for one in self.scorers)
 
     @property
     def _solver_asks(self) -> bool:
@@ -97,7 +103,7 @@ class Recipe:
 
     def asks_once(self, lines: Lines) -> bool:
         """Whether all that is asked is the tested model, and in one round."""
-        if any(one.models for one in self.scorers):
+        if self.earlier is not None or any(one.models for one in self.scorers):
             return False
         if self.solver is None or not self.solver.models:
             return True
@@ -112,7 +118,8 @@ class Recipe:
         sample = self.sample(index)
         doc = Doc("", [], 0, id=self.id(index), task_name=self.task, row=sample)
         doc.target = self._target(sample)
-        if not self._solver_asks:
+        # An earlier task's answer that is lacking is no fault of this one.
+        if not self._solver_asks or self.earlier is not None:
             return Asked(doc, ())
         first = replayed(self._asking(index), ())
         if isinstance(first, Done) or any(one.model for one in first):
@@ -197,8 +204,21 @@ class Recipe:
         self._last = (record, found.value)
         return found.value
 
+    def evidence(self, index: int) -> Steps[Mapping[str, Any]]:
+        """What was made of a sample, as the sample of a later task."""
+        row = {"sample": self.sample(index), "sample_id": self.id(index)}
+        try:
+            work = yield from self._steps(index, self.scorers)
+        except DocumentError as error:
+            return later_row(row, None, {}, [f"{error}"])
+        first = work.rows[0].output if work.rows else None
+        scores = {key: found[0] for key, found in work.scores.items() if found}
+        return later_row(row, first, scores)
+
     def _steps(self, index: int, scorers: Sequence[Scorer]) -> Steps[_Work]:
         sample = self.sample(index)
+        if self.earlier is not None:
+            sample = yield from self.earlier.sample(index)
         rows = yield from self._solved(sample)
         if self.solver is not None and not rows:
             return _Work((), {})

@@ -74,7 +74,7 @@ class SampleRows:
 
     def total(self) -> int:
         """Documents before limit or sample of the session."""
-        return len(self._own)
+        return len(self.own)
 
     def sizes(self) -> Sequence[int]:
         """Bytes of text in each."""
@@ -103,7 +103,8 @@ class SampleRows:
         return document_ids(Table([{ID: one} for one in self.loaded.ids]))
 
     @cached_property
-    def _own(self) -> Sequence[int]:
+    def own(self) -> Sequence[int]:
+        """Positions of what the task itself takes of its samples."""
         total, taken = len(self.loaded.samples), self._subsample
         if taken is None:
             return range(total)
@@ -114,5 +115,5 @@ class SampleRows:
     @cached_property
     def _taken(self) -> Sequence[int]:
         options = self._options
-        found = selection(len(self._own), options.limit, options.sample, options.seed)
-        return [self._own[i] for i in found]
+        found = selection(len(self.own), options.limit, options.sample, options.seed)
+        return [self.own[i] for i in found]

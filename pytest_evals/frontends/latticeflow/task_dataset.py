@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.latticeflow.sample_rows import Samples
@@ -13,9 +13,21 @@ from pytest_evals.frontends.latticeflow.substitution import names_in
 from pytest_evals.frontends.latticeflow.suite import Suite
 from pytest_evals.frontends.reading.section import Section
 
-__all__ = ["Column", "TaskDataset", "aligned_names", "read_task_dataset"]
+__all__ = ["Column", "Keys", "TaskDataset", "aligned_names", "read_task_dataset"]
 
 _SOURCES = ("dataset", "task_result")
+
+
+class Keys(NamedTuple):
+    """What a definition says of its data.
+
+    Args:
+        datasets: Name → key of each dataset.
+        result: Key of an earlier task, whose results are the samples; empty for none.
+    """
+
+    datasets: Mapping[str, str]
+    result: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +64,8 @@ class TaskDataset:
         """
         tables = {name: suite.rows(key, self.place) for name, key in self.keys.items()}
         first = next(iter(tables.values()))
-        self._check_columns(tables)
+        every = (row for rows in tables.values() for row in rows)
+        self.check_columns({name for row in every for name in row})
         ids = [row.get(ID) for row in first]
         if "" in tables:
             return Samples(first, None, ids)
@@ -67,8 +80,12 @@ class TaskDataset:
         ]
         return Samples(samples, tables, ids)
 
-    def _check_columns(self, tables: Mapping[str, Rows]) -> None:
-        known = {name for rows in tables.values() for row in rows for name in row}
+    def check_columns(self, known: Collection[str]) -> None:
+        """Make sure that all columns are there which parameters name.
+
+        Raises:
+            TaskFileError: One is not.
+        """
         problems = [
             Problem(
                 f"{one.parameter}: the dataset has no column {one.name!r}"
@@ -97,8 +114,8 @@ def aligned_names(definition: Any) -> tuple[str, ...]:
 
 def read_task_dataset(
     definition: Section, names: Sequence[str], warnings: list[str]
-) -> Mapping[str, str]:
-    """Name → key of each dataset; what is wrong are problems of the file.
+) -> Keys:
+    """The data of a task; what is wrong are problems of the file.
 
     Args:
         definition: With everything filled in.
@@ -107,12 +124,8 @@ def read_task_dataset(
     """
     section = definition.section("dataset")
     if section is None:
-        return {}
+        return Keys({})
     source = section.one_of("source", "source of samples", _SOURCES, _SOURCES[0])
-    if source == "task_result":
-        what = "results of earlier tasks are not there without LatticeFlow's server"
-        fix = "write what the task needs to a JSONL file, and make it a dataset"
-        section.problem("source", what, fix)
     if section.raw("fast_subset_size") is not None:
         place = section.place("fast_subset_size")
         warnings.append(f"{place}: fast_subset_size is deprecated, and ignored")
@@ -120,13 +133,16 @@ def read_task_dataset(
     section.close("the dataset of a task")
     if (key is None) == (keys is None):
         section.problem("key", "a dataset has one of key and keys", "key: my-dataset")
-        return {}
-    if key is not None:
-        if not isinstance(key, str) or not key:
-            section.problem("key", f"key is the key of a dataset, not {key!r}")
-            return {}
-        return {"": key}
-    return _aligned(section, names)
+        return Keys({})
+    if key is None:
+        if source == "task_result":
+            what = "the results of one task are taken, and none beside them"
+            section.problem("keys", what, "key: << config.my_result >>")
+        return Keys(_aligned(section, names))
+    if not isinstance(key, str) or not key:
+        section.problem("key", f"key is the key of a dataset, not {key!r}")
+        return Keys({})
+    return Keys({}, key) if source == "task_result" else Keys({"": key})
 
 
 def _aligned(section: Section, names: Sequence[str]) -> Mapping[str, str]:
