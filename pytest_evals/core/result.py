@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.shown import Rows, run_frame, run_html, run_text, task_text
 from pytest_evals.core.task import Task
 
-__all__ = ["GroupResult", "Reuse", "RunResult", "TaskResult"]
+__all__ = ["GroupResult", "Reuse", "RunResult", "TaskResult", "lacking"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -160,6 +160,16 @@ class Reuse:
         )
 
 
+def lacking(tasks: Iterable[TaskResult]) -> str:
+    """How much of the documents was not run; empty if all were."""
+    every = [*tasks]
+    n_missing = sum(task.n_missing for task in every)
+    n_selected = sum(task.n_selected for task in every)
+    if not n_missing:
+        return ""
+    return f"{n_selected - n_missing} of {n_selected} documents were run"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RunResult:
     """A whole session.
@@ -182,6 +192,7 @@ class RunResult:
         reuse: What came from the store.
         partial: Why this is not a whole run (interrupted, stopped, deselected); empty
             if it is.
+        warnings: What is odd about tasks, gates and models, as the terminal says it.
         comparison: What has changed since the run that it was compared with; ``None``
             if it was with none, or if that is still to be done.
     """
@@ -199,6 +210,7 @@ class RunResult:
     n_requests: int = 0
     reuse: Reuse = Reuse()
     partial: str = ""
+    warnings: tuple[str, ...] = ()
     comparison: Comparison | None = None
 
     def __repr__(self) -> str:

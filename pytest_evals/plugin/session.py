@@ -20,7 +20,7 @@ import pytest
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.record import Record
-from pytest_evals.core.result import GroupResult, RunResult, TaskResult
+from pytest_evals.core.result import GroupResult, RunResult, TaskResult, lacking
 from pytest_evals.core.score import Status
 from pytest_evals.core.slim import slim
 from pytest_evals.core.task import Task
@@ -255,7 +255,13 @@ class EvalSession:
         return verdict, self.judging.result_of(gate)
 
     def new_warnings(self) -> list[str]:
-        """What is odd about the tasks and has not been said yet."""
+        """What is odd and has not been said yet."""
+        fresh = [text for text in self.warnings() if text not in self._warned]
+        self._warned.update(fresh)
+        return fresh
+
+    def warnings(self) -> list[str]:
+        """What is odd about tasks, gates and models, as far as it is known."""
         texts = [
             f"{run.task.name}: {text}"
             for run in self.runs.values()
@@ -276,9 +282,7 @@ class EvalSession:
                 f"pytest took {self.config.rootpath} for the rootdir, and reads no ini "
                 "file here; write --evals-include-path=DIR, with '='"
             )
-        fresh = [text for text in dict.fromkeys(texts) if text not in self._warned]
-        self._warned.update(fresh)
-        return fresh
+        return [*dict.fromkeys(texts)]
 
     def check(self, ids: Iterable[str] | None = None) -> None:
         """Refuse what can be known to be wrong before a model is opened.
@@ -324,11 +328,13 @@ class EvalSession:
             self.config.workeroutput["evals"] = json.dumps(told)  # type: ignore[attr-defined]
             return
         stopped = session.shouldstop or session.shouldfail
-        self.partial = self.partial or str(stopped or "") or self._lacking()
+        lacks = lacking(map(self.result, self.runs))
+        self.partial = self.partial or str(stopped or "") or lacks
         self.found = replace(
             self._summed_up([*self.runs]),
             groups=tuple(map(self.group_result, self.known.group_names())),
             partial=self.partial,
+            warnings=tuple(self.warnings()),
         )
         self.samples.flush()
         if is_distributed(self.config):
@@ -345,15 +351,6 @@ class EvalSession:
         self.config.hook.pytest_evals_result(result=self.found)
         if self.samples.error and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-    def _lacking(self) -> str:
-        """How much of the documents was not run, if any was not."""
-        results = [self.result(name) for name in self.runs]
-        n_missing = sum(result.n_missing for result in results)
-        n_selected = sum(result.n_selected for result in results)
-        if not n_missing:
-            return ""
-        return f"{n_selected - n_missing} of {n_selected} documents were run"
 
     def _summed_up(self, names: Sequence[str]) -> RunResult:
         """What is known of some tasks, before all is known of all."""

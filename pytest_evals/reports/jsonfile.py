@@ -2,8 +2,8 @@
 
 What reads lm-eval's results (0.4.13) reads these. Ours are ``schema_version``,
 ``verdict``, ``exit_code``, ``gates``, ``counts``, ``model_info``, ``judged``,
-``judges``, ``options``, ``partial``, ``sample_files``, ``node_ids`` and ``notes``. The
-JSON is strict: there is no NaN in it.
+``judges``, ``options``, ``warnings``, ``partial``, ``sample_files``, ``node_ids`` and
+``notes``. The JSON is strict: there is no NaN in it.
 """
 
 from __future__ import annotations
@@ -164,6 +164,7 @@ def _ours(result: RunResult, exit_code: int | None) -> dict[str, Any]:
         },
         "judges": {masked(k): dict(v) for k, v in result.judges.items()},
         "options": options,
+        "warnings": list(result.warnings),
         "model_seconds": result.model_s,
         "n_requests": result.n_requests,
         "n_reused": result.reuse.n_reused,

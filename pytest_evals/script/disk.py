@@ -17,6 +17,7 @@ from pytest_evals.recording import Samples
 from pytest_evals.reports.environment import environment
 from pytest_evals.reports.jsonfile import results_json
 from pytest_evals.store.baselines import check_name, find_baseline
+from pytest_evals.store.history import EarlierRun
 
 __all__ = ["Disk"]
 
@@ -70,15 +71,16 @@ class Disk:
             return self.base
         return Path(closing.enter_context(TemporaryDirectory()))
 
-    def check(self, tasks: Sequence[Task], judge: str) -> None:
-        """Refuse a comparison that cannot be, before anything is asked.
+    def before(self, tasks: Sequence[Task], judge: str) -> EarlierRun | None:
+        """What this run is compared with. A comparison that cannot be is refused before
+        anything is asked.
 
         Raises:
             StoreError: There is nothing to compare with.
             OptionError: Other shots, another limit, version, judge or way to ask.
         """
         if not self.compare:
-            return
+            return None
         run = find_baseline(self.base, self.compare, Path.cwd())
         faults = setting_faults(run, [(t, len(t.rows.ids())) for t in tasks], judge)
         if faults:
@@ -86,6 +88,7 @@ class Disk:
             raise OptionError(
                 f"compare={self.compare!r}: this run is not comparable\n  {told}"
             )
+        return run
 
     def kept(self, result: RunResult, samples: Samples) -> RunResult:
         """Write the run, compare it and save it, as far as that is wanted.
@@ -112,7 +115,7 @@ class Disk:
 
 def _write(result: RunResult, samples: Samples) -> None:
     """Write what pytest writes."""
-    samples.flush()
+    samples.sort()  # early stopping has an order of its own
     nodes = {one.task.name: one.task.source for one in result.tasks}
     nodes |= {one.group.name: one.group.source for one in result.groups}
     results = results_json(

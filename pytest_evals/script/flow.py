@@ -16,7 +16,7 @@ from typing import Any
 
 from pytest_evals.core.group import Group
 from pytest_evals.core.request import Model
-from pytest_evals.core.result import RunResult
+from pytest_evals.core.result import RunResult, lacking
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.frontends.gating.suite_gates import SuiteGates
 from pytest_evals.gates.grammar import read_expression
@@ -29,9 +29,10 @@ from pytest_evals.references import measured_rate
 from pytest_evals.reports.model import model_arguments
 from pytest_evals.script.apart import apart
 from pytest_evals.script.disk import Disk
+from pytest_evals.script.early import Stop, StopMode
 from pytest_evals.script.models import Models, info_of
 from pytest_evals.script.plugins import Plugins
-from pytest_evals.script.running import Running
+from pytest_evals.script.running import Beside, Running
 from pytest_evals.script.suite import Source, Suite, read_suite
 
 __all__ = ["evaluate"]
@@ -58,6 +59,8 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
     folder: str | Path | None = None,
     compare: str = "",
     save: str = "",
+    stop: StopMode = "off",
+    stop_error: float = 0.01,
     plugins: Sequence[object] = (),
 ) -> RunResult:
     """Run tasks and judge their gates: the numbers and verdicts that pytest gives.
@@ -75,6 +78,11 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
         compare: A baseline or the folder of a run, as for ``--evals-compare``: what has
             changed is in the result's ``comparison``.
         save: Make this run the baseline of that name, in ``folder``.
+        stop: When to leave a task whose gates are decided, as for ``--evals-stop``; its
+            documents are asked in an order that the suite's commit has drawn, or
+            ``options.typed_seed``.
+        stop_error: Probability, over all gates, that a verdict of ``stop="auto"`` is
+            not that of the full run.
         plugins: Objects or modules with hooks, as a ``conftest.py`` has them;
             ``pytest_evals_result`` hears of the run at the end. ``config`` is ``None``.
 
@@ -95,6 +103,7 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
         gates=gates,
         judge=judge,
         disk=disk,
+        stop=Stop(mode=stop, error=stop_error),
         plugins=Plugins(plugins),
     )
     return apart(call.run)
@@ -110,6 +119,7 @@ class _Call:
     gates: Sequence[str]
     judge: str | Model
     disk: Disk
+    stop: Stop
     plugins: Plugins
 
     @property
@@ -144,7 +154,7 @@ class _Call:
         disk, base, options = self.disk, self.disk.base, self.task_options()
         hook, plugins = self.plugins.hook, self.plugins
         suite = self.suite(options)
-        disk.check(suite.tasks, self.judge_name)
+        before = disk.before(suite.tasks, self.judge_name)
         keeping = _Keeping(dir=base, no_cache=disk.folder is None)
         answers = Answers(keeping, plugins.open_model, lambda: not plugins.open_models)
         with ExitStack() as closing:
@@ -153,24 +163,38 @@ class _Call:
             closing.callback(answers.close)  # also of a run that does not end
             place = disk.place(closing)
             samples = Samples(place, self.spec or answering.name, started)
-            run = Running(suite, samples, info_of(answering), hook, chat=options.chat)
-            plan = Plan(run.jobs, run.prepared, furthers=models.find)
-            run.answer(plan, answering, writes=disk.writes)
+            beside = Beside(
+                base=base,
+                judge=self.judge_name,
+                save=disk.save,
+                info=info_of(answering),
+                run=before,
+            )
+            run = Running(suite, samples, beside, hook, self.stop)
+            run.begin(options.typed_seed)
+            plan = Plan(
+                run.jobs,
+                run.prepared,
+                ends=[*run.early.ends()],
+                furthers=models.find,
+            )
+            run.answer(plan, answering, writes=disk.writes, chat=options.chat)
             answers.close()
-            verdicts = run.verdicts(base, self.judge_name, disk.save)
             result = RunResult(
                 model=answering.name,
                 model_info=info_of(answering),
                 judges=models.judges,
                 tasks=tuple(run.results.values()),
                 groups=tuple(run.group_results.values()),
-                verdicts=tuple(verdicts),
+                verdicts=tuple(run.verdicts()),
                 options=_public(options, self.spec, self.judge_name),
                 started=started,
                 elapsed_s=time.perf_counter() - clock,
                 model_s=plan.model_s,
                 n_requests=plan.n_requests,
                 reuse=answers.reuse,
+                partial=lacking(run.results.values()),
+                warnings=(*suite.warnings(), *models.notes, *run.early.notes),
             )
             result = disk.kept(result, samples)
         hook.pytest_evals_result(result=result)

@@ -31,6 +31,7 @@ class Models:
         """
         self._answers, self._judge, self._closing = answers, judge, closing
         self._found: dict[int | str, Model] = {}
+        self._opened: list[Model] = []
 
     def open(self, source: Given) -> Model:
         """A model with its store in front.
@@ -40,8 +41,10 @@ class Models:
             ModelError: It cannot be opened.
         """
         if not isinstance(source, str):
-            return self._answers.given(source)
+            self._opened.append(self._answers.given(source))
+            return self._opened[-1]
         model = self._answers.named(source)
+        self._opened.append(model)
         close = getattr(model, "close", None)
         if close is not None:
             self._closing.callback(close)
@@ -72,6 +75,12 @@ class Models:
         if isinstance(source, str):
             return source
         return cast("Callable[[], Model]", source)()
+
+    @property
+    def notes(self) -> list[str]:
+        """What they say of the numbers that they gave."""
+        said = (getattr(model, "notes", ()) for model in self._opened)
+        return [*dict.fromkeys(note for notes in said for note in notes)]
 
     @property
     def judges(self) -> dict[str, dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,71 +15,117 @@ from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.gates.families import corrected
 from pytest_evals.gates.judge import judge
-from pytest_evals.gates.wanted import wanted_by, with_facts
+from pytest_evals.gates.wanted import Wanted, wanted_by, with_facts
 from pytest_evals.hooked import prepared, scored, with_added_metrics
 from pytest_evals.pipeline import Job, Plan, score
 from pytest_evals.recording import Samples
 from pytest_evals.references import reference, settings_of, side_of, stored_run
+from pytest_evals.reports.environment import commit_of
 from pytest_evals.reports.rendered import rendered
 from pytest_evals.reports.samples import sample_of
 from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.summary import summarise
+from pytest_evals.script.early import Early, Stop
 from pytest_evals.script.suite import Suite
+from pytest_evals.stopping import Known
+from pytest_evals.store.history import EarlierRun
 
-__all__ = ["Running"]
+__all__ = ["Beside", "Running"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What gates against baselines rest on.
+
+    Args:
+        base: The folder that has the baselines.
+        judge: What judged answers, as results files have it.
+        save: The baseline whose place this run shall take, if any.
+        info: What the model says of itself.
+        run: The stored run that this one is compared with, if any.
+    """
+
+    base: Path
+    judge: str
+    save: str
+    info: Mapping[str, Any]
+    run: EarlierRun | None
+
+    def stored(self, name: str) -> EarlierRun | str:
+        """The stored run of a name; or why there is none."""
+        return stored_run(self.base, name, Path.cwd())
 
 
 class Running:
-    """All documents of a suite, answered and scored in the order of the dataset."""
+    """All documents of a suite, answered and scored."""
 
     def __init__(
-        self,
-        suite: Suite,
-        samples: Samples,
-        info: Mapping[str, Any],
-        hook: Any,
-        *,
-        chat: bool,
+        self, suite: Suite, samples: Samples, beside: Beside, hook: Any, stop: Stop
     ) -> None:
         """Nothing is asked yet.
 
         Args:
             suite: The tasks and groups.
             samples: Where documents are written, and their hashes known.
-            info: What the model says of itself.
+            beside: What gates against baselines rest on.
             hook: The hooks of plugins.
-            chat: Whether prompts are chats.
+            stop: When tasks are left.
         """
-        self._suite, self._samples, self._chat, self._info = suite, samples, chat, info
+        self._suite, self._samples, self._beside = suite, samples, beside
         self._hook = hook
         scores = hook.pytest_evals_score
         self._scores = scores if scores.get_hookimpls() else None
         self._records: dict[str, list[Record]] = {one.name: [] for one in suite.tasks}
-        self.jobs = [Job(task, i) for task in suite.tasks for i in task.rows.indices()]
-        """The documents, in the order in which they are asked."""
+        self.early = Early(suite.tasks, stop, self._find)
+        """In which order documents are asked, and which are not."""
+        self.jobs: list[Job] = []
+        """The documents in that order, once it is known."""
         self.results: dict[str, TaskResult] = {}
         """Task → its numbers, once all are answered."""
         self.group_results: dict[str, GroupResult] = {}
         """Group → its numbers."""
 
-    def answer(self, plan: Plan, model: Model, *, writes: bool) -> None:
-        """Ask, score and add up; ``writes`` says whether documents go to the disk."""
-        gates = self._gates()
-        paired = any(gate.baseline for gate in gates)
+    def begin(self, seed: int | None) -> None:
+        """Bring documents into their order; ``seed`` replaces the suite's commit."""
+        known = Known(
+            gates=self._gates(),
+            groups=self._suite.groups,
+            commit=commit_of(Path.cwd()),
+            seed=seed,
+            stored=self._beside.stored,
+        )
+        self.early.begin(known, self._beside.run)
+        self.jobs = self.early.jobs()
+
+    def answer(self, plan: Plan, model: Model, *, writes: bool, chat: bool) -> None:
+        """Ask, score and add up.
+
+        Args:
+            plan: The documents, in their order.
+            model: What is asked.
+            writes: Whether documents go to the disk.
+            chat: Whether prompts are chats.
+        """
+        paired = any(gate.baseline for gate in self._gates())
         names = (task.name for task in self._suite.tasks)
         wanted = {name: wanted_by(self._around(name)) for name in names}
-        render = getattr(model, "render", None) if self._chat else None
+        render = getattr(model, "render", None) if chat else None
         for job in self.jobs:
-            task = job.task
-            record = self._scored(plan.take(job, model), task)
-            record = with_facts(record, task, wanted[task.name])
+            name = job.task.name
+            if self.early.is_decided(name):
+                continue
+            record = self._scored(plan.take(job, model), job.task, wanted[name])
             if writes or paired:
-                sample = sample_of(rendered(record, render) if render else record, task)
-                if writes:
-                    self._samples.add(task.name, record.index, sample)
-                else:
-                    self._samples.hashes.add(task.name, record.index, sample)
-            self._records[task.name].append(record)
+                shown = rendered(record, render) if render else record
+                sample = sample_of(shown, job.task)
+                take = self._samples.add if writes else self._samples.hashes.add
+                take(name, record.index, sample)
+            self._records[name].append(record)
+            if self.early.arrived(name, record):
+                plan.drop(lambda one: self.early.is_decided(one.task.name))
+        self._add_up()
+
+    def _add_up(self) -> None:
         for task in self._suite.tasks:
             n = len(task.rows.ids())
             result = summarise(task, self._records[task.name], n)
@@ -90,10 +137,11 @@ class Running:
         """The records to ask, as plugins have them."""
         return [*prepared(self._hook, task, records)]
 
-    def _scored(self, record: Record, task: Task) -> Record:
-        if self._scores is None:
-            return score(record, task)
-        return scored(self._scores, record, task)
+    def _scored(self, record: Record, task: Task, wanted: Wanted) -> Record:
+        """The record with its scores, and with what gates want of it."""
+        hook = self._scores
+        found = score(record, task) if hook is None else scored(hook, record, task)
+        return with_facts(found, task, wanted)
 
     def _gates(self) -> list[Gate]:
         suite = self._suite
@@ -108,26 +156,23 @@ class Running:
             if gate.task == name or inside:
                 yield gate
 
-    def verdicts(self, base: Path, judge_spec: str, save: str) -> list[Verdict]:
-        """What becomes of all gates.
+    def _find(self, name: str, task: str) -> Reference:
+        """A task in a baseline, beside the documents that are done."""
+        beside = self._beside
+        found = next(one for one in self._suite.tasks if one.name == task)
+        hashes = self._samples.hashes.of(task)
+        settings = settings_of([(found, len(found.rows.ids()))], beside.judge)
+        settings["model_info"] = dict(beside.info)
+        records = sorted(self._records[task], key=lambda record: record.index)
+        now = side_of(found, records, hashes, settings)
+        is_replaced = name == beside.save
+        return reference(name, beside.stored(name), task, now, is_replaced=is_replaced)
 
-        Args:
-            base: The folder that has the baselines.
-            judge_spec: What judged answers, as results files have it.
-            save: The baseline whose place this run shall take, if any.
-        """
-
-        def find(name: str, task: str) -> Reference:
-            result = self.results[task]
-            hashes = self._samples.hashes.of(task)
-            settings = settings_of([(result.task, result.n_selected)], judge_spec)
-            settings["model_info"] = dict(self._info)
-            now = side_of(result.task, self._records[task], hashes, settings)
-            run = stored_run(base, name, Path.cwd())
-            return reference(name, run, task, now, is_replaced=name == save)
-
-        def result_of(name: str) -> TaskResult | GroupResult:
-            return self.group_results.get(name) or self.results[name]
-
-        judged = [judge(one, result_of(one.task), find=find) for one in self._gates()]
+    def verdicts(self) -> list[Verdict]:
+        """What becomes of all gates."""
+        judged = []
+        for gate in self._gates():
+            result = self.group_results.get(gate.task) or self.results[gate.task]
+            early = self.early.verdict(gate, result)
+            judged.append(early or judge(gate, result, find=self._find))
         return [*corrected(judged)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,6 +36,13 @@ class Suite:
 
     tasks: tuple[Task, ...]
     groups: tuple[Group, ...]
+
+    def warnings(self) -> Iterator[str]:
+        """What is odd about them, as far as it is known."""
+        for task in self.tasks:
+            yield from (f"{task.name}: {text}" for text in task.warnings())
+        for group in self.groups:
+            yield from (f"{group.name}: {text}" for text in group.warnings)
 
 
 def read_suite(

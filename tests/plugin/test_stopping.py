@@ -6,6 +6,8 @@ import json
 import pytest
 import yaml
 
+from pytest_evals import OptionError, evaluate
+
 N = 600
 MODEL = """
 import time
@@ -238,3 +240,45 @@ def test_f1_is_decided_early_as_a_sum_over_documents(big):
     done.stdout.fnmatch_lines(
         [f"one::f1 passed (early): holds, decided after {n} of 600 documents*"]
     )
+
+
+def questions(suite):
+    path = suite.pytester.path / "asked"
+    lines = [line.split() for line in path.read_text().splitlines()]
+    path.unlink()
+    return lines
+
+
+def test_a_script_stops_where_pytest_stops(big, monkeypatch):
+    monkeypatch.chdir(big.pytester.path)
+    gates(big, "one", "exact_match >= 0.7")
+    gates(big, "two", "exact_match >= 0.7", {"must_pass": ["q1"]})
+    big.run("evals", "--evals-stop=auto", model=None)
+    by_pytest = questions(big)
+    names: dict[str, object] = {}
+    exec(MODEL, names)
+    result = evaluate("evals", names["Model"](), stop="auto", folder="by_script")
+    assert questions(big) == by_pytest
+    (path,) = big.pytester.path.glob("by_script/runs/*/results.json")
+    by_script, pytests = json.loads(path.read_text()), big.results()
+    for key in ("gates", "counts", "partial", "task_hashes", "warnings"):
+        assert by_script[key] == pytests[key], key
+    assert by_script["gates"][0]["early"]
+    assert result.warnings == (
+        "two is read to the end: of gate 'must-pass', it names single documents",
+    )
+    samples = path.with_name("samples_one.jsonl").read_text().splitlines()
+    numbers = [json.loads(line)["doc_id"] for line in samples]
+    assert numbers == sorted(int(n) for name, n in by_pytest if name == "one")
+
+
+@pytest.mark.parametrize(
+    ("wish", "told"),
+    [
+        ({"stop": "soon"}, "stop='soon': it is off, curtail or auto"),
+        ({"stop": "auto", "stop_error": 5}, "stop_error=5: a share from 0 to 1"),
+    ],
+)
+def test_a_script_is_told_how_it_may_stop(wish, told):
+    with pytest.raises(OptionError, match=told):
+        evaluate([], "scripted:x", **wish)

@@ -73,6 +73,7 @@ def facts_of(results: Results) -> dict[str, Any]:
         ],
         "listed": [{"name": name, "depth": depth} for name, depth in listed],
         "parts": {name: _part(name, results) for name, _ in listed},
+        "warnings": [*map(str, _list(results.get("warnings")))],
         "special": _special(results),
         "begins": _begins(results),
         "made": {name: results.get(name) for name in _SHOWN if results.get(name)},

@@ -23,6 +23,7 @@ def plain_html(facts: Mapping[str, Any]) -> str:
     ]
     if facts.get("partial"):
         lines.append(f"<p>partial run: {_text(facts['partial'])}</p>")
+    lines += [f"<p>warning: {_text(one)}</p>" for one in facts.get("warnings") or ()]
     if facts.get("gates"):
         lines += _table(("gate", "verdict", "why"), _gates(facts["gates"]))
     lines += _table(("task", "metric", "value", "stderr"), _numbers(facts))

@@ -154,6 +154,7 @@ def story(write, tmp_path_factory):
     tasks = {"quiz": quiz, "hostile": hostile, "capitals": capitals}
     baseline = write.run(base / "a", tasks | {"quiz": before}, date=1788516000.0)
     gates = [
+        write.gate("all", "inconclusive", claim="all/exact_match >= 0.9"),
         write.gate("quiz", "passed", claim="exact_match >= 0.1", id="low"),
         write.gate(
             "quiz",
@@ -168,7 +169,15 @@ def story(write, tmp_path_factory):
             },
         ),
     ]
-    run = write.run(base / "b", tasks, gates=gates)
+    results = {name: {"alias": name, "exact_match,none": 0.7} for name in tasks}
+    run = write.run(
+        base / "b",
+        tasks,
+        gates=gates,
+        results={**results, "all": {"alias": "all", "exact_match,none": 0.7}},
+        group_subtasks={"all": ["quiz", "capitals"]},
+        warnings=[HOSTILE["handler"], "capitals: its targets are odd"],
+    )
     path = base.parent / "report.html"
     write_html(run, path, before=baseline, name="main")
     return path
@@ -176,13 +185,29 @@ def story(write, tmp_path_factory):
 
 def test_it_opens_on_the_gate_that_failed(tab, story):
     page = tab.open(story)
-    assert page.locator("h1").inner_text() == "1 failed of 2 gates"
+    assert page.locator("h1").inner_text() == "1 failed, 1 inconclusive of 3 gates"
     first = page.locator(".gate").first
     assert "exact_match >= 0.75" in first.inner_text()
     assert "about 125 documents would settle it" in first.inner_text()
     assert first.locator("svg[role=img]").get_attribute("aria-label") == (
         "0.700, bar >= 0.750"
     )
+
+
+def test_a_gate_of_a_group_leads_to_the_documents_of_its_tasks(tab, story):
+    page = tab.open(story, "#/gates")
+    page.get_by_role("link", name="look at the wrong documents of all").click()
+    page.wait_for_selector(".doc")
+    assert tab.rows()[:3] == ["quiz[d0]", "quiz[d1]", "quiz[d4]"]
+    assert {row.split("[")[0] for row in tab.rows()} == {"quiz", "capitals"}
+    assert page.get_by_label("task").input_value() == "all"
+
+
+def test_warnings_of_the_run_are_text(tab, story):
+    page = tab.open(story, "#/summary")
+    shown = page.locator("details.notices").inner_text()
+    assert shown.splitlines()[0] == "2 warnings"
+    assert HOSTILE["handler"] in shown
 
 
 def test_without_a_red_gate_it_opens_on_the_summary(tab, write, tmp_path):
@@ -342,6 +367,7 @@ def test_where_scripts_are_forbidden_there_is_a_table(browser, story):
     page.goto(story.as_uri())
     assert "exact_match,none" in page.locator("body").inner_text()
     assert page.locator("td", has_text="failed").is_visible()
+    assert "warning: capitals: its targets are odd" in page.locator("body").inner_text()
     context.close()
 
 

@@ -43,6 +43,18 @@ async function loadIndex() {
   }
 }
 
+/** The tasks with documents that a name stands for: a task's own, or those below a group. */
+function tasksOf(name, around = []) {
+  if (run.tasks.has(name)) return [name];
+  const members = around.includes(name) ? [] : (run.facts.parts[name]?.members ?? []);
+  return [...new Set(members.flatMap((member) => tasksOf(member, [...around, name])))];
+}
+
+/** The documents of a task or a group; of all tasks for no name. */
+function docsOf(name) {
+  return name ? tasksOf(name).flatMap((task) => run.tasks.get(task).docs) : run.docs;
+}
+
 /** A document's number, null if it has none. */
 function valueOf(doc, key) {
   return run.tasks.get(doc.task).values[key]?.[doc.n] ?? null;

@@ -7,11 +7,13 @@ let documents = null; // the view, once it was opened
 
 class DocumentsView {
   constructor() {
-    this.list = new VirtualList((doc) => docRow(doc, !this.given.get("task") && run.tasks.size > 1), (doc) => this.open(doc));
+    this.list = new VirtualList((doc) => docRow(doc, this.isMixed), (doc) => this.open(doc));
     this.pane = h("div.pane", { tabindex: "0", role: "region", "aria-label": "document" });
     this.search = h("input", { type: "search", placeholder: "search", "aria-label": "search documents", "data-key": "/" });
     this.search.addEventListener("input", () => this.change({ q: this.search.value }));
-    this.task = select("task", [["", "all tasks"], ...[...run.tasks.keys()].map((name) => [name, name])], (task) => this.change({ task, show: this.given.get("show"), doc: "" }));
+    const groups = run.facts.listed.filter(({ name }) => run.facts.parts[name].members && tasksOf(name).length);
+    const names = new Set([...groups.map(({ name }) => name), ...run.tasks.keys()]);
+    this.task = select("task", [["", "all tasks"], ...[...names].map((name) => [name, run.tasks.has(name) ? name : `${name} (group)`])], (task) => this.change({ task, show: this.given.get("show"), doc: "" }));
     this.sort = select("sort", Object.entries(SORTS), (sort) => this.change({ sort }));
     this.shows = h("div.shows", { role: "group", "aria-label": "which documents" });
     this.told = h("p.told", { role: "status" });
@@ -45,9 +47,10 @@ class DocumentsView {
     this.round = (this.round ?? 0) + 1;
     this.list.node.scrollTop = 0;
     const task = this.given.get("task") ?? "", show = this.given.get("show") ?? "";
-    const pool = task ? (run.tasks.get(task)?.docs ?? []) : run.docs;
+    const pool = docsOf(task);
+    this.isMixed = task ? tasksOf(task).length > 1 : run.tasks.size > 1;
     this.paintShows(pool, show);
-    this.list.node.classList.toggle("is-mixed", !task && run.tasks.size > 1);
+    this.list.node.classList.toggle("is-mixed", this.isMixed);
     const chosen = show ? pool.filter((doc) => matchesShow(doc, show)) : pool;
     const needle = (this.given.get("q") ?? "").toLowerCase();
     if (!needle) {

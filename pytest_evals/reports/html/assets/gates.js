@@ -72,9 +72,11 @@ const shownBound = (value, change) => (change ? moved(value, change.unit) : figu
 /** The documents that decided it, or those that were wrong. */
 function documentsOfGate(gate) {
   const named = new Set(gate.documents ?? []);
-  const known = (run.tasks.get(gate.task)?.docs ?? []).filter((doc) => named.has(doc.id));
-  const wrong = (run.tasks.get(gate.task)?.docs ?? []).filter((doc) => doc.state === "w").length;
-  const show = known.some((doc) => doc.flags & REGRESSED) ? "regressed" : "wrong";
+  const docs = docsOf(gate.task);
+  const known = docs.filter((doc) => named.has(doc.id));
+  const wrong = docs.some((doc) => doc.state === "w");
+  const beside = known.length ? known : gate.change ? docs : [];
+  const show = beside.some((doc) => doc.flags & REGRESSED) ? "regressed" : "wrong";
   return [
     known.length ? h("ul.examples", known.slice(0, 5).map((doc) => h("li", stateMark(doc.state, { short: true }), docLink(doc, doc.id), h("bdi.soft", doc.question)))) : null,
     wrong && gate.outcome !== "passed" ? h("p", link("documents", { task: gate.task, show }, `look at the ${show} documents of ${gate.task}`)) : null,

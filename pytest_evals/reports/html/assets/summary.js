@@ -1,5 +1,7 @@
 // The first view: what became of the run, its gates, its tasks and groups.
 
+const FEW = 4; // warnings that are not folded up
+
 function summaryView() {
   const { facts } = run;
   return h(
@@ -84,7 +86,14 @@ function noticesOf(facts) {
   if (facts.partial) found.push(`Partial run: ${facts.partial}.`);
   for (const text of facts.comparison?.refused ?? []) found.push(`Not compared with ${facts.comparison.name}: ${text}.`);
   for (const text of facts.comparison?.warnings ?? []) found.push(text);
-  return found.length ? h("ul.notices", found.map((text) => h("li", text))) : null;
+  return [found.length ? h("ul.notices", found.map((text) => h("li", text))) : null, warningsOf(facts.warnings)];
+}
+
+/** What was odd; few stand open. */
+function warningsOf(texts) {
+  if (!texts.length) return null;
+  const list = h("ul", texts.map((text) => h("li", h("bdi", text))));
+  return h("details.notices", { open: texts.length <= FEW }, h("summary", plural(texts.length, "warning")), list);
 }
 
 function gatesInShort(facts) {
