@@ -72,9 +72,9 @@ def _spelled(text: str) -> str:
 
 
 def _without_units(text: str) -> str:
-    """Without what follows ``\\text{ ``, if that stands there once."""
-    before, found, after = text.partition("\\text{ ")
-    return before if found and "\\text{ " not in after else text
+    """Without what follows the first ``\\text{ ``."""
+    before, units, _ = text.partition("\\text{ ")
+    return before.rstrip() if units else text
 
 
 def _with_braced_roots(text: str) -> str:

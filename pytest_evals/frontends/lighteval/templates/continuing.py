@@ -21,7 +21,12 @@ from pytest_evals.frontends.lighteval.templates.formulation import (
     Formulation,
     MCFFormulation,
 )
-from pytest_evals.frontends.lighteval.templates.wording import Wording, wording_of
+from pytest_evals.frontends.lighteval.templates.wording import (
+    Wording,
+    capitalize,
+    open_ended,
+    wording_of,
+)
 
 __all__ = [
     "get_continuation_prompt_function",
@@ -74,7 +79,7 @@ def get_copa_prompt_function(
     def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
         words = wording_of(language)
         kind = "cause_word" if given["cause_effect"] == "cause" else "effect_word"
-        context = words.open_ended(given["context"]) + words.signs.word_space
+        context = capitalize(open_ended(given["context"])) + words.signs.word_space
         full = {**given, "context": context + words.word(kind)}
         return _continued(words, _fitting(words, full), formulation, task_name)
 
@@ -100,7 +105,10 @@ def get_hellaswag_prompt_function(
     def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
         words = wording_of(language)
         context = _story(words, given, wikihow_artifacts)
-        endings = [_clean(text, wikihow_artifacts) for text in given["continuations"]]
+        stop = words.signs.full_stop + words.signs.sentence_space
+        endings = [
+            _clean(text, wikihow_artifacts, stop) for text in given["continuations"]
+        ]
         if not all(endings):
             return None
         full = {**given, "context": context, "continuations": endings}
@@ -190,15 +198,14 @@ def _continued(
 def _story(words: Wording, given: Mapping[str, Any], artifacts: Sequence[str]) -> str:
     """Label and both parts of the beginning."""
     text = words.whole(_clean(given["ctx_a"], artifacts))
-    rest = _clean(given.get("ctx_b") or "", artifacts)
+    rest = words.whole(_clean(given.get("ctx_b") or "", artifacts))
     if rest:
-        # The second part begins with a capital also where the sentence goes on.
-        text += words.space_after(text) + words.whole(rest)
-    label = _clean(given.get("activity_label") or "", artifacts)
-    return f"{words.whole(label)}:\n{text}" if label else text
+        text += words.space_after(text) + words.following(text, rest)
+    label = capitalize(given.get("activity_label") or "")
+    return f"{label}:\n{text}" if label else text
 
 
-def _clean(text: str, artifacts: Sequence[str]) -> str:
+def _clean(text: str, artifacts: Sequence[str], stop: str = ". ") -> str:
     for artifact in artifacts:
-        text = text.replace(artifact, ". ")
+        text = text.replace(artifact, stop)
     return re.sub(r"\[.*?\]", "", text).replace("  ", " ").strip()

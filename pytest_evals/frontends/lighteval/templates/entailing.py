@@ -9,7 +9,6 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.frontends.lighteval.templates.adapter import (
     Adapter,
     PromptFunction,
-    positions,
     prompt_function,
 )
 from pytest_evals.frontends.lighteval.templates.choosing import (
@@ -25,6 +24,7 @@ from pytest_evals.frontends.lighteval.templates.wording import (
     Wording,
     capitalize,
     decapitalize,
+    open_ended,
     wording_of,
 )
 
@@ -85,19 +85,17 @@ def _confirmed(
     asked = words.word("confirmation_word") + signs.question_mark
     instruction = given.get("instruction")
     query = f"{instruction}\n" if instruction else ""
-    query += capitalize(words.open_ended(given["premise"])) + signs.word_space + asked
-    rest = decapitalize(words.open_ended(given["hypothesis"]))
-    space = words.space_after(query)
-    golds = positions(given["gold_idx"])
+    query += capitalize(open_ended(given["premise"])) + signs.word_space + asked
+    rest = decapitalize(open_ended(given["hypothesis"]))
     return Doc(
         task_name=task_name,
         query=query,
         choices=[
-            f"{space}{capitalize(words.word(_ANSWERS[one]))}{signs.comma}"
+            f"{signs.sentence_space}{capitalize(words.word(_ANSWERS[one]))}{signs.comma}"
             f"{signs.word_space}{rest}"
             for one in relations
         ],
-        gold_index=golds[0] if len(golds) == 1 else golds,
+        gold_index=given["gold_idx"],
         instruction=instruction,
         unconditioned_query=asked,
     )
@@ -111,5 +109,5 @@ def _inline(words: Wording, hypothesis: str, relations: Sequence[Relation]) -> s
     space = signs.word_space
     listed = f"{signs.comma}{space}".join(front)
     tail = f"{space}{words.word('or_word')}{space}{last}" if front else last
-    text = words.open_ended(hypothesis)
-    return f"{text}{space}{listed}{tail}{signs.question_mark}"
+    text = open_ended(hypothesis)
+    return f"{text}{signs.sentence_space}{listed}{tail}{signs.question_mark}"

@@ -12,6 +12,7 @@ from typing import Any
 
 from pytest_evals.errors import EvalsError
 from pytest_evals.frontends.lighteval.language import Language
+from pytest_evals.frontends.lighteval.templates.endings import ENDINGS
 from pytest_evals.scorers.lighteval.languages import code_of
 from pytest_evals.scorers.lighteval.letters import labels_of
 from pytest_evals.scorers.lighteval.literals import LANGUAGES, Literals
@@ -22,6 +23,7 @@ __all__ = [
     "Wording",
     "capitalize",
     "decapitalize",
+    "open_ended",
     "wording_of",
 ]
 
@@ -35,11 +37,9 @@ def TranslationLiterals(language: Any, **words: Any) -> Literals:
 
 
 TRANSLATION_LITERALS: dict[Any, Literals] = {
-    language: LANGUAGES[language.value]
-    for language in Language
-    if language.value in LANGUAGES
+    language: LANGUAGES.get(language.value, Literals()) for language in Language
 }
-"""Language → words; a module may add to it."""
+"""Language → words, none at all for many; a module may add to it."""
 
 
 def wording_of(language: Any) -> Wording:
@@ -137,11 +137,10 @@ class Wording:
         begins = not before or before.endswith("\n") or self.ends(before)
         return capitalize(text) if begins else decapitalize(text)
 
-    def open_ended(self, text: str) -> str:
-        """The text without the sign at its end."""
-        marks = self.signs
-        signs = f".?!,:;{marks.full_stop}{marks.question_mark}{marks.exclamation_mark}"
-        return text.rstrip().rstrip(signs + marks.comma + marks.colon + marks.semicolon)
+
+def open_ended(text: str) -> str:
+    """The text without the signs that end it, so that it can go on."""
+    return text.rstrip(ENDINGS)
 
 
 def capitalize(text: str) -> str:
