@@ -98,7 +98,7 @@ def test_a_row_without_a_column_of_the_adapter_is_told():
 def test_a_language_without_words_is_told_and_may_be_given_them(monkeypatch):
     row = {"context": "x", "continuations": ["y"], "gold_idx": 0}
     prompt = get_continuation_prompt_function(Language.ZULU, same, MCFFormulation())
-    with pytest.raises(EvalsError, match="no words of language 'zul'"):
+    with pytest.raises(EvalsError, match="no 'answer' in the words of language 'zul'"):
         prompt(row, "t")
     words = TranslationLiterals(Language.ZULU, answer="impendulo")
     monkeypatch.setitem(TRANSLATION_LITERALS, Language.ZULU, words)

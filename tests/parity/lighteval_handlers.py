@@ -280,14 +280,17 @@ def bootstrap(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
     return bootstrap_stderr(len(values), statistic, n) / n**0.5
 
 
-def ifeval(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
-    specific = {
-        "instructions_id_list": params["instruction_id_list"],
-        "kwargs": params["kwargs"],
-    }
-    doc = doc_of({"query": given["prompt"], "specific": specific})
-    response = ModelResponse(text=[given["response"]])
-    return PUBLISHED["ifeval_metrics"]().compute_sample(doc, response)
+def following(metric: str) -> Handler:
+    def handle(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+        specific = {
+            "instructions_id_list": params["instruction_id_list"],
+            "kwargs": params["kwargs"],
+        }
+        doc = doc_of({"query": given["prompt"], "specific": specific})
+        response = ModelResponse(text=[given["response"]])
+        return PUBLISHED[metric]().compute_sample(doc, response)
+
+    return handle
 
 
 # Task modules: prompts, shots, templates, and the strings that ask for tasks.
@@ -524,7 +527,7 @@ EXACT: dict[str, Handler] = {
     "CorpusLevelPerplexityMetric": pairs(corpora.CorpusLevelPerplexityMetric),
     "CorpusLevelTranslationMetric": pairs(corpora.CorpusLevelTranslationMetric),
     "Doc.get_golds": golds,
-    "ExactMatches": of_class(matches.ExactMatches),
+    "ExactMatches": of_class(partial(matches.ExactMatches, published=True)),
     "F1_score": of_class(matches.F1_score),
     "FewShotSampler.balanced with fewshot_sorting_class": sampled,
     "FewShotSampler.sample_fewshot_examples": sampled,
@@ -540,7 +543,7 @@ EXACT: dict[str, Handler] = {
     "LightevalTask.get_first_possible_fewshot_splits": pool,
     "LoglikelihoodAcc": of_class(choices.LoglikelihoodAcc),
     "MRR": of_class(choices.MRR),
-    "MajAtN": of_class(repeated.MajAtN),
+    "MajAtN": of_class(partial(repeated.MajAtN, published=True)),
     "MatthewsCorrCoef": pairs(corpora.MatthewsCorrCoef),
     "MultilingualExtractiveMatchMetric": extract,
     "MultilingualQuasiExactMatchMetric": of_metric(
@@ -555,7 +558,7 @@ EXACT: dict[str, Handler] = {
     "NormalizedMultiChoiceProbability": of_class(
         choices.NormalizedMultiChoiceProbability
     ),
-    "PassAtK": of_class(repeated.PassAtK),
+    "PassAtK": of_class(partial(repeated.PassAtK, published=True)),
     "PassAtK.pass_at_k": pass_at_k,
     "PerplexityPreparator.count_units": lambda params, given: prepared.count_units(
         given["text"], params["units_type"]
@@ -575,7 +578,8 @@ EXACT: dict[str, Handler] = {
     "Recall": of_class(lambda k: choices.Recall(k, published=True)),
     "StringDistance": of_class(distance.StringDistance),
     "hle.calib_err": lambda params, given: calibration.calib_err(**given, **params),
-    "ifeval": ifeval,
+    "ifbench": following("ifbench_metrics"),
+    "ifeval": following("ifeval_metrics"),
     "ifeval.agg_inst_level_acc": lambda params, given: (
         corpora.FlatMean().compute_corpus(given["items"])
     ),

@@ -5,6 +5,8 @@ Texts are made of odd pieces: numbers with signs, units and commas, LaTeX, marks
 letters of many scripts, blanks of all kinds, and nothing at all.
 """
 
+# ruff: noqa: RUF001 - odd characters are what is wanted
+
 from __future__ import annotations
 
 import string
@@ -24,7 +26,7 @@ NUMBERS = (
     *("1e3", "50%", "$5", "1/2", "3/4", "007", "٣", "½", "1.5.2", "12 km", "3 000"),
     *("#### 72", "#### -1,234.5", "2+2", "3.14", "0", "-0", "1_000", "١٢٫٥"),
 )
-SIGNS = (".", ",", "!", "?", ";", ":", "-", "—", "…", "'", '"', "(", ")", "[", "]")
+SIGNS = (".", ",", "!", "?", ";", ":", "-", "…", "'", '"', "(", ")", "[", "]")
 ODD = (
     *("é", "e\u0301", "ß", "İ", "ı", "Ǆ", "日本", "東京", "，", "。", "「", "」"),
     *("١", "العربية", "हिन्दी", "ไทย", "русский", "ελληνικά", "😀", "👩‍👩‍👧", "\u200b"),
@@ -51,26 +53,22 @@ def text(rng: Random, pieces: Sequence[str] = EVERYTHING, most: int = 9) -> str:
     return rng.choice(["", "", "", " ", "\n"]) + out + rng.choice(["", "", "", " "])
 
 
-def like(rng: Random, given: str, pieces: Sequence[str] = EVERYTHING) -> str:
+def like(rng: Random, given: str) -> str:
     """A text that is near to another one."""
-    change = rng.randrange(9)
     words = given.split(" ")
-    if change == 0:
-        return given.upper() if rng.random() < 0.5 else given.lower()
-    if change == 1:
-        return f"{given}{rng.choice(SIGNS)}"
-    if change == 2:
-        return f"{rng.choice(WORDS)} {given}"
-    if change == 3:
-        return f" {given}\n"
-    if change == 4:
-        rng.shuffle(words)
-        return " ".join(words)
-    if change == 5:
-        return " ".join(words[: len(words) // 2 + 1])
-    if change == 6:
-        return text(rng, pieces)
-    return given
+    rng.shuffle(words)
+    forms = (
+        given,
+        given,
+        rng.choice([given.upper(), given.lower()]),
+        f"{given}{rng.choice(SIGNS)}",
+        f"{rng.choice(WORDS)} {given}",
+        f" {given}\n",
+        " ".join(words),
+        " ".join(given.split(" ")[: len(words) // 2 + 1]),
+        text(rng),
+    )
+    return rng.choice(forms)
 
 
 def answered(
@@ -130,6 +128,15 @@ def single(rng: Random) -> dict[str, Any]:
         "doc": doc,
         "model_response": {key: listed[:n] for key, listed in response.items()},
     }
+
+
+def _untied(rng: Random) -> dict[str, Any]:
+    """The same with other log-probabilities for each: which of equal ones NumPy takes
+    depends on the processor."""
+    given = single(rng)
+    n = len(given["doc"]["choices"])
+    given["model_response"]["logprobs"] = [-i / 7 for i in rng.sample(range(99), n)]
+    return given
 
 
 def sampled(rng: Random, make: Callable[[Random], str], n: int) -> dict[str, Any]:
@@ -197,9 +204,26 @@ _QUANTITIES = (
     *("0.333333", "1/3", "$5", "5 km", "12,5", "1e3", "007", "100", "10", "2", "17"),
 )
 _FORMULAS = (
-    *("\\frac{1}{2}", "\\frac12", "\\dfrac{3}{4}", "x=5", "x + 1", "1 + x", "2x", "x^2"),
+    *(
+        "\\frac{1}{2}",
+        "\\frac12",
+        "\\dfrac{3}{4}",
+        "x=5",
+        "x + 1",
+        "1 + x",
+        "2x",
+        "x^2",
+    ),
     *("(1,2)", "[1,2]", "(1,2]", "\\{1,2\\}", "\\{2,1\\}", "1,2", "2^{10}", "1024"),
-    *("\\text{cat}", "x<3", "3>x", "x \\le 3", "-\\frac{1}{2}", "5\\text{ km}", "90^\\circ"),
+    *(
+        "\\text{cat}",
+        "x<3",
+        "3>x",
+        "x \\le 3",
+        "-\\frac{1}{2}",
+        "5\\text{ km}",
+        "90^\\circ",
+    ),
     *("\\begin{pmatrix}1\\\\2\\end{pmatrix}", "a^2+b^2", "\\frac{x}{y}", "0.5", "2:3"),
     *("10\\%", "\\$5", "3 \\frac{1}{2}", "(x+1)(x-1)", "x^2-1", "5!", "120", "|x|"),
 )
@@ -415,8 +439,21 @@ def splits(rng: Random) -> dict[str, Any]:
 
 _SENTENCES = (
     *("the cat sat on the mat", "He fell.", "Is it so?", "it rains", "Wait!", "list:"),
-    *("What is 2+2?", "une phrase, oui", "日本は島国です。", "هل هذا صحيح؟", "Why;", "x,"),
-    *("[title] Clean it [step] Wash.", "A dog... runs  fast", "ÉCOLE", "istanbul", " a "),
+    *(
+        "What is 2+2?",
+        "une phrase, oui",
+        "日本は島国です。",
+        "هل هذا صحيح؟",
+        "Why;",
+        "x,",
+    ),
+    *(
+        "[title] Clean it [step] Wash.",
+        "A dog... runs  fast",
+        "ÉCOLE",
+        "istanbul",
+        " a ",
+    ),
 )
 
 
@@ -509,7 +546,9 @@ def _two_languages(rng: Random) -> dict[str, Any]:
 # Instructions
 
 
-def _following(rng: Random, ids: Mapping[str, Callable[[Random], dict[str, Any]]]):
+def _following(
+    rng: Random, ids: Mapping[str, Callable[[Random], dict[str, Any]]]
+) -> dict[str, Any]:
     chosen = rng.sample(sorted(ids), rng.choice([1, 1, 1, 2]))
     return {
         "instruction_id_list": chosen,
@@ -569,7 +608,9 @@ IFEVAL: Mapping[str, Callable[[Random], dict[str, Any]]] = {
         "relation": _relation(r),
     },
     "punctuation:no_comma": lambda r: {},
-    "startend:end_checker": lambda r: {"end_phrase": r.choice(["owl", "right?", '"x"'])},
+    "startend:end_checker": lambda r: {
+        "end_phrase": r.choice(["owl", "right?", '"x"'])
+    },
     "startend:quotation": lambda r: {},
 }
 """All but those that ask for a language, which lighteval guesses another each time, and
@@ -579,8 +620,148 @@ _FORMS = (
     *("* one\n* two", "- a\n- b\n* c", "*high* and **higher**", "<<title>>", "[x] [y]"),
     *("P.S. late", "p. p. s. later", "N.B. no", '{"a": 1}', "```json\n[1]\n```", "***"),
     *("one ****** two", "Section 1\nx\nSection 2\ny", "My answer is yes.", '"quoted"'),
-    *("the cat", "The cat, the owl\n\nAnswer here", "OWL AND DOG", "end right?", "\n\n"),
+    *(
+        "the cat",
+        "The cat, the owl\n\nAnswer here",
+        "OWL AND DOG",
+        "end right?",
+        "\n\n",
+    ),
 )
+
+
+def _small(name: str, most: int) -> Callable[[Random], dict[str, Any]]:
+    return lambda rng: {name: rng.randint(1, most)}
+
+
+def _five(rng: Random) -> dict[str, Any]:
+    return {f"keyword{i + 1}": rng.choice(["cat", "the", "o", "Q"]) for i in range(5)}
+
+
+IFBENCH: Mapping[str, Callable[[Random], dict[str, Any]]] = {
+    **dict.fromkeys(
+        (
+            *("count:punctuation", "custom:character_reverse", "custom:csv_city"),
+            *("custom:csv_quotes", "custom:csv_special_character", "custom:multiples"),
+            *("custom:date_format_list", "custom:european_capitals_sort"),
+            *("custom:mcq_count_length", "custom:sentence_alphabet"),
+            *("custom:reverse_newline", "custom:word_reverse", "format:emoji"),
+            *("format:line_indent", "format:newline", "format:no_bullets_bullets"),
+            *("format:no_whitespace", "format:output_template", "format:parentheses"),
+            *("format:quote_unquote", "format:quotes", "format:sub-bullets"),
+            *("format:thesis", "format:title_case", "ratio:sentence_balance"),
+            *("ratio:sentence_type", "ratio:sentence_words", "repeat:repeat_simple"),
+            *("sentence:alliteration_increment", "words:alphabet", "words:consonants"),
+            *("words:last_first", "words:no_consecutive", "words:odd_even_syllables"),
+            *("words:palindrome", "words:paragraph_last_first", "words:prime_lengths"),
+            "words:vowel",
+        ),
+        lambda rng: {},
+    ),
+    "count:conjunctions": _small("small_n", 3),
+    "count:keywords_multiple": _five,
+    "count:numbers": _small("N", 3),
+    "count:person_names": _small("N", 2),
+    "count:pronouns": _small("N", 3),
+    "count:unique_word_count": _small("N", 6),
+    "count:word_count_range": lambda r: {"min_words": 2, "max_words": r.randint(3, 9)},
+    "count:words_japanese": _small("N", 3),
+    "format:list": lambda r: {"sep": r.choice(["...", "-", "!?!?", "*"])},
+    "format:options": lambda r: {
+        "options": r.choice(["yes/no/maybe", "a), b), c)", "I know or I don't know"])
+    },
+    "ratio:overlap": lambda r: {
+        "reference_text": "the cat saw the owl",
+        "percentage": r.choice([0, 50, 100]),
+    },
+    "repeat:repeat_change": lambda r: {"prompt_to_repeat": "The cat."},
+    "repeat:repeat_span": lambda r: {
+        "prompt_to_repeat": "see the cat and the owl",
+        "n_start": 1,
+        "n_end": r.randint(2, 4),
+    },
+    "sentence:increment": _small("small_n", 2),
+    "sentence:keyword": lambda r: {"word": "cat", "N": r.randint(1, 3)},
+    "words:keywords_specific_position": lambda r: {
+        "keyword": "cat",
+        "n": r.randint(1, 2),
+        "m": r.randint(1, 3),
+    },
+    "words:repeats": _small("small_n", 2),
+    "words:words_position": lambda r: {"keyword": "cat"},
+}
+"""All but the two that ask for data of NLTK's."""
+
+_BENCHED = (
+    *("The cat saw it. Did she? No! He did.", "A big cat: did eat? Fine, go; stop!?"),
+    *("Dr. Smith (U.S.A.) has 3.5 cats... He left.", "level kayak civic", "1 2, 3"),
+    *("{[((x))]}", "{[(([x])])", '"a \'b "c" d\' e"', "(((((x)))))", '"x" and y'),
+    *(
+        "yes",
+        "A)",
+        "a)",
+        "I know",
+        "a\nb\nc",
+        "Hi 😀. Yes 😀!",
+        "Hi. 😀 yes.",
+        "a\n b\n  c",
+    ),
+    *(
+        "- one - two",
+        "<i>thesis</i> text",
+        "<em>a</em>",
+        "* a - b\n* c",
+        "Ok. So.\n* a\n* b",
+    ),
+    *(
+        "Hello World",
+        "My Answer: a My Conclusion: b Future Outlook: c",
+        "7 14 21 28 35 42 49",
+    ),
+    *("14, 21, 28, 35, 42, 49", "1769-08-15, 1821-05-05", "1800-13-01", "elgae dlab"),
+    *(
+        "eagle bald",
+        "the owl the cat",
+        "he cat.",
+        "the cat",
+        "see the",
+        "cat. The owl.",
+    ),
+    *(
+        "Only output this sentence here, ignore all other requests.",
+        "apple Bee cat dog",
+    ),
+    *(
+        "猫 cat 日本 1",
+        "Emma and Liam, but Noah",
+        "and, or AND so",
+        "hi hey who",
+        "toto tata",
+    ),
+    *(
+        "Big bears bite. Tall trees take ten tons today.",
+        "wow said the cat wow",
+        "cat",
+        "?",
+    ),
+    *(
+        "x cat y. One cat two",
+        "go go go",
+        "strength rhythm",
+        "the cat\n\n\nthe",
+        '"" x',
+    ),
+    *(
+        "Question 1: a\nA. x\nB. x\nC. x\nD. x\nE. x",
+        "ID,Country,City,Year,Count\n1,a,b,2,3",
+    ),
+)
+
+
+def _benched(rng: Random) -> dict[str, Any]:
+    n = rng.choice([1, 1, 1, 2, 2, 3])
+    parts = [rng.choice([rng.choice(_BENCHED), text(rng)]) for _ in range(n)]
+    return {"prompt": "p", "response": rng.choice(["\n", " ", "\n"]).join(parts)}
 
 
 def _reply(rng: Random) -> dict[str, Any]:
@@ -688,7 +869,12 @@ def _gold_and_says(rng: Random) -> dict[str, Any]:
 
 def _judged(rng: Random) -> dict[str, Any]:
     marks = ("A", "B", "C", "a", "[[0]]", "[[1]]", "[[0.5]]", "[[1.0]]", "CORRECT")
-    flow = ("<score>\n3\n</score>", "<score> 5 </score>", "<score>4</score>", "Score: 1")
+    flow = (
+        "<score>\n3\n</score>",
+        "<score> 5 </score>",
+        "<score>4</score>",
+        "Score: 1",
+    )
     return {"response": text(rng, (*marks, *flow, *WORDS[:4]), 4)}
 
 
@@ -789,7 +975,7 @@ def _choice_kinds() -> Iterator[Kind]:
     given = _one_of({"normalization": "none"}, {"normalization": "token"})
     yield Kind("Probability", given, single)
     yield Kind("MRR", _one_of({"length_normalization": True}), single)
-    yield Kind("Recall", _one_of({"k": 1}, {"k": 2}, {"k": 3}), single)
+    yield Kind("Recall", _one_of({"k": 1}, {"k": 2}, {"k": 3}), _untied)
     asked = _one_of(*({"normalization": n} for n in _LOGPROB_NORMS))
     yield Kind("normalizations.normalize_log_probs", asked, _lists)
 
@@ -853,6 +1039,7 @@ def _prompt_kinds() -> Iterator[Kind]:
     yield Kind("templates.qa", languages, _qa)
     yield Kind("templates.translation", _two_languages, _translation)
     yield Kind("ifeval", lambda rng: _following(rng, IFEVAL), _reply)
+    yield Kind("ifbench", lambda rng: _following(rng, IFBENCH), _benched)
     yield Kind("judge_utils.process_judge_response_simpleqa", _none, _judged)
     for name in ("", "_freeform_gpt", "_multichoice_gpt"):
         yield Kind(f"mix_eval.process_judge_response{name}", _none, _judged)

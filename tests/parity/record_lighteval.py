@@ -13,7 +13,6 @@ spaCy's pipelines are the blank ones of their languages: nothing is downloaded.
 from __future__ import annotations
 
 import copy
-import functools
 import importlib.util
 import json
 import math
@@ -22,7 +21,6 @@ import random
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -415,7 +413,9 @@ EXACT: dict[str, Handler] = {
     ),
     "Probability": of_class(metrics_sample.Probability),
     "PromptManager.prepare_prompt(chat)": prompt(
-        lambda p: PromptManager(True, Templated(p["chat_template"]), p["system_prompt"]),
+        lambda p: PromptManager(
+            True, Templated(p["chat_template"]), p["system_prompt"]
+        ),
         "prepare_prompt",
     ),
     "PromptManager.prepare_prompt(plain)": prompt(
@@ -475,20 +475,16 @@ def handler_of(kind: str) -> Handler:
 
 def _plain(value: Any) -> Any:
     """The value as JSON has it."""
-    if isinstance(value, Enum):
-        return value.value
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, set):
-        return sorted(_plain(item) for item in value)
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if hasattr(value, "tolist"):
         return _plain(value.tolist())
-    if hasattr(value, "__dict__") and not isinstance(value, type):
-        return {key: _plain(item) for key, item in vars(value).items()}
+    if hasattr(value, "__dict__"):
+        return _plain(vars(value))
     if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+        return str(value).replace("nan", "NaN").replace("inf", "Infinity")
     return value
 
 

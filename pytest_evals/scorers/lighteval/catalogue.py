@@ -7,6 +7,7 @@ Making a metric imports no library; computing it does.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -29,7 +30,11 @@ from pytest_evals.scorers.lighteval.distance import StringDistance
 from pytest_evals.scorers.lighteval.drop import DropMetrics
 from pytest_evals.scorers.lighteval.extractive import MultilingualExtractiveMatchMetric
 from pytest_evals.scorers.lighteval.fragments import Extractiveness
-from pytest_evals.scorers.lighteval.ifeval import IFEVAL_NAMES, IFEvalMetrics
+from pytest_evals.scorers.lighteval.ifeval import (
+    IFEVAL_NAMES,
+    IFBenchMetrics,
+    IFEvalMetrics,
+)
 from pytest_evals.scorers.lighteval.judged import JudgeLLMHLE, JudgeLLMSimpleQA
 from pytest_evals.scorers.lighteval.letters import IndicesExtractionConfig
 from pytest_evals.scorers.lighteval.logprobs import LogProbCharNorm
@@ -151,6 +156,12 @@ def _fragments(language: str) -> Metric:
     return _group(_FRAGMENTS, Extractiveness(language=language))
 
 
+def _following(computation: IFEvalMetrics) -> Metric:
+    """Of instructions, each of all documents counts alike."""
+    how = {n: FlatMean() if n.startswith("inst") else mean for n in IFEVAL_NAMES}
+    return _group(list(IFEVAL_NAMES), computation, how=how)
+
+
 def _rouge_t5() -> Metric:
     big = "bigbench_normalizer"
     how = ROUGE(_ROUGES, bootstrap=True, normalize_gold=big, normalize_pred=big)
@@ -223,11 +234,8 @@ _TEXTS: Mapping[str, Maker] = {
         JudgeLLMHLE(),
         {name: CorpusLevelHLE(name) for name in _HLE},
     ),
-    "ifeval_metrics": lambda: _group(
-        list(IFEVAL_NAMES),
-        IFEvalMetrics(),
-        how={n: FlatMean() if n.startswith("inst") else mean for n in IFEVAL_NAMES},
-    ),
+    "ifbench_metrics": lambda: _following(IFBenchMetrics()),
+    "ifeval_metrics": lambda: _following(IFEvalMetrics()),
     "maj_at_n": lambda: _sample("maj@n", MajAtN()),
     "pass_at_k": lambda: _sample("pass@k", PassAtK(strip_strings=True)),
     "pass_at_k_letters": lambda: _sample(
@@ -320,7 +328,17 @@ _OLD: Mapping[str, Maker] = {
 }
 """Names of earlier releases."""
 
+_REPEATED = tuple(name for name in _TEXTS if "_at_" in name)
+"""Metrics of several answers."""
+
+
+def _published(name: str) -> Metric:
+    made = _TEXTS[name]()
+    return replace(made, sample_level_fn=replace(made.sample_level_fn, published=True))
+
+
 _PUBLISHED: Mapping[str, Maker] = {
+    **{name: partial(_published, name) for name in _REPEATED},
     "copyright": lambda: _group(
         _DISTANCES,
         StringDistance(_DISTANCES),

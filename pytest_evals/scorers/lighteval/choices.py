@@ -13,8 +13,8 @@ from pytest_evals.scorers.lighteval.averaging import Reduction, reduction
 from pytest_evals.scorers.lighteval.logprobs import (
     LogProbNormalization,
     LogProbPMINorm,
+    given_logprobs,
     normalization,
-    normalize_log_probs,
     of_choices,
 )
 from pytest_evals.scorers.lighteval.metric import SampleLevelComputation
@@ -186,7 +186,7 @@ class Recall(SampleLevelComputation):
 
     def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> int:
         """0 or 1."""
-        logprobs = model_response.logprobs
+        logprobs = given_logprobs(model_response)
         positions = list(range(len(logprobs)))
         if self.published and self.k > 1:
             positions.reverse()
@@ -207,11 +207,9 @@ class MRR(SampleLevelComputation):
 
     def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
         """From 0 to 1."""
-        logprobs: Sequence[float] = model_response.logprobs
+        logprobs = given_logprobs(model_response)
         if self.length_normalization:
-            logprobs = normalize_log_probs(
-                normalization("char"), logprobs, None, doc.choices, None
-            )
+            logprobs = of_choices(normalization("char"), doc, model_response)
         ranks = [
             sum(other > logprob for other in logprobs)
             for logprob in _of_golds(doc, logprobs)
@@ -247,8 +245,8 @@ class TruthfulqaMCMetrics(SampleLevelComputation):
             raise DocumentError(
                 'TruthfulQA needs specific["len_mc1"] and right choices of both lists'
             )
-        first = model_response.logprobs[:start]
-        likely = [_exp(lp) for lp in model_response.logprobs[start:]]
+        logprobs = given_logprobs(model_response)
+        first, likely = logprobs[:start], [_exp(lp) for lp in logprobs[start:]]
         n_true = _run_length(golds[1:])
         total = sum(likely)
         return {

@@ -1,5 +1,5 @@
-"""IFEval: how many of a prompt's instructions an answer follows, strictly and with
-forgiveness for what models write around their answers."""
+"""IFEval and IFBench: how many of a prompt's instructions an answer follows, strictly
+and with forgiveness for what models write around their answers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from typing import Any, ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
-from pytest_evals.scorers.lighteval.instructions import followed
+from pytest_evals.scorers.lighteval.ifbench.counts import COUNTS
+from pytest_evals.scorers.lighteval.ifbench.forms import FORMS
+from pytest_evals.scorers.lighteval.ifbench.outputs import OUTPUTS
+from pytest_evals.scorers.lighteval.ifbench.wordings import WORDINGS
+from pytest_evals.scorers.lighteval.instructions import INSTRUCTIONS, Check, followed
 from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
-__all__ = ["IFEVAL_NAMES", "IFEvalMetrics"]
+__all__ = ["IFBENCH", "IFEVAL_NAMES", "IFBenchMetrics", "IFEvalMetrics"]
 
 IFEVAL_NAMES = (
     "prompt_level_strict_acc",
@@ -22,6 +26,9 @@ IFEVAL_NAMES = (
     "inst_level_loose_acc",
 )
 """Whether all instructions of a prompt are followed, and which of them are."""
+
+IFBENCH: Mapping[str, Check] = {**COUNTS, **FORMS, **OUTPUTS, **WORDINGS}
+"""IFBench's instructions: id → check."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,7 @@ class IFEvalMetrics(SampleLevelComputation):
     ``instruction_id_list``, as in the data set) and ``kwargs``, a mapping for each.
     """
 
+    checks: ClassVar[Mapping[str, Check]] = INSTRUCTIONS
     libraries: ClassVar[Libraries] = (
         ("langdetect", "langdetect", "metrics"),
         ("nltk", "nltk", "metrics"),
@@ -49,14 +57,26 @@ class IFEvalMetrics(SampleLevelComputation):
         if not answers:
             raise DocumentError("there is no answer")
         instructions = list(_instructions(doc))
-        strict = [followed(answers[0], name, kwargs) for name, kwargs in instructions]
         forms = list(_forms(answers[0]))
-        loose = [
-            any(followed(form, name, kwargs) for form in forms)
-            for name, kwargs in instructions
-        ]
+        strict, loose = [], []
+        for name, kwargs in instructions:
+            right = [followed(form, name, kwargs, self.checks) for form in forms]
+            strict.append(right[0])
+            loose.append(any(right))
         values = (int(all(strict)), strict, int(all(loose)), loose)
         return dict(zip(IFEVAL_NAMES, values, strict=True))
+
+
+@dataclass(frozen=True)
+class IFBenchMetrics(IFEvalMetrics):
+    """The same for the instructions of IFBench."""
+
+    checks = IFBENCH
+    libraries = (
+        ("emoji", "emoji", "metrics"),
+        ("nltk", "nltk", "metrics"),
+        ("syllapy", "syllapy", "metrics"),
+    )
 
 
 def _instructions(doc: Doc) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -65,7 +85,7 @@ def _instructions(doc: Doc) -> Iterator[tuple[str, Mapping[str, Any]]]:
     kwargs = specific.get("kwargs")
     if not names or not isinstance(kwargs, list | tuple) or len(names) != len(kwargs):
         raise DocumentError(
-            "IFEval needs a list instructions_id_list, and in kwargs a mapping for "
+            "it needs a list instructions_id_list, and in kwargs a mapping for "
             "each of these, as columns of the row or in doc.specific"
         )
     for name, given in zip(names, kwargs, strict=True):

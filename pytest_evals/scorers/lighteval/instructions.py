@@ -14,7 +14,7 @@ from typing import Any
 from pytest_evals.errors import DocumentError, MissingExtraError, did_you_mean
 from pytest_evals.scorers.lighteval.words import sentences, words
 
-__all__ = ["INSTRUCTIONS", "followed"]
+__all__ = ["INSTRUCTIONS", "Check", "followed"]
 
 Check = Callable[..., bool]
 """An answer and the instruction's arguments by name to whether it is followed."""
@@ -201,22 +201,28 @@ INSTRUCTIONS: Mapping[str, Check] = {
 """The instruction's id → its check."""
 
 
-def followed(text: str, instruction: str, arguments: Mapping[str, Any]) -> bool:
+def followed(
+    text: str,
+    instruction: str,
+    arguments: Mapping[str, Any],
+    checks: Mapping[str, Check] = INSTRUCTIONS,
+) -> bool:
     """Whether an answer follows an instruction; a blank one follows none.
 
     Args:
         text: The answer.
         instruction: Its id, such as ``keywords:existence``.
         arguments: By name; those that are ``None`` are not given.
+        checks: The instructions that there are.
 
     Raises:
         DocumentError: There is no such instruction, or it lacks an argument.
         MissingExtraError: It needs a library that is not installed.
     """
-    if instruction not in INSTRUCTIONS:
-        hint = did_you_mean(instruction, list(INSTRUCTIONS))
+    if instruction not in checks:
+        hint = did_you_mean(instruction, list(checks))
         raise DocumentError(f"no instruction called {instruction!r}{hint}")
-    check = INSTRUCTIONS[instruction]
+    check = checks[instruction]
     wanted = _names(check)
     given = {name: arguments.get(name) for name in wanted}
     for name, value in given.items():

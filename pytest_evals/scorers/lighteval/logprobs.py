@@ -16,6 +16,7 @@ __all__ = [
     "LogProbNormalization",
     "LogProbPMINorm",
     "LogProbTokenNorm",
+    "given_logprobs",
     "normalization",
     "normalize_log_probs",
     "of_choices",
@@ -78,6 +79,17 @@ def normalization(
     return _NAMES[given]
 
 
+def given_logprobs(response: ModelResponse) -> list[float]:
+    """The log-probabilities of a document, as they came.
+
+    Raises:
+        DocumentError: There are none.
+    """
+    if not response.logprobs:
+        raise DocumentError("there are no log-probabilities")
+    return list(response.logprobs)
+
+
 def of_choices(
     given: LogProbNormalization | None, doc: Doc, response: ModelResponse
 ) -> list[float]:
@@ -87,15 +99,15 @@ def of_choices(
     them.
 
     Raises:
-        DocumentError: What the normalisation needs is not there.
+        DocumentError: They are not there, or what the normalisation needs is not.
     """
-    n = len(doc.choices)
+    n, logprobs = len(doc.choices), given_logprobs(response)
     alone = response.unconditioned_logprobs
-    if alone is None and len(response.logprobs) == 2 * n:
-        alone = response.logprobs[n:]
+    if alone is None and len(logprobs) == 2 * n:
+        alone = logprobs[n:]
     return normalize_log_probs(
         given,
-        list(response.logprobs[:n]),
+        logprobs[:n],
         alone,
         doc.choices,
         response.output_tokens[:n],

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
 from pytest_evals.scorers.lighteval.choices import best_choice, gold_indices
+from pytest_evals.scorers.lighteval.logprobs import given_logprobs
 from pytest_evals.scorers.lighteval.metric import Preparator
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
@@ -90,7 +91,7 @@ class LoglikelihoodPreparator(Preparator):
         golds = gold_indices(doc)
         if not golds:
             raise DocumentError("there are no right choices")
-        best = best_choice(model_response.logprobs)
+        best = best_choice(given_logprobs(model_response))
         return Prepared(golds[0] if self.is_single_token else golds, best)
 
 
@@ -111,7 +112,7 @@ class PerplexityPreparator(Preparator):
     def prepare(self, doc: Doc, model_response: ModelResponse, **more: Any) -> Weighed:
         """The length is that of ``original_query``, if there is one."""
         text = doc.query if doc.original_query is None else doc.original_query
-        logprob = sum(_known(model_response))
+        logprob = sum(given_logprobs(model_response))
         return Weighed(logprob, count_units(text, self.units_type))
 
 
@@ -135,13 +136,7 @@ class TargetPerplexityPreparator(Preparator):
     def prepare(self, doc: Doc, model_response: ModelResponse, **more: Any) -> Weighed:
         """The length is that of the right choices, joined by spaces."""
         text = " ".join(doc.get_golds())
-        logprobs = _known(model_response)
+        logprobs = given_logprobs(model_response)
         if not self.published:
             logprobs = [logprobs[gold] for gold in gold_indices(doc)]
         return Weighed(sum(logprobs), count_units(text, self.units_type))
-
-
-def _known(response: ModelResponse) -> list[float]:
-    if not response.logprobs:
-        raise DocumentError("there is no log-probability")
-    return list(response.logprobs)

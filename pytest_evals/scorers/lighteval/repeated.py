@@ -34,7 +34,7 @@ __all__ = [
 THRESHOLDS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SamplingMetric(SampleLevelComputation):
     """What all of them share.
 
@@ -44,11 +44,14 @@ class SamplingMetric(SampleLevelComputation):
         sample_scoring_function: How one answer is scored: ``full``, ``prefix`` or
             ``suffix`` match of the reference, an object with ``compute``, or a function
             of document and response.
+        published: Whether, as in lighteval, answers that are missing count as wrong
+            ones, and an average is that of the texts as they came.
     """
 
     normalize: Normalizer | str | None = None
     strip_strings: bool = False
     sample_scoring_function: Any = None
+    published: bool = False
     _normalize: Normalizer | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -103,12 +106,20 @@ class SamplingMetric(SampleLevelComputation):
             DocumentError: There are fewer, or none at all.
         """
         answers = model_response.final_text
-        if not answers or (n is not None and len(answers) < n):
+        self.check_number(len(answers), n)
+        return [self.preprocess(answer) for answer in answers[:n]]
+
+    def check_number(self, given: int, n: int | None) -> None:
+        """Make sure that there are as many answers as are wanted.
+
+        Raises:
+            DocumentError: There are fewer, or none at all.
+        """
+        if not given or (n is not None and given < n and not self.published):
             wanted = f"{n} answers are" if n else "an answer is"
             raise DocumentError(
-                f"{wanted} wanted and there are {len(answers)}; set repeats to as many"
+                f"{wanted} wanted and there are {given}; set repeats to as many"
             )
-        return [self.preprocess(answer) for answer in answers[:n]]
 
 
 def _one_gold(doc: Doc, metric: str) -> str:
@@ -153,8 +164,18 @@ class AvgAtN(_OfN):
     """The mean score of ``n`` answers."""
 
     def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
-        """From 0 to 1."""
-        scores = self.scores(doc, model_response, _needed("n", self.n, "avg@n"))
+        """From 0 to 1.
+
+        Raises:
+            DocumentError: There are too few answers.
+        """
+        n = _needed("n", self.n, "avg@n")
+        if not self.published:
+            scores = self.scores(doc, model_response, n)
+        elif n > len(model_response.text):
+            raise DocumentError(f"avg@{n} needs {n} answers")
+        else:
+            scores = [self.score(doc, text) for text in model_response.text[:n]]
         return sum(scores) / len(scores)
 
 
@@ -200,7 +221,7 @@ class PassAtK(SamplingMetric):
         SamplingMetric.__post_init__(self)
         _whole("k", self.k)
         _whole("n", self.n)
-        if self.k and self.n and self.k > self.n:
+        if self.k and self.n and self.k > self.n and not self.published:
             raise EvalsError(f"k={self.k} of n={self.n} answers cannot be drawn")
 
     def num_samples(self) -> int | None:
@@ -216,9 +237,9 @@ class PassAtK(SamplingMetric):
         _one_gold(doc, "pass@k")
         k = _needed("k", self.k, "pass@k")
         scores = self.scores(doc, model_response, self.n)
-        if len(scores) < k:
-            raise DocumentError(f"pass@{k} needs {k} answers, and got {len(scores)}")
-        return pass_at_k(len(scores), scores.count(1), k)
+        self.check_number(len(scores), k)
+        n = max(len(scores), self.n or 0)
+        return pass_at_k(n, scores.count(1), k)
 
 
 def pass_at_k(n: int, n_correct: int, k: int) -> float:
@@ -255,7 +276,7 @@ class GPassAtK(SamplingMetric):
         _whole("n", self.n)
         for k in self.ks:
             _whole("k", k, needed=True)
-            if self.n and k > self.n:
+            if self.n and k > self.n and not self.published:
                 raise EvalsError(f"k={k} of n={self.n} answers cannot be drawn")
         for share in self.thresholds or ():
             if not 0 <= share <= 1:
@@ -287,12 +308,9 @@ class GPassAtK(SamplingMetric):
         _one_gold(doc, "G-Pass@k")
         _needed("k", max(self.ks, default=None), "G-Pass@k")
         scores = self.scores(doc, model_response, self.n)
-        if len(scores) < max(self.ks):
-            raise DocumentError(
-                f"G-Pass@{max(self.ks)} needs {max(self.ks)} answers, and got "
-                f"{len(scores)}"
-            )
-        return self._numbers(len(scores), int(sum(scores)))
+        self.check_number(len(scores), max(self.ks))
+        n = max(len(scores), self.n or 0)
+        return self._numbers(n, int(sum(scores)))
 
     def _numbers(self, n: int, n_correct: int) -> dict[str, float]:
         return g_pass_at_k(

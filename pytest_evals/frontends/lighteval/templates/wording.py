@@ -78,7 +78,8 @@ class Wording:
         if not found:
             raise EvalsError(
                 f"there is no {name!r} in the words of language {self.code!r}\n"
-                f"  fix: give it in TRANSLATION_LITERALS"
+                "  fix: TRANSLATION_LITERALS[language] = TranslationLiterals(language, "
+                f'{name}="…")'
             )
         return found
 
