@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_evals.core.metric import Totals
 from pytest_evals.errors import EvalsError, MissingExtraError
+from pytest_evals.scorers.chrf import chrf_counts
 from pytest_evals.stats.resampling import resampled_scores
 
 if TYPE_CHECKING:
@@ -113,8 +114,10 @@ class Corpus:
         known = [pair for pair in pairs if len(pair.references) >= n]
         references = [[pair.references[i] for pair in known] for i in range(n)]
         texts = [pair.text for pair in known]
-        # Not public, but what sacrebleu's own significance tests stand on.
-        rows = iter(self._metric._extract_corpus_statistics(texts, references))
+        if self._name in _SMOOTH:
+            rows = iter(chrf_counts(self._metric, texts, references))
+        else:  # not public, but what sacrebleu's own significance tests stand on
+            rows = iter(self._metric._extract_corpus_statistics(texts, references))
         width = 0
         table: list[list[float]] = []
         for pair in pairs:

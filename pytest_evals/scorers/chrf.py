@@ -1,0 +1,90 @@
+"""chrF and chrF++: the counts of sacrebleu 2, for all texts of a corpus at once.
+
+sacrebleu counts n-grams text by text in Python, which is most of the time that such a
+metric takes. What counts as a character or a word, and which of several references is
+the best, is as there (``metrics/chrf.py``); how counts become a score is left to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pytest_evals.stats.ngrams import Sequences, shared_ngrams
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Counts = NDArray[np.int64]
+
+__all__ = ["chrf_counts"]
+
+
+def chrf_counts(
+    metric: Any, texts: Sequence[str], references: Sequence[Sequence[str | None]]
+) -> list[list[int]]:
+    """Of each text: n-grams of it, of its best reference, and of both, order by order,
+    first of characters, then of words; nothing if it has no reference.
+
+    Args:
+        metric: sacrebleu's ``CHRF``, without lower-casing and white space.
+        texts: The generated texts.
+        references: For each place among the references: one a text, or ``None``.
+    """
+    best: list[list[int]] = [[] for _ in texts]
+    scores = [-1.0] * len(texts)
+    alone = len(references) == 1
+    for stream in references:
+        known = [i for i, text in enumerate(stream) if text is not None]
+        counts = _counts(
+            metric, [texts[i] for i in known], [stream[i] or "" for i in known]
+        )
+        for i, row in zip(known, counts.tolist(), strict=True):
+            score = 0.0 if alone else metric._compute_f_score(row)
+            if score > scores[i]:
+                best[i], scores[i] = row, score
+    return best
+
+
+def _counts(metric: Any, texts: Sequence[str], references: Sequence[str]) -> Counts:
+    """(N, 3 * orders)"""
+    import numpy as np
+
+    parts = [
+        shared_ngrams(_characters(texts), _characters(references), metric.char_order)
+    ]
+    if metric.word_order:
+        split = metric._remove_punctuation
+        numbers: dict[str, int] = {}
+        left, right = (
+            _words([split(text) for text in side], numbers)
+            for side in (texts, references)
+        )
+        parts.append(shared_ngrams(left, right, metric.word_order))
+    found = np.concatenate(parts, axis=1)
+    # What no n-gram of the reference can meet does not count.
+    found[:, :, 0][found[:, :, 1] == 0] = 0
+    flat: Counts = found.reshape(len(texts), 3 * found.shape[1])
+    return flat
+
+
+def _characters(texts: Sequence[str]) -> Sequences:
+    """Code points, without white space."""
+    import numpy as np
+
+    bare = ["".join(text.split()) for text in texts]
+    coded = "".join(bare).encode("utf-32-le", "surrogatepass")
+    items = np.frombuffer(coded, dtype="<u4").astype(np.int64)
+    return Sequences(items, np.fromiter(map(len, bare), np.int64, len(bare)))
+
+
+def _words(texts: Sequence[Sequence[str]], numbers: dict[str, int]) -> Sequences:
+    """A number for each different word, which ``numbers`` remembers."""
+    import numpy as np
+
+    items = [
+        numbers.setdefault(word, len(numbers)) for words in texts for word in words
+    ]
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    return Sequences(np.array(items, dtype=np.int64), lengths)
