@@ -86,3 +86,35 @@ def test_a_log_that_is_watched_live_says_when_a_line_was_written(suite):
     ]
     assert shown[0] == shown[1]
     assert sum("live log finish" in line for line in shown[1]) == 10
+
+
+STATUSES = """
+import pytest
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_teststatus(report):
+    status = yield
+    is_odd = report.when == "call" and report.nodeid.endswith("[q4]")
+    return ("odd", "O", "ODD") if is_odd else status
+"""
+
+
+def outcomes(suite, *flags):
+    """What the terminal counted: as pluggy has it called, and directly."""
+    runs = (suite.pytester.runpytest, suite.pytester.runpytest_subprocess)
+    given = ("--model=scripted:answers.jsonl", *flags)
+    both = [run(*given) for run in runs]
+    assert both[0].parseoutcomes() == both[1].parseoutcomes()
+    return both[1].parseoutcomes()
+
+
+def test_terminal_counts_documents_alike_however_it_is_told(suite):
+    suite.task("quiz", doc_to_target="{{answer if id < 'q7' else 'another'}}")
+    counted = outcomes(suite)
+    assert counted == outcomes(suite, "-q") == outcomes(suite, "-v")
+    assert counted == {"passed": 7, "wrong": 3}
+
+
+def test_statuses_of_a_conftest_are_asked_of_each_document(suite):
+    suite.pytester.makeconftest(STATUSES)
+    assert outcomes(suite)["odd"] == 1

@@ -3,20 +3,25 @@
 Only where it makes no difference: nobody wraps the hook, and nobody listens to pluggy
 itself (``--debug``, pytester's recorder). Nor is a listener called that has nothing to
 say: pytest's terminal, when it prints no line as a test starts, and its logging, when
-nothing is logged live.
+nothing is logged live. And of documents of which the terminal prints nothing it is not
+asked, but they are counted.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pytest
 
+from pytest_evals.plugin.running.counting import count_of
+
 __all__ = ["Call", "Calls", "calls_of", "log_report_without"]
 
 Call = Callable[..., None]
+_Instead = tuple[object, Call | None]
+"""A plugin, and what is called instead of its own function, if anything."""
 
 
 class Calls(NamedTuple):
@@ -37,9 +42,10 @@ def calls_of(config: pytest.Config) -> Calls:
     place = ("nodeid", "location")
     silent = _silent_logging(config)
     at_start = [*silent, *_silent_terminal(config)]
+    at_report = [*silent, *_counting_terminal(config)]
     return Calls(
         _call(hook.pytest_runtest_logstart, place, plain, at_start),
-        _call(hook.pytest_runtest_logreport, ("report",), plain, silent),
+        _call(hook.pytest_runtest_logreport, ("report",), plain, at_report),
         _call(hook.pytest_runtest_logfinish, place, plain, silent),
     )
 
@@ -50,19 +56,19 @@ def log_report_without(config: pytest.Config, plugin: object) -> Call | None:
     hook = config.hook.pytest_runtest_logreport
     if not _is_plain(config.pluginmanager) or _is_wrapped(hook):
         return None
-    return _call(hook, ("report",), True, [plugin, *_silent_logging(config)])
+    return _call(hook, ("report",), True, [(plugin, None), *_silent_logging(config)])
 
 
 def _call(
-    hook: Any, names: tuple[str, ...], plain: bool, silent: Collection[object]
+    hook: Any, names: tuple[str, ...], plain: bool, instead: Sequence[_Instead]
 ) -> Call:
     if not plain or _is_wrapped(hook):
         return lambda *values: hook(**dict(zip(names, values, strict=True)))
-    calls = [
-        _by_position(impl.function, impl.argnames, names)
-        for impl in reversed(hook.get_hookimpls())
-        if not any(impl.plugin is plugin for plugin in silent)
-    ]
+    calls: list[Call] = []
+    for impl in reversed(hook.get_hookimpls()):
+        own = _by_position(impl.function, impl.argnames, names)
+        other = [call for plugin, call in instead if plugin is impl.plugin]
+        calls += [call for call in other or [own] if call is not None]
     if len(calls) == 1:
         return calls[0]
 
@@ -87,7 +93,7 @@ def _by_position(
     return lambda *values: function(*[values[i] for i in places])
 
 
-def _silent_terminal(config: pytest.Config) -> list[object]:
+def _silent_terminal(config: pytest.Config) -> list[_Instead]:
     """pytest's own terminal, if it shows neither path nor name of a test that
     starts."""
     terminal = config.pluginmanager.getplugin("terminalreporter")
@@ -96,14 +102,20 @@ def _silent_terminal(config: pytest.Config) -> list[object]:
         or terminal.showfspath
         or terminal.showlongtestinfo
     )
-    return [] if shows else [terminal]
+    return [] if shows else [(terminal, None)]
 
 
-def _silent_logging(config: pytest.Config) -> list[object]:
+def _counting_terminal(config: pytest.Config) -> list[_Instead]:
+    terminal = config.pluginmanager.getplugin("terminalreporter")
+    count = count_of(config, terminal)
+    return [] if count is None else [(terminal, count)]
+
+
+def _silent_logging(config: pytest.Config) -> list[_Instead]:
     """pytest's own logging, if nobody watches the log as it is written."""
     plugin = config.pluginmanager.getplugin("logging-plugin")
     live = getattr(plugin, "log_cli_handler", None)
-    return [plugin] if isinstance(live, logging.NullHandler) else []
+    return [(plugin, None)] if isinstance(live, logging.NullHandler) else []
 
 
 def _is_plain(manager: pytest.PytestPluginManager) -> bool:

@@ -115,7 +115,6 @@ class Running:
         orders = session.orders
         self._outbox = Outbox(session.config, orders) if orders is not None else None
         self._terminal = session.config.pluginmanager.getplugin("terminalreporter")
-        self._counted = _counted_by(self._terminal)
         self._setup_only = session.config.getoption("setuponly", False)
         self._thresholds = gc.get_threshold()
         new, middle, old = self._thresholds
@@ -323,19 +322,8 @@ class Running:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> Status | None:
-        """Count wrong answers apart; they do not fail.
-
-        A document of which the terminal prints nothing is only counted: to write and
-        flush nothing takes as long as to score it. Who asks again gets the word.
-        """
-        status, counted = status_of(report), self._counted
-        if status is None or status[1] or counted is None:
-            return status
-        name = getattr(report, "id", None) or report.nodeid
-        if name in counted:
-            return status
-        counted.add(name)
-        return status[0], "", ""
+        """Count wrong answers apart; they do not fail."""
+        return status_of(report)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -361,15 +349,6 @@ class Running:
         gc.set_threshold(*self._thresholds)
         gc.collect()
         gc.freeze()
-
-
-def _counted_by(terminal: Any) -> set[object] | None:
-    """Where pytest's own terminal counts what has run, for its percentage, if it prints
-    no line a test; else None."""
-    if type(terminal) is not pytest.TerminalReporter or terminal.showlongtestinfo:
-        return None
-    counted = getattr(terminal, "_progress_nodeids_reported", None)
-    return counted if isinstance(counted, set) else None
 
 
 @contextmanager

@@ -9,9 +9,11 @@ IDE), pytest's own loop runs and calls it for each document.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+
+from pytest_evals.plugin.running.counting import home_of
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.running.hooks import Running
@@ -57,10 +59,4 @@ def _is_alone(config: pytest.Config) -> bool:
         return False
     hooks = (config.hook.pytest_runtest_protocol, config.hook.pytest_runtestloop)
     plugins = [impl.plugin for hook in hooks for impl in hook.get_hookimpls()]
-    return all(_home(plugin) in ("_pytest", "pytest_evals") for plugin in plugins)
-
-
-def _home(plugin: Any) -> str:
-    """The package of a plugin, which is a module or an object."""
-    name: str = getattr(plugin, "__name__", type(plugin).__module__)
-    return name.partition(".")[0]
+    return all(home_of(plugin) in ("_pytest", "pytest_evals") for plugin in plugins)
