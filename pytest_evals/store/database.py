@@ -20,6 +20,8 @@ SCHEMA = 1
 """Raised when a table or what a key is made of changes its meaning."""
 BUSY_S = 60.0
 """Seconds that a process waits for others which write."""
+_BESIDE = ("-wal", "-shm")
+"""Endings of the files that belong to a database which is open, or was not closed."""
 _TABLES = """
 CREATE TABLE models (
     id INTEGER PRIMARY KEY,
@@ -57,17 +59,20 @@ def create(path: Path) -> None:
     try:
         connection = sqlite3.connect(draft, isolation_level=None)
         try:
-            # Where the file system cannot do it, SQLite stays with its usual journal.
-            connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
             connection.execute(f"PRAGMA user_version = {SCHEMA}")
             connection.executescript(_TABLES)
+            # Last, so that all tables are in the file that is put in its place and none
+            # in a log beside it. Where the file system cannot do it, SQLite stays with
+            # its usual journal.
+            connection.execute("PRAGMA journal_mode = WAL")
         finally:
             connection.close()
         with suppress(FileExistsError):
             _put(draft, path)
     finally:
-        draft.unlink(missing_ok=True)
+        for ending in ("", *_BESIDE, "-journal"):
+            draft.with_name(draft.name + ending).unlink(missing_ok=True)
 
 
 def _put(draft: Path, path: Path) -> None:
@@ -157,7 +162,7 @@ def set_aside(path: Path) -> Path:
         n += 1
         place = place.with_name(f"{path.stem}-set-aside-{when}-{n}{path.suffix}")
     path.rename(place)
-    for ending in ("-wal", "-shm"):
+    for ending in _BESIDE:
         beside = path.with_name(path.name + ending)
         if beside.exists():
             beside.rename(place.with_name(place.name + ending))

@@ -119,6 +119,30 @@ def test_whoever_wraps_the_protocol_sees_every_document(suite, hook):
     assert f"seen {names}" in result.stdout.str()
 
 
+@pytest.mark.parametrize("whole_file", [False, True])
+def test_markers_that_skip_are_obeyed_on_documents_in_the_middle(suite, whole_file):
+    suite.task("quiz", gates=["exact_match >= 0.5"])
+    suite.knows(errors=[7])
+    marked = '"quiz.yaml" in item.nodeid' if whole_file else '"q3]" in item.nodeid'
+    suite.pytester.makeconftest(f"""
+        import pytest
+
+        def pytest_collection_modifyitems(items):
+            for item in items:
+                if {marked} and "[" in item.nodeid:
+                    node = item.parent if {whole_file} else item
+                    node.add_marker(pytest.mark.skip(reason="known to hang"))
+                elif "q7]" in item.nodeid:
+                    item.add_marker(pytest.mark.xfail(reason="known to fail"))
+    """)
+    counts = suite.run("evals").parseoutcomes()
+    if whole_file:
+        assert counts == {"skipped": 11}  # the gate stands in the same file
+    else:
+        # The gate lacks a document, so it is skipped too.
+        assert counts == {"passed": 8, "skipped": 2, "xfailed": 1}
+
+
 def test_warning_of_a_scorer_is_shown(suite):
     suite.pytester.makeconftest(
         """

@@ -36,7 +36,7 @@ thousands of documents, and still counts for pytest's percentage."""
 def status_of(report: pytest.TestReport) -> Status | None:
     """How a report of ours is counted and shown; ``None`` for all others."""
     word = getattr(report, "evals_word", None)
-    if word is None or report.when != "call":
+    if word is None or report.when != "call" or hasattr(report, "wasxfail"):
         return None
     if word in ("wrong", "regressed", "inconclusive") and report.failed:
         return None

@@ -252,7 +252,8 @@ class Running:
             return False
         parent = item.parent
         sibling = isinstance(nextitem, DocItem) and nextitem.parent is parent
-        if self._active is not parent or not sibling or self._setup_only:
+        is_first = self._active is not parent
+        if is_first or not sibling or self._setup_only or _is_marked(item):
             self._active = parent if sibling else None
             return False
         return True
@@ -349,6 +350,18 @@ class Running:
         gc.set_threshold(*self._thresholds)
         gc.collect()
         gc.freeze()
+
+
+def _is_marked(item: DocItem) -> bool:
+    """Whether somebody has put a marker on a document, or on what it is in, that pytest
+    itself must obey."""
+    nodes: list[pytest.Item | pytest.Collector] = [item]
+    while nodes[-1].parent is not None:
+        nodes.append(nodes[-1].parent)
+    return any(mark.name in _OBEYED for one in nodes for mark in one.own_markers)
+
+
+_OBEYED = ("skip", "skipif", "xfail")
 
 
 @contextmanager
