@@ -40,9 +40,9 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _SECRET = re.compile(r"^(.*_)?(key|password|secret|auth_token|access_token|token)$")
 """Names of arguments whose values are shown to nobody."""
 _BEFORE_HOST = re.compile(r"(://)[^/?#\s]*@")
-_IN_QUERY = re.compile(
-    r"(?i)([?&](?:[\w-]*[_-])?(?:key|password|secret|sig|signature|token)=)[^&#,\s]*"
-)
+_NAMED = r"(?:key|password|secret|sig|signature|token)=)"
+_IN_QUERY = re.compile(rf"(?i)([?&](?:[\w-]*[_-])?{_NAMED}[^&#,\s]*")
+_ARGUMENT = re.compile(rf"""(?i)([:,]\s*[\w-]*{_NAMED}(?:"[^"]*"|'[^']*'|[^,]*)""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,9 +237,10 @@ def fingerprint_of(
 
 
 def redacted(text: str) -> str:
-    """A text with addresses in it, without what opens doors: name and password before
-    the host, and arguments that are called like secrets."""
-    return _IN_QUERY.sub(r"\1***", _BEFORE_HOST.sub(r"\1***@", text))
+    """A spec, or an address, without what opens doors: name and password before the
+    host, and arguments that are called like secrets."""
+    bare = _IN_QUERY.sub(r"\1***", _BEFORE_HOST.sub(r"\1***@", text))
+    return _ARGUMENT.sub(r"\1***", bare)
 
 
 def _arguments(parts: list[str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.result import RunResult, TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
+from pytest_evals.models.spec import redacted
 from pytest_evals.reports.jsongroups import (
     group_members,
     group_results,
@@ -26,7 +27,6 @@ from pytest_evals.reports.jsongroups import (
 from pytest_evals.reports.model import (
     config_of,
     judged_by,
-    masked,
     model_arguments,
     speech_of,
     tokenizer_of,
@@ -147,8 +147,9 @@ def _configs(result: RunResult) -> dict[str, dict[str, Any]]:
 
 def _ours(result: RunResult, exit_code: int | None) -> dict[str, Any]:
     options = {**result.options}
-    if isinstance(options.get("model"), str):
-        options["model"] = masked(options["model"])
+    for name in ("model", "judge"):
+        if isinstance(options.get(name), str):
+            options[name] = redacted(options[name])
     info = {k: v for k, v in result.model_info.items() if k != "chat_template"}
     return {
         "schema_version": SCHEMA_VERSION,
@@ -162,7 +163,7 @@ def _ours(result: RunResult, exit_code: int | None) -> dict[str, Any]:
             for task in result.tasks
             if task.task.models
         },
-        "judges": {masked(k): dict(v) for k, v in result.judges.items()},
+        "judges": {redacted(k): dict(v) for k, v in result.judges.items()},
         "options": options,
         "warnings": list(result.warnings),
         "model_seconds": result.model_s,

@@ -15,11 +15,10 @@ from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task
 from pytest_evals.core.typed import typed
 from pytest_evals.errors import OptionError
-from pytest_evals.models.spec import ModelSpec, parse_spec
+from pytest_evals.models.spec import ModelSpec, parse_spec, redacted
 
-__all__ = ["config_of", "masked", "model_arguments", "speech_of", "tokenizer_of"]
+__all__ = ["config_of", "model_arguments", "speech_of", "tokenizer_of"]
 
-_SECRET = re.compile(r"(?i)((?:key|token|secret|password)=)[^,]*")
 _UNSAFE = re.compile(r'["<>:/|\\?*\[\]]+')
 _SEEDS = {"random_seed": 0, "numpy_seed": 1234, "torch_seed": None}
 """The generators while ``process_docs`` runs; torch's is left alone."""
@@ -94,7 +93,7 @@ def speech_of(result: RunResult) -> dict[str, Any]:
 def _spec(model: str) -> ModelSpec:
     """The spec, its secrets masked; a name without a kind has no target. Kinds that
     came by a hook are taken apart in the same way, as far as their commas tell."""
-    shown = masked(model)
+    shown = redacted(model)
     try:
         return parse_spec(shown)
     except OptionError:
@@ -105,12 +104,6 @@ def _spec(model: str) -> ModelSpec:
         return ModelSpec(kind=kind, target=target, arguments=arguments)
 
 
-def masked(spec: str) -> str:
-    """The spec with ``***`` for the values of arguments that are called like
-    secrets."""
-    return _SECRET.sub(r"\1***", spec)
-
-
 def judged_by(task: Task, judge: str) -> dict[str, str]:
     """The further models of a task: name → spec, or the name of what opens it.
 
@@ -119,7 +112,7 @@ def judged_by(task: Task, judge: str) -> dict[str, str]:
         judge: The spec of the session's judge.
     """
     return {
-        name: masked(source or judge)
+        name: redacted(source or judge)
         if isinstance(source, str)
         else str(getattr(source, "__name__", source))
         for name, source in task.models.items()

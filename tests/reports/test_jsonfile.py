@@ -130,7 +130,13 @@ def test_the_model_is_taken_apart_and_keeps_its_secrets(make):
     from dataclasses import replace
 
     spec = "openai:acme/llm-8b,api_key=s3cret,max_tokens=9"
-    run = replace(make.run(), model=spec, options={"model": spec, "limit": 10})
+    judge = "openai:j,base_url=http://me:s3cret@host/v1"
+    run = replace(
+        make.run(),
+        model=spec,
+        judges={judge: {}},
+        options={"model": spec, "judge": judge, "limit": 10},
+    )
     found = results_json(run)
     assert "s3cret" not in json.dumps(found)
     assert found["config"]["model"] == found["model_source"] == "openai"

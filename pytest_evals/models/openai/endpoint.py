@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any, Literal
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
 import openai
 
@@ -20,6 +21,7 @@ from pytest_evals.models.openai.faults import (
     shortened,
 )
 from pytest_evals.models.openai.settings import OpenAISettings
+from pytest_evals.models.spec import redacted
 
 __all__ = ["Endpoint", "Path", "Reply"]
 
@@ -27,6 +29,9 @@ Path = Literal["chat", "completions"]
 Reply = Mapping[str, Any]
 """What a server said, as JSON."""
 
+SHORTEST = 8
+"""Characters of a secret that is looked for in all that a server says. Servers that
+need no key are given one such as ``none`` or ``EMPTY``."""
 _PATHS: Mapping[Path, str] = {"chat": "chat/completions", "completions": "completions"}
 _KEY = "set the environment variable {variable} to a key that the server takes"
 _FIXES = {
@@ -46,6 +51,7 @@ class Endpoint:
         self._settings = settings
         self._key = key
         parts = urlsplit(settings.base_url)
+        self._secrets = _secrets(key, parts)
         self._client = openai.AsyncOpenAI(
             api_key=key or "none",
             base_url=urlunsplit(parts._replace(query="", fragment="")),
@@ -68,14 +74,15 @@ class Endpoint:
             headers = error.response.headers
             after = headers.get("retry-after", ""), headers.get("retry-after-ms", "")
             wait_s = seconds(after[0], time.time(), after[1])
-            fault = of_status(error.status_code, error.response.text, wait_s)
+            said = self._hidden(error.response.text)
+            fault = of_status(error.status_code, said, wait_s)
             raise self._safe(fault) from None
         except (TimeoutError, openai.APITimeoutError):
             limit = f"no reply within {self._settings.timeout:g} s"
             raise Fault(limit, LATE, again=True, slower=True) from None
         except openai.APIConnectionError as error:
             raise self._lost(error) from None
-        return _parsed(text)
+        return _parsed(self._hidden(text))
 
     def address(self, path: Path) -> str:
         """Where requests of that path go, without what is secret in it."""
@@ -112,21 +119,39 @@ class Endpoint:
         what = f"the connection to {self._settings.url} failed: {words}"
         return self._safe(Fault(what, UNREACHED, again=True))
 
+    def _hidden(self, text: str) -> str:
+        """What a server said, before anything is cut off it or kept of it: it may
+        repeat what it was sent."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
+
     def _safe(self, fault: Fault) -> Fault:
-        """A server may repeat the key that it refuses."""
+        """A server may repeat the key that it refuses, however short that is."""
+        fault.what = self._hidden(fault.what)
         if self._key:
             fault.what = fault.what.replace(self._key, "***")
         return fault
 
 
+def _secrets(key: str, address: SplitResult) -> list[str]:
+    """What opens doors, as far as it is long enough to be no word of an answer."""
+    user = (address.username or "", address.password or "")
+    pair = b64encode(":".join(map(unquote, user)).encode()).decode()
+    told = parse_qsl(address.query)
+    in_query = [v for n, v in told if redacted(f"?{n}={v}") != f"?{n}={v}"]
+    found = [key, address.password or "", unquote(address.password or ""), pair]
+    return [one for one in (*found, *in_query) if len(one) >= SHORTEST]
+
+
 def _parsed(text: str) -> Reply:
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter: brackets without end
         raise Fault(f"the reply is not JSON: {shortened(text)}", again=True) from None
     if not isinstance(found, dict):
         raise Fault(f"the reply is no JSON object: {shortened(text)}", again=True)
-    if found.get("error") and not found.get("choices"):
+    if found.get("error"):
         # Gateways report what went wrong behind them under status 200.
         raise of_status(_code(found["error"]), text, 0.0)
     return found

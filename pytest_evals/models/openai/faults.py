@@ -70,7 +70,7 @@ def said(text: str) -> str:
     """The message in a reply, as the servers word it, or the reply itself."""
     try:
         found: Any = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return shortened(text)
     for name in ("error", "message", "detail"):
         if isinstance(found, dict) and found.get(name):

@@ -164,7 +164,7 @@ def _entry(entry: Any, position: int) -> Token:
     if not isinstance(entry, dict) or len(entry) != 1:
         raise Fault(f"its prompt_logprobs hold {shortened(str(entry))}")
     (one,) = entry.values()
-    if not isinstance(one, dict):
+    if not isinstance(one, dict) or "logprob" not in one:
         raise Fault(f"its prompt_logprobs hold {shortened(str(entry))}")
     rank, word = one.get("rank"), one.get("decoded_token")
     greedy = rank == 1 if isinstance(rank, int) else None

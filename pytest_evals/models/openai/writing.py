@@ -30,6 +30,8 @@ _FINISH: Mapping[str, Finish] = {
     "max_tokens": "length",
 }
 """Why texts end, in the words of OpenAI and of some others."""
+_BROKEN_OFF = ("error", "abort", "aborted", "cancelled")
+"""The same, of texts that are no answers (OpenRouter; vLLM, SGLang)."""
 
 
 def path_of(request: Generate, settings: OpenAISettings) -> Path:
@@ -108,6 +110,10 @@ def read_text(
     text = _text(choice, path_of(request, settings))
     if ended == "content_filter":
         raise Fault("the server's content filter stopped the answer")
+    if ended in _BROKEN_OFF or choice.get("error"):
+        why = choice.get("error") or f"finish_reason {ended!r}"
+        what = f"the server broke the answer off: {shortened(str(why))}"
+        raise Fault(what, again=True)
     if text is None:
         raise _silence(choice, ended)
     if settings.think_end_token:

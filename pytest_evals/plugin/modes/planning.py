@@ -15,9 +15,9 @@ from pytest_evals.core.key import prompt_of
 from pytest_evals.core.request import Request
 from pytest_evals.errors import EvalsError, StoreError
 from pytest_evals.gates.planning import USUAL_FLIPS, forecast
+from pytest_evals.models.spec import redacted
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.reports.forecast import forecast_lines
-from pytest_evals.reports.model import masked
 from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.history import EarlierRun, earlier_runs
 from pytest_evals.store.stored import StoredModel
@@ -152,7 +152,7 @@ class Planning:
     def _earlier(self) -> Iterator[EarlierRun]:
         """Runs of this model, the latest first."""
         given = self._session.options.model
-        model = masked(given) if given else ""
+        model = redacted(given) if given else ""
         for run in earlier_runs(self._session.options.dir):
             options = run.results.get("options")
             if isinstance(options, dict) and options.get("model") == model:

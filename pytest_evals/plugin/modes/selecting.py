@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evals.models.spec import redacted
 from pytest_evals.plugin.nodes import DocItem, GateItem
-from pytest_evals.reports.model import masked
 from pytest_evals.reports.strict import strict
 from pytest_evals.store.history import EarlierRun, last_run, read_run
 
@@ -100,7 +100,7 @@ class Selecting:
 
 def run_to_select_from(options: Options) -> EarlierRun | None:
     """The last run of this session's model, if there is one."""
-    return last_run(options.dir, masked(options.model) if options.model else "")
+    return last_run(options.dir, redacted(options.model) if options.model else "")
 
 
 class _Rows:

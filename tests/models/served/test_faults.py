@@ -78,6 +78,26 @@ def test_a_fault_that_goes_away_costs_no_answer(served, model_of, ask, fault, st
             {"body": {"error": {"message": "upstream", "code": 502}}},
             "said 502: 'upstream'",
         ),
+        (
+            {"body": body(text="half") | {"error": {"message": "upstream"}}},
+            "said 500: 'upstream'",
+        ),
+        ({"body": "[" * 100_000}, "the reply is not JSON: '[[["),
+        ({"status": 500, "body": "[" * 100_000}, "the server said 500: '[[["),
+        # OpenRouter's words for a provider that broke down, vLLM's and SGLang's for a
+        # request that was cancelled: no answer, though there may be some text.
+        (
+            {"body": body(text="", finish_reason="error")},
+            "the server broke the answer off: \"finish_reason 'error'\"",
+        ),
+        (
+            {"body": body(text="half", finish_reason="abort")},
+            "the server broke the answer off: \"finish_reason 'abort'\"",
+        ),
+        (
+            {"body": body(text="", error={"message": "provider", "code": 502})},
+            "the server broke the answer off: \"{'message': 'provider'",
+        ),
         ({"body": "x" * 900, "cut": True}, "the connection to http://127.0.0.1:"),
         ({"body": "{}", "slow_s": 1.0}, "no reply within 0.3 s"),
     ],
@@ -139,6 +159,32 @@ def test_a_refused_key_is_one_error_that_names_the_variable(
         "  fix: set the environment variable MY_KEY to a key that the server takes"
     )
     assert len(served.bodies) <= 4
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"status": 400, "body": {"detail": "you sent {}"}},
+        {"status": 400, "body": "x" * 180 + "{}"},
+        {"body": "<html>you sent {}</html>"},
+        {"body": {"choices": [], "headers": {"authorization": "{}"}}},
+        {"body": body(text=["{}"])},
+    ],
+    ids=["refused", "cut off in its middle", "no JSON", "no choices", "no text"],
+)
+def test_a_server_that_repeats_what_is_secret_is_told_without_it(
+    served, model_of, ask, fault, wrong
+):
+    secrets = ("sk-of-a-test-never-shown", "hush-my-password", "hush-my-token")
+    filled = json.loads(json.dumps(wrong).replace("{}", " ".join(secrets)))
+    served.fault = lambda body: fault(**filled) if "bad" in body["prompt"] else None
+    url = served.url.replace("://", "://me:hush-my-password@") + "?token=hush-my-token"
+    model = model_of(max_retries=0, base_url=url)
+    ask(model, Generate("first"))
+    (bad,) = ask(model, Generate("bad"))
+    assert bad.error
+    assert "sk-of" not in bad.error
+    assert "hush" not in bad.error
 
 
 def test_a_model_that_is_not_there_is_one_error(served, model_of, fault):

@@ -148,6 +148,22 @@ def test_nothing_secret_of_an_address_is_shown():
     assert "hush" not in str(fingerprint_of(spec, str))
 
 
+@pytest.mark.parametrize(
+    ("spec", "shown"),
+    [
+        ("mine:m,api_key=hush,n=3", "mine:m,api_key=***,n=3"),
+        ("mine:m,token='hu,sh',n=3", "mine:m,token=***,n=3"),
+        ("mine:m, Password=hush&hush", "mine:m, Password=***"),
+        ("mine:token=hush", "mine:token=***"),
+        ("openai:m,base_url=http://u:hush@h/v1", "openai:m,base_url=http://***@h/v1"),
+        ("openai:m,max_tokens=9,prefix=key", "openai:m,max_tokens=9,prefix=key"),
+    ],
+)
+def test_nothing_secret_of_a_spec_of_whatever_kind_is_shown(spec, shown):
+    assert redacted(spec) == shown
+    assert redacted(shown) == shown
+
+
 def test_an_address_with_name_and_password_is_used_whole(served, model_of, ask):
     url = served.url.replace("://", "://me:hush@") + "?api-version=3"
     model = model_of(base_url=url)
