@@ -89,6 +89,8 @@ class Recipe:
     trials: Trials | None = None
     earlier: EarlierTask | None = None
     _last: tuple[Record, _Work] | None = field(default=None, init=False)
+    _solved_last: tuple[Record, Sequence[Row]] | None = field(default=None, init=False)
+    """What was solved when the last follow-ups were asked for."""
 
     @property
     def asks(self) -> bool:
@@ -146,7 +148,11 @@ class Recipe:
             DocumentError: The sample cannot be solved.
         """
         found = replayed(self._asking(record.index), _turns(record))
-        return () if isinstance(found, Done) else found
+        if not isinstance(found, Done):
+            return found
+        if self.trials is None and not any(one.models for one in self.scorers):
+            self._solved_last = (record, found.value.rows)
+        return ()
 
     def score(self, record: Record) -> tuple[Score, ...]:
         """A score for each number that has something to read.
@@ -188,7 +194,7 @@ class Recipe:
         keys = [self._excluded(work, n) for n in range(len(work.rows))]
         return keys[0] if keys and all(keys) else ""
 
-    def _asking(self, index: int) -> Steps[Any]:
+    def _asking(self, index: int) -> Steps[_Work]:
         """The work as far as it may ask: solving, and the scorers that ask."""
         scorers = [one for one in self.scorers if one.models]
         return self._steps(index, scorers)
@@ -198,7 +204,12 @@ class Recipe:
         last = self._last
         if last is not None and _is_same(last[0], record):
             return last[1]
-        found = replayed(self._steps(record.index, self.scorers), _turns(record))
+        steps, turns = self._steps(record.index, self.scorers), _turns(record)
+        solved = self._solved_last
+        if solved is not None and _is_same(solved[0], record):
+            steps.close()
+            steps, turns = self._scored(solved[1], self.scorers), ()
+        found = replayed(steps, turns)
         if not isinstance(found, Done):
             raise DocumentError("a solver or scorer asks on after its last answer")
         self._last = (record, found.value)
@@ -220,6 +231,9 @@ class Recipe:
         if self.earlier is not None:
             sample = yield from self.earlier.sample(index)
         rows = yield from self._solved(sample)
+        return (yield from self._scored(rows, scorers))
+
+    def _scored(self, rows: Sequence[Row], scorers: Sequence[Scorer]) -> Steps[_Work]:
         if self.solver is not None and not rows:
             return _Work((), {})
         works = [

@@ -164,8 +164,9 @@ class SolverOutput:
         self.raw_outputs = [wrapped(one) for one in raw_outputs]
         if output is not None and not self.raw_outputs:
             self.raw_outputs = [wrapped(output)]
-        said = [item for raw in self.raw_outputs for item in _items(raw)]
-        self.trace = Trace(said) if trace is None else trace_of(trace)
+        if trace is None:
+            trace = [item for raw in self.raw_outputs for item in _items(raw)]
+        self.trace = trace_of(trace)
         self.direct_ios = list(direct_ios)
         self.solver_outputs = solver_outputs
 

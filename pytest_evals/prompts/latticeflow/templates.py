@@ -32,6 +32,11 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.prompts.calls import FieldError
+from pytest_evals.prompts.latticeflow.columns_in_text import (
+    Pieces,
+    filled,
+    pieces_of,
+)
 from pytest_evals.prompts.latticeflow.filters import FILTERS, dumps
 
 __all__ = ["Expression", "Template", "compile_expression", "compile_template"]
@@ -57,6 +62,7 @@ class Template:
     place: Place
     what: str
     _compiled: Compiled
+    _pieces: Pieces | None = None
 
     def render(self, variables: Mapping[str, Any]) -> str:
         """The text for one document.
@@ -64,6 +70,9 @@ class Template:
         Raises:
             FieldError: A name is not there, or an expression fails.
         """
+        text = None if self._pieces is None else filled(self._pieces, variables)
+        if text is not None:
+            return text
         return str(self._run(self._compiled.render, variables))
 
     def _run(self, function: Callable[..., Any], variables: Mapping[str, Any]) -> Any:
@@ -124,7 +133,13 @@ def compile_template(text: str, place: Place, what: str) -> Template:
         TaskFileError: It is no template.
     """
     parsed = _parse(text, place, what)
-    return Template(text=text, place=place, what=what, _compiled=parsed.compiled)
+    return Template(
+        text=text,
+        place=place,
+        what=what,
+        _compiled=parsed.compiled,
+        _pieces=parsed.pieces,
+    )
 
 
 def compile_expression(text: str, place: Place, what: str) -> Expression:
@@ -147,6 +162,8 @@ class _Parsed(NamedTuple):
     compiled: Compiled
     lone: TemplateExpression | None
     """What gives the value, if the text is one expression and nothing else."""
+    pieces: Pieces | None
+    """What the text is made of, if that is nothing but columns and texts."""
 
 
 def _parse(text: str, place: Place, what: str) -> _Parsed:
@@ -163,15 +180,17 @@ def _parse(text: str, place: Place, what: str) -> _Parsed:
 def _parsed(text: str) -> _Parsed:
     environment = _environment()
     compiled = environment.from_string(text)
-    match environment.parse(text).body:
+    body = environment.parse(text).body
+    pieces = pieces_of(body)
+    match body:
         case [nodes.Output(nodes=[nodes.Expr() as expression])] if not isinstance(
             expression, nodes.TemplateData
         ):
             result = nodes.Name("result", "store", lineno=1)
-            body = [nodes.Assign(result, expression, lineno=1)]
-            alone = environment.from_string(nodes.Template(body, lineno=1))
-            return _Parsed(compiled, TemplateExpression(alone, False))
-    return _Parsed(compiled, None)
+            lone = [nodes.Assign(result, expression, lineno=1)]
+            alone = environment.from_string(nodes.Template(lone, lineno=1))
+            return _Parsed(compiled, TemplateExpression(alone, False), pieces)
+    return _Parsed(compiled, None, pieces)
 
 
 @lru_cache(maxsize=4096)

@@ -144,11 +144,13 @@ def _end(loop: asyncio.AbstractEventLoop) -> None:
     left = asyncio.all_tasks(loop)
     for task in left:
         task.cancel()
-    loop.run_until_complete(_all(left))
-    loop.run_until_complete(loop.shutdown_asyncgens())
-    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.run_until_complete(_ended(loop, left))
     loop.close()
 
 
-async def _all(tasks: Iterable[asyncio.Task[Any]]) -> None:
+async def _ended(
+    loop: asyncio.AbstractEventLoop, tasks: Iterable[asyncio.Task[Any]]
+) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
+    await loop.shutdown_asyncgens()
+    await loop.shutdown_default_executor()

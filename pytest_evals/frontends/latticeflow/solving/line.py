@@ -47,6 +47,12 @@ class Line:
     takes_sample: bool = False
     temperature: float = 0.0
     gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    _overrides: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Write down what is the same for all inputs."""
+        told = json.dumps(self.gen_kwargs, default=str, sort_keys=True)
+        object.__setattr__(self, "_overrides", told)
 
     def ask(
         self,
@@ -117,26 +123,25 @@ class Line:
                 f"{_json(given)[:200]}"
             )
         extra = {name: one for name, one in given.items() if name not in _LEFT_OUT}
-        told = json.dumps(
-            [self.temperature, extra, self.gen_kwargs], default=str, sort_keys=True
-        )
-        sampling = _sampling(told)
+        said = json.dumps(extra, default=str, sort_keys=True) if extra else "{}"
+        sampling = _sampling(self.temperature, said, self._overrides)
         (first,) = sampling.requests(_chat(given["messages"]), 1)
         return replace(first, repeat=repeat) if first.temperature > 0 else first
 
 
 @lru_cache(maxsize=256)
-def _sampling(told: str) -> Sampling:
+def _sampling(temperature: float, said: str, told: str) -> Sampling:
     """How an answer is drawn; equal for most inputs of a task.
 
     Args:
-        told: As JSON: the temperature where nothing is said, the fields of the input
-            beside its messages, settings of the command line.
+        temperature: Where nothing is said of it.
+        said: Fields of the input beside its messages, as JSON.
+        told: Settings of the command line, as JSON.
 
     Raises:
         DocumentError: A field means nothing.
     """
-    temperature, extra, overrides = json.loads(told)
+    extra, overrides = json.loads(said), json.loads(told)
     settings: dict[str, Any] = {"temperature": temperature, "until": None}
     if not _has_length(extra):
         settings["max_gen_toks"] = MAX_TOKENS
