@@ -55,12 +55,13 @@ def test_a_full_summary_is_told_and_fails_nothing(github):
     assert github.summary.stat().st_size == 1024 * 1024 - 10
 
 
-def test_a_faulty_task_file_is_annotated(github):
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"])
+def test_a_faulty_task_file_is_annotated_once(github, workers):
     github.task("zoo", output_type="multiple_choise")
-    result = github.run("evals")
-    result.stdout.fnmatch_lines(
-        ["::error file=evals/zoo.yaml,line=*,title=task file::no output_type *"]
-    )
+    result = github.run("evals", *workers)
+    (line,) = [line for line in result.stdout.lines if ",title=task file::" in line]
+    assert line.startswith("::error file=evals/zoo.yaml,line=")
+    assert "::no output_type called 'multiple_choise'" in line
 
 
 def test_what_a_model_says_is_no_command(github):

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 import pytest
+from _pytest.pathlib import bestrelpath
 
 from pytest_evals.plugin.asking.models import Models
 from pytest_evals.reports.progress import progress_line
@@ -30,6 +33,9 @@ class Progress:
         self._capture = config.pluginmanager.getplugin("capturemanager")
         self._started = self._last = time.monotonic()
         self._painted = False
+        self._begun: Path | str | None = None
+        """The file or, with ``-v``, the test that pytest had begun a line for, before
+        ours took the place."""
         self._live = (
             self._terminal is not None
             and bool(self._terminal.isatty)
@@ -58,10 +64,12 @@ class Progress:
             self._write(f"{line}\n", fresh=True)
 
     def clear(self) -> None:
-        """Wipe the line before something else is written."""
-        if self._painted:
+        """Wipe the line before something else is written, and begin pytest's own once
+        more: by itself it would leave an empty one."""
+        if self._painted or self._begun is not None:
+            self._write("\r\x1b[2K" if self._painted else "", fresh=False)
             self._painted = False
-            self._write("\r\x1b[2K", fresh=False)
+            self._go_on()
 
     def _paint(self, line: str) -> None:
         width = self._terminal._tw.fullwidth - 1
@@ -70,17 +78,37 @@ class Progress:
         self._painted = True
 
     def _write(self, text: str, *, fresh: bool) -> None:
-        if self._capture is None:
-            self._emit(text, fresh=fresh)
-            return
-        with self._capture.global_and_fixture_disabled():
-            self._emit(text, fresh=fresh)
+        """``fresh`` starts on a line of its own."""
+        with self._unheard():
+            if fresh:
+                begun = getattr(self._terminal, "currentfspath", None)
+                self._begun = begun if isinstance(begun, Path | str) else self._begun
+                self._terminal.ensure_newline()
+            self._emit(text)
 
-    def _emit(self, text: str, *, fresh: bool) -> None:
-        """``fresh`` starts on a line of its own. ``rewrite`` would spoil pytest's
-        column of percentages, so the text goes out raw."""
-        if fresh:
-            self._terminal.ensure_newline()
+    def _unheard(self) -> AbstractContextManager[None]:
+        """A block whose output goes to the terminal, whatever pytest captures."""
+        if self._capture is None:
+            return nullcontext()
+        block: AbstractContextManager[None]
+        block = self._capture.global_and_fixture_disabled()
+        return block
+
+    def _go_on(self) -> None:
+        begun, self._begun = self._begun, None
+        if begun is None:
+            return
+        with self._unheard():
+            if isinstance(begun, Path):
+                shown = f"{bestrelpath(self._terminal.startpath, begun)} "
+            else:
+                shown = begun
+            self._terminal._tw.write(shown, flush=True)
+            self._terminal.currentfspath = begun
+
+    def _emit(self, text: str) -> None:
+        """``rewrite`` would spoil pytest's column of percentages, so the text goes out
+        raw."""
         if hasattr(self._terminal, "write_raw"):
             self._terminal.write_raw(text, flush=True)
         else:

@@ -20,6 +20,7 @@ import pytest
 from pytest_evals.plugin.session import SESSION
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.process import visible_devices
+from pytest_evals.plugin.showing.faults import FAULTS, Faults
 from pytest_evals.plugin.workers.light_reports import LightReports
 
 if TYPE_CHECKING:
@@ -101,7 +102,10 @@ class Controller:
         slot = self._slots.pop(node, None)
         if slot is not None:
             self._free.insert(0, slot)
-        told = getattr(node, "workeroutput", {}).get("evals")
+        output = getattr(node, "workeroutput", {})
+        if FAULTS in output:
+            Faults.begin(self._config, output[FAULTS])
+        told = output.get("evals")
         if told and SESSION in self._config.stash:
             said, session = json.loads(told), self._config.stash[SESSION]
             session.models.add_remote(said["models"])

@@ -34,6 +34,7 @@ from pytest_evals.plugin.running.outbox import Outbox
 from pytest_evals.plugin.running.settling import settle
 from pytest_evals.plugin.session import SESSION, EvalSession
 from pytest_evals.plugin.settings.outlets import Outlets, torn_down
+from pytest_evals.plugin.showing.faults import Faults
 from pytest_evals.plugin.showing.html import Html
 from pytest_evals.plugin.showing.publishing import Publishing
 from pytest_evals.plugin.showing.summary import collected_lines, write_summary
@@ -57,6 +58,7 @@ def start(config: pytest.Config) -> EvalSession:
                 config.pluginmanager.register(LightReports(), "evals-light-reports")
             if session.options.save or session.options.compare:
                 config.pluginmanager.register(Comparing(session), "evals-comparing")
+            Faults.begin(config)
             Publishing.begin(session)
             Html.begin(session)
             if session.options.plan:
@@ -115,6 +117,7 @@ class Running:
         orders = session.orders
         self._outbox = Outbox(session.config, orders) if orders is not None else None
         self._terminal = session.config.pluginmanager.getplugin("terminalreporter")
+        self._is_verbose = session.config.get_verbosity() > 0
         self._setup_only = session.config.getoption("setuponly", False)
         self._thresholds = gc.get_threshold()
         new, middle, old = self._thresholds
@@ -255,6 +258,7 @@ class Running:
         is_first = self._active is not parent
         if is_first or not sibling or self._setup_only or _is_marked(item):
             self._active = parent if sibling else None
+            self._clear()
             return False
         return True
 
@@ -318,7 +322,7 @@ class Running:
         if packed is not None and self._session.orders is None:
             self._session.receive(packed)
             vars(report)["evals_record"] = None
-        if not getattr(report, "evals_word", ""):
+        if self._is_verbose or not getattr(report, "evals_word", ""):
             self._clear()
 
     @pytest.hookimpl(tryfirst=True)

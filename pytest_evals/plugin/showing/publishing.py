@@ -13,14 +13,11 @@ import pytest
 from pytest_evals.core.comparison import DocumentChange
 from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.result import RunResult
-from pytest_evals.errors import Problem, StoreError, TaskFileError
+from pytest_evals.errors import StoreError
 from pytest_evals.gates.pairing import Side, changed
 from pytest_evals.plugin.modes.comparing import Comparing
-from pytest_evals.reports.annotations import (
-    annotation_lines,
-    of_problems,
-    of_verdicts,
-)
+from pytest_evals.plugin.showing.faults import write_annotations
+from pytest_evals.reports.annotations import of_verdicts
 from pytest_evals.reports.pull_request import Changes, run_markdown
 from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.files import append_lines, make_folder, replace_text
@@ -46,7 +43,6 @@ class Publishing:
         """Nothing is known yet."""
         self._session = session
         self._on_github = os.environ.get("GITHUB_ACTIONS") == "true"
-        self._problems: list[Problem] = []
         self._told: list[tuple[str, bool]] = []
 
     @staticmethod
@@ -57,13 +53,6 @@ class Publishing:
             publishing._on_github or session.options.markdown
         ):
             session.config.pluginmanager.register(publishing, "evals-publishing")
-
-    @pytest.hookimpl
-    def pytest_exception_interact(self, call: pytest.CallInfo[object]) -> None:
-        """Keep what is wrong with task files."""
-        error = call.excinfo.value if call.excinfo else None
-        if isinstance(error, TaskFileError):
-            self._problems += error.problems
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -137,9 +126,6 @@ class Publishing:
         for text, is_bad in self._told:
             terminalreporter.write_line(text, red=is_bad, yellow=not is_bad)
         if self._on_github:
-            root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
             result = self._session.found
             verdicts = result.verdicts if result else ()
-            found = [*of_problems(self._problems), *of_verdicts(verdicts)]
-            for line in annotation_lines(found, root):
-                terminalreporter.write_line(line)
+            write_annotations(terminalreporter, [*of_verdicts(verdicts)])

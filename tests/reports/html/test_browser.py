@@ -361,6 +361,26 @@ def test_paper_gets_the_document_and_nothing_to_press(tab, story):
         page.emulate_media(media="screen")
 
 
+def test_paper_gets_the_list_where_no_document_is_open(tab, many):
+    page = tab.open(many, "#/documents?show=wrong")
+    page.wait_for_selector(".doc")
+    page.emulate_media(media="print")
+    try:
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        rows = page.locator(".doc")
+        assert rows.count() == 2000
+        assert rows.nth(1999).is_visible()
+        tops = [rows.nth(n).bounding_box()["y"] for n in (0, 1, 1999)]
+        assert tops[0] < tops[1] < tops[2]
+        assert page.locator(".told").inner_text() == "33,334 documents"
+        assert page.locator(".on-paper").inner_text() == "and 31,334 more"
+        assert not page.locator(".tools").is_visible()
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert rows.count() < 200
+    finally:
+        page.emulate_media(media="screen")
+
+
 def test_where_scripts_are_forbidden_there_is_a_table(browser, story):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()

@@ -17,7 +17,8 @@ class DocumentsView {
     this.sort = select("sort", Object.entries(SORTS), (sort) => this.change({ sort }));
     this.shows = h("div.shows", { role: "group", "aria-label": "which documents" });
     this.told = h("p.told", { role: "status" });
-    this.node = h("div.documents", h("div.finder", h("div.tools", this.search, this.task, this.sort), this.shows, this.told, this.list.node), this.pane);
+    this.more = h("p.on-paper.soft");
+    this.node = h("div.documents", h("div.finder", h("div.tools", this.search, this.task, this.sort), this.shows, this.told, this.list.node, this.more), this.pane);
   }
 
   /** Bring the view to what the address says. */
@@ -90,6 +91,7 @@ class DocumentsView {
   present(docs, note) {
     this.docs = sorted(docs, this.given.get("sort") ?? "");
     this.told.textContent = `${plural(docs.length, "document")}${note}`;
+    this.more.textContent = docs.length > ON_PAPER ? `and ${count(docs.length - ON_PAPER)} more` : "";
     this.list.at = this.docs.indexOf(this.shown);
     this.list.show(this.docs);
   }

@@ -1,6 +1,7 @@
 // A list of any length of which only the rows in sight exist.
 
 const AROUND = 8; // rows beyond each edge
+const ON_PAPER = 2000; // rows that are printed
 const TALLEST = 8e6; // pixels; browsers lose count some way beyond
 
 class VirtualList {
@@ -14,6 +15,9 @@ class VirtualList {
     this.rows = h("div.rows", { role: "presentation" });
     this.room = h("div.room", { role: "presentation" }, this.rows);
     this.node = h("div.list", { tabindex: "0", role: "listbox", "aria-label": "documents", scroll: () => this.paint() }, this.room);
+    this.isPrinted = false;
+    addEventListener("beforeprint", () => this.print(true));
+    addEventListener("afterprint", () => this.print(false));
     this.observer = new ResizeObserver(() => this.measure());
     this.observer.observe(this.node);
   }
@@ -41,10 +45,23 @@ class VirtualList {
     return (scrollTop / (TALLEST - clientHeight)) * (this.whole - clientHeight);
   }
 
+  /** Paper does not scroll: its rows exist all at once, as far as anybody would read. */
+  print(isPrinted) {
+    if (!this.node.isConnected && isPrinted) return;
+    this.isPrinted = isPrinted;
+    this.paint();
+  }
+
+  /** The places of the first row that exists, and of the one behind the last. */
+  range(height, top) {
+    if (this.isPrinted) return [0, Math.min(this.items.length, ON_PAPER)];
+    const first = Math.max(0, Math.floor(top / height) - AROUND);
+    return [first, Math.min(this.items.length, Math.ceil((top + this.node.clientHeight) / height) + AROUND)];
+  }
+
   paint() {
     const height = this.height ?? 44, top = this.top;
-    const first = Math.max(0, Math.floor(top / height) - AROUND);
-    const last = Math.min(this.items.length, Math.ceil((top + this.node.clientHeight) / height) + AROUND);
+    const [first, last] = this.range(height, top);
     this.rows.style.transform = `translateY(${this.node.scrollTop + first * height - top}px)`;
     const wanted = `${first} ${last} ${this.at}`;
     if (wanted === this.drawn) return;

@@ -1,0 +1,72 @@
+"""In GitHub Actions, an annotation at each line of a task file that cannot be used.
+
+With pytest-xdist the workers see what is wrong, and the controller says it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.reports.annotations import Annotation, annotation_lines, of_problems
+
+__all__ = ["FAULTS", "Faults", "write_annotations"]
+
+FAULTS = "evals_faults"
+"""Key of what a worker sends."""
+
+
+class Faults:
+    """The hooks of such a session, as a pytest plugin."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        """Nothing is wrong yet."""
+        self._sent: dict[str, Any] | None = getattr(config, "workeroutput", None)
+        self._problems: dict[Problem, None] = {}
+
+    @staticmethod
+    def begin(config: pytest.Config, sent: Iterable[Sequence[Any]] = ()) -> None:
+        """Register one, if this is a job of GitHub; ``sent`` is what a worker says."""
+        if os.environ.get("GITHUB_ACTIONS") != "true":
+            return
+        name, manager = "evals-faults", config.pluginmanager
+        if not manager.has_plugin(name):
+            manager.register(Faults(config), name)
+        faults = manager.getplugin(name)
+        assert isinstance(faults, Faults)
+        for what, path, line, fix in sent:
+            faults._problems[Problem(what, Place(Path(path), line), fix)] = None
+
+    @pytest.hookimpl
+    def pytest_exception_interact(self, call: pytest.CallInfo[object]) -> None:
+        """Keep what is wrong with task files."""
+        error = call.excinfo.value if call.excinfo else None
+        if not isinstance(error, TaskFileError):
+            return
+        self._problems |= dict.fromkeys(error.problems)
+        if self._sent is not None:
+            self._sent[FAULTS] = [
+                (one.what, str(one.where.path), one.where.line, one.fix)
+                for one in self._problems
+            ]
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> None:
+        """The annotations, which GitHub takes from the log."""
+        write_annotations(terminalreporter, [*of_problems([*self._problems])])
+
+
+def write_annotations(
+    terminal: pytest.TerminalReporter, found: Sequence[Annotation]
+) -> None:
+    """Write annotations into the log; files are named from the repository's root."""
+    root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
+    for line in annotation_lines(found, root):
+        terminal.write_line(line)

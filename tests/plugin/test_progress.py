@@ -1,0 +1,26 @@
+"""The line that shows how far inference is, between the lines of pytest."""
+
+import pytest
+
+
+def between(result):
+    """The lines from the first to the last one of the file."""
+    lines = result.stdout.lines
+    places = [i for i, line in enumerate(lines) if line.startswith("evals/quiz.yaml")]
+    return lines[places[0] : places[-1] + 1]
+
+
+@pytest.mark.parametrize("option", ["--color=no", "-v"])
+def test_a_log_has_no_empty_lines_around_it(suite, monkeypatch, option):
+    monkeypatch.setattr("pytest_evals.plugin.asking.progress.HEARTBEAT_S", 0.0)
+    suite.task("quiz", gates=["exact_match >= 0.5"])
+    lines = between(suite.run("evals", option))
+    assert sum(line.startswith("evals: ") for line in lines) > 9
+    assert "" not in lines
+    if option == "-v":
+        for n in range(10):
+            start = f"evals/quiz.yaml::quiz[q{n}] PASSED"
+            assert sum(line.startswith(start) for line in lines) == 1, n
+    else:
+        assert lines[-1].startswith("evals/quiz.yaml .")
+        assert lines[-1].endswith("[100%]")
