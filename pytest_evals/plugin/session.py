@@ -120,6 +120,8 @@ class EvalSession:
         self.folders: dict[Path, pytest.Directory] = {}
         """Folders of such files, where pytest has not collected them itself."""
         self.partial = ""
+        self.completed: dict[str, int] = {}
+        """Task → documents that were left out, and whose stored responses count."""
         self.baseline: Baseline | None = None
         self.stopping: Stopping | None = None
         self.judging = Judging(self)

@@ -143,6 +143,16 @@ class StoredModel:
             self._responses.keep_info(self.info)
         return self._model
 
+    def unopened(self) -> StoredModel:
+        """The same responses, and no model: whatever else is asked is an error."""
+        return StoredModel(
+            self.name,
+            self._responses,
+            None,
+            lambda: self.render,
+            reads=self._reads,
+        )
+
     @property
     def works_ahead(self) -> bool:
         """Whether the model goes on between two answers; it must be open for that."""

@@ -370,3 +370,76 @@ def test_explaining_a_document_that_does_not_exist_names_the_nearest(counting):
     result.stderr.fnmatch_lines(
         ["*no document 'evals/quiz.yaml::quizz[[]q3[]]'; did you mean 'evals/quiz*"]
     )
+
+
+def selected(suite, words, *arguments):
+    return run(suite, f"--evals-select={words}", *arguments)
+
+
+def test_gates_over_a_selection_are_judged_where_all_the_rest_is_stored(counting):
+    counting.task("quiz", gates=["exact_match >= 0.9"])
+    knows(counting, {f"quiz {i}?": f"a{i}" for i in range(8)} | {"quiz 8?": "no"})
+    # q8 is wrong and q9 has no answer: the gate is invalid.
+    assert run(counting).parseoutcomes() == {
+        "passed": 8,
+        "wrong": 1,
+        "errors": 1,
+        "failed": 1,
+    }
+    asked(counting)
+    knows(counting, {"quiz 9?": "a9"})
+    done = selected(counting, "error")
+    assert done.ret == 0
+    assert done.parseoutcomes() == {"passed": 2, "deselected": 9}
+    assert asked(counting) == ["quiz 9?"]
+    done.stdout.fnmatch_lines(["quiz: 9 documents out of the store, not run again"])
+    results = json.loads(newest(counting, "results.json"))
+    assert results["partial"] == ""
+    assert results["gates"][0]["outcome"] == "passed"
+    # The same as if all had been run: 9 of 10 are right.
+    assert results["results"]["quiz"]["exact_match,none"] == 0.9
+    rows = newest(counting, "samples_quiz.jsonl").splitlines()
+    assert len(rows) == 10
+
+
+def test_a_gate_that_fails_over_all_documents_fails_over_a_selection(counting):
+    counting.task("quiz", gates=["exact_match >= 0.9"])
+    knows(counting, {f"quiz {i}?": "a0" for i in range(9)})
+    assert run(counting).ret == 1
+    knows(counting, {"quiz 9?": "a9"})
+    done = selected(counting, "error")
+    assert done.ret == 1
+    done.stdout.fnmatch_lines(["exact_match 0.200 is not >= 0.9 (2 of 10)"])
+
+
+@pytest.mark.parametrize("changed", ["prompt", "fresh", "hook"])
+def test_a_gate_lacks_what_is_not_stored_and_is_skipped(counting, changed):
+    counting.task("quiz", gates=["exact_match >= 0.5"])
+    knows(counting, {f"quiz {i}?": f"a{i}" for i in range(9)})
+    run(counting)
+    more = ()
+    if changed == "prompt":
+        counting.task(
+            "quiz", gates=["exact_match >= 0.5"], doc_to_text="Q: {{question}}"
+        )
+    elif changed == "fresh":
+        more = ("--evals-fresh",)
+    else:
+        path = counting.pytester.path / "conftest.py"
+        hook = "\n\ndef pytest_evals_score(record, task):\n    return None\n"
+        path.write_text(path.read_text() + hook)
+    knows(counting, {"quiz 9?": "a9", "Q: quiz 9?": "a9"})
+    outcomes = selected(counting, "error", *more).parseoutcomes()
+    assert outcomes == {"passed": 1, "skipped": 1, "deselected": 9}
+
+
+def test_a_run_that_was_stopped_ends_with_the_verdict_of_all(counting):
+    counting.task("quiz", gates=["exact_match >= 0.9"])
+    knows(counting, {f"quiz {i}?": f"a{i}" for i in range(4)})
+    assert run(counting, "-x").ret == 1  # stops at q4, whose answer is missing
+    knows(counting, {f"quiz {i}?": f"a{i}" for i in range(10)})
+    asked(counting)
+    done = selected(counting, "missing,error")
+    assert done.ret == 0
+    assert done.parseoutcomes() == {"passed": 7, "deselected": 4}
+    assert asked(counting) == [f"quiz {i}?" for i in range(4, 10)]

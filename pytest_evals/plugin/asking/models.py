@@ -218,6 +218,11 @@ class Models:
             self.tick()
 
     @property
+    def opened(self) -> list[Model]:
+        """The models that documents have asked, one a definition of ``eval_model``."""
+        return [model for model in self._open.values() if model is not NOBODY]
+
+    @property
     def name(self) -> str:
         """The names of the models that were opened."""
         names = [getattr(m, "name", type(m).__name__) for m in self._open.values()]

@@ -10,6 +10,7 @@ from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.gates.families import corrected
 from pytest_evals.gates.judge import judge
 from pytest_evals.plugin.results.baseline import References
+from pytest_evals.plugin.results.completing import complete
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
@@ -37,6 +38,8 @@ class Judging:
         verdict. They are judged again only when documents have come since.
         """
         session = self._session
+        if self._n < 0 and session.options.select:
+            complete(session)
         n = sum(len(run.records) for run in session.runs.values())
         if self._n != n:
             gates = [one for run in session.known.all() for one in run.gates]

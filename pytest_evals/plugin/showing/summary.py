@@ -46,6 +46,9 @@ def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> No
     width = terminal._tw.fullwidth
     for line in summary_lines(session.found, width, str(path) if path else ""):
         terminal.write_line(line.text, **line.markup)
+    for name, n in session.completed.items():
+        left_out = f"{n:,} document{'s' * (n != 1)}"
+        terminal.write_line(f"{name}: {left_out} out of the store, not run again")
     for text in session.new_warnings():
         terminal.write_line(f"warning: {text}", yellow=True)
     if session.samples.error:
