@@ -2,7 +2,8 @@
 
 pytester forgets the modules that such a run has imported. Libraries with compiled parts
 cannot be imported twice, and of our own classes there must be one each, whichever test
-is the first.
+is the first. The controller of workers runs no test: it imports none of them, so that
+its workers start at once.
 
 And what a CI server sets, by which pytest prints other lines than on a desk, is unset.
 Runs inside tests look for no plugins in the whole environment, which takes longer than
@@ -14,18 +15,46 @@ import os
 from importlib import import_module
 from pkgutil import walk_packages
 
-import datasets  # noqa: F401
-import jinja2  # noqa: F401
-import numpy  # noqa: F401
-import pandas  # noqa: F401
-import scipy.optimize  # noqa: F401
-import transformers.modeling_utils  # noqa: F401
+import pytest
 from hypothesis import HealthCheck, settings
 
 import pytest_evals
 
-for module in walk_packages(pytest_evals.__path__, "pytest_evals."):
-    import_module(module.name)
+LIBRARIES = (
+    "datasets",
+    "jinja2",
+    "numpy",
+    "pandas",
+    "scipy.optimize",
+    "transformers.modeling_utils",
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Import what is to be imported once."""
+    if getattr(config.option, "tx", None) and not hasattr(config, "workerinput"):
+        return
+    for name in LIBRARIES:
+        import_module(name)
+    for module in walk_packages(pytest_evals.__path__, "pytest_evals."):
+        import_module(module.name)
+
+
+WITHOUT_LM_EVAL = """
+import sys
+class Without:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "lm_eval":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Without())
+"""
+
+
+@pytest.fixture(scope="session")
+def without_lm_eval() -> str:
+    """Code after which Python says of lm-eval what an environment without it says."""
+    return WITHOUT_LM_EVAL
+
 
 # Hundreds of processes are started that import this package: they keep its bytecode.
 SET_OUTSIDE = (
@@ -40,6 +69,9 @@ SET_OUTSIDE = (
 for name in (*SET_OUTSIDE, "PYTHONDONTWRITEBYTECODE"):
     os.environ.pop(name, None)
 
+# The models here are tiny: a second thread costs more than it gives, all the more where
+# each worker has a core.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 os.environ["PYTEST_PLUGINS"] = "pytest_evals.plugin.hooks,xdist.plugin"
 

@@ -14,13 +14,8 @@ from pathlib import Path
 
 import pytest
 
-WITHOUT = """
-import json, sys
-class Without:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "lm_eval":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Without())
+BEGINNING = """
+import json
 from pathlib import Path
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Response
@@ -46,13 +41,13 @@ doc_to_target: a
 
 
 @pytest.fixture
-def without(tmp_path) -> Callable[[str], object]:
+def without(tmp_path, without_lm_eval) -> Callable[[str], object]:
     """Runs code beside the files of ``tmp_path``; gives what it prints as JSON."""
     (tmp_path / "rows.jsonl").write_text('{"q": "x", "a": "y"}\n')
 
     def run(code: str) -> object:
         done = subprocess.run(
-            [sys.executable, "-c", f"{WITHOUT}\n{code}"],
+            [sys.executable, "-c", f"{without_lm_eval}{BEGINNING}\n{code}"],
             cwd=tmp_path,
             capture_output=True,
             text=True,

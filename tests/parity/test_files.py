@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,22 +42,29 @@ class Files:
     samples: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]]
 
 
-@pytest.fixture(scope="module", params=RUNS, ids=lambda path: path.name)
-def files(request, tmp_path_factory) -> Files:
+@pytest.fixture(scope="module")
+def made() -> dict[Path, Files]:
+    """What was read so far; each run is made once."""
+    return {}
+
+
+@pytest.fixture(params=RUNS, ids=lambda path: path.name)
+def files(request, made, pytester, monkeypatch) -> Files:
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
     recorded = request.param
-    folder = tmp_path_factory.mktemp("evals")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    if recorded not in made:
+        monkeypatch.chdir(HERE / "tasks")
+        made[recorded] = _made(recorded, pytester)
+    return made[recorded]
+
+
+def _made(recorded: Path, pytester: pytest.Pytester) -> Files:
+    """The same run by ``pytest``, beside the recorded one."""
+    folder = pytester.path / "evals"
     given = json.loads((recorded / "options.json").read_text())
-    done = subprocess.run(
-        [*command, f"--evals-dir={folder}", *given],
-        cwd=HERE / "tasks",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = pytester.runpytest(f"--evals-dir={folder}", *given)
+    assert done.ret == 0
     (run,) = folder.glob("runs/*")
     samples = {
         path.stem.removeprefix("samples_"): (_rows(path), _rows(run / path.name))

@@ -269,9 +269,9 @@ def test_a_disk_at_fault_takes_no_result_away(counting):
 
 
 def test_workers_share_one_store(counting):
-    first = counting.pytester.runpytest_subprocess("evals", "-n2")
+    first = run(counting, "-n2")
     assert sorted(asked(counting)) == QUIZ
-    second = counting.pytester.runpytest_subprocess("evals", "-n2")
+    second = run(counting, "-n2")
     assert asked(counting) == []
     first.stdout.fnmatch_lines(["responses: 10 asked"])
     second.stdout.fnmatch_lines(["responses: 10 reused from the store (*20.0 s)"])
@@ -285,7 +285,6 @@ def test_keys_and_tokens_are_not_in_the_store(counting):
     assert json.loads(fingerprint) == {"given": "counting", "version": 1}
 
 
-@pytest.mark.slow
 def test_a_model_of_hugging_face_is_opened_only_if_something_is_missing(
     suite, tiny_model_path
 ):
@@ -295,15 +294,14 @@ def test_a_model_of_hugging_face_is_opened_only_if_something_is_missing(
     suite.pytester.makeconftest(
         "import sys\n"
         "def pytest_evals_result(result):\n"
-        "    print('\\ntorch' if 'torch' in sys.modules else '\\nno torch')\n"
+        "    print('\\nheavy:', {'torch', 'transformers'} & set(sys.modules))\n"
     )
-    first = suite.pytester.runpytest_subprocess("evals", f"--model={spec}", "-s")
-    second = suite.pytester.runpytest_subprocess("evals", f"--model={spec}", "-s")
-    other = f"--model={spec},dtype=bfloat16"
-    third = suite.pytester.runpytest_subprocess("evals", other, "-s")
-    first.stdout.fnmatch_lines(["torch", "responses: 10 asked"])
-    second.stdout.fnmatch_lines(["no torch", "responses: 10 reused from the store*"])
-    third.stdout.fnmatch_lines(["torch", "responses: 10 asked"])
+    first = suite.run("evals", model=spec)
+    again = suite.pytester.runpytest_subprocess("evals", f"--model={spec}", "-s")
+    other = suite.run("evals", model=f"{spec},dtype=bfloat16")
+    first.stdout.fnmatch_lines(["responses: 10 asked"])
+    again.stdout.fnmatch_lines(["heavy: set()", "responses: 10 reused from the store*"])
+    other.stdout.fnmatch_lines(["responses: 10 asked"])
 
 
 def explain(suite, name="quiz[q3]"):

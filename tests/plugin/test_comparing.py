@@ -184,9 +184,7 @@ def test_a_name_that_is_no_name_is_refused(suite):
 
 def test_workers_know_the_baseline_too(saved):
     saved.knows(wrong=[1, 7])
-    result = saved.pytester.runpytest_subprocess(
-        "evals", "--model=scripted:answers.jsonl", "--evals-compare=main", "-n2"
-    )
+    result = saved.run("evals", "--evals-compare=main", "-n2")
     assert result.parseoutcomes() == {"passed": 8, "wrong": 1, "regressed": 1}
     result.stdout.fnmatch_lines(["10 documents: 1 worse, 2 better"])
 

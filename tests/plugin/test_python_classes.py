@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 
 import pytest
-
-pytestmark = pytest.mark.slow  # each run imports datasets
 
 CLASS = """
 import datasets
@@ -41,21 +40,12 @@ class Quiz(ConfigurableTask):
 VARYING = ("date", "total_evaluation_time_seconds", "model_seconds", "options")
 
 
-WITHOUT_LM_EVAL = """
-import sys
-class Without:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "lm_eval":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Without())
-"""
-
-
-@pytest.fixture(params=["without", "with"])
-def quiz(suite, request):
-    """Where lm-eval is not installed, and where it is."""
-    if request.param == "without":
-        suite.pytester.makeconftest(WITHOUT_LM_EVAL)
+@pytest.fixture
+def quiz(suite, without_lm_eval, monkeypatch):
+    """A task whose class is lm-eval's, where lm-eval is not installed."""
+    suite.pytester.makeconftest(without_lm_eval)
+    for name in [n for n in sys.modules if n.partition(".")[0] == "lm_eval"]:
+        monkeypatch.delitem(sys.modules, name)
     (suite.evals / "task.py").write_text(CLASS)
     path = suite.evals / "quiz.yaml"
     path.write_text("task: quiz\nclass: !function task.Quiz\ngates: [right >= 0.5]\n")
@@ -65,25 +55,27 @@ def quiz(suite, request):
     return suite
 
 
-def run(suite, *arguments):
-    """Outcomes, results and samples of a run in a process of its own: lm-eval is not to
-    be imported twice."""
+def run(suite, *arguments, apart=False):
+    """Outcomes, results and samples of a run, perhaps in a process of its own."""
     shutil.rmtree(suite.pytester.path / ".evals", ignore_errors=True)
-    model = "--model=scripted:answers.jsonl"
-    found = suite.pytester.runpytest_subprocess(model, *arguments)
+    runs = suite.pytester.runpytest_subprocess if apart else suite.pytester.runpytest
+    found = runs("--model=scripted:answers.jsonl", *arguments)
     results = {k: v for k, v in suite.results().items() if k not in VARYING}
     return found.parseoutcomes(), results, suite.samples("quiz")
 
 
-def test_numbers_and_prompts_are_the_same_for_any_number_of_workers(quiz):
-    alone = run(quiz, "evals")
+@pytest.mark.slow
+def test_numbers_and_prompts_are_the_same_with_workers_and_with_lm_eval(quiz):
+    """Each in its own process, for lm-eval is not to be imported twice."""
+    alone = run(quiz, "evals", apart=True)
     assert alone[0] == {"passed": 7, "wrong": 2}
-    assert run(quiz, "evals", "-n2") == alone
+    assert run(quiz, "evals", "-n2", apart=True) == alone
+    quiz.pytester.makeconftest("import lm_eval.api.task")
+    assert run(quiz, "evals", apart=True) == alone
 
 
-@pytest.mark.parametrize("quiz", ["without"], indirect=True)
 def test_collecting_makes_no_requests_and_a_selected_document_only_its_own(quiz):
-    quiz.pytester.runpytest_subprocess("--collect-only", "evals")
+    quiz.pytester.runpytest("--collect-only", "evals")
     made = quiz.pytester.path / "made.txt"
     assert not made.exists()
     _, _, (sample,) = run(quiz, "evals/quiz.yaml::quiz[q4]")

@@ -146,9 +146,7 @@ def test_a_word_that_means_nothing_is_refused(suite):
 
 
 def test_workers_select_alike(mixed):
-    result = mixed.pytester.runpytest_subprocess(
-        "evals", "--model=scripted:answers.jsonl", "--evals-select=wrong", "-n2"
-    )
+    result = mixed.run("evals", "--evals-select=wrong", "-n2")
     assert result.parseoutcomes() == {"wrong": 2}
 
 

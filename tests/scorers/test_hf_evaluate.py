@@ -29,6 +29,12 @@ class Overlap(evaluate.Metric):
 LOAD = """\
 import sys
 from pathlib import Path
+
+# The library would import that if it could, for seconds, and no script here needs it.
+sys.modules["transformers"] = None
+import evaluate
+del sys.modules["transformers"]
+
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.hf_evaluate import find_metric
 
