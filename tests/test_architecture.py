@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 import pytest_evals
 
 PACKAGE = Path(pytest_evals.__file__).parent
-MODULES = sorted(PACKAGE.rglob("*.py"))
+
 
 HEAVY = (
     "torch",
@@ -27,6 +28,16 @@ HEAVY = (
     "pandas",
     "pyarrow",
 )
+
+
+@cache
+def read() -> dict[str, tuple[str, ast.Module]]:
+    """Text and tree of every module of the package."""
+    sources = {
+        str(path.relative_to(PACKAGE)): path.read_text(encoding="utf-8")
+        for path in sorted(PACKAGE.rglob("*.py"))
+    }
+    return {name: (source, ast.parse(source)) for name, source in sources.items()}
 
 
 def modules_after(code: str) -> set[str]:
@@ -76,28 +87,33 @@ def test_collecting_imports_no_torch_and_no_scipy() -> None:
     assert not {"torch", "transformers", "scipy", "datasets"} & loaded
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_module_fits_on_a_few_screens_and_says_what_it_is(path: Path) -> None:
+def test_modules_fit_on_a_few_screens_and_say_what_they_are() -> None:
     """A long module is a room that wants a wall."""
-    source = path.read_text(encoding="utf-8")
-    tree = ast.parse(source)
-    assert source.count("\n") <= 400
-    assert ast.get_docstring(tree)
+    lines = {name: source.count("\n") for name, (source, _) in read().items()}
+    assert {name: n for name, n in lines.items() if n > 400} == {}
+    assert [n for n, (_, tree) in read().items() if not ast.get_docstring(tree)] == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_module_declares_its_public_names(path: Path) -> None:
+def test_modules_declare_their_public_names() -> None:
     """``__all__`` is the contents page of a module; ruff keeps it sorted."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    defined = [n for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)]
-    names = {
+    silent = [
+        name
+        for name, (_, tree) in read().items()
+        if any(isinstance(n, ast.FunctionDef | ast.ClassDef) for n in tree.body)
+        and "__all__" not in assigned(tree)
+    ]
+    assert silent == []
+
+
+def assigned(tree: ast.Module) -> set[str]:
+    """Names that a module gives values to."""
+    return {
         target.id
         for node in tree.body
         if isinstance(node, ast.Assign | ast.AnnAssign)
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Name)
     }
-    assert not defined or "__all__" in names
 
 
 def test_public_names_resolve_lazily() -> None:

@@ -348,7 +348,7 @@ def texts(longest: int) -> st.SearchStrategy[str]:
 
 
 MANY = settings(
-    max_examples=60,
+    max_examples=25,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

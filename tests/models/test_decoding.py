@@ -34,7 +34,7 @@ def model(opened):
 
 @pytest.mark.parametrize("kind", KINDS)
 @settings(
-    max_examples=25,
+    max_examples=12,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

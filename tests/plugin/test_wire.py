@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_evals.core.doc import Doc
@@ -65,6 +65,7 @@ def parts(record):
     return record.task, record.index, record.error, asked, values
 
 
+@settings(max_examples=40)
 @given(st.lists(RECORDS, max_size=4))
 def test_a_record_arrives_as_it_was_sent(records):
     """Whatever came before: equal scores and responses are made once."""

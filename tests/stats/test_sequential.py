@@ -10,7 +10,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_evals.stats.sequential import Evidence, Urn, sum_bounds
@@ -110,6 +110,7 @@ def test_unknown_numbers_count_against_each_answer():
     assert Urn(100, 50, error=0.01).read(low, unknown) is None
 
 
+@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.floats(0.2, 0.8))
 def test_bounds_hold_what_was_read_and_what_may_come(seed, share):
     rng = np.random.default_rng(seed)
@@ -155,7 +156,7 @@ def test_documents_are_read_as_in_the_tables(n, gap, share):
     right = round(n * (0.7 + gap))
     found = [
         read_until_decided(order_of(n, right, rng), 0.7 * n, 0.05, max(1, n // 200))
-        for _ in range(60 if n <= 1000 else 30)
+        for _ in range(40 if n <= 1000 else 30)
     ]
     assert 100 * np.mean([read for _, read in found]) == pytest.approx(share, abs=5)
 
@@ -170,7 +171,7 @@ def test_few_verdicts_differ_from_the_full_one_at_the_bar(n, runs, short):
     wrong = 0
     for _ in range(runs):
         values = order_of(n, right, rng)
-        answer, _ = read_until_decided(values, right + short, 0.05, max(1, n // 40))
+        answer, _ = read_until_decided(values, right + short, 0.05, n // 20)
         wrong += answer != (short == 0)
     # Three standard errors of 5 % above the promise.
     assert wrong / runs <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)

@@ -19,13 +19,12 @@ pytestmark = pytest.mark.slow
 
 
 class Nodes:
-    """A cluster of a head without processors and two nodes with one each."""
+    """A cluster of a head and a node, with one processor each."""
 
     def __init__(self):
-        self.cluster = Cluster(
-            initialize_head=True, head_node_args={"num_cpus": 0, "num_gpus": 0}
-        )
-        self.workers = [self.cluster.add_node(num_cpus=1) for _ in range(2)]
+        head = {"num_cpus": 1, "num_gpus": 0, "include_dashboard": False}
+        self.cluster = Cluster(initialize_head=True, head_node_args=head)
+        self.workers = [self.cluster.add_node(num_cpus=1)]
         self.cluster.wait_for_nodes()
         self.address = self.cluster.address
 
