@@ -15,6 +15,7 @@ import yaml
 
 N = 10
 STUCK = """
+import os
 import time
 import pytest
 from pytest_evals import Response
@@ -25,7 +26,7 @@ class Stuck:
     def answer(self, requests):
         for position, request in enumerate(requests):
             if position == {position}:
-                open("ready", "w").close()
+                open(f"ready-{{os.getpid()}}", "w").close()
                 time.sleep(600)
             yield position, Response(text="a0")
 
@@ -105,8 +106,8 @@ class Suite:
         come to the request at this position."""
         self.pytester.makeconftest(STUCK.format(position=position))
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start pytest as a process group of its own, and wait until its model waits
+    def start(self, *arguments: str, models: int = 1) -> subprocess.Popen[str]:
+        """Start pytest as a process group of its own, and wait until its models wait
         (see :meth:`stops_at`)."""
         process = subprocess.Popen(
             [sys.executable, "-m", "pytest", *arguments],
@@ -118,10 +119,11 @@ class Suite:
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         until = time.monotonic() + 100
-        ready = self.pytester.path / "ready"
-        while not ready.exists() and time.monotonic() < until:
+        while time.monotonic() < until:
+            if len(list(self.pytester.path.glob("ready-*"))) == models:
+                break
             time.sleep(0.1)
-        time.sleep(1)
+        time.sleep(0.3)  # from the file to the pause
         return process
 
     def results(self) -> dict:

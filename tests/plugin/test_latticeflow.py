@@ -188,13 +188,13 @@ def compute_scores(sample):
 """
     )
     run = pytester.runpytest_inprocess(
-        "words-task.yaml", "--evals-snippet-timeout=0.2", "-p", "no:cacheprovider"
+        "words-task.yaml", "--evals-snippet-timeout=0.5", "-p", "no:cacheprovider"
     )
     assert run.parseoutcomes() == {"errors": 3}
     text = run.stdout.str()
     assert "words-task.yaml:11: compute_scores: ZeroDivisionError" in text
     assert "(words-task.yaml:13)" in text
-    assert "TimeoutError: still at work after 0.2 s (words-task.yaml:1" in text
+    assert "TimeoutError: still at work after 0.5 s (words-task.yaml:1" in text
     assert "compute_scores returns scores by name, not ['nonsense']" in text
 
 

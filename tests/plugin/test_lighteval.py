@@ -6,6 +6,24 @@ import json
 
 import pytest
 
+TABLE = """
+TASKS_TABLE = [
+    LightevalTaskConfig(
+        name=name,
+        prompt_function=prompt,
+        hf_repo="json",
+        hf_subset="default",
+        hf_data_files={"test": "numbers.jsonl"},
+        hf_avail_splits=["test"],
+        evaluation_splits=["test"],
+        metrics=METRICS,
+        generation_size=3,
+    )
+    for name in NAMES
+]
+"""
+"""The end of each module: tasks of these names, over the same numbers."""
+
 MODULE = """
 from lighteval.metrics.metrics import Metrics
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
@@ -16,20 +34,7 @@ def prompt(line, task_name):
     return Doc(f"{line['n']}?", [" odd", " even"], int(line["n"] % 2 == 0))
 
 
-TASKS_TABLE = [
-    LightevalTaskConfig(
-        name=name,
-        prompt_function=prompt,
-        hf_repo="json",
-        hf_subset="default",
-        hf_data_files={"test": "numbers.jsonl"},
-        hf_avail_splits=["test"],
-        evaluation_splits=["test"],
-        metrics=[Metrics.exact_match],
-        generation_size=3,
-    )
-    for name in ("parity:a", "parity:b", "other")
-]
+NAMES, METRICS = ("parity:a", "parity:b", "other"), [Metrics.exact_match]
 """
 
 
@@ -37,7 +42,7 @@ TASKS_TABLE = [
 def evals(pytester):
     """A folder with a module, its data, and a model that thinks and is wrong once."""
     folder = pytester.mkdir("evals")
-    (folder / "parity_eval.py").write_text(MODULE)
+    (folder / "parity_eval.py").write_text(MODULE + TABLE)
     lines = "".join(json.dumps({"n": n}) + "\n" for n in range(4))
     (folder / "numbers.jsonl").write_text(lines)
     gates = "gates:\n  - parity:a/em >= 0.5\n  - {task: parity, metric: em, max: 0.5}\n"
@@ -70,7 +75,7 @@ def test_a_folder_is_collected_with_its_gates_and_families(evals, workers):
 
 
 def test_only_named_and_matching_modules_are_looked_at(evals):
-    (evals.path / "evals" / "my_tasks.py").write_text(f"assert 0\n{MODULE}")
+    (evals.path / "evals" / "my_tasks.py").write_text(f"assert 0\n{MODULE}{TABLE}")
     (evals.path / "evals" / "test_table.py").write_text(
         "TASKS_TABLE = []\ndef test_it(): pass\n"
     )
@@ -152,25 +157,13 @@ fits = SampleLevelMetric(
     corpus_level_fn=max,
     batched_compute=True,
 )
-TASKS_TABLE = [
-    LightevalTaskConfig(
-        name="judged",
-        prompt_function=prompt,
-        hf_repo="json",
-        hf_subset="default",
-        hf_data_files={"test": "numbers.jsonl"},
-        hf_avail_splits=["test"],
-        evaluation_splits=["test"],
-        metrics=[fits, Metrics.exact_match],
-        generation_size=3,
-    )
-]
+NAMES, METRICS = ["judged"], [fits, Metrics.exact_match]
 """
 
 
 @pytest.mark.parametrize("workers", [[], ["-n2"]])
 def test_judges_of_a_module_are_asked_for_the_session(evals, workers):
-    (evals.path / "evals" / "judged.py").write_text(JUDGED)
+    (evals.path / "evals" / "judged.py").write_text(JUDGED + TABLE)
     (evals.path / "evals" / "gates.yaml").unlink()
     replies = {"even for even?": "yes", "odd for odd?": "yes", "even for odd?": "hm"}
     (evals.path / "judge.json").write_text(json.dumps(replies))
@@ -197,24 +190,11 @@ def prompt(line, task_name):
 
 
 names = ["judge_score_turn_1", "judge_score_turn_2"]
-TASKS_TABLE = [
-    LightevalTaskConfig(
-        name="talk",
-        prompt_function=prompt,
-        hf_repo="json",
-        hf_subset="default",
-        hf_data_files={"test": "numbers.jsonl"},
-        hf_avail_splits=["test"],
-        evaluation_splits=["test"],
-        metrics=[
-            SampleLevelMetricGrouping(
-                names, dict.fromkeys(names, True), SamplingMethod.GENERATIVE,
-                JudgeLLMMTBench(), dict.fromkeys(names, max),
-            )
-        ],
-        generation_size=3,
-    )
-]
+talked = SampleLevelMetricGrouping(
+    names, dict.fromkeys(names, True), SamplingMethod.GENERATIVE,
+    JudgeLLMMTBench(), dict.fromkeys(names, max),
+)
+NAMES, METRICS = ["talk"], [talked]
 """
 MODELS = """
 import pytest
@@ -249,7 +229,7 @@ def eval_judge():
 
 
 def test_a_talk_goes_on_before_it_is_judged(evals):
-    (evals.path / "evals" / "talk.py").write_text(TALK)
+    (evals.path / "evals" / "talk.py").write_text(TALK + TABLE)
     (evals.path / "evals" / "gates.yaml").unlink()
     evals.makeconftest(MODELS)
     run = evals.runpytest_inprocess("evals/talk.py", *RUN[1:])
@@ -260,11 +240,11 @@ def test_a_talk_goes_on_before_it_is_judged(evals):
 
 
 def test_a_judge_is_wanted_before_anything_is_asked(evals):
-    (evals.path / "evals" / "judged.py").write_text(JUDGED)
+    (evals.path / "evals" / "judged.py").write_text(JUDGED + TABLE)
     (evals.path / "evals" / "gates.yaml").unlink()
     run = evals.runpytest_inprocess("evals/judged.py", *RUN)
     assert run.ret == pytest.ExitCode.USAGE_ERROR
-    run.stderr.fnmatch_lines(["*judged.py:30) asks a judge: there is no judge to ask*"])
+    run.stderr.fnmatch_lines(["*judged.py:32) asks a judge: there is no judge to ask*"])
     run = evals.runpytest_inprocess("evals/judged.py", "--evals-validate")
     run.stdout.fnmatch_lines(["1 checked: 1 ok*"])
 

@@ -13,11 +13,12 @@ from pytest_evals import plan
 CONFTEST = """
 import os
 import signal
+import time
 
 from pytest_evals import Generate
 from pytest_evals.models.spec import open_model, parse_spec
 
-INTERRUPTED_AT = {at}
+STOPS, INTERRUPTS = {stops}, {interrupts}
 
 
 def pytest_evals_open_model(spec, config):
@@ -29,8 +30,10 @@ def pytest_evals_open_model(spec, config):
     def look(module, args, kwargs):
         nonlocal n_passes
         n_passes += 1
-        if n_passes == INTERRUPTED_AT:
+        if INTERRUPTS and n_passes == 17:
             os.kill(os.getpid(), signal.SIGINT)
+        if STOPS and n_passes > 17:
+            time.sleep(0.2)  # until the thread is told that the run stops
 
     body = model._author._writer._model.base_model
     body.register_forward_pre_hook(look, with_kwargs=True)
@@ -51,24 +54,22 @@ def runs_of(folder: Path) -> list[tuple[dict, int]]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("interrupted_at", "arguments"), [(17, []), (0, ["-x", "--evals-strict"])]
-)
+@pytest.mark.parametrize("arguments", [[], ["-x", "--evals-strict"]])
 def test_what_was_answered_before_a_stop_is_not_asked_again(
-    suite, tiny_model_path, interrupted_at, arguments, monkeypatch
+    suite, tiny_model_path, arguments, monkeypatch
 ):
     """Ctrl-C comes while the thread is at its fourth document or so, with the window
     after it encoded; ``-x`` stops at the first, whose answer is wrong."""
     monkeypatch.setattr(plan, "FIRST", 6)
     suite.task("quiz", generation_kwargs={"until": ["zzz"], "max_gen_toks": 5})
-    suite.pytester.makeconftest(CONFTEST.format(at=interrupted_at))
+    suite.pytester.makeconftest(CONFTEST.format(stops=True, interrupts=not arguments))
     command = [f"--model=hf:{tiny_model_path},device=cpu,batch_size=1", "evals"]
     suite.pytester.runpytest(*command, *arguments, no_reraise_ctrlc=True)
     assert not [t for t in threading.enumerate() if t.name == "evals-model"]
     ((stopped, n_scored),) = runs_of(suite.pytester.path)
     assert stopped["partial"]
     assert 0 < n_scored < N
-    suite.pytester.makeconftest(CONFTEST.format(at=0))
+    suite.pytester.makeconftest(CONFTEST.format(stops=False, interrupts=False))
     suite.pytester.runpytest(*command)
     _, (whole, n_all) = runs_of(suite.pytester.path)
     assert n_all == N

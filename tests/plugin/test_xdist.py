@@ -209,7 +209,7 @@ def test_hooks_see_prompts_and_answers_of_workers(suite):
 
 def test_interrupt_of_all_workers_is_an_interrupt_and_no_crash(suite):
     suite.stops_at(2)
-    process = suite.start("-n2", "evals")
+    process = suite.start("-n2", "evals", models=2)
     os.killpg(process.pid, signal.SIGINT)
     output = process.communicate()[0]
     assert process.returncode == pytest.ExitCode.INTERRUPTED

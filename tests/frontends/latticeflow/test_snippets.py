@@ -116,7 +116,7 @@ def test_an_endless_loop_is_ended_and_told_with_its_line() -> None:
 def test_an_endless_loop_is_ended_in_any_thread() -> None:
     function = snippet(ENDLESS, 0.1).function("run")
     with ThreadPoolExecutor(1) as pool:
-        error = pool.submit(function).exception(timeout=10)
+        error = pool.submit(function).exception(timeout=60)
     assert isinstance(error, DocumentError)
     assert "still at work after 0.1 s" in str(error)
 
