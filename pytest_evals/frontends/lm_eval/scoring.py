@@ -34,7 +34,7 @@ from pytest_evals.scorers.metrics import (
     known_metrics,
 )
 
-__all__ = ["Scoring", "read_scoring"]
+__all__ = ["Scoring", "direction_of", "read_scoring"]
 
 _OWN_KEYS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
 
@@ -229,9 +229,13 @@ def _spec(entry: Section, names: Names, declared: bool) -> MetricSpec | None:
 
 
 def _direction(entry: Section) -> bool | None:
-    """What the entry says of better and worse; 1 and 0 are true and false, as in
-    lm-eval's tables."""
-    given = entry.raw("higher_is_better")
+    """What the entry says of better and worse."""
+    return direction_of(entry.raw("higher_is_better"))
+
+
+def direction_of(given: object) -> bool | None:
+    """Whether more is better; 1 and 0 are true and false, as in lm-eval's tables, and
+    all else says nothing."""
     return bool(given) if isinstance(given, int | float) and given in (0, 1) else None
 
 

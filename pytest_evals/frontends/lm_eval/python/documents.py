@@ -224,6 +224,9 @@ class PythonDocuments:
         with UserCode("apply_filters"):
             self._task._instances = list(instances)
             self._task.apply_filters()
+        for instance in instances:  # a name may be a number
+            left = instance.filtered_resps
+            instance.filtered_resps = {str(name): left[name] for name in left}
         return [dict(instance.filtered_resps) for instance in instances]
 
     def _build(self, index: int) -> _Built:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
+from dataclasses import replace
 from importlib import import_module
 from importlib import metadata as distributions
 from typing import Any
@@ -18,6 +19,7 @@ from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
 from pytest_evals.frontends.config_dump import as_json
+from pytest_evals.frontends.lm_eval.scoring import direction_of
 from pytest_evals.frontends.modules.beside import has_lm_eval
 from pytest_evals.frontends.modules.stand_ins import configurable
 from pytest_evals.frontends.modules.stand_ins.lacking import LACKING, needs_lm_eval
@@ -133,7 +135,8 @@ class PythonObject:
             str(name): MetricSpec(
                 name=str(name),
                 aggregation=function,
-                higher_is_better=directions.get(name),
+                higher_is_better=direction_of(directions.get(name)),
+                is_directed=directions.get(name, True) is not None,
             )
             for name, function in how.items()
         }
@@ -145,16 +148,10 @@ class PythonObject:
             return specs[name]
         lent = list(self._functions(specs)) if self._scores_by_keys() else []
         if not lent or any(
-            (each.aggregation, each.higher_is_better)
-            != (lent[0].aggregation, lent[0].higher_is_better)
-            for each in lent
+            replace(each, name=name) != replace(lent[0], name=name) for each in lent
         ):
             return MetricSpec(name=name, aggregation="mean")
-        return MetricSpec(
-            name=name,
-            aggregation=lent[0].aggregation,
-            higher_is_better=lent[0].higher_is_better,
-        )
+        return replace(lent[0], name=name)
 
     def _scores_by_keys(self) -> bool:
         if "process_results" in _own_names(self._class):
@@ -179,7 +176,8 @@ class PythonObject:
     @property
     def pipelines(self) -> list[str]:
         """Names of its filter pipelines."""
-        return [str(each.name) for each in getattr(self.task, "_filters", ())]
+        names = (str(each.name) for each in getattr(self.task, "_filters", ()))
+        return [*dict.fromkeys(names)]
 
     def metric(self, spec: MetricSpec, pipeline: str) -> Metric:
         """The metric of a filter pipeline."""

@@ -136,7 +136,7 @@ def _aggregation(spec: MetricSpec) -> Callable[[Any], Any]:
 
 
 def _direction(spec: MetricSpec) -> bool | None:
-    if spec.higher_is_better is not None:
+    if spec.higher_is_better is not None or not spec.is_directed:
         return spec.higher_is_better
     known = METRICS.get(spec.name)
     return known.higher_is_better if known is not None else None
@@ -149,6 +149,7 @@ def _spec(entry: Mapping[str, Any]) -> MetricSpec:
         function=given if callable(given) else None,
         aggregation=entry.get("aggregation"),
         higher_is_better=entry.get("higher_is_better"),
+        is_directed=entry.get("higher_is_better", True) is not None,
         arguments={k: v for k, v in entry.items() if k not in _OWN_KEYS},
     )
 
