@@ -13,8 +13,8 @@ class Bar:
 
     Args:
         value: The bar.
-        false_alarm: Chance that an unchanged model falls below it.
-        catches: A true drop, and the chance that it is caught.
+        false_alarm: Chance that an unchanged model is beyond it.
+        catches: A true change for the worse, and the chance that it is caught.
     """
 
     value: float
@@ -33,9 +33,13 @@ class Calibration:
         n: Documents that have a value in each.
         mean: Of all runs.
         stderr: Standard deviation of a run's number.
-        flip_rate: Share of answers that turn between two runs.
+        flip_rate: Mean square of a document's change between two runs: of right and
+            wrong answers, the share that turns.
         sampling: Standard error over other documents.
         bars: From the tightest to the loosest; none where no answer has turned.
+        is_share: Whether documents are right or wrong.
+        is_bounded: Whether all values lie between 0 and 1, so that drops are points.
+        is_lower_better: Whether the bars are bounds from above.
     """
 
     task: str
@@ -47,3 +51,6 @@ class Calibration:
     flip_rate: float
     sampling: float
     bars: tuple[Bar, ...] = ()
+    is_share: bool = True
+    is_bounded: bool = True
+    is_lower_better: bool = False

@@ -24,6 +24,7 @@ from pytest_evals.gates.placing import (
     ratio,
     still,
     totals_of,
+    turns,
 )
 from pytest_evals.gates.unsound import UnsoundError
 from pytest_evals.stats.clusters import clustered_stderr
@@ -96,17 +97,19 @@ def between_runs(gate: Gate, found: Moved) -> Moved:
     """The change by the noise of another run, where the gate counts that.
 
     Two runs of one model on the same documents differ by the answers that turn: the
-    variance of each mean is half their share a document.
+    variance of each mean is half their share a document; of other numbers, half the
+    mean square of their changes.
 
     Raises:
-        UnsoundError: No answer is right or wrong.
+        UnsoundError: No answer is right or wrong, and no changes were measured.
     """
     if gate.over != "benchmark" or gate.flip_rate is None:
         return found
-    if found.shares is None:
+    is_share = found.shares is not None
+    if not is_share and (not gate.measured or found.placed.is_log):
         raise UnsoundError(NO_TURNS)
-    spread = Located(found.shares.value, math.sqrt(gate.flip_rate / found.n))
-    method = f"{gate.flip_rate:g} of answers turn"
+    spread = Located(float(found.difference), math.sqrt(gate.flip_rate / found.n))
+    method = turns(gate, is_share=is_share)
     return replace(found, placed=Placed(spread=spread, method=method))
 
 

@@ -39,6 +39,7 @@ __all__ = [
     "ratio",
     "still",
     "totals_of",
+    "turns",
 ]
 
 Labels = Sequence[Hashable] | None
@@ -98,19 +99,28 @@ def place_noise(
 
 
 def place_between_runs(gate: Gate, reading: Reading) -> Placed:
-    """Where a share lies over other runs on the same documents.
+    """Where a mean lies over other runs on the same documents.
 
     The variance of a mean of answers of which a share turns between two runs is half
-    that share a document.
+    that share a document; of other numbers, half the mean square of their changes.
 
     Raises:
-        UnsoundError: It is no share of right answers.
+        UnsoundError: It is no share of right answers, and its changes were not
+            measured.
     """
-    if reading.total is None:
+    if reading.total is None and not gate.measured:
         raise UnsoundError(NO_TURNS)
     stderr = math.sqrt((gate.flip_rate or 0.0) / (2 * reading.n_scored))
     spread = Located(float(reading.value), stderr)
-    return Placed(spread=spread, method=f"{gate.flip_rate:g} of answers turn")
+    return Placed(spread=spread, method=turns(gate, is_share=reading.total is not None))
+
+
+def turns(gate: Gate, *, is_share: bool) -> str:
+    """How much differs between two runs, in words."""
+    rate = gate.flip_rate or 0.0
+    if is_share:
+        return f"{rate:g} of answers turn"
+    return f"documents change by {math.sqrt(rate):.3g} from run to run"
 
 
 def place(

@@ -84,6 +84,7 @@ class Number:
             over=over,
             confidence=confidence,
             flip_rate=noise,
+            measured=False,
             source=Place(Path("interval")),
         )
         verdict = judge(gate, self._result)

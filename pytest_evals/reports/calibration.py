@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from pytest_evals.core.calibration import Calibration
@@ -20,7 +21,7 @@ def _facts(found: Calibration) -> Iterator[str]:
     yield (
         f"{one_line(found.task)}: {one_line(found.key)}, {found.n_runs} runs of "
         f"{found.n:,} documents: mean {found.mean:.4f}, run-to-run sd "
-        f"{found.stderr:.4f}, {100 * found.flip_rate:.1f}% of answers turn"
+        f"{found.stderr:.4f}, {_turns(found)}"
     )
     yield (
         f"  sampling error of the documents themselves: {found.sampling:.4f} (matters "
@@ -30,17 +31,25 @@ def _facts(found: Calibration) -> Iterator[str]:
         yield "  no answer has turned: this model repeats itself, on this machine"
 
 
+def _turns(found: Calibration) -> str:
+    if found.is_share:
+        return f"{100 * found.flip_rate:.1f}% of answers turn"
+    return f"documents change by {math.sqrt(found.flip_rate):.3g}"
+
+
 def _bars(found: Calibration, width: int) -> list[Line]:
-    drops = [f"{100 * drop:g}" for drop, _ in found.bars[0].catches]
+    scale, unit = (100, " pt") if found.is_bounded else (1, "")
+    drops = [f"{scale * drop:.3g}{unit}" for drop, _ in found.bars[0].catches]
+    way = "rise" if found.is_lower_better else "drop"
     columns = (
         Column(title="  limit", right=True),
         Column(title="false alarm", right=True),
-        Column(title=f"catches a drop of {' / '.join(drops)} pt"),
+        Column(title=f"catches a {way} of {' / '.join(drops)}"),
     )
     rows = [
         Row(
             (
-                f"{bar.value:.3f}",
+                f"{bar.value:.3f}" if found.is_bounded else f"{bar.value:g}",
                 _percent(bar.false_alarm),
                 " / ".join(_percent(chance) for _, chance in bar.catches),
             )

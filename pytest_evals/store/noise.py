@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ def keep_noise(folder: Path, noise: Mapping[str, Any]) -> None:
 
     Args:
         folder: Of the baseline.
-        noise: Task → key of a metric → ``flip_rate`` and what else was measured.
+        noise: Task → key of a metric → ``flip_rate``, or ``mean_square`` where no
+            answer is right or wrong, and what else was measured.
 
     Raises:
         StoreError: It cannot be written.
@@ -30,7 +32,8 @@ def keep_noise(folder: Path, noise: Mapping[str, Any]) -> None:
 
 
 def recorded_rate(base: Path, name: str, task: str, key: str) -> float | None:
-    """The share of answers that turn between two runs; ``None`` if nobody measured it.
+    """The share of answers that turn between two runs, or the mean square of changes of
+    other numbers; ``None`` if nobody measured it.
 
     Args:
         base: The results folder.
@@ -41,10 +44,18 @@ def recorded_rate(base: Path, name: str, task: str, key: str) -> float | None:
     for folder in _folders(base, name):
         numbers = _read(folder / NOISE).get(task)
         for known, found in numbers.items() if isinstance(numbers, dict) else ():
-            rate = found.get("flip_rate") if isinstance(found, dict) else None
-            same = key in (known, known.partition(",")[0])
-            if same and isinstance(rate, int | float) and 0 <= rate <= 1:
-                return float(rate)
+            if isinstance(found, dict) and key in (known, known.partition(",")[0]):
+                rate = _rate(found)
+                if rate is not None:
+                    return rate
+    return None
+
+
+def _rate(found: Mapping[str, Any]) -> float | None:
+    for name, most in (("flip_rate", 1.0), ("mean_square", sys.float_info.max)):
+        value = found.get(name)
+        if isinstance(value, int | float) and 0 <= value <= most:
+            return float(value)
     return None
 
 

@@ -1,9 +1,15 @@
 """Bars that noise allows: chances from scipy's normal distribution."""
 
+import numpy as np
 import pytest
 from scipy.stats import norm
 
+from pytest_evals.core.metric import Estimate, Metric
 from pytest_evals.gates.calibrating import calibrate
+
+
+def mean_of(name, **facts):
+    return Metric(name=name, aggregate=lambda v: Estimate(0.0), is_mean=True, **facts)
 
 
 def test_bars_lie_two_and_three_deviations_below_and_know_their_risk():
@@ -35,3 +41,47 @@ def test_documents_without_a_value_in_each_run_are_left_out():
 @pytest.mark.parametrize("runs", [[{0: 0.5}, {0: 1}], [{0: 1}, {1: 1}], [{}, {}]])
 def test_what_is_no_share_of_right_answers_is_not_calibrated(runs):
     assert calibrate("arc", "f1", runs) is None
+
+
+def test_means_of_other_numbers_have_their_noise_too():
+    """Two runs: a document's change has twice the variance of its value, so that the
+    mean square of changes over 2n is the variance of a run's mean."""
+    rng = np.random.default_rng(0)
+    base = rng.uniform(0.2, 0.8, 400)
+    runs = [base + rng.normal(0, 0.05, 400) for _ in range(3)]
+    tables = [dict(enumerate(run.tolist())) for run in runs]
+    found = calibrate("qa", "rouge,none", tables, mean_of("rouge"))
+    pairs = [(a - b) ** 2 for a, b in [(0, 1), (0, 2), (1, 2)] for a, b in
+             [(runs[a], runs[b])]]  # fmt: skip
+    assert found.flip_rate == pytest.approx(np.mean(pairs))
+    assert found.stderr == pytest.approx((np.mean(pairs) / 800) ** 0.5)
+    middle = np.mean(runs, axis=0)
+    assert found.sampling == pytest.approx(middle.std(ddof=1) / 20)
+    assert (found.is_share, found.is_bounded) == (False, True)
+    low = found.mean - 2 * found.stderr
+    assert low - 0.001 < found.bars[0].value <= low
+
+
+def test_bars_of_what_is_better_when_lower_lie_above():
+    runs = [{i: 40.0 + i % 3 for i in range(90)}, {i: 40.5 + i % 4 for i in range(90)}]
+    found = calibrate("mt", "edits", runs, mean_of("edits", higher_is_better=False))
+    sd = found.stderr
+    assert found.is_lower_better
+    assert not found.is_bounded
+    for bar, k in zip(found.bars, (2, 3), strict=True):
+        assert found.mean + k * sd <= bar.value < found.mean + (k + 0.1) * sd
+        assert bar.false_alarm == pytest.approx(norm.sf((bar.value - found.mean) / sd))
+        drop, chance = bar.catches[1]
+        assert drop == pytest.approx(4 * sd)
+        assert chance == pytest.approx(norm.sf((bar.value - found.mean - drop) / sd))
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), None, "x", (1, 2)])
+def test_what_is_no_finite_number_is_not_calibrated(bad):
+    runs = [{0: 0.5, 1: 0.25}, {0: bad, 1: 0.5}]
+    assert calibrate("qa", "rouge", runs, mean_of("rouge")) is None
+
+
+def test_what_is_no_mean_is_not_calibrated_though_its_values_are_0_and_1():
+    median = Metric(name="median", aggregate=lambda values: Estimate(0.0))
+    assert calibrate("qa", "median", [{0: 1, 1: 0}] * 2, median) is None

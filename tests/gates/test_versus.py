@@ -444,6 +444,21 @@ def test_a_rate_of_turned_answers_says_nothing_of_other_values():
     assert "a rate of turned answers says nothing" in found.reason
 
 
+def test_the_mean_square_of_changes_that_was_measured_is_noise_of_other_values():
+    """Each mean has a variance of half the mean square over n; their difference, of
+    the whole."""
+    old = [0.3 + i / 1000 for i in range(80)]
+    new = [value - 0.01 for value in old]
+    keys = {"metric": "acc", "baseline": "main", "max_drop": 0.02, "over": "benchmark"}
+    gate = replace(read_gate(keys, task="arc", source=HERE), flip_rate=0.0016)
+    known = Reference(baseline="main", values={"acc,none": dict(enumerate(old))})
+    found = judge(gate, result("acc", new), "warn", lambda *_: known)
+    reach = stats.norm.ppf(0.95) * math.sqrt(0.0016 / 80)
+    assert found.interval.low == pytest.approx(-0.01 - reach)
+    assert found.interval.high == pytest.approx(-0.01 + reach)
+    assert found.interval.method == "documents change by 0.04 from run to run"
+
+
 def test_documents_that_count_in_neither_run_are_no_lack():
     """As LatticeFlow's rules exclude them: from metrics, from gates, on both sides."""
     old, new = flips(400, 2, 2)

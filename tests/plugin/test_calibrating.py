@@ -45,7 +45,7 @@ def test_noise_is_measured_recorded_and_used_by_gates(suite):
             "*= calibration =*",
             "quiz: exact_match,none, 4 runs of 10 documents: mean 0.8500, *6.7% of *",
             "  sampling error of the documents themselves: 0.1129 *",
-            "*limit  false alarm  catches a drop of 1 / 2 / 3 pt",
+            "*limit  false alarm  catches a drop of 1 pt / 2 pt / 3 pt",
             "written to *baselines/main (noise)",
         ]
     )
@@ -63,6 +63,64 @@ def test_noise_is_measured_recorded_and_used_by_gates(suite):
     first, bare = json.loads(last.read_text())["gates"]
     assert "0.0666667 of answers turn" in first["interval"]["method"]
     assert bare["interval"] is None
+
+
+LENGTHS = """
+import pytest
+from pytest_evals import Response
+
+class Wordy:
+    name = "wordy"
+    asked = 0
+
+    def answer(self, requests):
+        Wordy.asked += 1
+        for position, request in enumerate(requests):
+            number = int(request.prompt.split()[1].rstrip("?"))
+            more = number == 5 and Wordy.asked % 2
+            yield position, Response(text="x" * (10 + number + 2 * more))
+
+@pytest.fixture(scope="session")
+def eval_model():
+    return Wordy()
+"""
+TEXTS = """
+def process_results(doc, results):
+    return {"length": len(results[0])}
+"""
+
+
+def test_a_mean_of_other_numbers_is_calibrated_and_its_noise_used_by_gates(suite):
+    """One of ten documents changes by 2 between runs of which two of four are alike:
+    mean square 4 * (4 / 6) / 10, whose root is 0.516."""
+    suite.pytester.makeconftest(LENGTHS)
+    (suite.evals / "texts.py").write_text(TEXTS)
+    path = suite.task(
+        "quiz",
+        metric_list=[
+            {"metric": "length", "aggregation": "mean", "higher_is_better": False}
+        ],
+        gates=[{"metric": "length", "max": 15, "noise": "auto"}],
+    )
+    path.write_text(
+        path.read_text() + "process_results: !function texts.process_results\n"
+    )
+    done = suite.run("evals", "--evals-calibrate=4", "--evals-save=main", model=None)
+    assert done.ret == 0
+    done.stdout.fnmatch_lines(
+        [
+            "quiz: length,none, 4 runs of 10 documents: mean 14.6000, *change by 0.516",
+            "*limit  false alarm  catches a rise of *",
+            "written to *baselines/main (noise)",
+        ]
+    )
+    path = suite.pytester.path / ".evals" / "baselines" / "main" / "noise.json"
+    noise = json.loads(path.read_text())["quiz"]["length,none"]
+    assert noise["mean_square"] == pytest.approx(4 * 4 / 6 / 10)
+    assert suite.run("evals", "--evals-compare=main", model=None).ret == 0
+    last = max(suite.pytester.path.glob(".evals/runs/*/results.json"))
+    (gate,) = json.loads(last.read_text())["gates"]
+    assert gate["interval"]["method"] == "documents change by 0.516 from run to run"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_evals.core.calibration import Calibration
+from pytest_evals.core.metric import Metric
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Model, Request, Response
 from pytest_evals.errors import StoreError
@@ -123,11 +124,15 @@ class Calibrating:
             return
         for task, key in runs[0]:
             parts = [run.get((task, key), {}) for run in runs]
-            found = calibrate(task, key, parts)
+            found = calibrate(task, key, parts, self._metric(task, key))
             if found is not None:
                 self._found.append(found)
         if not self._found:
-            self._told.append(("no metric is a share of right answers", True))
+            self._told.append(("no metric is a mean over documents", True))
+
+    def _metric(self, task: str, key: str) -> Metric | None:
+        metrics = self._session.runs[task].task.metrics
+        return next((one for one in metrics if one.key == key), None)
 
     def _again(self, items: Sequence[DocItem], number: int) -> Iterator[Record]:
         models = self._session.models
@@ -168,7 +173,7 @@ class Calibrating:
         noise: dict[str, dict[str, Any]] = {}
         for one in self._found:
             noise.setdefault(one.task, {})[one.key] = {
-                "flip_rate": one.flip_rate,
+                "flip_rate" if one.is_share else "mean_square": one.flip_rate,
                 "mean": one.mean,
                 "runs": one.n_runs,
                 "documents": one.n,
