@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -28,7 +28,7 @@ from pytest_evals.core.request import (
     Request,
     Response,
 )
-from pytest_evals.core.score import Score
+from pytest_evals.core.score import Score, Status
 from pytest_evals.core.task import Task
 from pytest_evals.core.turn import Turn
 from pytest_evals.reports.strict import strict_line
@@ -65,33 +65,48 @@ def sample_of(record: Record, task: Task) -> Sample:
     return Sample([strict_line(row) for row in _rows(facts, record, task)], hashes)
 
 
-def _rows(
-    facts: dict[str, Any], record: Record, task: Task
-) -> Iterator[dict[str, Any]]:
-    filters = dict.fromkeys([metric.filter for metric in task.metrics])
+def _rows(facts: dict[str, Any], record: Record, task: Task) -> list[dict[str, Any]]:
+    filters: dict[str, None] = {}
+    for metric in task.metrics:
+        filters[metric.filter] = None
     for score in record.scores:
         filters[score.filter] = None
-    for name in filters or ("none",):
-        if len(filters) < 2:
-            row, scores = facts, record.scores
-        else:
-            row = facts.copy()
-            scores = tuple([s for s in record.scores if s.filter == name])
-        row["filtered_resps"] = _filtered(scores, facts["resps"], record.requests)
-        row["filter"] = name
-        row["metrics"] = [score.metric for score in scores]
-        row["answer"] = scores[0].answer if scores else ""
-        said = {one.metric: one.explanation for one in scores if one.explanation}
-        if said:
-            row["explanations"] = said
-        asked_again = {s.metric: _repeats(s) for s in scores if _has_repeats(s)}
-        if asked_again:
-            row["repeats"] = asked_again
-        for score in scores:
-            # A metric that is called like a field must not hide it.
-            key = score.key if score.metric in row else score.metric
-            row[key] = score.value
-        yield row
+    if len(filters) < 2:
+        name = next(iter(filters), "none")
+        return [_row(facts, name, record.scores, record.requests)]
+    return [
+        _row(
+            facts.copy(),
+            name,
+            [score for score in record.scores if score.filter == name],
+            record.requests,
+        )
+        for name in filters
+    ]
+
+
+def _row(
+    row: dict[str, Any], name: str, scores: Sequence[Score], requests: Sequence[Request]
+) -> dict[str, Any]:
+    """The facts with what one filter made of them."""
+    row["filtered_resps"] = _filtered(scores, row["resps"], requests)
+    row["filter"] = name
+    row["metrics"] = [score.metric for score in scores]
+    row["answer"] = scores[0].answer if scores else ""
+    explanations, repeats = {}, {}
+    for score in scores:
+        if score.explanation:
+            explanations[score.metric] = score.explanation
+        if _has_repeats(score):
+            repeats[score.metric] = _repeats(score)
+    if explanations:
+        row["explanations"] = explanations
+    if repeats:
+        row["repeats"] = repeats
+    for score in scores:
+        # A metric that is called like a field must not hide it.
+        row[score.key if score.metric in row else score.metric] = score.value
+    return row
 
 
 def _has_repeats(score: Score) -> bool:
@@ -106,13 +121,12 @@ def _repeats(score: Score) -> dict[str, Any]:
 
 def _facts(record: Record) -> dict[str, Any]:
     """The fields that do not depend on a filter."""
-    doc, responses = record.doc, record.responses
+    doc, status, error = record.doc, record.status, record.error
     row = dict(doc.row) or _question(doc)
     target = _target(doc)
     arguments, answers = _asked(record)
     prompt = _text(arguments["gen_args_0"]["arg_0"]) if arguments else b""
-    turns = {"turns": [*map(_turn, record.turns)]} if record.turns else {}
-    return {
+    facts = {
         "doc_id": record.index,
         "id": doc.id,
         "doc": row,
@@ -122,14 +136,17 @@ def _facts(record: Record) -> dict[str, Any]:
         "doc_hash": _sha(_indented(row)),
         "prompt_hash": _sha(prompt),
         "target_hash": _sha(_bytes(target)),
-        "status": record.status.value,
-        "error": record.error or _unscored(record),
-        **({"excluded": record.excluded} if record.excluded else {}),
+        "status": status.value,
+        "error": _unscored(record) if status is Status.UNSCORED else error,
         "correct": record.correct,
-        "finish": [response.finish for response in responses],
+        "finish": [response.finish for response in record.responses],
         "tokens": _tokens(record.said),
-        **turns,
     }
+    if record.excluded:
+        facts["excluded"] = record.excluded
+    if record.turns:
+        facts["turns"] = [*map(_turn, record.turns)]
+    return facts
 
 
 def _turn(turn: Turn) -> dict[str, Any]:
