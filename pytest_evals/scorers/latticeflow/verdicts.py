@@ -1,8 +1,9 @@
 """What a judge's reply says: a label or a grade, its reasoning and how sure it is.
 
 A reply is a JSON object, alone, fenced or with words around it; or a bare label or
-number. A reply that says none of the labels, or a grade out of range, says nothing:
-that is no wrong answer.
+number. What the judge thinks aloud before it is no part of it. A reply that says none
+of the labels, a grade out of range, or two different things, says nothing: that is no
+wrong answer.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ def read_label(reply: str, keys: Sequence[str], labels: Sequence[str]) -> Verdic
         DocumentError: It says none of them.
     """
     found = read_json(reply, keys)
-    said = reply.strip() if found is None else _first(found, keys)
+    said = _spoken(reply) if found is None else _first(found, keys)
+    if isinstance(said, float) and said.is_integer():
+        said = int(said)
     if isinstance(said, bool | int | float):
         said = str(said)
     if not isinstance(said, str) or not said.strip():
@@ -67,7 +70,7 @@ def read_grade(reply: str, least: float, most: float) -> Verdict:
         DocumentError: It has none, or one that is out of range.
     """
     found = read_json(reply, ("score",))
-    said: Any = _bare(reply) if found is None else found.get("score")
+    said: Any = _bare(_spoken(reply)) if found is None else _first(found, ("score",))
     try:
         grade = math.nan if isinstance(said, bool) else float(said)
     except (TypeError, ValueError):
@@ -82,14 +85,34 @@ def read_grade(reply: str, least: float, most: float) -> Verdict:
 
 
 def read_json(reply: str, keys: Sequence[str]) -> dict[str, Any] | None:
-    """The first JSON object of a reply that has one of these keys; ``None`` if there is
-    none."""
-    fenced = [one[1] for one in _FENCED.finditer(reply)]
-    for text in (*fenced, reply):
-        for found in _objects(text):
-            if any(key in found for key in keys):
-                return found
+    """The JSON object of a reply that has one of these keys, in letters of any case;
+    ``None`` if there is none.
+
+    Raises:
+        DocumentError: There are several, and they say different things.
+    """
+    spoken = _spoken(reply)
+    fenced = [one[1] for one in _FENCED.finditer(spoken)]
+    for texts in (fenced, [spoken]):
+        given = [found for text in texts for found in _objects(text)]
+        named = [_named(found, keys) for found in given]
+        found = [one for one in named if any(key in one for key in keys)]
+        if any(_first(one, keys) != _first(found[0], keys) for one in found):
+            raise DocumentError(f"the judge says different things: {_shown(reply)}")
+        if found:
+            return found[0]
     return None
+
+
+def _spoken(reply: str) -> str:
+    """A reply without what was thought aloud; nothing, if that has no end."""
+    return reply.rpartition("</think>")[2].partition("<think>")[0].strip()
+
+
+def _named(found: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    """An object with its keys as they should be written."""
+    known = {key.casefold(): key for key in (*keys, *_KEPT)}
+    return {known.get(name.casefold(), name): one for name, one in found.items()}
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
