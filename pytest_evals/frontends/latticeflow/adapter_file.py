@@ -10,7 +10,8 @@ from typing import Any
 
 from pytest_evals.errors import Problem, TaskFileError
 from pytest_evals.frontends.latticeflow.entities import Entity
-from pytest_evals.frontends.latticeflow.solving.fields import required_text, template
+from pytest_evals.frontends.latticeflow.header import read_header
+from pytest_evals.frontends.latticeflow.solving.fields import template
 from pytest_evals.frontends.reading.section import Section
 from pytest_evals.models.latticeflow.adapters import Adapter, ModelInfo, parsed
 from pytest_evals.prompts.latticeflow.parts import wrapped
@@ -27,11 +28,9 @@ def read_adapter(entity: Entity) -> Adapter:
     """
     problems: list[Problem] = []
     top = Section(entity.file, problems)
-    for name in ("key", "display_name"):
-        required_text(top, name, "my-adapter")
-    for name in ("description", "long_description", "provider"):
-        top.text(name)
-    for ignored in ("secrets", "tags", "task"):
+    read_header(top, "a model adapter", ("key", "display_name"), provided=True)
+    top.text("provider")
+    for ignored in ("secrets", "task"):
         top.raw(ignored)
     to_body, to_output = _side(top, "process_input"), _side(top, "process_output")
     top.close("a model adapter")

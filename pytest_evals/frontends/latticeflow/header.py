@@ -12,6 +12,8 @@ from pytest_evals.frontends.reading.section import Section
 __all__ = ["Header", "check_key", "read_header"]
 
 _KEY = re.compile(r"[A-Za-z0-9_\-]+")
+_PROVIDED = re.compile(r"[A-Za-z0-9_\-]+(\$[A-Za-z0-9_\-]+)?")
+"""Of models and adapters, which providers have too: ``openai$gpt-4-1-nano``."""
 LONGEST = 250
 
 
@@ -24,13 +26,16 @@ class Header(NamedTuple):
     tags: tuple[str, ...]
 
 
-def read_header(top: Section, owner: str, required: Sequence[str]) -> Header:
+def read_header(
+    top: Section, owner: str, required: Sequence[str], *, provided: bool = False
+) -> Header:
     """The header of an entity; what is wrong with it are problems of its file.
 
     Args:
         top: The entity.
         owner: What it is, in words: ``a task``.
         required: Keys that it must have.
+        provided: Whether its key may begin with that of a provider.
     """
     key = top.text("key")
     texts = {name: top.text(name) for name in ("display_name", "description")}
@@ -42,14 +47,17 @@ def read_header(top: Section, owner: str, required: Sequence[str]) -> Header:
     if top.values.get("display_name") == "":
         top.problem("display_name", "display_name is empty", 'display_name: "…"')
     if isinstance(top.values.get("key"), str):
-        check_key(top, "key", owner)
+        check_key(top, "key", owner, provided=provided)
     return Header(key, texts["display_name"], texts["description"], _tags(top))
 
 
-def check_key(section: Section, name: str, owner: str) -> None:
-    """Note a key that is none."""
+def check_key(
+    section: Section, name: str, owner: str, *, provided: bool = False
+) -> None:
+    """Note a key that is none; see :func:`read_header`."""
     key = section.values[name]
-    if _KEY.fullmatch(key) and len(key) <= LONGEST:
+    pattern = _PROVIDED if provided else _KEY
+    if pattern.fullmatch(key) and len(key) <= LONGEST:
         return
     wanted = f"letters, digits, _ and -, at most {LONGEST}"
     fix = re.sub(r"[^A-Za-z0-9_\-]+", "-", key).strip("-")[:LONGEST]

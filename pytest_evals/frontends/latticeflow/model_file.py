@@ -22,6 +22,7 @@ from pytest_evals.core.request import Model
 from pytest_evals.core.turn import ModelSource
 from pytest_evals.errors import MissingExtraError, Problem, TaskFileError
 from pytest_evals.frontends.latticeflow.entities import Entity
+from pytest_evals.frontends.latticeflow.header import read_header
 from pytest_evals.frontends.latticeflow.snippets import snippet_of
 from pytest_evals.frontends.latticeflow.solving.fields import required_text
 from pytest_evals.frontends.reading.section import Section
@@ -133,12 +134,8 @@ def read_model(entity: Entity, raw: Mapping[str, Any], adapters: Adapters) -> Mo
     """
     problems: list[Problem] = []
     top = Section(entity.file, problems)
-    for name in ("key", "display_name"):
-        required_text(top, name, "my-model")
-    for name in ("description", "long_description"):
-        top.text(name)
-    for ignored in ("secrets", "tags"):
-        top.raw(ignored)
+    read_header(top, "a model", ("key", "display_name"), provided=True)
+    top.raw("secrets")
     context = _Context(entity, top, adapters)
     config = top.section("config")
     top.close("a model")
