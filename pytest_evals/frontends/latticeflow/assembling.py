@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.task import Task
-from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.latticeflow.actions import read_actions
 from pytest_evals.frontends.latticeflow.asked_models import AskedModels
 from pytest_evals.frontends.latticeflow.evaluation import JUDGE_KEY
@@ -167,6 +167,7 @@ class _Building:
             definition.entries("scorers"), models.line, has_solver=has_solver
         )
         self._warnings += odd
+        self._check_aggregators(trials, scorers)
         actions = read_actions(definition)
         definition.close("the definition of a task")
         if self.problems:
@@ -226,6 +227,19 @@ class _Building:
         if not n:
             return own
         return replace(own, n=n) if own is not None else Trials(n=n)
+
+    def _check_aggregators(
+        self, trials: Trials | None, scorers: Sequence[Scorer]
+    ) -> None:
+        """Aggregators are of scores that there are, where those are known."""
+        if trials is None or not all(one.scores for one in scorers):
+            return
+        known = sorted({name for one in scorers for name in one.scores})
+        for one in trials.aggregators:
+            if one.score and one.score not in known:
+                hint = did_you_mean(one.score, known) or f"; known: {', '.join(known)}"
+                what = f"score_name: no score called {one.score!r}{hint}"
+                self._definition.problem("trials", what)
 
     def _rows(self, keys: Mapping[str, str], scorers: Sequence[Scorer]) -> SampleRows:
         has_place = "dataset" in self._definition.values

@@ -181,9 +181,9 @@ class Entities:
         Raises:
             TaskFileError: Several are equally near.
         """
-        first = [one for one in own if one.kind == kind and one.key == key]
-        if first:
-            return _only(first, key)
+        mine = [one for one in own if one.kind == kind and one.key == key]
+        if mine:  # a run file may refer to one file twice
+            return _only([*{one.place: one for one in mine}.values()], key)
         for folder in self._levels(near):
             found = [one for one in self._below(folder, kind) if one.key == key]
             if found:

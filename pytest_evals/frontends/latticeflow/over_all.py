@@ -60,7 +60,7 @@ class _Together:
                 for name, rows in loaded.columns.items()
             }
         try:
-            scores = self._scorer.scores(given)
+            scores = self._scorer.of_all(given)
         except DocumentError as error:
             self._fault = str(error)
             return {}

@@ -10,7 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Call", "Coverage", "cover"]
+__all__ = ["SCORES", "Call", "Coverage", "cover"]
+
+SCORES = (
+    "all_required_calls_made",
+    "required_calls_coverage",
+    "num_required_calls_made",
+    "num_required_calls_not_made",
+    "num_unrequired_calls",
+    "num_required_calls_total",
+)
+"""All of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,3 +182,18 @@ def test_code_of_files_outside_of_the_allowed_folders_is_refused(
         load_tasks(path, TaskOptions(code_roots=(str(tmp_path / "other"),)))
     assert "Python outside of the suite is not run" in str(caught.value)
     assert "fix: --evals-allow-code" in str(caught.value)
+
+
+def test_a_file_that_a_run_refers_to_twice_is_one_entity(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "rows.jsonl").write_text('{"sample_id": "one"}\n')
+    (tmp_path / "data" / "rows.yaml").write_text(
+        "key: rows\ndisplay_name: R\nsource: {type: local, file_path: rows.jsonl}\n"
+    )
+    (tmp_path / "run.yaml").write_text(
+        "datasets: [{$ref: data/rows.yaml}, {$ref: data/rows.yaml}]\n"
+        "tasks: [{key: t, display_name: T, description: D, "
+        "definition: {dataset: {key: rows}, scorers: []}}]\n"
+    )
+    (task,) = load_tasks(tmp_path / "run.yaml", TaskOptions())
+    assert list(task.rows.ids()) == ["one"]

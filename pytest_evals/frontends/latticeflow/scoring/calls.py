@@ -17,7 +17,7 @@ from pytest_evals.prompts.latticeflow.output import SolverOutput
 from pytest_evals.prompts.latticeflow.parts import plain
 from pytest_evals.prompts.latticeflow.scores import SampleScore
 from pytest_evals.prompts.latticeflow.templates import Template
-from pytest_evals.scorers.latticeflow.coverage import Call, cover
+from pytest_evals.scorers.latticeflow.coverage import SCORES, Call, cover
 
 __all__ = ["read_coverage"]
 
@@ -43,7 +43,7 @@ def read_coverage(section: Section, _lines: Lines, has_solver: bool) -> ScorerPa
         found = cover(wanted, made, in_order=in_order)
         return SampleScore(found.values, found.metadata)
 
-    return ScorerParts(steps=steps, target=rendered(required))
+    return ScorerParts(steps=steps, scores=SCORES, target=rendered(required))
 
 
 def _required(template: Template, sample: Sample) -> list[Call]:

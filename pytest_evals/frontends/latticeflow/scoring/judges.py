@@ -130,7 +130,7 @@ def read_classifier(section: Section, lines: Lines, _has_solver: bool) -> Scorer
         metadata = {"prediction": verdict.value, **verdict.metadata}
         return SampleScore(values, metadata)
 
-    return _scoring(judge, read)
+    return _scoring(judge, read, "is_correct")
 
 
 def read_labeler(section: Section, lines: Lines, _has_solver: bool) -> ScorerParts:
@@ -142,7 +142,7 @@ def read_labeler(section: Section, lines: Lines, _has_solver: bool) -> ScorerPar
         verdict = read_label(reply, ("label", "prediction"), labels)
         return SampleScore({"label": verdict.value}, verdict.metadata)
 
-    return _scoring(judge, read)
+    return _scoring(judge, read, "label")
 
 
 def read_grader(section: Section, lines: Lines, _has_solver: bool) -> ScorerParts:
@@ -167,10 +167,12 @@ def read_grader(section: Section, lines: Lines, _has_solver: bool) -> ScorerPart
         metadata = {"raw_score": verdict.value, **verdict.metadata}
         return SampleScore({"score": share}, metadata)
 
-    return _scoring(judge, read)
+    return _scoring(judge, read, "score")
 
 
-def _scoring(judge: _Judge | None, read: Callable[[str], SampleScore]) -> ScorerParts:
+def _scoring(
+    judge: _Judge | None, read: Callable[[str], SampleScore], score: str
+) -> ScorerParts:
     if judge is None:
         return ScorerParts()
 
@@ -178,7 +180,7 @@ def _scoring(judge: _Judge | None, read: Callable[[str], SampleScore]) -> Scorer
         reply = yield from judge.ask(sample, output)
         return read(reply)
 
-    return ScorerParts(steps=steps)
+    return ScorerParts(steps=steps, scores=(score,))
 
 
 def _read(section: Section, lines: Lines, system: str, form: _Form) -> _Judge | None:

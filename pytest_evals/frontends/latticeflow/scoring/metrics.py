@@ -41,7 +41,7 @@ def default_numbers(
     Args:
         kind: Its type.
         scorer: Its key.
-        scores: Names of its scores, of a RAG checker those that are computed.
+        scores: Names of its scores.
     """
     if kind in _ACCURATE:
         return (_number(scorer, "accuracy", mean_of("is_correct", "accuracy"), True),)

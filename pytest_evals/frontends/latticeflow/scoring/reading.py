@@ -109,6 +109,7 @@ def _read(section: Section, context: _Context) -> Scorer | None:
         steps=parts.steps,
         over_all=parts.over_all,
         target=parts.target,
+        scores=parts.scores,
         models=frozenset(asked),
         numbers=numbers,
     )

@@ -42,7 +42,7 @@ class ScorerParts:
     Args:
         steps: Scores one sample; ``None`` if the section cannot be used.
         over_all: Scores all samples at once, where only that can be done.
-        scores: Names of its scores, where the section chooses among them.
+        scores: Names of its scores; none where a snippet gives them.
         target: What an answer is held against, where that can be said beforehand.
     """
 
@@ -62,6 +62,7 @@ class Scorer:
         steps: Scores one sample.
         over_all: Scores all samples at once, where only that can be done.
         target: What an answer is held against, where that can be said beforehand.
+        scores: Names of its scores; none where a snippet gives them.
         models: Keys of the models that it asks.
         numbers: What its values add up to; none where the purpose is ``qa``.
     """
@@ -71,10 +72,11 @@ class Scorer:
     steps: Scoring
     over_all: AllSamples | None = None
     target: Target | None = None
+    scores: tuple[str, ...] = ()
     models: frozenset[str] = frozenset()
     numbers: tuple[Number, ...] = ()
 
-    def scores(self, samples: Any) -> Sequence[SampleScore]:
+    def of_all(self, samples: Any) -> Sequence[SampleScore]:
         """What is said of each sample, by a scorer that sees all of them at once.
 
         Raises:

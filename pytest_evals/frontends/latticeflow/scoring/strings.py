@@ -28,7 +28,7 @@ __all__ = ["listed", "read_bleu", "read_equals", "read_mcqa", "rendered"]
 
 def read_equals(section: Section, _lines: Lines, has_solver: bool) -> ScorerParts:
     """``string_equals``: exactly, with case and white space."""
-    return _comparing(section, has_solver, _equal)
+    return _comparing(section, has_solver, _equal, ("is_correct",))
 
 
 def _equal(truth: str, said: str) -> SampleScore:
@@ -42,7 +42,7 @@ def read_bleu(section: Section, _lines: Lines, has_solver: bool) -> ScorerParts:
         check_library("bleu")
     except MissingExtraError as error:
         section.problem("type", str(error))
-    return _comparing(section, has_solver, _bleu)
+    return _comparing(section, has_solver, _bleu, ("bleu_score",))
 
 
 def _bleu(truth: str, said: str) -> SampleScore:
@@ -54,7 +54,10 @@ def _bleu(truth: str, said: str) -> SampleScore:
 
 
 def _comparing(
-    section: Section, has_solver: bool, compare: Callable[[str, str], SampleScore]
+    section: Section,
+    has_solver: bool,
+    compare: Callable[[str, str], SampleScore],
+    scores: tuple[str, ...],
 ) -> ScorerParts:
     """A scorer that holds an answer against a truth."""
     truth = template(section, "ground_truth", "{{ sample.target }}")
@@ -68,7 +71,7 @@ def _comparing(
         said = _said(value, sample, output)
         return compare(truth.render({"sample": sample}), said)
 
-    return ScorerParts(steps=steps, target=rendered(truth))
+    return ScorerParts(steps=steps, scores=scores, target=rendered(truth))
 
 
 def rendered(template: Template) -> Target:
@@ -115,7 +118,7 @@ def read_mcqa(section: Section, _lines: Lines, has_solver: bool) -> ScorerParts:
             },
         )
 
-    return ScorerParts(steps=steps, target=rendered(right))
+    return ScorerParts(steps=steps, scores=("is_correct",), target=rendered(right))
 
 
 def _validity(said: str, known: Any) -> str:

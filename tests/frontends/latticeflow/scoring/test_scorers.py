@@ -375,7 +375,7 @@ def test_a_scorer_may_see_all_samples(read):
     (scorer,), _, problems = read(python(UNIQUE, "python_all_samples"), False)
     assert problems == []
     emails = [{"email": "a"}, {"email": "b"}, {"email": "a"}, {}]
-    found = [score["is_unique"] for score in scorer.scores(emails)]
+    found = [score["is_unique"] for score in scorer.of_all(emails)]
     assert found == [False, True, False, True]
 
 
@@ -387,7 +387,7 @@ def test_all_samples_must_be_scored(read, body, told):
     code = f"def compute_scores(samples):\n    return {body}"
     (scorer,), _, _ = read(python(code, "python_all_samples"), False)
     with pytest.raises(DocumentError, match=told):
-        scorer.scores([{}, {}])
+        scorer.of_all([{}, {}])
 
 
 def test_of_aligned_datasets_the_first_counts(read):
@@ -396,7 +396,7 @@ def test_of_aligned_datasets_the_first_counts(read):
         "    return [{'n': len(samples['b'])} for _ in samples['a']]"
     )
     (scorer,), _, _ = read(python(code, "python_all_samples"), False)
-    found = scorer.scores({"a": [{}, {}], "b": [{}]})
+    found = scorer.of_all({"a": [{}, {}], "b": [{}]})
     assert [score.values for score in found] == [{"n": 1}, {"n": 1}]
 
 
