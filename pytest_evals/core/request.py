@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 __all__ = [
+    "GRAMMAR",
     "IMAGES",
     "LEADING_IMAGES",
     "Finish",
@@ -30,6 +31,10 @@ IMAGES = "images"
 shown behind the text of the last message."""
 LEADING_IMAGES = "leading_images"
 """As :data:`IMAGES`; they are shown in front of the text of the user's last message."""
+GRAMMAR = "grammar"
+"""The option of a :class:`Generate` that its answer is held to, as JSON text: a mapping
+of ``type``, ``json`` or ``regex``, and ``value``, the schema or the expression. A model
+that cannot do that answers with an error."""
 Role = Literal["system", "user", "assistant"]
 """Who speaks in a chat."""
 Finish = Literal["", "stop", "length"]

@@ -222,8 +222,51 @@ def test_all_problems_of_a_module_are_told_with_their_lines(module):
     assert "not 'balancd'; did you mean 'balanced'?" in lines[0]
     assert "evaluation_splits is a list of texts, not 'test'" in lines[1]
     assert "did you mean 'quasi_exact_match'?" in lines[2]
-    assert "no model here can be held to a grammar" in lines[3]
+    assert "a type, json or regex, and a value" in lines[3]
     assert "there is already a task called 'd'" in lines[4]
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({"type": "regex", "value": "yes|no"}, {"type": "regex", "value": "yes|no"}),
+        ({"type": "json", "value": '{"a": 1}'}, {"type": "json", "value": {"a": 1}}),
+    ],
+)
+def test_a_grammar_travels_with_each_question(module, given, wanted):
+    (task,) = module(
+        "from lighteval.tasks.lighteval_task import TextGenerationInputGrammarType\n"
+        f"grammar = TextGenerationInputGrammarType(**{given!r})\n"
+        "TASKS_TABLE = [task(generation_grammar=grammar, metrics=['exact_match'])]"
+    )
+    (request,) = task.ask(0).requests
+    assert json.loads(dict(request.options)["grammar"]) == wanted
+
+
+def test_a_module_of_lightevals_own_tree_finds_the_rest_of_it(tmp_path):
+    """Files without a stand-in are loaded one by one, and see the stand-ins, too."""
+    tree = tmp_path / "lighteval"
+    for name, text in {
+        "tasks/tasks/other/main.py": "from lighteval.metrics.metrics import Metrics\n"
+        "from lighteval.utils.imports import requires\n"
+        "NAME = Metrics.exact_match.value.names[0]\n",
+        "tasks/helping.py": "import torch_that_nobody_has\n",
+        "tasks/tasks/mine.py": "from langcodes import standardize_tag\n"
+        "from lighteval.tasks.tasks.other.main import NAME\n"
+        "from lighteval.metrics.metrics import math_scorer\n"
+        "assert (NAME, standardize_tag('fra')) == ('em', 'fr')\n"
+        "from lighteval.tasks.lighteval_task import LightevalTaskConfig\n"
+        "TASKS_TABLE = [LightevalTaskConfig(name=NAME, prompt_function=print,\n"
+        "    hf_repo='json', metrics=['exact_match'])]\n",
+        "tasks/tasks/lacks.py": "from lighteval.tasks.helping import x\n",
+    }.items():
+        path = tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (task,) = load_tasks(tree / "tasks/tasks/mine.py", TaskOptions())
+    assert task.name == "em"
+    with pytest.raises(TaskFileError, match="No module named 'torch_that_nobody_has'"):
+        load_tasks(tree / "tasks/tasks/lacks.py", TaskOptions())
 
 
 @pytest.mark.parametrize(

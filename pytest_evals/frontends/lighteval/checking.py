@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pytest_evals.errors import did_you_mean
+from pytest_evals.errors import EvalsError, did_you_mean
+from pytest_evals.frontends.lighteval.grammar import grammar_text
 from pytest_evals.frontends.lighteval.shots import SELECTIONS
 
 __all__ = ["Fault", "faults_of", "is_config"]
@@ -45,12 +46,15 @@ def faults_of(config: Any) -> Iterator[Fault]:
         hint = did_you_mean(chosen, list(SELECTIONS))
         listed = ", ".join(SELECTIONS)
         yield Fault(f"few_shots_select is one of {listed}, not {chosen!r}{hint}")
-    if config.generation_grammar is not None:
-        yield Fault(
-            "generation_grammar: no model here can be held to a grammar",
-            "leave it out, or set extra_body of an openai model to what its server "
-            "takes",
-        )
+    yield from _grammar(config.generation_grammar)
+
+
+def _grammar(given: Any) -> Iterator[Fault]:
+    try:
+        if given is not None:
+            grammar_text(given)
+    except EvalsError as error:
+        yield Fault(str(error))
 
 
 def _name(name: Any) -> Iterator[Fault]:

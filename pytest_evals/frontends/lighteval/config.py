@@ -90,6 +90,9 @@ class LightevalTaskConfig:
     def __post_init__(self) -> None:
         """Take the old name of a field, and remember the place."""
         self.metrics = self.metrics or self.metric
+        pool: Any = self.few_shots_split
+        if isinstance(pool, list | tuple) and len(pool) == 1:
+            self.few_shots_split = pool[0]  # as some of lighteval's own tasks have it
         frame, found = sys._getframe(1), []
         for _ in range(_DEPTH):
             found.append((frame.f_code.co_filename, frame.f_lineno))

@@ -9,17 +9,18 @@ may skip some.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from random import Random
 from typing import Any
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.core.request import Loglikelihood, Request, Rolling
+from pytest_evals.core.request import GRAMMAR, Loglikelihood, Request, Rolling
 from pytest_evals.core.task import Asked, TaskOptions
 from pytest_evals.errors import DocumentError, EvalsError, Problem, TaskFileError
 from pytest_evals.frontends.lighteval.data import Data, Made, pool_split
+from pytest_evals.frontends.lighteval.grammar import grammar_text
 from pytest_evals.frontends.lighteval.prompt import prompt_of
 from pytest_evals.frontends.lighteval.shots import Pool, Sampler, sampler_of
 from pytest_evals.prompts.calls import FieldError
@@ -135,10 +136,8 @@ class Documents:
             raise DocumentError("only generated answers can be asked about images")
         if SamplingMethod.GENERATIVE in wants.methods:
             sampling = self._sampling(doc)
-            if doc.images:
-                shown = (IMAGES, tuple(map(data_url, doc.images)))
-                given = tuple(sorted((*sampling.options, shown)))
-                sampling = replace(sampling, options=given)
+            given = tuple(sorted((*sampling.options, *_besides(doc))))
+            sampling = replace(sampling, options=given)
             requests += sampling.requests(prompt, wants.n_samples)
         if SamplingMethod.LOGPROBS in wants.methods:
             choices = _choices(doc)
@@ -270,13 +269,24 @@ def _row(made: Made) -> str:
     return f"row {made.number} of split {made.split!r}"
 
 
+def _besides(doc: Doc) -> Iterator[tuple[str, Any]]:
+    """Options of a request that are the document's own."""
+    if doc.images:
+        yield IMAGES, tuple(map(data_url, doc.images))
+    if doc.generation_grammar is not None:
+        try:
+            yield GRAMMAR, grammar_text(doc.generation_grammar)
+        except EvalsError as error:
+            raise DocumentError(str(error)) from None
+
+
 def _limits(config: Any, doc: Doc) -> dict[str, Any]:
     """What ends an answer: as the task says, else as its document does."""
     size = config.generation_size
     return {
         "generation_size": doc.generation_size if size in (None, -1) else size,
         "stop_sequences": list(config.stop_sequence or doc.stop_sequences or ()),
-        "generation_grammar": config.generation_grammar,
+        "generation_grammar": config.generation_grammar or doc.generation_grammar,
     }
 
 

@@ -6,7 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-__all__ = ["TAGS", "Language"]
+__all__ = [
+    "TAGS",
+    "Language",
+    "manage_duplicate_language_codes",
+    "standardize_tag",
+]
 
 _NAMED = """
 ACEHNESE:ace AFRIKAANS:afr:af AKAN:aka:ak ALBANIAN:sqi:sq AMHARIC:amh:am ARABIC:ara:ar
@@ -61,3 +66,13 @@ Language = Enum(  # type: ignore[misc]  # its members stand in the text above
 
 TAGS: Mapping[str, str] = {code: tag[0] for _, code, *tag in _PARTS if tag}
 """Code → standard tag, mostly of two letters."""
+
+
+def standardize_tag(code: str) -> str:
+    """The standard tag of a language, as the library langcodes has it."""
+    return TAGS.get(code, code)
+
+
+def manage_duplicate_language_codes(code: str) -> str:
+    """The code of the whole language, for two that have a code of their own beside."""
+    return {"npi": "nep", "swh": "swa"}.get(code, code)

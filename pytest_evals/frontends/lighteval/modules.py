@@ -1,7 +1,9 @@
 """Task modules of lighteval, loaded without lighteval.
 
 What they import from it is answered by :mod:`.names`, whether lighteval is installed or
-not: lighteval itself would load torch and ask the Hub. What has no stand-in comes from
+not: lighteval itself would load torch and ask the Hub. What has no stand-in, such as
+the prompt function of another task, comes from the single file of lighteval's that it
+stands in, loaded in the same way: of the folder that the task module is part of, or of
 an installed lighteval. inspect-ai, which task modules import beside it, is answered by
 nothing that does anything, unless it is installed.
 """
@@ -21,7 +23,7 @@ from typing import Any
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.frontends.lighteval.inert import Inert
 from pytest_evals.frontends.lighteval.names import NAMES
-from pytest_evals.frontends.modules.imports import StandInImports, loaded
+from pytest_evals.frontends.modules.imports import StandIn, StandInImports, loaded
 from pytest_evals.prompts.calls import fault_of
 
 __all__ = ["INSTALL", "load_task_module"]
@@ -48,12 +50,40 @@ def load_task_module(path: Path) -> ModuleType:
 def _loaded(path: Path) -> ModuleType:
     # An installed aenum extends no enumeration of ours.
     packages = ["aenum", "lighteval"]
-    if find_spec("inspect_ai") is None:
-        packages.append("inspect_ai")
+    packages += [one for one in ("inspect_ai", "langcodes") if find_spec(one) is None]
+    tree = _tree_of(path)
     imports = StandInImports(
-        packages, NAMES, _lacking, _elsewhere, partial(_others, path)
+        packages,
+        NAMES,
+        partial(_lacking, tree),
+        partial(_elsewhere, tree),
+        partial(_others, path),
     )
     return loaded(path, imports)
+
+
+def _tree_of(path: Path) -> Path | None:
+    """The folder of lighteval's files: that which a file is part of, else that of an
+    installed lighteval; ``None`` if there is neither."""
+    spec = find_spec("lighteval")
+    homes = [Path(home) for home in (spec and spec.submodule_search_locations) or ()]
+    known = (one for one in (*path.parents, *homes) if one.name == "lighteval")
+    return next((one for one in known if (one / "tasks" / "tasks").is_dir()), None)
+
+
+def _of_tree(tree: Path | None, name: str) -> Any:
+    """A module of lighteval's, or a name in one, from its file; ``None`` if there is
+    none."""
+    package, _, rest = name.partition(".")
+    if tree is None or package != "lighteval" or not rest:
+        return None
+    place = tree.joinpath(*rest.split("."))
+    if place.is_dir():
+        return StandIn(name, {}, partial(_lacking, tree))
+    if place.with_suffix(".py").is_file():
+        return _loaded(place.with_suffix(".py"))
+    above = place.parent.with_suffix(".py")
+    return getattr(_loaded(above), place.name, None) if above.is_file() else None
 
 
 def _others(
@@ -79,21 +109,26 @@ def _others(
     return builtins.__import__(name, globals, locals, fromlist or (), level)
 
 
-def _lacking(module: str, name: str) -> Any:
-    found = _installed(f"{module}.{name}")
+def _lacking(tree: Path | None, module: str, name: str) -> Any:
+    found = _found(tree, f"{module}.{name}")
     if found is None:
         raise AttributeError(_needs(f"{module}.{name}"))
     return found
 
 
-def _elsewhere(name: str) -> Any:
+def _elsewhere(tree: Path | None, name: str) -> Any:
     """A module, or a name in one, that has no stand-in."""
     if name.partition(".")[0] == "inspect_ai":
         return Inert()
-    found = _installed(name)
+    found = _found(tree, name)
     if found is None:
         raise ModuleNotFoundError(_needs(name), name=name)
     return found
+
+
+def _found(tree: Path | None, name: str) -> Any:
+    found = _of_tree(tree, name)
+    return _installed(name) if found is None else found
 
 
 def _installed(name: str) -> Any:
@@ -108,6 +143,7 @@ def _installed(name: str) -> Any:
 
 
 def _needs(name: str) -> str:
-    if name.partition(".")[0] == "aenum":
-        return f"{name} needs aenum, which is not installed: pip install aenum"
+    package = name.partition(".")[0]
+    if package != "lighteval":
+        return f"{name} needs {package}, which is not installed: pip install {package}"
     return f"{name} needs lighteval itself, which is not installed: {INSTALL}"

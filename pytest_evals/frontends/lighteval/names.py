@@ -4,17 +4,25 @@ modules import. :mod:`.modules` decides who gets them."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from string import ascii_uppercase
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.frontends.lighteval.config import LightevalTaskConfig
-from pytest_evals.frontends.lighteval.language import Language
+from pytest_evals.frontends.lighteval.grammar import TextGenerationInputGrammarType
+from pytest_evals.frontends.lighteval.inert import Inert
+from pytest_evals.frontends.lighteval.language import (
+    Language,
+    manage_duplicate_language_codes,
+    standardize_tag,
+)
 from pytest_evals.frontends.lighteval.named_metrics import NamedMetrics, extend_enum
 from pytest_evals.frontends.lighteval.templates.measuring import (
     get_metrics_for_formulation,
+    normalize_subset,
 )
 from pytest_evals.frontends.lighteval.templates.names import TEMPLATES
 from pytest_evals.scorers.lighteval import (
@@ -46,6 +54,8 @@ from pytest_evals.scorers.lighteval import (
 
 __all__ = ["METRICS", "NAMES"]
 
+T = TypeVar("T")
+
 METRICS = NamedMetrics()
 """What modules of this process see as ``Metrics``; lighteval has one enumeration for
 all of them as well."""
@@ -56,6 +66,16 @@ def as_list(item: Any) -> list[Any]:
     if isinstance(item, list | tuple):
         return list(item)
     return [item]
+
+
+def is_package_available(package: Any) -> bool:
+    """Whether a library is installed; of an extra of lighteval's, always."""
+    return not isinstance(package, str) or find_spec(package) is not None
+
+
+def requires(*packages: Any) -> Callable[[T], T]:
+    """A decorator that does nothing: what is missing tells itself when it is used."""
+    return lambda made: made
 
 
 _CLASSES = {
@@ -138,11 +158,15 @@ _JUDGES = {
     "JudgeLM": judge_lm.JudgeLM,
     "dict_of_lists_to_list_of_dicts": judge_lm.dict_of_lists_to_list_of_dicts,
 }
-_TASK = {"LightevalTaskConfig": LightevalTaskConfig}
+_TASK = {
+    "LightevalTaskConfig": LightevalTaskConfig,
+    "TextGenerationInputGrammarType": TextGenerationInputGrammarType,
+}
 _REQUESTS = {"Doc": Doc, "SamplingMethod": metric.SamplingMethod}
 
 NAMES: Mapping[str, Mapping[str, Any]] = {
     "aenum": {"extend_enum": extend_enum},
+    "langcodes": {"standardize_tag": standardize_tag},
     "lighteval": {},
     "lighteval.logging": {},
     "lighteval.logging.hierarchical_logger": {"hlog": logging.info},
@@ -155,6 +179,9 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
         **_SAMPLE,
         **_CORPUS,
         **_DYNAMIC,
+        # Scorers of inspect-ai, which have no effect here.
+        "math_scorer": Inert(),
+        "multichoice_scorer": Inert(),
     },
     "lighteval.metrics.metrics_corpus": _CORPUS,
     "lighteval.metrics.metrics_sample": _SAMPLE,
@@ -174,11 +201,19 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
     "lighteval.tasks.multilingual.utils": {},
     "lighteval.tasks.multilingual.utils.task_utils": {
         "get_metrics_for_formulation": get_metrics_for_formulation,
+        "normalize_subset": normalize_subset,
     },
     "lighteval.tasks.tasks": {},
     **TEMPLATES,
     "lighteval.utils": {},
-    "lighteval.utils.language": {"Language": Language},
+    "lighteval.utils.imports": {
+        "is_package_available": is_package_available,
+        "requires": requires,
+    },
+    "lighteval.utils.language": {
+        "Language": Language,
+        "manage_duplicate_language_codes": manage_duplicate_language_codes,
+    },
     "lighteval.utils.utils": {
         "as_list": as_list,
         "remove_reasoning_tags": reasoning.remove_reasoning_tags,

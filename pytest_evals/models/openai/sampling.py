@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_evals.core.request import IMAGES, LEADING_IMAGES, Generate
+from pytest_evals.core.request import GRAMMAR, IMAGES, LEADING_IMAGES, Generate
 from pytest_evals.errors import did_you_mean
 from pytest_evals.models.openai.faults import Fault
 from pytest_evals.models.openai.settings import OpenAISettings
@@ -16,6 +16,8 @@ __all__ = ["OPTIONS", "body_of", "sent_stops"]
 
 RESPONSE_FORMAT = "response_format"
 """The option for a form that the answer is to have, as JSON text."""
+STRUCTURED_OUTPUTS = "structured_outputs"
+"""vLLM's field for what an answer is held to."""
 OPTIONS = frozenset(
     {
         "frequency_penalty",
@@ -29,6 +31,7 @@ OPTIONS = frozenset(
         "seed",
         "skip_special_tokens",
         "stop_token_ids",
+        STRUCTURED_OUTPUTS,
         "top_k",
         "top_p",
         "truncate_prompt_tokens",
@@ -67,6 +70,8 @@ def body_of(
         and name not in (IMAGES, LEADING_IMAGES)  # these belong to the messages
         and not _is_without_effect(name, value)
     }
+    if GRAMMAR in options:
+        options |= _held(json.loads(str(options.pop(GRAMMAR))), settings)
     for name in options:
         if name not in OPTIONS:
             known = sorted(OPTIONS)
@@ -103,6 +108,17 @@ def sent_stops(request: Generate, settings: OpenAISettings) -> list[str]:
     stops = list(dict.fromkeys(stop for stop in request.stop if stop))
     needed = [s for s in stops if not any(t in s for t in stops if t != s)]
     return needed[: settings.max_stops]
+
+
+def _held(grammar: Mapping[str, Any], settings: OpenAISettings) -> dict[str, Any]:
+    """The field that holds an answer to a schema, as OpenAI's API has it, or to a
+    regular expression, as vLLM's has."""
+    if grammar["type"] == "json":
+        schema = {"name": "answer", "schema": grammar["value"], "strict": True}
+        return {RESPONSE_FORMAT: {"type": "json_schema", "json_schema": schema}}
+    if settings.is_openai:
+        raise Fault("OpenAI's models cannot be held to a regular expression")
+    return {STRUCTURED_OUTPUTS: {"regex": grammar["value"]}}
 
 
 def _form(text: str) -> Any:

@@ -75,9 +75,11 @@ class CorpusLevelComputation:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
+@dataclass
 class Metric:
     """One or several numbers of a task.
+
+    Not frozen, since task modules derive classes from it that set their fields.
 
     Args:
         metric_name: Its name; names, where several are computed together.
@@ -106,9 +108,14 @@ class Metric:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its numbers."""
-        given = self.metric_name
-        return (given,) if isinstance(given, str) else tuple(given)
+        """The names of its numbers; where those of ``corpus_level_fn`` are all others,
+        as in some of lighteval's own tasks, these are the ones that are computed."""
+        given, how = self.metric_name, self.corpus_level_fn
+        if isinstance(given, str):
+            return (given,)
+        if isinstance(how, Mapping) and how and not how.keys() & set(given):
+            return tuple(how)
+        return tuple(given)
 
     def get_corpus_aggregations(self) -> dict[str, Any]:
         """How each of its numbers is made, by name."""
@@ -198,27 +205,27 @@ class Metric:
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class SampleLevelMetric(Metric):
     """A metric of each document, which is then added up."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class CorpusLevelMetric(Metric):
     """A metric of all documents together."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class MetricGrouping(Metric):
     """Several metrics that are computed together."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class SampleLevelMetricGrouping(MetricGrouping):
     """Several metrics of each document."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class CorpusLevelMetricGrouping(MetricGrouping):
     """Several metrics of all documents together."""
 
@@ -283,6 +290,7 @@ def _replaced(computation: Any, params: Mapping[str, Any]) -> Any:
             return made
         return _Renamed(made, computation.new)
     known = arguments_of(computation)
+    params = _one_normalizer(params, known)
     for key in params:
         if key not in known:
             listed = ", ".join(known) or "none"
@@ -296,6 +304,17 @@ def _replaced(computation: Any, params: Mapping[str, Any]) -> Any:
     for key, value in params.items():
         setattr(made, key, value)
     return made
+
+
+def _one_normalizer(params: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
+    """``normalize`` for both of its names in earlier releases, where they agree: it
+    goes for references and answers."""
+    rest, old = dict(params), ("normalize_gold", "normalize_pred")
+    agree = params.get(old[0]) is not None and params.get(old[0]) is params.get(old[1])
+    if agree and "normalize" in known and old[0] not in known:
+        rest["normalize"] = rest.pop(old[0])
+        del rest[old[1]]
+    return rest
 
 
 def _one_value(given: Any) -> Any:

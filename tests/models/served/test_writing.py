@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from pytest_evals.core.request import IMAGES, LEADING_IMAGES, Generate, Message
@@ -191,6 +193,23 @@ def test_a_form_for_the_answer_is_sent_as_the_object_that_it_is(served, model_of
     options = (("response_format", '{"type": "json_object"}'),)
     _, body, _ = sent(served, model_of(), ask, Generate("Q:", options=options))
     assert body["response_format"] == {"type": "json_object"}
+
+
+def test_an_answer_is_held_to_a_schema_as_openai_has_it_or_to_an_expression_as_vllm(
+    served, model_of, ask
+):
+    """platform.openai.com/docs/guides/structured-outputs; docs.vllm.ai, Structured
+    Outputs."""
+    schema = {"type": "object"}
+    grammar = json.dumps({"type": "json", "value": schema})
+    request = Generate("Q:", options=(("grammar", grammar),))
+    _, body, _ = sent(served, model_of(), ask, request)
+    form = body["response_format"]
+    assert (form["type"], form["json_schema"]["schema"]) == ("json_schema", schema)
+    grammar = json.dumps({"type": "regex", "value": "yes|no"})
+    request = Generate("R:", options=(("grammar", grammar),))
+    _, body, _ = sent(served, model_of(), ask, request)
+    assert body["structured_outputs"] == {"regex": "yes|no"}
 
 
 def test_an_unknown_option_is_an_error_of_its_document(served, model_of, ask):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.frontends.lighteval.language import TAGS
+from pytest_evals.frontends.lighteval.language import standardize_tag
 from pytest_evals.frontends.lighteval.templates.adapter import (
     Adapter,
     PromptFunction,
@@ -151,7 +151,7 @@ def get_translation_prompt_function(
 
 
 def _tag(words: Wording) -> str:
-    return TAGS.get(words.code, words.code).upper()
+    return standardize_tag(words.code).upper()
 
 
 def _fitting(words: Wording, given: Mapping[str, Any]) -> dict[str, Any]:

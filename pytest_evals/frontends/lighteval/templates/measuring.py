@@ -1,5 +1,5 @@
-"""Which of a task's metrics fit a formulation (lighteval 0.13.0,
-``tasks/multilingual/utils/task_utils.py``)."""
+"""Which of a task's metrics fit a formulation, and names of its subsets (lighteval
+0.13.0, ``tasks/multilingual/utils/task_utils.py``)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_evals.frontends.lighteval.templates.formulation import (
 from pytest_evals.scorers.lighteval.dynamic import LogLikelihoodAccMetric
 from pytest_evals.scorers.lighteval.metric import Metric
 
-__all__ = ["get_metrics_for_formulation"]
+__all__ = ["get_metrics_for_formulation", "normalize_subset"]
 
 
 def get_metrics_for_formulation(
@@ -24,3 +24,8 @@ def get_metrics_for_formulation(
     if is_listed and getattr(formulation, "choice_prefix", "") == "Letters":
         return [LogLikelihoodAccMetric(normalization=None)]
     return list(metrics)
+
+
+def normalize_subset(subset: str) -> str:
+    """A name without spaces and brackets, in lower case."""
+    return subset.replace(" ", "_").replace("(", "").replace(")", "").lower()

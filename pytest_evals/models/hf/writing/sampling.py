@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from transformers.generation import logits_process
 
-from pytest_evals.core.request import IMAGES, LEADING_IMAGES, Generate
+from pytest_evals.core.request import GRAMMAR, IMAGES, LEADING_IMAGES, Generate
 from pytest_evals.errors import ModelError, did_you_mean
 from pytest_evals.models.hf.text.tokens import Unusable
 
@@ -160,6 +160,11 @@ def recipe_of(request: Generate, config: Any) -> Recipe | Unusable:
         return Unusable(
             "this model reads texts, and the request shows images; an openai: model "
             "of a server that takes images can be asked"
+        )
+    if GRAMMAR in options:
+        return Unusable(
+            "this model cannot be held to a grammar; an openai: model of a server with "
+            "structured outputs can"
         )
     problem = _unknown(options) or _bad_value(
         {**options, "temperature": request.temperature}

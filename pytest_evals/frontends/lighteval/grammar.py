@@ -1,0 +1,67 @@
+"""What an answer is held to by ``generation_grammar``: a JSON schema or a regular
+expression, written as for huggingface_hub."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_evals.errors import EvalsError
+
+__all__ = ["TextGenerationInputGrammarType", "grammar_text"]
+
+
+@dataclass
+class TextGenerationInputGrammarType:
+    """huggingface_hub's class of that name.
+
+    Args:
+        type: ``json``, ``json_schema`` or ``regex``.
+        value: A schema, or an expression.
+    """
+
+    type: str
+    value: Any
+
+
+def grammar_text(given: Any) -> str:
+    """A grammar as the option ``GRAMMAR`` of a request has it.
+
+    Args:
+        given: An object with ``type`` and ``value``, or a mapping of both.
+
+    Raises:
+        EvalsError: It is neither a JSON schema nor a regular expression.
+    """
+    said = given if isinstance(given, Mapping) else getattr(given, "__dict__", {})
+    kind, value = said.get("type"), said.get("value")
+    if kind in ("json", "json_schema") and isinstance(value, str):
+        value = _read(value)
+    if kind in ("json", "json_schema") and isinstance(value, Mapping):
+        return json.dumps({"type": "json", "value": value}, sort_keys=True)
+    if kind == "regex" and isinstance(value, str):
+        return json.dumps({"type": "regex", "value": _compiled(value)})
+    raise EvalsError(
+        "generation_grammar has a type, json or regex, and a value, the schema or the "
+        f"expression: not {given!r:.120}"
+    )
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise EvalsError(f"generation_grammar is no JSON: {text!r:.120}") from None
+
+
+def _compiled(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise EvalsError(
+            f"generation_grammar is no regular expression ({error}): {text!r:.120}"
+        ) from None
+    return text
