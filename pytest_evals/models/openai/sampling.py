@@ -16,8 +16,6 @@ __all__ = ["OPTIONS", "body_of", "sent_stops"]
 
 RESPONSE_FORMAT = "response_format"
 """The option for a form that the answer is to have, as JSON text."""
-STRUCTURED_OUTPUTS = "structured_outputs"
-"""vLLM's field for what an answer is held to."""
 OPTIONS = frozenset(
     {
         "frequency_penalty",
@@ -31,7 +29,6 @@ OPTIONS = frozenset(
         "seed",
         "skip_special_tokens",
         "stop_token_ids",
-        STRUCTURED_OUTPUTS,
         "top_k",
         "top_p",
         "truncate_prompt_tokens",
@@ -70,8 +67,8 @@ def body_of(
         and name not in (IMAGES, LEADING_IMAGES)  # these belong to the messages
         and not _is_without_effect(name, value)
     }
-    if GRAMMAR in options:
-        options |= _held(json.loads(str(options.pop(GRAMMAR))), settings)
+    grammar = options.pop(GRAMMAR, None)
+    held = {} if grammar is None else _held(json.loads(str(grammar)), settings)
     for name in options:
         if name not in OPTIONS:
             known = sorted(OPTIONS)
@@ -93,7 +90,7 @@ def body_of(
             body["stop"] = stops  # type: ignore[assignment]
     if settings.send_seed and request.temperature > 0 and not settings.thinks:
         body["seed"] = _seed(request, seed)
-    return {**body, **options}
+    return {**body, **options, **held}
 
 
 def sent_stops(request: Generate, settings: OpenAISettings) -> list[str]:
@@ -118,7 +115,7 @@ def _held(grammar: Mapping[str, Any], settings: OpenAISettings) -> dict[str, Any
         return {RESPONSE_FORMAT: {"type": "json_schema", "json_schema": schema}}
     if settings.is_openai:
         raise Fault("OpenAI's models cannot be held to a regular expression")
-    return {STRUCTURED_OUTPUTS: {"regex": grammar["value"]}}
+    return {"structured_outputs": {"regex": grammar["value"]}}
 
 
 def _form(text: str) -> Any:
