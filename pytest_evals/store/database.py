@@ -12,12 +12,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
-__all__ = ["DamagedError", "connect", "create", "set_aside"]
+__all__ = ["DamagedError", "connect", "create", "own_place", "set_aside"]
 
 APPLICATION = 0x65766C73
 """``evls``: what tells our files from others."""
 SCHEMA = 1
 """Raised when a table or what a key is made of changes its meaning."""
+HEAD = 100
+"""Bytes of the head of an SQLite file."""
 BUSY_S = 60.0
 """Seconds that a process waits for others which write."""
 _BESIDE = ("-wal", "-shm")
@@ -83,6 +85,24 @@ def _put(draft: Path, path: Path) -> None:
     except OSError:  # a file system without links
         if not path.exists():
             draft.rename(path)
+
+
+def own_place(path: Path) -> Path:
+    """Where the store of this version is: here; or beside a file of another version,
+    which stays what it is for those who use that.
+
+    The version is read from the head of the file (SQLite's file format, 1.3).
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD)
+    except OSError:
+        return path
+    schema, application = head[60:64], head[68:72]
+    is_ours = len(head) == HEAD and application == APPLICATION.to_bytes(4)
+    if not is_ours or schema == SCHEMA.to_bytes(4):
+        return path
+    return path.with_name(f"{path.stem}-schema-{SCHEMA}{path.suffix}")
 
 
 def connect(path: Path) -> sqlite3.Connection:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.key import RequestKey, named_settings
 from pytest_evals.errors import StoreError
-from pytest_evals.store.database import connect
+from pytest_evals.store.database import connect, own_place
 from pytest_evals.store.responses import NAME
 
 __all__ = ["Change", "Nearest", "nearest"]
@@ -60,7 +60,7 @@ def nearest(
     Raises:
         StoreError: The store cannot be read.
     """
-    path = base / NAME
+    path = own_place(base / NAME)
     if not path.exists():
         return None
     try:

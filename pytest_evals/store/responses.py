@@ -22,7 +22,7 @@ from pytest_evals.core.key import RequestKey, canonical
 from pytest_evals.core.request import Response
 from pytest_evals.errors import StoreError
 from pytest_evals.store.base import make_base
-from pytest_evals.store.database import connect, create, set_aside
+from pytest_evals.store.database import connect, create, own_place, set_aside
 from pytest_evals.store.writer import Writer
 
 __all__ = ["NAME", "Responses", "model_hash"]
@@ -67,13 +67,18 @@ class Responses:
         Raises:
             TypeError: The fingerprint holds a value that is none of JSON's.
         """
-        self._base, self._path = base, base / NAME
+        self._base, self._path = base, own_place(base / NAME)
         self.fingerprint = fingerprint
         self._fingerprint = canonical(fingerprint)
         self._hash = model_hash(fingerprint)
         self._writes = writes
         self.notes: list[str] = []
         """What went wrong, for the report."""
+        if self._path.name != NAME:
+            self.notes.append(
+                f"{str(base / NAME)!r} is of another version of pytest-evals-suites, "
+                f"and stays as it is; responses are in {str(self._path)!r}"
+            )
         self._n_damaged = 0
         # One connection for the thread that asks and for the one that writes.
         self._lock = threading.RLock()

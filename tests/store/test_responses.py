@@ -201,7 +201,6 @@ def broken_header(path):
         (no_database, "file is not a database"),
         (broken_header, "file is not a database"),
         (other_database, "it is a database of something else"),
-        (other_schema, f"it has schema {database.SCHEMA + 1}; this version has "),
     ],
 )
 def test_a_file_that_cannot_be_trusted_is_set_aside(tmp_path, damage, why):
@@ -218,6 +217,27 @@ def test_a_file_that_cannot_be_trusted_is_set_aside(tmp_path, damage, why):
     (note,) = responses.notes
     assert note.startswith(f"'{path}' is not to be trusted: {why}")
     assert note.endswith(f"it was moved to '{aside}', and a new one begun")
+
+
+def test_a_file_of_another_version_stays_and_has_one_beside_it(tmp_path):
+    """So that who goes back and forth between two versions pays for neither again."""
+    path = fill(tmp_path, 20)
+    other_schema(path)
+    before = path.read_bytes()
+    new = Response(text="new")
+    for kept in ({}, {keys()[0]: new}):
+        responses = Responses(tmp_path, MODEL)
+        assert responses.read(keys(20)) == kept
+        responses.add(keys()[0], new)
+        responses.close()
+        (note,) = responses.notes
+        own = tmp_path / f"responses-schema-{database.SCHEMA}.sqlite"
+        assert note == (
+            f"'{path}' is of another version of pytest-evals-suites, and stays as it "
+            f"is; responses are in '{own}'"
+        )
+    assert path.read_bytes() == before
+    assert {file.name for file in tmp_path.glob("*.sqlite")} == {path.name, own.name}
 
 
 def test_damage_in_the_middle_of_the_file_never_gives_a_wrong_answer(tmp_path):
