@@ -7,16 +7,15 @@ Only a snippet's own ``import`` statements see it: nothing called ``latticeflow`
 from __future__ import annotations
 
 import builtins
-import importlib
 import importlib.util
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import lru_cache
-from types import ModuleType
 from typing import Any, ClassVar
 
 from pytest_evals.errors import did_you_mean
+from pytest_evals.frontends.modules.imports import Import, StandInImports
 from pytest_evals.prompts.latticeflow import parts
 from pytest_evals.prompts.latticeflow.output import (
     ModelResponse,
@@ -79,24 +78,8 @@ _NAMES: Mapping[str, Any] = {
 
 def builtins_of_snippets() -> dict[str, Any]:
     """``__builtins__`` of a module whose imports see the stand-ins."""
-    return {**vars(builtins), "__import__": _import}
-
-
-def _import(
-    name: str,
-    globals: Mapping[str, Any] | None = None,  # noqa: A002 - as Python calls it
-    locals: Mapping[str, Any] | None = None,  # noqa: A002
-    fromlist: Sequence[str] | None = (),
-    level: int = 0,
-) -> ModuleType:
-    ours = level == 0 and name.partition(".")[0] == _PACKAGE
-    if not ours or _is_installed():
-        return builtins.__import__(name, globals, locals, fromlist or (), level)
-    known = _modules()
-    if name not in known:
-        hint = did_you_mean(name, list(_PATHS))
-        raise ModuleNotFoundError(f"No module named {name!r}{hint}", name=name)
-    return known[name] if fromlist else known[_PACKAGE]
+    imports: Import = builtins.__import__ if _is_installed() else _imports()
+    return {**vars(builtins), "__import__": imports}
 
 
 def _is_installed() -> bool:
@@ -106,15 +89,26 @@ def _is_installed() -> bool:
 
 
 @lru_cache(maxsize=1)
-def _modules() -> Mapping[str, ModuleType]:
-    """Each package and module by its dotted name."""
-    found: dict[str, ModuleType] = {}
+def _imports() -> StandInImports:
+    names: dict[str, Mapping[str, Any]] = {}
     for path in _PATHS:
         words = path.split(".")
-        for n in range(1, len(words) + 1):
-            name = ".".join(words[:n])
-            module = found.setdefault(name, ModuleType(name))
-            if n > 1:
-                setattr(found[".".join(words[: n - 1])], words[n - 1], module)
-        vars(found[path]).update(_NAMES)
-    return found
+        for n in range(1, len(words)):
+            names.setdefault(".".join(words[:n]), {})
+        names[path] = _NAMES
+    return StandInImports([_PACKAGE], names, _lacking, _elsewhere)
+
+
+def _lacking(module: str, name: str) -> Any:
+    hint = did_you_mean(name, list(_NAMES))
+    raise AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
+
+
+def _elsewhere(name: str) -> Any:
+    """What is neither a module nor a name that there is."""
+    module, _, last = name.rpartition(".")
+    if module in _PATHS:
+        hint = did_you_mean(last, list(_NAMES))
+        raise ImportError(f"cannot import name {last!r} from {module!r}{hint}")
+    hint = did_you_mean(name, list(_PATHS))
+    raise ModuleNotFoundError(f"No module named {name!r}{hint}", name=name)

@@ -201,3 +201,23 @@ def test_dataclasses_of_a_snippet_find_their_module() -> None:
         return get_type_hints(Point)
     """
     assert snippet(source).function("run")() == {"x": int}
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("from latticeflow.core.dtypes import Tracee", "did you mean 'Trace'?"),
+        ("import latticeflow.core.dtype", "did you mean 'latticeflow.core.dtypes'?"),
+        (
+            "import latticeflow.core.dtypes as d; d.Mesage",
+            "has no attribute 'Mesage'; did you mean 'Message'?",
+        ),
+    ],
+)
+def test_a_name_that_latticeflow_does_not_have_is_told_with_a_near_one(
+    line: str, why: str
+) -> None:
+    function = snippet(f"{line}\n\ndef run():\n    pass\n").function("run")
+    with pytest.raises(DocumentError, match=r"task\.yaml:10") as caught:
+        function()
+    assert why in str(caught.value)
