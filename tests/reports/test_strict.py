@@ -5,7 +5,7 @@ from enum import IntEnum
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_evals.reports.strict import strict
@@ -22,10 +22,12 @@ ANYTHING = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(ANYTHING)
 def test_anything_becomes_json_that_utf8_can_hold(value):
-    text = json.dumps(strict(value), allow_nan=False, ensure_ascii=False)
-    json.loads(text.encode("utf-8"))
+    made = strict(value)
+    text = json.dumps(made, allow_nan=False, ensure_ascii=False)
+    assert json.loads(text.encode("utf-8")) == made
 
 
 class Level(IntEnum):
