@@ -200,3 +200,25 @@ def test_a_log_probability_that_is_none_is_an_error(served, model_of, tiny, ask,
     assert "log-probability" in found[0].error
     assert found[0].logprob is None
     assert found[1].error == ""
+
+
+@pytest.mark.parametrize(
+    "entry", [None, {}, {"7": None}, {"7": {"rank": 1}}, {"7": {"logprob": "x"}}, 5]
+)
+def test_prompt_logprobs_that_lack_something_are_an_error_of_their_document(
+    served, model_of, tiny, ask, fault, entry
+):
+    good = tiny("gpt2", "prompt_logprobs")
+
+    def spoiled(path, body):
+        reply = good(path, body)
+        if body["prompt"].startswith("bad"):
+            reply["choices"][0]["prompt_logprobs"][-1] = entry
+        return reply
+
+    served.reply = spoiled
+    served.fault = lambda body: fault(400, "{}") if "echo" in body else None
+    found = ask(model_of(), Loglikelihood("bad", " cat"), Loglikelihood("the", " cat"))
+    assert found[0].error
+    assert found[0].logprob is None
+    assert found[1].error == ""
