@@ -269,6 +269,25 @@ def test_a_module_of_lightevals_own_tree_finds_the_rest_of_it(tmp_path):
         load_tasks(tree / "tasks/tasks/lacks.py", TaskOptions())
 
 
+def test_metrics_that_execute_answers_want_to_be_allowed(tmp_path):
+    """LiveCodeBench's of lighteval, in a task of one's own."""
+    tree = tmp_path / "lighteval"
+    helper = tree / "tasks/tasks/lcb/codegen_metrics.py"
+    helper.parent.mkdir(parents=True)
+    helper.write_text("def codegen_metrics():\n    pass\n")
+    path = helper.with_name("main.py")
+    path.write_text(
+        "from lighteval.tasks.tasks.lcb.codegen_metrics import codegen_metrics\n"
+        "from lighteval.tasks.lighteval_task import LightevalTaskConfig\n"
+        "TASKS_TABLE = [LightevalTaskConfig(name='lcb', prompt_function=print,\n"
+        "    hf_repo='json', metrics=['exact_match'])]\n"
+    )
+    with pytest.raises(TaskFileError, match="execute what the model writes") as caught:
+        load_tasks(path, TaskOptions())
+    assert "--evals-allow-unsafe-code" in str(caught.value)
+    assert load_tasks(path, TaskOptions(allow_unsafe_code=True))
+
+
 @pytest.mark.parametrize(
     ("table", "what"),
     [

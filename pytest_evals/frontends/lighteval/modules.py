@@ -26,7 +26,7 @@ from pytest_evals.frontends.lighteval.names import NAMES
 from pytest_evals.frontends.modules.imports import StandIn, StandInImports, loaded
 from pytest_evals.prompts.calls import fault_of
 
-__all__ = ["INSTALL", "load_task_module"]
+__all__ = ["INSTALL", "executes_answers", "load_task_module"]
 
 INSTALL = "pip install lighteval"
 
@@ -45,6 +45,22 @@ def load_task_module(path: Path) -> ModuleType:
         lacks = str(missing or "").partition(".")[0] == "lighteval"
         fix = INSTALL if lacks or "needs lighteval" in str(error) else ""
         raise TaskFileError([Problem(what, Place(path), fix)]) from error
+
+
+_EXECUTING = ("codegen_metrics", "slr_bench")
+"""Files of lighteval's (LiveCodeBench, SLR-Bench) that execute what a model writes."""
+
+
+def executes_answers(module: ModuleType) -> bool:
+    """Whether the metrics of a module execute what the model writes: they are those of
+    lighteval's that do, or the module says so by ``UNSAFE_CODE``, as lm-eval's do."""
+    homes = [module.__name__]
+    for value in vars(module).values():
+        named = value.__name__ if isinstance(value, ModuleType) else None
+        homes.append(str(named or getattr(value, "__module__", "")))
+    files = {home.rpartition(".")[2] for home in homes}
+    known = any(file.startswith(_EXECUTING) for file in files)
+    return known or bool(getattr(module, "UNSAFE_CODE", False))
 
 
 def _loaded(path: Path) -> ModuleType:

@@ -21,7 +21,7 @@ from pytest_evals.frontends.lighteval.config import line_of
 from pytest_evals.frontends.lighteval.data import Data
 from pytest_evals.frontends.lighteval.documents import Documents, Wants
 from pytest_evals.frontends.lighteval.metrics import Measuring, metrics_of
-from pytest_evals.frontends.lighteval.modules import load_task_module
+from pytest_evals.frontends.lighteval.modules import executes_answers, load_task_module
 from pytest_evals.frontends.lighteval.scoring import FILTER, Scorer
 from pytest_evals.prompts.generation import check_overrides
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
@@ -47,7 +47,7 @@ def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
         OptionError: A generation argument of the command line means nothing.
     """
     check_overrides(options.gen_kwargs)
-    configs = _table(path)
+    configs = _table(path, options.allow_unsafe_code)
     problems: list[Problem] = []
     tasks: list[Task] = []
     names: dict[str, Place] = {}
@@ -77,8 +77,13 @@ def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
     return (*tasks, *_groups(tasks, families, path, options))
 
 
-def _table(path: Path) -> list[Any]:
-    table = getattr(load_task_module(path), TABLE, None)
+def _table(path: Path, allow_unsafe_code: bool) -> list[Any]:
+    module = load_task_module(path)
+    if executes_answers(module) and not allow_unsafe_code:
+        what = "its metrics execute what the model writes"
+        fix = "--evals-allow-unsafe-code runs it, on this machine and with your rights"
+        raise TaskFileError([Problem(what, Place(path), fix)])
+    table = getattr(module, TABLE, None)
     if not isinstance(table, list | tuple):
         what = f"{TABLE} is a list of tasks, not {table!r:.80}"
         raise TaskFileError([Problem(what, Place(path))])
