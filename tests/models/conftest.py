@@ -49,6 +49,119 @@ def make_tokenizer(*, bos: bool, chat: str = "") -> object:
     return tokenizer
 
 
+def large_makers(
+    shape: dict[str, int], ours: dict[str, int]
+) -> dict[str, Callable[[], object]]:
+    """Families of large models, with experts, compressed keys and values, layers of
+    several kinds, or sizes that differ between layers."""
+    import transformers as hf
+
+    experts = {"num_experts_per_tok": 2, "moe_intermediate_size": 32}
+    two_kinds = {"sliding_window": 8, "head_dim": 8}
+    layers = ["sliding_attention", "full_attention"]
+    four = {**shape, "num_hidden_layers": 4}
+    llama4 = {
+        **shape,
+        "head_dim": 8,
+        "attention_chunk_size": 16,
+        "intermediate_size_mlp": 64,
+        "num_local_experts": 2,
+        "num_experts_per_tok": 1,
+        "layer_types": ["chunked_attention", "full_attention"],
+        "no_rope_layers": [1, 0],
+    }
+    linear = ["linear_attention", "full_attention"]
+    return {
+        "qwen3_moe": lambda: hf.Qwen3MoeForCausalLM(
+            hf.Qwen3MoeConfig(**shape, **experts, num_experts=4, head_dim=8)
+        ),
+        "qwen3_next": lambda: hf.Qwen3NextForCausalLM(
+            hf.Qwen3NextConfig(
+                **shape,
+                **experts,
+                num_experts=4,
+                head_dim=8,
+                layer_types=linear,
+                linear_num_value_heads=4,
+                linear_num_key_heads=2,
+                linear_key_head_dim=8,
+                linear_value_head_dim=8,
+                shared_expert_intermediate_size=32,
+            )
+        ),
+        "deepseek_v3": lambda: hf.DeepseekV3ForCausalLM(
+            hf.DeepseekV3Config(
+                **{**shape, "num_key_value_heads": 4},
+                **experts,
+                kv_lora_rank=16,
+                q_lora_rank=16,
+                qk_rope_head_dim=4,
+                qk_nope_head_dim=8,
+                v_head_dim=8,
+                n_routed_experts=4,
+                first_k_dense_replace=1,
+                n_group=2,
+                topk_group=1,
+            )
+        ),
+        "llama4": lambda: hf.Llama4ForCausalLM(hf.Llama4TextConfig(**llama4)),
+        "llama4_sharp": lambda: hf.Llama4ForCausalLM(
+            hf.Llama4TextConfig(**llama4, floor_scale=25, attn_scale=2.0)
+        ),
+        "cohere2": lambda: hf.Cohere2ForCausalLM(
+            hf.Cohere2Config(**shape, **two_kinds, layer_types=layers, logit_scale=1.0)
+        ),
+        "gemma3n": lambda: hf.Gemma3nForCausalLM(
+            hf.Gemma3nTextConfig(
+                **{**four, **two_kinds, "intermediate_size": [64] * 4},
+                layer_types=layers * 2,
+                vocab_size_per_layer_input=330,
+                hidden_size_per_layer_input=8,
+                num_kv_shared_layers=2,
+                laurel_rank=4,
+                altup_num_inputs=2,
+                activation_sparsity_pattern=[0.0] * 4,
+            )
+        ),
+        "falcon_rotary": lambda: hf.FalconForCausalLM(
+            hf.FalconConfig(
+                **ours,
+                num_attention_heads=4,
+                num_kv_heads=2,
+                alibi=False,
+                new_decoder_architecture=True,
+            )
+        ),
+        "gptj": lambda: hf.GPTJForCausalLM(
+            hf.GPTJConfig(
+                vocab_size=330,
+                n_positions=64,
+                n_embd=32,
+                n_layer=2,
+                n_head=4,
+                rotary_dim=4,
+                bos_token_id=0,
+                eos_token_id=1,
+            )
+        ),
+        "jamba": lambda: hf.JambaForCausalLM(
+            hf.JambaConfig(
+                **shape,
+                num_experts=1,
+                num_experts_per_tok=1,
+                attn_layer_period=2,
+                attn_layer_offset=1,
+                mamba_d_state=4,
+                mamba_dt_rank=4,
+                use_mamba_kernels=False,
+            )
+        ),
+        "rwkv": lambda: hf.RwkvForCausalLM(
+            hf.RwkvConfig(**ours, context_length=64, attention_hidden_size=32)
+        ),
+    }
+
+
 def make_model(kind: str) -> object:
     """A random model whose answers are far from even."""
     import numpy as np
@@ -137,6 +250,7 @@ def make_model(kind: str) -> object:
             )
         ),
         "mamba": lambda: hf.MambaForCausalLM(hf.MambaConfig(**ours, state_size=4)),
+        **large_makers(shape, ours),
     }
     model = makers[kind]()
     draw = np.random.default_rng(7)

@@ -60,15 +60,16 @@ def test_every_architecture_writes_what_transformers_writes_for_one_prompt(
         assert (response.error, response.text) == ("", generated(plain, request))
 
 
-@pytest.mark.parametrize("kind", ["phi3", "dynamic"])
+@pytest.mark.parametrize("kind", ["phi3", "dynamic", "llama4_sharp"])
 def test_positions_that_are_scaled_in_long_texts_are_those_of_the_text_alone(
     kind, opened, oracle, ask
 ):
     """``generate`` of transformers, one prompt at a time. Beyond 24 tokens the scale is
     another: some prompts are longer, some texts grow beyond."""
-    plain, limits = oracle(kind), [30, 12, 14, 3, 9, 25]
-    prompts = ["hello", SHOTS + "a", "the cat and the dog", "is it", SHOTS + "b", "on"]
-    requests = [Generate(p, max_tokens=n) for p, n in zip(prompts, limits, strict=True)]
+    plain, long = oracle(kind), "the cat sat on the mat and the dog " * 3
+    limits = {"hello": 30, SHOTS + "a": 12, "the cat and the dog": 14, "is it": 3}
+    limits |= {SHOTS + "b": 9, "on": 25, "hello the the": 30, long: 20}
+    requests = [Generate(prompt, max_tokens=n) for prompt, n in limits.items()]
     expected = []
     for request in requests:
         plain.loglikelihood("a", "b")  # the scale goes back

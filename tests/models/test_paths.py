@@ -40,6 +40,16 @@ PATHS = {
     "bloom": "prefix",
     "falcon": "prefix",
     "mamba": "plain",
+    "qwen3_moe": "packed",
+    "deepseek_v3": "packed",
+    "llama4": "packed",
+    "cohere2": "packed",
+    "gemma3n": "packed",
+    "falcon_rotary": "packed",
+    "gptj": "packed",
+    "qwen3_next": "plain",
+    "jamba": "plain",
+    "rwkv": "plain",
 }
 PREFIX = "the cat sat on the mat and the dog sat on the big world "
 PAIRS = [
@@ -101,7 +111,7 @@ def test_a_context_that_is_longer_than_a_batch_may_be_is_read_in_parts(
         assert response.greedy is greedy
 
 
-@pytest.mark.parametrize("kind", ["phi3", "dynamic"])
+@pytest.mark.parametrize("kind", ["phi3", "dynamic", "llama4_sharp"])
 def test_positions_that_are_scaled_in_long_sequences_are_those_of_the_sequence_alone(
     kind, opened, oracle, ask
 ):
@@ -120,6 +130,35 @@ def test_positions_that_are_scaled_in_long_sequences_are_those_of_the_sequence_a
         for (logprob, greedy), response in zip(alone, found, strict=True):
             assert response.logprob == pytest.approx(logprob, abs=1e-4)
             assert response.greedy is greedy
+
+
+@pytest.mark.parametrize("width", [8, 512])
+def test_an_attention_that_grows_sharper_by_columns_gives_the_numbers_of_one_at_a_time(
+    width, models, monkeypatch
+):
+    """As Llama 4's from the 8,192nd column on, here from the 25th: packed rows have
+    more columns than their sequences have positions."""
+    from pytest_evals.models.hf.scoring import paths
+
+    plain = models("llama4_sharp")
+    monkeypatch.setattr(paths, "OTHER_SHAPE", Shape(width=width, gain=1))
+    path = choose(plain, 64).path
+    assert path.name == "packed"
+    draw = np.random.default_rng(5)
+    prefix = draw.integers(2, 330, 8)
+    lines = [
+        Line(np.concatenate([prefix, draw.integers(2, 330, n)]).astype(np.int32), 2)
+        for n in (3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 20, 25, 30, 36)
+    ]
+    found = answers(path, lines, 1000)
+    for line, one in zip(lines, found, strict=True):
+        expected, greedy = alone(plain.forward.model, line)
+        assert one.logprob == pytest.approx(expected, abs=1e-4)
+        assert one.greedy is greedy
+    shape = Shape(width=512, gain=1)
+    unaware = answers(path_of(plain, "packed", shape), lines, 1000)
+    apart = [abs(a.logprob - b.logprob) for a, b in zip(found, unaware, strict=True)]
+    assert max(apart) > 0.01  # the case tells the two apart
 
 
 @pytest.mark.parametrize("kind", ["bloom", "mamba"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pytest_evals.models.hf.forward import Forward
 
@@ -41,14 +42,14 @@ def footprint_of(forward: Forward, n_kinds: int = 1) -> Footprint:
     """What this model takes, with masks for so many kinds of layers."""
     config = forward.model.config
     inner = getattr(config, "text_config", None) or config
-    hidden = int(getattr(inner, "hidden_size", 0) or getattr(inner, "n_embd", 1024))
-    middle = int(getattr(inner, "intermediate_size", 0) or 4 * hidden)
-    layers = int(getattr(inner, "num_hidden_layers", 0) or 1)
-    heads = int(getattr(inner, "num_attention_heads", 0) or 1)
-    kv_heads = int(getattr(inner, "num_key_value_heads", 0) or heads)
+    hidden = _most(inner, "hidden_size") or _most(inner, "n_embd") or 1024
+    middle = _most(inner, "intermediate_size") or 4 * hidden
+    layers = _most(inner, "num_hidden_layers") or 1
+    heads = _most(inner, "num_attention_heads") or 1
+    kv_heads = _most(inner, "num_key_value_heads") or heads
     size = int(forward.model.dtype.itemsize)
     kept = 2 * hidden * kv_heads // heads * size
-    logits = 0 if forward.picks_hidden else int(getattr(inner, "vocab_size", 0)) * 8
+    logits = 0 if forward.picks_hidden else _most(inner, "vocab_size") * 8
     eager = getattr(config, "_attn_implementation", None) == "eager"
     # Scores, their softmax in float32, and that in the model's type.
     scores = heads * (2 * size + 4) if eager else 0
@@ -58,3 +59,9 @@ def footprint_of(forward: Forward, n_kinds: int = 1) -> Footprint:
         # Once as they are kept for all rows, once joined with the row's own.
         before=2 * kept,
     )
+
+
+def _most(config: Any, name: str) -> int:
+    """A size; the largest if each layer has its own, 0 if it is not said."""
+    value = getattr(config, name, None) or 0
+    return max(map(int, value)) if isinstance(value, list | tuple) else int(value)

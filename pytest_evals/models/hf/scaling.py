@@ -2,7 +2,8 @@
 
 Rotary positions of two kinds are scaled by the longest sequence of a pass ("longrope",
 as in Phi-3, and "dynamic"), so that a batch of mixed lengths has other numbers than its
-sequences by themselves. Up to a length all is as usual.
+sequences by themselves. Llama 4 has an attention that grows sharper with the place of a
+token, for which it takes its column in the batch. Up to a length all is as usual.
 """
 
 from __future__ import annotations
@@ -23,15 +24,21 @@ class Scaling(NamedTuple):
         length: Tokens up to which sequences may be mixed; 0 for any number.
         turns: Whether a text that grows beyond it is read anew, since all of its
             positions change at once (transformers, ``Phi3ForCausalLM``).
+        by_column: Whether it is the columns of a batch that count, whatever the
+            positions and the other rows.
     """
 
     length: int
-    turns: bool
+    turns: bool = False
+    by_column: bool = False
 
 
 def scaling_of(config: Any) -> Scaling:
     """What a model's configuration says."""
     inner = getattr(config, "text_config", None) or config
+    if getattr(inner, "attn_temperature_tuning", False):
+        # transformers, ``Llama4TextAttention``: log(1 + floor((column + 1) / this))
+        return Scaling(int(inner.floor_scale) - 1, by_column=True)
     found = getattr(inner, "rope_parameters", None)
     found = found or getattr(inner, "rope_scaling", None) or {}
     # One kind of rope, or one for each kind of layer.

@@ -1,5 +1,5 @@
 """The path of models to which a position means something else in a long sequence
-(see ``scaling``): long sequences share a pass with their equals only."""
+(see ``scaling``): long sequences take another path than short ones."""
 
 from __future__ import annotations
 
@@ -12,29 +12,42 @@ __all__ = ["ByLength"]
 
 
 class ByLength:
-    """A fast path for all sequences up to a length, and the plain one for longer
+    """A fast path for all sequences up to a length, and a slower one for longer
     ones."""
 
-    def __init__(self, path: Path, plain: Path, length: int) -> None:
-        """``length`` is the number of tokens up to which sequences may be mixed."""
+    def __init__(
+        self, path: Path, other: Path, length: int, *, mixes: bool = False
+    ) -> None:
+        """Choose by the length of each sequence.
+
+        Args:
+            path: For those up to ``length``.
+            other: For the others.
+            length: Tokens.
+            mixes: Whether ``other`` takes sequences of different lengths in one pass.
+        """
         self.name = path.name
         self._path = path
-        self._plain = plain
+        self._other = other
         self._length = length
+        self._mixes = mixes
 
     def score(self, lines: Sequence[Line], budget: Budget) -> Iterator[Done]:
         """All lines, as batches finish."""
         by_length: dict[int, list[int]] = {}
         for i, line in enumerate(lines):
-            length = len(line.tokens) - 1
-            by_length.setdefault(max(length, self._length), []).append(i)
+            length = max(len(line.tokens) - 1, self._length)
+            if self._mixes:
+                length = min(length, self._length + 1)
+            by_length.setdefault(length, []).append(i)
         # Upwards, for a scale that has grown stays until a short sequence comes.
         for length, numbers in sorted(by_length.items()):
-            path = self._path if length == self._length else self._plain
+            path = self._path if length == self._length else self._other
             for done in path.score([lines[i] for i in numbers], budget):
                 scored = {numbers[i]: one for i, one in done.scored.items()}
                 yield Done(scored, done.elapsed_s)
 
     def forget(self) -> None:
-        """Give the memory of the kept prefix back."""
+        """Give the memory of kept prefixes back."""
         self._path.forget()
+        self._other.forget()

@@ -75,17 +75,28 @@ def choose(plain: Plain, max_length: int) -> Choice:
     shape = SHAPES.get(device, OTHER_SHAPE)
     batch_tokens = CPU_TOKENS if device == "cpu" else 0
     judge = Plain(plain.forward, Counters())  # what is tried out is not counted
-    length = scaling_of(plain.forward.model.config).length
+    scaling = scaling_of(plain.forward.model.config)
+    length = scaling.length
     lines = _trial_lines(plain.forward, min(max_length, length or max_length))
     theirs = _numbers(judge, lines)
-    for way in _ways(plain.forward):
+
+    def does(way: _Way) -> bool:
         trial = way.path(judge, replace(shape, width=TRIAL_WIDTH, gain=1))
-        if _agrees(trial, judge, lines, theirs):
-            path: Path = way.path(plain, shape)
-            if length:
-                path = ByLength(path, plain, length)
-            return Choice(path, NOTES.get(way.name, ""), batch_tokens)
-    return Choice(plain, NOTES["plain"], batch_tokens)
+        return _agrees(trial, judge, lines, theirs)
+
+    good = filter(does, _ways(plain.forward))
+    way = next(good, None)
+    if way is None:
+        return Choice(plain, NOTES["plain"], batch_tokens)
+    path: Path = way.path(plain, shape)
+    if scaling.by_column and way.packs:
+        # A packed row has a column for each token of all its sequences.
+        slower = next(good, None)
+        other = plain if slower is None else slower.path(plain, shape)
+        path = ByLength(path, other, max(0, length - shape.width), mixes=True)
+    elif length and not scaling.by_column:
+        path = ByLength(path, plain, length)
+    return Choice(path, NOTES.get(way.name, ""), batch_tokens)
 
 
 class _Way(NamedTuple):

@@ -129,7 +129,7 @@ class Writer:
         yield short
         for row in long:
             forget_scale(self._model)
-            row.branch, row.whole = None, True
+            row.branch, row.whole = None, not scaling.by_column
             row.turn = scaling.length + 1 if scaling.turns else 0
             yield [row]
         forget_scale(self._model)
