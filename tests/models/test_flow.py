@@ -211,6 +211,17 @@ def test_texts_are_the_same_when_any_pass_runs_out_of_memory(
     assert shown(found) == shown([alone(kind)[i] for i in chosen])
 
 
+@pytest.mark.parametrize("kind", ["phi3", "llama4_sharp"])
+def test_long_texts_are_the_same_whichever_pass_runs_out_of_memory(kind, fresh, ask):
+    """The passes that let the model forget its scale are among them."""
+    model, requests = fresh(kind), [Generate(SHOTS + q, max_tokens=3) for q in "ab"]
+    with Memory().around(body_of(model)) as memory:
+        expected = shown(ask(model, *requests))
+    for failing in range(1, memory.n_passes + 1):
+        with Memory(fails=lambda number, n=failing: number == n).around(body_of(model)):
+            assert shown(ask(model, *requests)) == expected
+
+
 def test_what_was_written_before_memory_ran_out_is_not_written_again(fresh, ask):
     """The tenth pass fails: half of the rows wait, and read their prompts and what they
     have written at once when they come back."""

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from pytest_evals.models.hf.memory import fits
+
 __all__ = ["Scaling", "forget_scale", "scaling_of"]
 
 SCALED = ("dynamic", "longrope")
@@ -57,6 +59,11 @@ def scaling_of(config: Any) -> Scaling:
 def forget_scale(model: Any) -> None:
     """Let the model forget the longest sequence that it has read: a "dynamic" scale
     that has grown stays until a short one comes."""
+    if not fits(lambda: _read_a_token(model)):
+        _read_a_token(model)  # unused memory has been given back since
+
+
+def _read_a_token(model: Any) -> None:
     ids = torch.zeros((1, 1), dtype=torch.long, device=model.device)
     with torch.inference_mode():
         model.base_model(input_ids=ids, use_cache=False)

@@ -128,11 +128,14 @@ class Writer:
             (long if is_long else short).append(row)
         yield short
         for row in long:
-            forget_scale(self._model)
-            row.branch, row.whole = None, not scaling.by_column
-            row.turn = scaling.length + 1 if scaling.turns else 0
+            row.branch = None
+            if not scaling.by_column:
+                forget_scale(self._model)
+                row.whole = True
+                row.turn = scaling.length + 1 if scaling.turns else 0
             yield [row]
-        forget_scale(self._model)
+        if not scaling.by_column:
+            forget_scale(self._model)
 
     def _rows(self, writings: Sequence[Writing]) -> Iterator[Row]:
         """The texts in the order in which they are best begun."""
