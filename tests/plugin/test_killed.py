@@ -18,8 +18,8 @@ from pytest_evals.core.request import Generate
 from pytest_evals.store.responses import NAME, Responses
 
 N = 2000
-KILLED_AT = (1, 20, 90, 250, 350, 500)
-"""Questions that a run asks before it is killed, and some more."""
+KILLED_AT = (1, 20, 90, 250, 350, 500, *(3 * n for n in range(14)))
+"""Questions that each of twenty runs asks before it is killed, and some more."""
 MOST_LOST = 200
 """What was asked before these must be stored: they take 0.4 s at least, and responses
 wait a tenth of a second for others. The rest is for slow machines."""
