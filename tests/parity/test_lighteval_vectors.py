@@ -154,6 +154,11 @@ REASONS = (
         "math-verify reads per cents and factorials in formulas otherwise",
     ),
     Reason(
+        r"ifbench",
+        _errs,
+        "an answer without words follows an instruction about words or not",
+    ),
+    Reason(
         r"LightevalTask fewshot selection \(no few-shot split.*",
         _always,
         "a document is never its own shot",
