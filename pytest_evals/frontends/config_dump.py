@@ -80,7 +80,7 @@ def _generation(values: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
     means is in the requests of the samples."""
     given = values.get("generation_kwargs")
     typed = dict(GREEDY if given is None else given)
-    if "temperature" in typed:
+    if typed.get("temperature") is not None:
         typed["temperature"] = float(typed["temperature"])
     typed.setdefault("until", [recipe.fields.fewshot_delimiter])
     return {**typed, **recipe.options.gen_kwargs}

@@ -62,8 +62,16 @@ def _whole(least: int) -> _Kind:
     )
 
 
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool)
+def _is_length(value: Any) -> bool:
+    """A text may be a number, as lm-eval reads it."""
+    fits, _ = _whole(1)
+    digits = isinstance(value, str) and value.isascii() and value.isdigit()
+    return fits(int(value) if digits else value)
+
+
+def _is_switch(value: Any) -> bool:
+    """1 and 0 are true and false, as lm-eval compares them."""
+    return isinstance(value, int | float) and value in (0, 1)
 
 
 def _stops_early(value: Any) -> bool:
@@ -88,7 +96,6 @@ def _anything(_value: Any) -> bool:
 
 
 _ANY = _anything, "anything"
-_FLAG = _is_flag, "true or false"
 _SHARE = _number(0, 1, "a number from 0 to 1")
 _REAL = _number(-math.inf, math.inf, "a number")
 
@@ -96,9 +103,9 @@ _KNOWN: Mapping[str, _Kind] = {
     "until": _ANY,  # the reader of generation_kwargs looks at its texts
     **dict.fromkeys(
         ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens"),
-        _whole(1),
+        (_is_length, "a whole number from 1"),
     ),
-    "do_sample": _FLAG,
+    "do_sample": (_is_switch, "true or false"),
     "temperature": (_is_heat, "a number from 0"),
     "top_p": _SHARE,
     "min_p": _SHARE,

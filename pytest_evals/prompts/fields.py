@@ -124,7 +124,7 @@ def _literal(text: str) -> tuple[Any, ...] | str:
         value = None
     if isinstance(value, str):
         return value
-    if not isinstance(value, list | tuple | dict):
+    if not isinstance(value, list | tuple):
         raise ValueError(f"the template gave {_short(text)}, which is no list literal")
     return tuple(value)
 

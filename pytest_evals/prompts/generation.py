@@ -89,7 +89,7 @@ def read_sampling(
     merged.setdefault("until", [fewshot_delimiter])
     merged.update(overrides)
     warnings: list[str] = []
-    stop = _stop(merged.pop("until"))
+    stop = _stop(merged.pop("until"), warnings)
     lengths = {k: merged.pop(k) for k in _LENGTHS if merged.get(k) is not None}
     for key in _LENGTHS:
         merged.pop(key, None)
@@ -111,15 +111,22 @@ def read_sampling(
     return SamplingResult(sampling, tuple(warnings))
 
 
-def _stop(until: Any) -> tuple[str, ...]:
+def _stop(until: Any, warnings: list[str]) -> tuple[str, ...]:
     texts = [] if until is None else until if isinstance(until, list) else [until]
     for text in texts:
         if not isinstance(text, str):
             raise EvalsError(f"until: a stop string is a text, not {text!r}")
+    if "" in texts:
+        warnings.append(
+            "until: an empty stop string is left out; lm-eval's hf model stops behind "
+            "its first token there"
+        )
     return tuple(text for text in texts if text)
 
 
 def _whole(key: str, value: Any) -> int:
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value)
     whole = isinstance(value, int | float) and not isinstance(value, bool)
     if not whole or not 1 <= value < math.inf or value != int(value):
         raise EvalsError(f"{key} is a whole number from 1, not {value!r}")
@@ -129,6 +136,8 @@ def _whole(key: str, value: Any) -> int:
 def _temperature(merged: dict[str, Any], warnings: list[str]) -> float:
     """Takes both keys out of ``merged``; 0 is greedy decoding."""
     do_sample = merged.pop("do_sample", None)
+    if isinstance(do_sample, int | float) and do_sample in (0, 1):
+        do_sample = bool(do_sample)
     if do_sample is not None and not isinstance(do_sample, bool):
         raise EvalsError(f"do_sample is true or false, not {do_sample!r}")
     given = merged.pop("temperature", None)

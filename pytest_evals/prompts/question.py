@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from pytest_evals.prompts.calls import FieldError
@@ -40,7 +40,7 @@ class Question(NamedTuple):
         text: The question, or the position of the right choice.
         target: The answer, its position, or a list of either.
         choices: The choices; empty if the task has none. A text stands for its letters,
-            and a mapping for its keys, as in lm-eval.
+            as in lm-eval.
         prefix: How the answer begins.
         description: Text in front of everything.
     """
@@ -109,8 +109,6 @@ class Readers:
         if self._choices is None or field is None:
             return ()
         choices = self._choices(row)
-        if isinstance(choices, Mapping):
-            return list(choices)
         if not isinstance(choices, list | tuple | str):
             what = f"{field.key} gave {_shown(choices)}, not a list of choices"
             raise FieldError(what, field.place)

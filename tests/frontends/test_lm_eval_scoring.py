@@ -252,9 +252,25 @@ def test_a_task_that_runs_the_models_code_is_refused_unless_it_is_allowed(load):
 
 
 def test_an_entry_that_stands_twice_counts_once(load):
-    """As in lm-eval, which keeps metrics by their names; another entry of that name
-    would be lost there."""
+    """As in lm-eval, which keeps metrics by their names; of two entries that differ it
+    keeps the later."""
     entries = ["{metric: exact_match, ignore_case: true}"] * 2
     assert list(result_of(load(TEXT + metrics(*entries)), str)) == ["exact_match,none"]
     other = "{metric: exact_match, ignore_case: false}"
-    assert "two metrics are called" in told(load, TEXT + metrics(entries[0], other))
+    task = load(TEXT + metrics(entries[0], other))
+    assert list(result_of(task, str)) == ["exact_match,none"]
+    assert task.warnings() == (
+        "toy.yaml:6: two metrics are called 'exact_match'; the last one counts, as in "
+        "lm-eval",
+    )
+    found = result_of(task, lambda doc: doc.choices[0].upper() + "é")
+    assert found["exact_match,none"].estimate.value == 0
+
+
+def test_a_metric_of_evaluate_is_never_called_where_choices_are_scored(load):
+    """755 entries of lm-eval's own tasks say so; a name that nobody says to be of that
+    library is taken for a slip."""
+    task = load(CHOICE + metrics("{metric: wer, hf_evaluate: true}", "metric: acc"))
+    assert [metric.name for metric in task.metrics] == ["acc"]
+    assert "metric 'wer' gives no value" in task.warnings()[0]
+    assert "called 'wer'" in told(load, CHOICE + metrics("metric: wer"))

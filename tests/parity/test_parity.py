@@ -229,7 +229,7 @@ def _as_sent(arguments: list[Any]) -> list[Any]:
     given.pop("temperature", None)
     sampling = {
         "until": [until] if isinstance(until, str) else until,
-        "max_tokens": limits[0] if limits else 256,
+        "max_tokens": int(limits[0]) if limits else 256,
         "temperature": temperature,
         "options": given,
     }

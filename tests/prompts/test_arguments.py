@@ -40,6 +40,7 @@ def test_a_name_unlike_any_other_is_left_alone():
         {"num_beams": 4, "early_stopping": "never", "length_penalty": -0.5},
         {"presence_penalty": -1.5, "frequency_penalty": 0, "repetition_penalty": 1.1},
         {"top_p": None, "max_gen_toks": None},
+        {"max_gen_toks": "4", "do_sample": 0},
     ],
 )
 def test_values_that_engines_take_pass(good):

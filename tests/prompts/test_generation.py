@@ -24,6 +24,9 @@ def sampling(given, overrides=(), delimiter="\n\n"):
             {"do_sample": False, "temperature": 0.7},
             Sampling(stop=("\n\n",), temperature=0.0),
         ),
+        ({"do_sample": 0, "temperature": 1}, Sampling(stop=("\n\n",))),
+        ({"max_gen_toks": "4"}, Sampling(stop=("\n\n",), max_tokens=4)),
+        ({"temperature": None}, Sampling(stop=("\n\n",))),
     ],
 )
 def test_arguments_mean_what_they_mean_to_lm_eval(given, expected):
@@ -33,7 +36,9 @@ def test_arguments_mean_what_they_mean_to_lm_eval(given, expected):
 def test_no_stop_strings_are_none_but_the_default_is_the_delimiter():
     assert sampling({"until": []}).stop == ()
     assert sampling({"max_gen_toks": 5}, delimiter="##").stop == ("##",)
-    assert sampling({"until": ["", "a", "b"]}).stop == ("a", "b")
+    made = read_sampling({"until": ["", "a", "b"]}, {}, "")
+    assert made.sampling.stop == ("a", "b")
+    assert made.warnings[0].startswith("until: an empty stop string is left out")
 
 
 def test_the_command_line_beats_the_task_key_by_key():

@@ -54,12 +54,21 @@ class Scoring(NamedTuple):
 
 
 class _Listed(NamedTuple):
-    """A metric, and where its keys stand."""
+    """A metric, and where its keys stand.
+
+    Args:
+        spec: The metric.
+        place: Where it is named.
+        aggregation_place: Where its aggregation stands.
+        remarks: What is odd about it.
+        is_evaluates: Whether it is said to be of the evaluate library.
+    """
 
     spec: MetricSpec
     place: Place
     aggregation_place: Place
     remarks: tuple[str, ...] = ()
+    is_evaluates: bool = False
 
 
 def read_scoring(
@@ -88,18 +97,19 @@ def read_scoring(
     specs: list[MetricSpec] = []
     metrics: list[HouseMetric] = []
     known = Names(options.metrics, output_type)
-    for spec, place, aggregation_place, remarks in _listed(top, known, declared):
+    for listed in _listed(top, known, declared):
+        spec, place, aggregation_place, remarks, _ = listed
         warnings += remarks
         try:
             if spec.computed is not None:
                 spec.computed.check(output_type, repeats)
-            replace(everything, metrics=(*specs, spec))
-            if not declared and _is_never_measured(spec, output_type):
+            if not declared and _is_never_measured(listed, output_type):
                 warnings.append(
                     f"{place}: metric {spec.name!r} gives no value with output_type "
                     f"{output_type}, as in lm-eval"
                 )
                 continue
+            replace(everything, metrics=(*specs, spec))
             for pipe in everything.pipelines:
                 metrics += everything.metrics_of(spec, pipe.name)
         except EvalsError as error:
@@ -122,10 +132,17 @@ def _lacks_aggregation(spec: MetricSpec) -> bool:
     return spec.aggregation is None and spec.name not in METRICS
 
 
-def _is_never_measured(spec: MetricSpec, output_type: str) -> bool:
-    if output_type == "generate_until" or spec.computed is not None:
+def _is_never_measured(listed: _Listed, output_type: str) -> bool:
+    """Whether documents get no value of it.
+
+    Raises:
+        UnknownNameError: Nothing has its name.
+    """
+    if output_type == "generate_until" or listed.spec.computed is not None:
         return False
-    return not is_measured(spec.name, output_type)
+    if listed.is_evaluates and listed.spec.name not in METRICS:
+        return True
+    return not is_measured(listed.spec.name, output_type)
 
 
 def _listed(top: Section, names: Names, declared: bool) -> list[_Listed]:
@@ -138,13 +155,21 @@ def _listed(top: Section, names: Names, declared: bool) -> list[_Listed]:
         top.problem(
             "metric_list", "metric_list is empty", "metric_list: [{metric: acc}]"
         )
-    found = []
-    for entry in _once(top.entries("metric_list")):
+    found: dict[str, _Listed] = {}
+    for number, entry in enumerate(_once(top.entries("metric_list"))):
         spec = _spec(entry, names, declared)
-        if spec is not None and missing not in entry.values.values():
-            places = entry.place("metric"), entry.place("aggregation")
-            found.append(_Listed(spec, *places, _remarks(entry, spec, output_type)))
-    return found
+        if spec is None or missing in entry.values.values():
+            continue
+        place, remarks = entry.place("metric"), _remarks(entry, spec, output_type)
+        # Metrics with several names are told apart where the scorer is made.
+        key = spec.name if spec.computed is None else f"{spec.name} {number}"
+        if key in found:
+            what = f"two metrics are called {spec.name!r}"
+            remarks += (f"{place}: {what}; the last one counts, as in lm-eval",)
+        by_evaluate = entry.values.get("hf_evaluate") is True
+        where = entry.place("aggregation")
+        found[key] = _Listed(spec, place, where, remarks, by_evaluate)
+    return [*found.values()]
 
 
 def _once(entries: list[Section]) -> list[Section]:
