@@ -72,7 +72,9 @@ class Scoring:
         if listed is None:
             self._specs = default_metrics(config.output_type)
         else:
-            self._specs = tuple(_spec(entry) for entry in listed)
+            # Of two entries with one name the later one, as in lm-eval.
+            by_name = {spec.name: spec for spec in map(_spec, listed)}
+            self._specs = tuple(by_name.values())
 
     def values(self, task: Any, doc: Any, results: Sequence[Any]) -> dict[str, Any]:
         """The values of a document by metric.
