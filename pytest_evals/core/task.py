@@ -155,6 +155,7 @@ class Task:
             ``Turn.text``. Raises ``DocumentError`` for a document that cannot go on.
         models: Names in follow-ups → further models, such as judges.
         asks_model: Whether the tested model is asked anything at all.
+        shows_images: Whether it is shown images, as far as the task's file says.
         score: Answered record → scores. Raises ``DocumentError`` for a document that
             cannot be scored.
         exclude: Scored record → why its scores are in no metric; empty if they are.
@@ -189,6 +190,7 @@ class Task:
     follow_up: Callable[[Record], Sequence[FollowUp]] | None = None
     models: Mapping[str, ModelSource] = field(default_factory=dict)
     asks_model: bool = True
+    shows_images: bool = False
     gates: tuple[Gate, ...] = ()
     output_type: str = ""
     alias: str = ""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_evals.core.cut import Cutter
 from pytest_evals.core.registry import Registry
@@ -26,6 +26,7 @@ __all__ = [
     "KINDS",
     "LIMITS",
     "ModelSpec",
+    "Needs",
     "answering",
     "check_spec",
     "fingerprint_of",
@@ -106,14 +107,32 @@ CUTTERS: Registry[Callable[[ModelSpec], Cutter]] = Registry(
 )
 """Kind → what loads its tokenizer alone."""
 
-Limit = Callable[[ModelSpec, str, bool], str]
+
+class Needs(NamedTuple):
+    """What a task needs of a model.
+
+    Args:
+        output_type: As lm-eval calls it; empty if the task does not say.
+        chat: Whether prompts are chats.
+        images: Whether requests show images.
+    """
+
+    output_type: str
+    chat: bool
+    images: bool = False
+
+
+Limit = Callable[[ModelSpec, Needs], str]
 
 LIMITS: Registry[Limit] = Registry(
     "kind of model that cannot run every task",
-    {"openai": "pytest_evals.models.openai.settings:why_unfit"},
+    {
+        "hf": "pytest_evals.models.hf.settings:why_unfit",
+        "openai": "pytest_evals.models.openai.settings:why_unfit",
+    },
 )
-"""Kind → why a model cannot answer tasks of an output type, empty if it can or if only
-the model itself can say; the flag is whether prompts are chats."""
+"""Kind → why a model cannot answer a task, empty if it can or if only the model itself
+can say."""
 
 Fingerprint = Callable[[ModelSpec, Callable[[Path], str]], Mapping[str, Any] | None]
 
@@ -177,18 +196,15 @@ def open_model(spec: ModelSpec) -> Model:
     return KINDS[spec.kind](spec)
 
 
-def why_unfit(spec: ModelSpec, output_type: str, *, chat: bool) -> str:
-    """Why a model cannot answer tasks of an output type, as far as it is known before
-    it is opened; empty if nothing is known against it.
+def why_unfit(spec: ModelSpec, needs: Needs) -> str:
+    """Why a model cannot answer a task, as far as it is known before it is opened;
+    empty if nothing is known against it.
 
-    Args:
-        spec: The model.
-        output_type: As lm-eval calls it; empty if the task does not say.
-        chat: Whether prompts are chats.
+    Raises:
+        OptionError: There is a mistake in the spec.
     """
-    if spec.kind not in LIMITS:
-        return ""
-    return LIMITS[spec.kind](spec, output_type, chat)
+    spec = answering(spec)
+    return LIMITS[spec.kind](spec, needs) if spec.kind in LIMITS else ""
 
 
 def answering(spec: ModelSpec) -> ModelSpec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from PIL import Image
 
 CHAT = "openai:gpt,base_url=http://127.0.0.1:9/v1,api=chat"
 
@@ -52,6 +53,21 @@ def test_choices_after_a_chat_are_refused_and_whole_texts_are_not(mixed):
         ["*cannot score the continuation of a chat: zoo (multiple_choice, evals/zoo*1)"]
     )
     assert mixed.run("evals", "--collect-only", "-q", model=texts).ret == 0
+
+
+def test_tasks_with_images_are_refused_before_a_model_of_texts_is_loaded(
+    mixed, tiny_model_path
+):
+    Image.new("RGB", (1, 1)).save(mixed.pytester.path / "photo.png")
+    mixed.task("photos", doc_to_image="{{'photo.png'}}")
+    result = mixed.run("evals", "--collect-only", "-q", model=f"hf:{tiny_model_path}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        [
+            "*hf: models read texts*: photos (generate_until, evals/photos.yaml:1)",
+            "*fix: ask an openai: model of a server that takes images*",
+        ]
+    )
 
 
 def test_validation_tells_it_too(mixed):

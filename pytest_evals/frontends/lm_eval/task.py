@@ -125,6 +125,7 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
         score_repeats=Repeats(scorer) if scorer.repeats > 1 else None,
         gates=gates,
         output_type=recipe.output_type,
+        shows_images=recipe.images is not None,
         alias=alias,
         tags=tags,
         version=version if isinstance(version, str | int | float) else None,

@@ -11,11 +11,15 @@ from typing import Any
 from pytest_evals.errors import OptionError
 from pytest_evals.models.arguments import Arguments
 from pytest_evals.models.folders import check_folder
-from pytest_evals.models.spec import ModelSpec
+from pytest_evals.models.spec import ModelSpec, Needs
 
-__all__ = ["HfSettings", "check_hf", "read_settings"]
+__all__ = ["HfSettings", "check_hf", "read_settings", "why_unfit"]
 
 _ARGUMENTS = Arguments("hf")
+_NO_IMAGES = (
+    "hf: models read texts, and a task shows images\n  fix: ask an openai: model of a "
+    "server that takes images, or leave the task out with -k or --evals-tasks"
+)
 _COUNT = _ARGUMENTS.whole(1)
 DTYPES = ("auto", "bfloat16", "float16", "float32", "float64")
 ATTENTION = (
@@ -107,6 +111,12 @@ class HfSettings:
         if self.enable_thinking is None:
             return self.chat_template_args
         return {**self.chat_template_args, "enable_thinking": self.enable_thinking}
+
+
+def why_unfit(spec: ModelSpec, needs: Needs) -> str:
+    """Why a task cannot be asked; empty if it may be."""
+    del spec
+    return _NO_IMAGES if needs.images else ""
 
 
 def check_hf(spec: ModelSpec) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pytest_evals.errors import OptionError
 from pytest_evals.models.arguments import Arguments
 from pytest_evals.models.folders import check_folder
-from pytest_evals.models.spec import ModelSpec, redacted
+from pytest_evals.models.spec import ModelSpec, Needs, redacted
 
 __all__ = [
     "NO_CHAT",
@@ -141,19 +141,19 @@ def check_openai(spec: ModelSpec) -> None:
         check_folder(tokenizer, needed="tokenizer_config.json")
 
 
-def why_unfit(spec: ModelSpec, output_type: str, chat: bool) -> str:
-    """Why tasks of an output type cannot be asked; empty if they may be.
+def why_unfit(spec: ModelSpec, needs: Needs) -> str:
+    """Why a task cannot be asked; empty if it may be.
 
     Raises:
         OptionError: As :func:`read_settings`.
     """
-    if output_type not in (*_SCORED, "loglikelihood_rolling"):
+    if needs.output_type not in (*_SCORED, "loglikelihood_rolling"):
         return ""
     settings = read_settings(spec)
     if settings.api == "chat":
         return NO_CHAT
-    follows_chat = chat and output_type in _SCORED and not settings.tokenizer
-    return _NO_CONTINUATION if follows_chat else ""
+    follows_chat = needs.chat and needs.output_type in _SCORED
+    return _NO_CONTINUATION if follows_chat and not settings.tokenizer else ""
 
 
 def read_settings(spec: ModelSpec) -> OpenAISettings:

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_evals.core.task import Task
 from pytest_evals.errors import OptionError
-from pytest_evals.models.spec import check_spec, parse_spec, why_unfit
+from pytest_evals.models.spec import Needs, check_spec, parse_spec, why_unfit
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.process import is_distributed
 
@@ -65,7 +65,7 @@ def _check_model(text: str, tasks: Iterable[Task], *, chat: bool) -> None:
         spec = parse_spec(text)
         check_spec(spec)
         for task in tasks:
-            why = why_unfit(spec, task.output_type, chat=chat)
+            why = why_unfit(spec, Needs(task.output_type, chat, task.shows_images))
             if why:
                 told = f"{task.name} ({task.output_type}, {task.source})"
                 unfit.setdefault(why, []).append(told)
@@ -97,7 +97,7 @@ def _check_judges(text: str, tasks: Iterable[Task], *, may_lack: bool) -> None:
                     raise OptionError(NO_JUDGE)
                 spec = parse_spec(source or text)
                 check_spec(spec)
-                why = why_unfit(spec, "generate_until", chat=True)
+                why = why_unfit(spec, Needs("generate_until", chat=True))
             except OptionError as error:
                 why = str(error)
             if why:
