@@ -32,7 +32,9 @@ def check_folder(target: str, needed: str = "config.json") -> None:
         return
     path = Path(target).expanduser()
     if not path.exists():
-        raise OptionError(f"no folder {target!r}{_nearest(path, target, needed)}")
+        hint = _nearest(path, target, needed)
+        fix = "" if hint else f"; give a folder with a {needed}, or a name on the Hub"
+        raise OptionError(f"no folder {target!r}{hint}{fix}")
     if not path.is_dir():
         raise OptionError(
             f"{target!r} is a file; give the folder of the model, with its {needed}"
@@ -45,7 +47,9 @@ def check_folder(target: str, needed: str = "config.json") -> None:
             f"give the model that it was made for, and peft={target}"
         )
     inside = sorted(str(p.parent.name) for p in path.glob(f"*/{needed}"))
-    hint = f"; did you mean {str(Path(target) / inside[0])!r}?" if inside else ""
+    hint = f"; give the folder of a model, with its {needed}"
+    if inside:
+        hint = f"; did you mean {str(Path(target) / inside[0])!r}?"
     raise OptionError(f"the folder {target!r} has no {needed}{hint}")
 
 

@@ -164,18 +164,29 @@ def test_a_wrong_spec_is_one_clear_message(here, text, message):
             "no folder './suites/tinny'; did you mean 'suites/tiny'?",
         ),
         ("hf:./sites/tiny", "no folder './sites/tiny'; did you mean 'suites/tiny'?"),
-        ("hf:/no/such/thing", "no folder '/no/such/thing'"),
+        (
+            "hf:/no/such/thing",
+            "no folder '/no/such/thing'; "
+            "give a folder with a config.json, or a name on the Hub",
+        ),
         (
             "hf:suites",
             "the folder 'suites' has no config.json; did you mean 'suites/tiny'?",
         ),
-        ("hf:suites/data", "the folder 'suites/data' has no config.json"),
+        (
+            "hf:suites/data",
+            "the folder 'suites/data' has no config.json; "
+            "give the folder of a model, with its config.json",
+        ),
         (
             "hf:suites/tiny/config.json",
             "'suites/tiny/config.json' is a file; "
             "give the folder of the model, with its config.json",
         ),
-        ("hf:a/b/c", "no folder 'a/b/c'"),
+        (
+            "hf:a/b/c",
+            "no folder 'a/b/c'; give a folder with a config.json, or a name on the Hub",
+        ),
     ],
 )
 def test_a_mistyped_path_is_found_before_anything_is_loaded(here, text, message):

@@ -119,7 +119,10 @@ def test_models_that_think_first_are_known_by_their_whole_name(name, thinks):
 
 def test_a_tokenizer_is_looked_for_before_anything_is_sent(saved_model):
     folder = saved_model("gpt2")
-    assert error_of(f"openai:m,tokenizer={folder}/no") == f"no folder '{folder}/no'"
+    assert error_of(f"openai:m,tokenizer={folder}/no") == (
+        f"no folder '{folder}/no'; "
+        "give a folder with a tokenizer_config.json, or a name on the Hub"
+    )
     assert error_of(f"openai:m,tokenizer={folder},prefix=<s>") == (
         "the openai model takes one of prefix and tokenizer: the tokenizer knows the "
         "token in front of a text"
