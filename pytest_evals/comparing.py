@@ -13,12 +13,12 @@ from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.pairing import Side, compare, setting_changes
 from pytest_evals.references import settings_of
-from pytest_evals.reports.comparison import comparison_json
+from pytest_evals.reports.files.changes import comparison_json
 from pytest_evals.store.baselines import save_baseline
 from pytest_evals.store.files import write_json
 from pytest_evals.store.history import EarlierRun, read_run
 
-__all__ = ["compared", "saved", "setting_faults"]
+__all__ = ["changes", "compared", "saved", "setting_faults"]
 
 
 def setting_faults(
@@ -43,6 +43,20 @@ def setting_faults(
     ]
 
 
+def changes(name: str, baseline: EarlierRun, run: EarlierRun) -> Comparison:
+    """What has changed from one stored run to the other.
+
+    Args:
+        name: What the baseline is called.
+        baseline: It.
+        run: The later one.
+
+    Raises:
+        StoreError: One of them cannot be read.
+    """
+    return compare(name, _side(baseline), _side(run))
+
+
 def compared(name: str, baseline: EarlierRun, path: Path) -> Comparison:
     """What has changed; it is written to ``comparison.json`` beside the results.
 
@@ -54,7 +68,7 @@ def compared(name: str, baseline: EarlierRun, path: Path) -> Comparison:
     Raises:
         StoreError: One of them cannot be read, or nothing be written.
     """
-    found = compare(name, _side(baseline), _side(read_run(path)))
+    found = changes(name, baseline, read_run(path))
     write_json(path / "comparison.json", comparison_json(found))
     return found
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.errors import StoreError
-from pytest_evals.reports.hashes import TaskHashes
-from pytest_evals.reports.samples import Sample
+from pytest_evals.reports.files.hashes import TaskHashes
+from pytest_evals.reports.files.samples import Sample
 from pytest_evals.store.folder import RunFolder, write_json
 
 __all__ = ["Samples"]

@@ -13,8 +13,8 @@ from pytest_evals.core.reference import Reference
 from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.pairing import Side, refer
-from pytest_evals.reports.jsonfile import version_of
-from pytest_evals.reports.model import judged_by
+from pytest_evals.reports.files.jsonfile import version_of
+from pytest_evals.reports.files.model import judged_by
 from pytest_evals.reports.strict import strict
 from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.history import EarlierRun

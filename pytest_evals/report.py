@@ -10,7 +10,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from pytest_evals.comparing import changes
 from pytest_evals.errors import StoreError
+from pytest_evals.reports.files.changes import comparison_json
 from pytest_evals.reports.html.write import write_html
 from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.history import read_run
@@ -66,7 +68,8 @@ def _write(folder: Path, output: Path, compare: str) -> Path:
         ) from None
     base = run.path.resolve().parent.parent
     before = find_baseline(base, compare, Path.cwd()) if compare else None
-    write_html(run, output, before=before, name=compare, option="-o")
+    found = comparison_json(changes(compare, before, run)) if before else None
+    write_html(run, output, before=before, comparison=found, option="-o")
     return output
 
 

@@ -26,7 +26,7 @@ from pytest_evals.gates.judge import judge
 from pytest_evals.gates.wanted import with_labels
 from pytest_evals.plugin.late import take_over
 from pytest_evals.plugin.session import SESSION
-from pytest_evals.reports.gate import gate_lines
+from pytest_evals.reports.details.gate import gate_lines
 
 __all__ = ["EvalResults", "Number", "Numbers", "assert_gate"]
 

@@ -17,7 +17,7 @@ import pytest
 from pytest_evals.plugin.nodes import DocItem, GateItem
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.workers.wire import pack, unpack
-from pytest_evals.reports.samples import Sample
+from pytest_evals.reports.files.samples import Sample
 
 __all__ = ["FIXTURE", "HOST", "hand_over", "is_late", "take_over", "turn"]
 

@@ -76,7 +76,7 @@ def message_of(error: BaseException, item: pytest.Item) -> Message | None:
     if isinstance(error, GateFailed):
         return gate_message(error.verdict, error.result)
     if isinstance(error, DocumentFailed):
-        from pytest_evals.reports.document import document_lines
+        from pytest_evals.reports.details.document import document_lines
 
         lines = document_lines(error.record)
     elif isinstance(error, EvalsError):
@@ -88,7 +88,7 @@ def message_of(error: BaseException, item: pytest.Item) -> Message | None:
 
 def gate_message(verdict: Verdict, result: TaskResult | GroupResult) -> Message:
     """What, the numbers, where, how far, and examples."""
-    from pytest_evals.reports.gate import gate_lines
+    from pytest_evals.reports.details.gate import gate_lines
 
     place = verdict.gate.source
     return Message(gate_lines(verdict, result), str(place.path), place.line)

@@ -50,10 +50,10 @@ from pytest_evals.plugin.workers.telling import Told
 from pytest_evals.plugin.workers.wire import pack, unpack
 from pytest_evals.recording import Samples
 from pytest_evals.references import measured_rate
-from pytest_evals.reports.environment import environment
-from pytest_evals.reports.jsonfile import results_json
-from pytest_evals.reports.rendered import Render, rendered
-from pytest_evals.reports.samples import Sample, sample_of
+from pytest_evals.reports.files.environment import environment
+from pytest_evals.reports.files.jsonfile import results_json
+from pytest_evals.reports.files.rendered import Render, rendered
+from pytest_evals.reports.files.samples import Sample, sample_of
 from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.summary import summarise
 

@@ -14,8 +14,8 @@ from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import OptionError, Place, StoreError
 from pytest_evals.recording import Samples
-from pytest_evals.reports.environment import environment
-from pytest_evals.reports.jsonfile import results_json
+from pytest_evals.reports.files.environment import environment
+from pytest_evals.reports.files.jsonfile import results_json
 from pytest_evals.store.baselines import check_name, find_baseline
 from pytest_evals.store.history import EarlierRun
 

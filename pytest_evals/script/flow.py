@@ -26,7 +26,7 @@ from pytest_evals.opened import Answers
 from pytest_evals.pipeline import Plan
 from pytest_evals.recording import Samples
 from pytest_evals.references import measured_rate
-from pytest_evals.reports.model import model_arguments
+from pytest_evals.reports.files.model import model_arguments
 from pytest_evals.script.apart import apart
 from pytest_evals.script.disk import Disk
 from pytest_evals.script.early import Stop, StopMode

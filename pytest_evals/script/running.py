@@ -20,9 +20,9 @@ from pytest_evals.hooked import prepared, scored, with_added_metrics
 from pytest_evals.pipeline import Job, Plan, score
 from pytest_evals.recording import Samples
 from pytest_evals.references import reference, settings_of, side_of, stored_run
-from pytest_evals.reports.environment import commit_of
-from pytest_evals.reports.rendered import rendered
-from pytest_evals.reports.samples import sample_of
+from pytest_evals.reports.files.environment import commit_of
+from pytest_evals.reports.files.rendered import rendered
+from pytest_evals.reports.files.samples import sample_of
 from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.summary import summarise
 from pytest_evals.script.early import Early, Stop

@@ -15,7 +15,7 @@ from pytest_evals.core.request import Response
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.frontends.lm_eval.task import load_tasks
 from pytest_evals.pipeline import ask, score
-from pytest_evals.reports.samples import sample_of
+from pytest_evals.reports.files.samples import sample_of
 from pytest_evals.scorers.summary import summarise
 
 

@@ -17,7 +17,7 @@ from pytest_evals import evaluate
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.frontends.index.library import TaskLibrary
 from pytest_evals.models.spec import open_model, parse_spec
-from pytest_evals.reports.jsonfile import results_json
+from pytest_evals.reports.files.jsonfile import results_json
 
 HERE = Path(__file__).resolve().parent
 RECORDINGS = sorted((HERE / "groups").glob("*.json"))

@@ -24,7 +24,7 @@ from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.frontends.lm_eval.task import load_tasks
 from pytest_evals.models.spec import open_model, parse_spec
 from pytest_evals.pipeline import answer, ask, score
-from pytest_evals.reports.samples import sample_of
+from pytest_evals.reports.files.samples import sample_of
 from pytest_evals.scorers.summary import summarise
 
 HERE = Path(__file__).resolve().parent

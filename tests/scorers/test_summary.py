@@ -18,7 +18,7 @@ from pytest_evals.errors import DocumentError, Place
 from pytest_evals.gates.evidence import values_of
 from pytest_evals.pipeline import score
 from pytest_evals.plugin.workers.wire import pack, unpack
-from pytest_evals.reports.samples import Sample
+from pytest_evals.reports.files.samples import Sample
 from pytest_evals.scorers.metrics import MetricSpec, metric
 from pytest_evals.scorers.summary import summarise
 

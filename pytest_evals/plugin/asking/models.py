@@ -30,7 +30,7 @@ from pytest_evals.plugin.asking.usage import with_usage
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.nodes import DocItem
-    from pytest_evals.reports.rendered import Render
+    from pytest_evals.reports.files.rendered import Render
 
 __all__ = ["Models"]
 

@@ -15,7 +15,7 @@ import pytest
 from _pytest.pathlib import bestrelpath
 
 from pytest_evals.plugin.asking.models import Models
-from pytest_evals.reports.progress import progress_line
+from pytest_evals.reports.overview.progress import progress_line
 
 __all__ = ["Progress"]
 

@@ -10,7 +10,7 @@ from pytest_evals.comparing import compared, saved, setting_faults
 from pytest_evals.core.comparison import Comparison
 from pytest_evals.errors import StoreError
 from pytest_evals.plugin.results.baseline import Baseline
-from pytest_evals.reports.comparison import comparison_lines
+from pytest_evals.reports.terminal.comparison import comparison_lines
 from pytest_evals.store.baselines import find_baseline
 
 if TYPE_CHECKING:

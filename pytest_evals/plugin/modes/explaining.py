@@ -15,7 +15,11 @@ from pytest_evals.core.key import prompt_hash, prompt_of, request_keys
 from pytest_evals.core.request import Message, Prompt
 from pytest_evals.errors import did_you_mean
 from pytest_evals.plugin.nodes import DocItem
-from pytest_evals.reports.cached import Difference, Explanation, explanation_lines
+from pytest_evals.reports.details.cached import (
+    Difference,
+    Explanation,
+    explanation_lines,
+)
 from pytest_evals.store.history import earlier_runs
 from pytest_evals.store.nearest import nearest
 from pytest_evals.store.stored import StoredModel

@@ -17,7 +17,7 @@ from pytest_evals.errors import EvalsError, StoreError
 from pytest_evals.gates.planning import USUAL_FLIPS, forecast
 from pytest_evals.models.spec import redacted
 from pytest_evals.plugin.nodes import DocItem
-from pytest_evals.reports.forecast import forecast_lines
+from pytest_evals.reports.terminal.forecast import forecast_lines
 from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.history import EarlierRun, earlier_runs
 from pytest_evals.store.stored import StoredModel

@@ -21,7 +21,7 @@ from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.plan import Job
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.plugin.results.baseline import References
-from pytest_evals.reports.environment import commit_of
+from pytest_evals.reports.files.environment import commit_of
 from pytest_evals.stopping import Known, Reading, Stops, candidates
 
 if TYPE_CHECKING:

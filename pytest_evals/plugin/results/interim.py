@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from pytest_evals.core.result import RunResult
-from pytest_evals.reports.environment import environment
-from pytest_evals.reports.jsonfile import results_json
+from pytest_evals.reports.files.environment import environment
+from pytest_evals.reports.files.jsonfile import results_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

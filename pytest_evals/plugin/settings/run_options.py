@@ -19,7 +19,7 @@ from pytest_evals.models.spec import redacted
 from pytest_evals.opened import Answers
 from pytest_evals.plugin.settings.options import OPTIONS, Options, suite_root
 from pytest_evals.plugin.settings.selection import Selection
-from pytest_evals.reports.model import model_arguments
+from pytest_evals.reports.files.model import model_arguments
 
 if TYPE_CHECKING:
     from pytest_evals.core.request import Model

@@ -13,7 +13,11 @@ from typing import Any
 import pytest
 
 from pytest_evals.errors import Place, Problem, TaskFileError
-from pytest_evals.reports.annotations import Annotation, annotation_lines, of_problems
+from pytest_evals.reports.github.annotations import (
+    Annotation,
+    annotation_lines,
+    of_problems,
+)
 
 __all__ = ["FAULTS", "Faults", "write_annotations"]
 

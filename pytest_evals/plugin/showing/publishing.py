@@ -17,8 +17,8 @@ from pytest_evals.errors import StoreError
 from pytest_evals.gates.pairing import Side, changed
 from pytest_evals.plugin.modes.comparing import Comparing
 from pytest_evals.plugin.showing.faults import write_annotations
-from pytest_evals.reports.annotations import of_verdicts
-from pytest_evals.reports.pull_request import Changes, run_markdown
+from pytest_evals.reports.github.annotations import of_verdicts
+from pytest_evals.reports.github.pull_request import Changes, run_markdown
 from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.files import append_lines, make_folder, replace_text
 from pytest_evals.store.history import read_run

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_evals.core.turn import JUDGE
 from pytest_evals.models.spec import redacted
-from pytest_evals.reports.terminal import summary_lines
+from pytest_evals.reports.terminal.summary import summary_lines
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession

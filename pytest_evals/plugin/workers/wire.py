@@ -28,7 +28,7 @@ from pytest_evals.core.slim import bare_doc
 from pytest_evals.core.turn import FollowUp, Turn
 from pytest_evals.errors import DocumentError
 from pytest_evals.plugin.workers.telling import Told
-from pytest_evals.reports.samples import Sample
+from pytest_evals.reports.files.samples import Sample
 
 __all__ = ["Arrived", "pack", "unpack"]
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.errors import StoreError
-from pytest_evals.gates.pairing import Side, compare
-from pytest_evals.reports.comparison import comparison_json
 from pytest_evals.reports.html.chunks import LARGEST, Chunks
 from pytest_evals.reports.html.facts import facts_of
 from pytest_evals.reports.html.history import history_of
@@ -29,7 +27,7 @@ def write_html(
     path: Path,
     *,
     before: EarlierRun | None = None,
-    name: str = "",
+    comparison: Mapping[str, Any] | None = None,
     option: str = "--evals-html",
     largest: int = LARGEST,
 ) -> None:
@@ -39,8 +37,8 @@ def write_html(
         run: The run, as it lies on the disk.
         path: Where to. Many rows lie beside it, in a folder called after it.
         before: The baseline, if it is there.
-        name: What the baseline is called; empty for the one that the run was compared
-            with, as its folder says.
+        comparison: What has changed since then, as ``comparison.json`` has it; by
+            default what the run's folder says.
         option: The option that says where, for messages.
         largest: Characters of rows that may stand in the page itself.
 
@@ -48,7 +46,7 @@ def write_html(
         StoreError: The run cannot be read, or the page not be written; an earlier one
             is there as it was then.
     """
-    known = _compared(name, before, run) if name and before else _told(run)
+    known = _told(run) if comparison is None else comparison
     index, chunks = _read(run, known, before)
     facts = facts_of(run.results)
     facts |= {"comparison": known, "history": history_of(run)}
@@ -86,15 +84,6 @@ def _told(run: EarlierRun) -> Mapping[str, Any] | None:
         found = json.loads((run.path / "comparison.json").read_bytes())
         return found if isinstance(found, dict) else None
     return None
-
-
-def _compared(name: str, before: EarlierRun, now: EarlierRun) -> Mapping[str, Any]:
-    """What the folder would say, had the run been compared with that one."""
-    then, here = (
-        Side(results=run.results, rows={t: list(run.rows(t)) for t in run.tasks})
-        for run in (before, now)
-    )
-    return comparison_json(compare(name, then, here))
 
 
 def _read(

@@ -1,0 +1,1 @@
+"""One gate or one document as lines of text: what was found, and why."""

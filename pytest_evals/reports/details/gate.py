@@ -1,0 +1,187 @@
+"""A gate that is not green, as text: what was claimed, what was found, how far it is
+off, which documents to look at, and what to run next. Never a traceback.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pytest_evals.core.gate import Outcome, Verdict
+from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.record import Record
+from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.core.score import Status
+from pytest_evals.errors import Place
+from pytest_evals.gates.changes import change_lines
+from pytest_evals.gates.figures import figure
+from pytest_evals.reports.details.examples import error_of, example_lines, ids_by_index
+from pytest_evals.reports.details.members import member_lines
+from pytest_evals.reports.escape import one_line
+
+__all__ = ["gate_lines", "headline"]
+
+_EXAMPLES = 3
+_MARKS = {
+    Outcome.FAILED: "E   ",
+    Outcome.INVALID: "!   ",
+    Outcome.INCONCLUSIVE: "?   ",
+    Outcome.SKIPPED: "-   ",
+    Outcome.PASSED: "    ",
+}
+
+
+def gate_lines(
+    verdict: Verdict, result: TaskResult | GroupResult, n_examples: int = _EXAMPLES
+) -> list[str]:
+    """The text of a verdict; its first line stands alone in a summary.
+
+    Args:
+        verdict: The verdict.
+        result: What it was judged on.
+        n_examples: Documents of a kind that are shown, at most.
+    """
+    gate = verdict.gate
+    mark = _MARKS[verdict.outcome]
+    lines = [
+        headline(verdict),
+        "",
+        f"{one_line(gate.source)}:",
+        "",
+        f"    - {one_line(gate.text)}",
+    ]
+    facts = [mark + fact for fact in _facts(verdict, result)]
+    lines += ["", *facts] if facts else []
+    if isinstance(result, GroupResult):
+        group = result.group
+        lines += member_lines(verdict, result)
+        return lines + _again(group.source.path, [group.name])
+    ids = ids_by_index(result)
+    chosen = _chosen(verdict, result, ids)
+    for title, records in chosen.items():
+        n = len(records)
+        heading = title if n <= n_examples else f"{title} ({n_examples} of {n})"
+        shown = _examples(records[:n_examples], result, ids)
+        lines += ["", f"  {heading}", *shown] if shown else []
+    return lines + _commands(result, ids, [r for rs in chosen.values() for r in rs])
+
+
+def headline(verdict: Verdict) -> str:
+    """A verdict on one line, without the name of its gate."""
+    reason = one_line(verdict.reason)
+    if verdict.outcome is Outcome.INVALID:
+        return f"invalid: {reason}"
+    if verdict.outcome is Outcome.SKIPPED:
+        return f"skipped: {reason}"
+    metric = one_line(verdict.gate.metric)
+    return f"{metric} {reason}" if metric else reason
+
+
+def _facts(verdict: Verdict, result: TaskResult | GroupResult) -> Iterator[str]:
+    if verdict.change is not None:
+        yield from change_lines(verdict.change)
+    elif verdict.outcome is Outcome.FAILED and verdict.short > 0:
+        yield f"It is {figure(verdict.short)} beyond the bound{_answers(verdict)}."
+    elif verdict.outcome is Outcome.INVALID:
+        yield "There is nothing sound to judge; this says nothing of the model."
+    if verdict.metric is not None:
+        yield from _numbers(verdict.metric)
+    counts = {
+        "right": result.n_correct,
+        "wrong": result.n_wrong,
+        "errored": result.n_errored,
+        "unscored": result.n_unscored,
+        "not run": result.n_missing,
+    }
+    told = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
+    if told:
+        yield f"documents: {told}; {_selected(result)}"
+    yield from (f"note: {one_line(note)}" for note in verdict.notes)
+
+
+def _answers(verdict: Verdict) -> str:
+    n = verdict.n_short
+    if n is None:
+        return ""
+    return f"; {n} more right answer{'s' * (n > 1)} would have passed"
+
+
+def _numbers(metric: MetricResult) -> Iterator[str]:
+    if metric.estimate is None or metric.estimate.stderr is None:
+        return
+    method = f" ({metric.estimate.method})" if metric.estimate.method else ""
+    yield (
+        f"{one_line(metric.key)}: standard error {figure(metric.estimate.stderr)}"
+        f"{method} over {metric.n_scored} documents."
+    )
+
+
+def _selected(result: TaskResult | GroupResult) -> str:
+    if result.n_selected < result.n_total:
+        return f"{result.n_selected} of {result.n_total} were selected."
+    return f"{result.n_total} in all."
+
+
+def _chosen(
+    verdict: Verdict, result: TaskResult, ids: Mapping[int, str]
+) -> dict[str, list[Record]]:
+    """The documents that are worth a look, by what is wrong with them."""
+    records = result.records
+    if verdict.gate.must_pass:
+        named = {*verdict.documents}
+        records = tuple(r for r in records if ids.get(r.index) in named)
+    lacking = [r for r in records if r.status is not Status.SCORED]
+    wrong = [r for r in records if r.correct is False and r.status is Status.SCORED]
+    # Those whose prompt and answer were kept say more.
+    wrong.sort(key=lambda record: not record.requests)
+    groups: dict[str, list[Record]] = {}
+    if verdict.outcome is Outcome.INVALID and lacking:
+        groups["without a score"] = lacking
+    if verdict.change is not None:
+        named = {*verdict.documents}
+        worse = [r for r in records if ids.get(r.index) in named]
+        worse.sort(key=lambda record: not record.requests)
+        if worse and verdict.outcome in (Outcome.FAILED, Outcome.INCONCLUSIVE):
+            groups[f"worse than in {one_line(verdict.change.baseline)}"] = worse
+    elif verdict.outcome is Outcome.FAILED and wrong:
+        groups["wrong"] = wrong
+    return groups
+
+
+def _examples(
+    records: Sequence[Record], result: TaskResult, ids: Mapping[int, str]
+) -> list[str]:
+    lines = []
+    for record in records:
+        lines.append(f"    {one_line(_name(record, result, ids))}")
+        error = error_of(record)
+        lines += [f"      error   {error}"] if error else example_lines(record, " " * 6)
+    return lines
+
+
+def _commands(
+    result: TaskResult, ids: Mapping[int, str], records: list[Record]
+) -> list[str]:
+    """What to run next."""
+    task = result.task
+    names = [task.name]
+    if records:
+        names.append(_name(records[0], result, ids))
+    return _again(task.source.path, names)
+
+
+def _again(path: Path, names: Sequence[str]) -> list[str]:
+    """Commands for a task or group, and for a document of it in more detail."""
+    nodes = [_quoted(f"{Place(path)}::{name}") for name in names]
+    more = [f"    pytest {node} -v" for node in nodes[1:]]
+    heading = "  run again, with the same options"
+    return ["", heading, f"    pytest {nodes[0]}", *more]
+
+
+def _name(record: Record, result: TaskResult, ids: Mapping[int, str]) -> str:
+    return f"{result.task.name}[{ids.get(record.index, record.index)}]"
+
+
+def _quoted(node: str) -> str:
+    return one_line(shlex.quote(node))

@@ -1,0 +1,241 @@
+"""A run as ``results.json``: lm-eval's schema, and more.
+
+What reads lm-eval's results (0.4.13) reads these. Ours are ``schema_version``,
+``verdict``, ``exit_code``, ``gates``, ``counts``, ``model_info``, ``judged``,
+``judges``, ``options``, ``warnings``, ``partial``, ``sample_files``, ``node_ids`` and
+``notes``. The JSON is strict: there is no NaN in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from pytest_evals.core.gate import Outcome, Verdict
+from pytest_evals.core.result import RunResult, TaskResult
+from pytest_evals.core.task import Task
+from pytest_evals.errors import Place
+from pytest_evals.models.spec import redacted
+from pytest_evals.reports.files.jsongroups import (
+    group_members,
+    group_results,
+    metric_values,
+    with_groups_directions,
+    with_groups_shots,
+)
+from pytest_evals.reports.files.model import (
+    config_of,
+    judged_by,
+    model_arguments,
+    speech_of,
+    tokenizer_of,
+)
+from pytest_evals.reports.strict import strict
+
+__all__ = ["SCHEMA_VERSION", "results_json", "version_of"]
+
+SCHEMA_VERSION = 1
+"""Raised when a field of ours changes its meaning."""
+_NO_ENVIRONMENT: Mapping[str, str | None] = {
+    "git_hash": None,
+    "pretty_env_info": "",
+    "transformers_version": "N/A",
+    "lm_eval_version": "N/A",
+    "upper_git_hash": None,
+}
+"""What lm-eval says of the environment, where nothing is known."""
+_WORST_FIRST = (
+    Outcome.FAILED,
+    Outcome.INVALID,
+    Outcome.INCONCLUSIVE,
+    Outcome.SKIPPED,
+    Outcome.PASSED,
+)
+
+
+def results_json(
+    result: RunResult,
+    *,
+    exit_code: int | None = None,
+    environment: Mapping[str, Any] | None = None,
+    task_hashes: Mapping[str, str] | None = None,
+    sample_files: Mapping[str, str] | None = None,
+    node_ids: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The run as strict JSON.
+
+    Args:
+        result: The run.
+        exit_code: What the process ends with, if it is known.
+        environment: Versions and the like, for the top level: ``git_hash``,
+            ``transformers_version``, ``pretty_env_info`` and whatever else is known.
+        task_hashes: One a task, over its documents and prompts.
+        sample_files: Task → name of the file with its documents.
+        node_ids: Task or group → its node id in pytest.
+    """
+    notes: list[str] = []
+    by_name = {task.task.name: task for task in result.tasks}
+    known = {**_NO_ENVIRONMENT, **(environment or {})}
+    versions = {name: version_of(task.task) for name, task in by_name.items()}
+    shots = {name: task.task.n_shots for name, task in by_name.items()}
+    everything = {
+        **group_results(
+            {name: _numbers(task) for name, task in by_name.items()}, result.groups
+        ),
+        "group_subtasks": group_members(result.groups),
+        "configs": _configs(result),
+        "versions": versions | {g.group.name: g.group.version for g in result.groups},
+        "n-shot": with_groups_shots(shots, result.groups),
+        "higher_is_better": with_groups_directions(
+            {
+                name: {metric.name: metric.higher_is_better for metric in task.metrics}
+                for name, task in by_name.items()
+            },
+            result.groups,
+        ),
+        "n-samples": {
+            name: {"original": task.n_total, "effective": task.sample_len}
+            for name, task in by_name.items()
+        },
+        "config": config_of(result),
+        "git_hash": known.pop("git_hash"),
+        "date": result.started,
+        **{name: known.pop(name) for name in _NO_ENVIRONMENT if name in known},
+        **tokenizer_of(result.model_info),
+        "task_hashes": dict(task_hashes or {}),
+        **speech_of(result),
+        "total_evaluation_time_seconds": str(result.elapsed_s),
+        **_ours(result, exit_code),
+        "sample_files": dict(sample_files or {}),
+        **({"node_ids": dict(node_ids)} if node_ids else {}),
+        **known,
+        "notes": notes,
+    }
+    # The notes fill while the rest is made strict; they come last and are shared.
+    return {**strict(everything, notes), "notes": notes}
+
+
+def _numbers(result: TaskResult) -> dict[str, Any]:
+    task = result.task
+    numbers: dict[str, Any] = {
+        "name": task.name,
+        "alias": task.alias or task.name,
+        "sample_len": result.sample_len,
+    }
+    return numbers | metric_values(result.metrics)
+
+
+def version_of(task: Task) -> str | int | float:
+    """The task's version; lm-eval's word for none."""
+    return "Yaml" if task.version is None else task.version
+
+
+def _configs(result: RunResult) -> dict[str, dict[str, Any]]:
+    """The resolved configurations; as in lm-eval, ``metadata`` ends with the model's
+    arguments and the file. A task that no file configures has none."""
+    model = model_arguments(result.model)
+    configs = {}
+    for one in result.tasks:
+        config = {**one.task.config}
+        if config:
+            where = {"config_source": str(Place(one.task.source.path))}
+            config["metadata"] = {**config.get("metadata", {}), **model, **where}
+        configs[one.task.name] = config
+    return configs
+
+
+def _ours(result: RunResult, exit_code: int | None) -> dict[str, Any]:
+    options = {**result.options}
+    for name in ("model", "judge"):
+        if isinstance(options.get(name), str):
+            options[name] = redacted(options[name])
+    info = {k: v for k, v in result.model_info.items() if k != "chat_template"}
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "verdict": _verdict(result.verdicts),
+        "exit_code": exit_code,
+        "gates": [_gate(verdict) for verdict in result.verdicts],
+        "counts": {task.task.name: _counts(task) for task in result.tasks},
+        "model_info": info,
+        "judged": {
+            task.task.name: judged_by(task.task, str(options.get("judge") or ""))
+            for task in result.tasks
+            if task.task.models
+        },
+        "judges": {redacted(k): dict(v) for k, v in result.judges.items()},
+        "options": options,
+        "warnings": list(result.warnings),
+        "model_seconds": result.model_s,
+        "n_requests": result.n_requests,
+        "n_reused": result.reuse.n_reused,
+        "partial": result.partial,
+    }
+
+
+def _verdict(verdicts: Sequence[Verdict]) -> str | None:
+    """The worst outcome of any gate, ``None`` if there are none."""
+    outcomes = {verdict.outcome for verdict in verdicts}
+    return next((one.value for one in _WORST_FIRST if one in outcomes), None)
+
+
+def _gate(verdict: Verdict) -> dict[str, Any]:
+    gate, metric = verdict.gate, verdict.metric
+    estimate = metric.estimate if metric else None
+    return {
+        "id": gate.id,
+        "task": gate.task,
+        "metric": gate.metric or None,
+        "filter": metric.filter if metric else gate.filter or None,
+        "claim": gate.text,
+        "bounds": [{"op": b.op, "value": float(b.value)} for b in gate.bounds],
+        "must_pass": gate.must_pass,
+        "source": str(gate.source),
+        "outcome": verdict.outcome.value,
+        "early": verdict.early,
+        "reason": verdict.reason,
+        "value": estimate.value if estimate else None,
+        "stderr": estimate.stderr if estimate else None,
+        "n_scored": metric.n_scored if metric else None,
+        "over": None if gate.must_pass else gate.over,
+        "interval": _interval(verdict),
+        "baseline": gate.baseline or None,
+        "change": asdict(verdict.change) if verdict.change else None,
+        "cluster": gate.cluster or None,
+        "family": None if verdict.p_value is None else gate.family or None,
+        "p_value": verdict.p_value,
+        "p_adjusted": verdict.p_adjusted,
+        "notes": verdict.notes,
+        "short": verdict.short,
+        "n_short": verdict.n_short,
+        "documents": verdict.documents,
+    }
+
+
+def _interval(verdict: Verdict) -> dict[str, Any] | None:
+    found = verdict.interval
+    if found is None:
+        return None
+    return {
+        "low": found.low,
+        "high": found.high,
+        "method": found.method,
+        "confidence": verdict.gate.confidence,
+        "policy": verdict.policy,
+    }
+
+
+def _counts(result: TaskResult) -> dict[str, int]:
+    return {
+        "total": result.n_total,
+        "selected": result.n_selected,
+        "correct": result.n_correct,
+        "wrong": result.n_wrong,
+        "errored": result.n_errored,
+        "unscored": result.n_unscored,
+        "missing": result.n_missing,
+        **({"excluded": result.n_excluded} if result.n_excluded else {}),
+        "truncated": result.n_truncated,
+        "prompt_tokens": result.n_prompt_tokens,
+        "tokens": result.n_tokens,
+    }

@@ -1,0 +1,221 @@
+"""A run as Markdown, for people who look at a pull request: what is red first, then the
+table, then the documents that got worse.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from pytest_evals.core.comparison import Comparison, DocumentChange
+from pytest_evals.core.gate import Outcome, Verdict
+from pytest_evals.core.result import RunResult, TaskResult
+from pytest_evals.core.score import Status
+from pytest_evals.reports.details.examples import error_of, ids_by_index
+from pytest_evals.reports.details.gate import gate_lines
+from pytest_evals.reports.escape import cut, tail
+from pytest_evals.reports.github.markdown import code, details, fenced, plain, table
+from pytest_evals.reports.overview.counts import count_lines
+from pytest_evals.reports.overview.remarks import remarks
+from pytest_evals.reports.overview.rows import run_rows, verdict_word
+
+__all__ = ["Changes", "run_markdown"]
+
+Changes = Mapping[tuple[str, str], Sequence[DocumentChange]]
+"""Task and id of a gate → documents that were right in its baseline and are wrong."""
+
+_SHOWN = 10
+"""Documents of a kind that are shown."""
+_ROWS = 300
+"""Rows of the table from which on only those with a gate are shown."""
+_LONGEST = 100
+"""Characters of a prompt, an answer or a target."""
+_NOTE = 200
+"""Bytes that are kept for the remark that something was left out."""
+_SIGNS = {
+    Outcome.PASSED: "✅",
+    Outcome.FAILED: "❌",
+    Outcome.INVALID: "❌",
+    Outcome.INCONCLUSIVE: "⚠️",
+    Outcome.SKIPPED: "⚪",
+}
+
+
+def run_markdown(
+    result: RunResult,
+    most: int,
+    changes: Changes | None = None,
+    comparison: Comparison | None = None,
+) -> str:
+    """The whole text, with a line break at its end.
+
+    Args:
+        result: The run.
+        most: Bytes that it may have; what does not fit is left out, the last first.
+        changes: What got worse for the gates that are not green.
+        comparison: The run beside a baseline.
+    """
+    sections = [_head(result), _table(result)]
+    shown = [v for v in result.verdicts if v.is_red] + [
+        v for v in result.verdicts if not v.is_red and v.outcome is Outcome.INCONCLUSIVE
+    ]
+    results = {task.task.name: task for task in result.tasks}
+    groups = {group.group.name: group for group in result.groups}
+    for i, verdict in enumerate(shown):
+        name = verdict.gate.task
+        lines = gate_lines(verdict, groups.get(name) or results[name])
+        worse = (changes or {}).get((name, verdict.gate.id), ())
+        sections.append(_gate(verdict, lines, worse, is_first=i == 0))
+    sections += _errors(result)
+    if comparison is not None:
+        sections += _comparison(comparison)
+    notes = "\n".join(f"- {plain(text)}" for text, _ in remarks(result))
+    sections.append(details("What to know of these numbers", notes) if notes else "")
+    sections.append(fenced(count_lines(result)))
+    return _fitting(sections, most)
+
+
+def _head(result: RunResult) -> str:
+    counts = Counter(verdict.outcome for verdict in result.verdicts)
+    n_errors = sum(task.n_errored + task.n_unscored for task in result.tasks)
+    told = [f"{n} {one.value}" for one, n in _in_order(counts)]
+    told += [f"{n_errors:,} documents without a score"] if n_errors else []
+    is_red = n_errors or any(verdict.is_red for verdict in result.verdicts)
+    only_green = set(counts) <= {Outcome.PASSED} and not result.partial
+    sign = "❌" if is_red else "✅" if only_green else "⚠️"
+    gates = "gates: " if counts else ""
+    lines = [f"## {sign} evals: {gates}{', '.join(told) or 'no gates'}", ""]
+    lines.append(f"Model {code(result.model)}.")
+    if result.partial:
+        lines.append(f"**A partial run:** {plain(result.partial)}.")
+    return "\n".join(lines)
+
+
+def _in_order(counts: Mapping[Outcome, int]) -> Iterator[tuple[Outcome, int]]:
+    """Those that are there, the worst first."""
+    bad = (Outcome.FAILED, Outcome.INVALID, Outcome.INCONCLUSIVE)
+    for outcome in (*bad, Outcome.SKIPPED, Outcome.PASSED):
+        if counts.get(outcome):
+            yield outcome, counts[outcome]
+
+
+def _table(result: RunResult) -> str:
+    rows = [row.cells for row in run_rows(result)]
+    lines = []
+    if len(rows) > _ROWS:
+        lines = ["", f"{len(rows):,} rows in all; these are the ones with a gate."]
+        rows = [cells for cells in rows if cells[-1]][:_ROWS]
+    heading = ("task", "docs:", "metric", "value:", "gate", "verdict")
+    return "\n".join([table(heading, map(_cells, rows)), *lines]) if rows else ""
+
+
+def _cells(cells: Sequence[str]) -> tuple[str, ...]:
+    name, docs, _, filter_, metric, value, error, claim, word = cells
+    depth = (len(name) - len(name.lstrip(" "))) * 2
+    key = f"{metric},{filter_}" if filter_ else metric
+    signs = (s for o, s in _SIGNS.items() if word.lower().startswith(o.value))
+    return (
+        "&nbsp;" * depth + code(name.lstrip(" ").removeprefix("- ")),
+        plain(docs),
+        code(key),
+        plain(f"{value} {error}".strip()),
+        code(claim),
+        f"{next(signs, '')} {plain(word)}".strip(),
+    )
+
+
+def _gate(
+    verdict: Verdict,
+    lines: Sequence[str],
+    worse: Sequence[DocumentChange],
+    *,
+    is_first: bool,
+) -> str:
+    gate = verdict.gate
+    sign, word = _SIGNS[verdict.outcome], verdict_word(verdict)
+    summary = f"{sign} <b>{plain(gate.task)}: {plain(gate.text)}</b> {plain(word)}"
+    body = fenced(lines)
+    if worse:
+        title = f"worse than in {gate.baseline}"
+        body += "\n\n" + _documents(title, worse)
+    return details(summary, body, is_open=is_first)
+
+
+def _documents(title: str, found: Sequence[DocumentChange]) -> str:
+    n = len(found)
+    more = f" ({_SHOWN} of {n:,})" if n > _SHOWN else f" ({n})"
+    rows = [
+        (
+            code(f"{one.task}[{one.id}]"),
+            plain(tail(_text(one.prompt), _LONGEST)),
+            plain(cut(one.target, _LONGEST)),
+            plain(cut(one.before, _LONGEST)),
+            plain(cut(one.now, _LONGEST)),
+        )
+        for one in found[:_SHOWN]
+    ]
+    heading = ("document", "prompt", "target", "was", "now")
+    return f"{plain(title)}{more}\n\n{table(heading, rows)}"
+
+
+def _text(prompt: object) -> str:
+    """A prompt; of a chat its last message."""
+    if isinstance(prompt, str):
+        return prompt
+    last = prompt[-1] if isinstance(prompt, Sequence) and prompt else {}
+    return str(last.get("content", "")) if isinstance(last, Mapping) else str(last)
+
+
+def _errors(result: RunResult) -> Iterator[str]:
+    """Documents without a score."""
+    found: list[tuple[str, str]] = []
+    n_all = 0
+    for task in result.tasks:
+        n_all += task.n_errored + task.n_unscored
+        found += _lacking(task, _SHOWN - len(found))
+    if found:
+        more = f" ({_SHOWN} of {n_all:,})" if n_all > _SHOWN else f" ({n_all})"
+        rows = [(code(name), plain(cut(why, 2 * _LONGEST))) for name, why in found]
+        yield details(
+            f"Documents without a score{more}", table(("document", "why"), rows)
+        )
+
+
+def _lacking(task: TaskResult, most: int) -> Iterator[tuple[str, str]]:
+    if most <= 0 or not task.n_errored + task.n_unscored:
+        return
+    ids = ids_by_index(task)
+    lacking = [one for one in task.records if one.status is not Status.SCORED]
+    for record in lacking[:most]:
+        name = f"{task.task.name}[{ids.get(record.index, record.index)}]"
+        yield name, error_of(record)
+
+
+def _comparison(found: Comparison) -> Iterator[str]:
+    n_worse, n_better = len(found.worse), len(found.better)
+    told = f"{found.n_paired:,} documents, {n_worse} worse, {n_better} better"
+    lines = [f"### Compared with {code(found.name)}: {told}"]
+    lines += [f"- not compared: {plain(text)}" for text in found.refused]
+    lines += [f"- {plain(text)}" for text in found.warnings]
+    yield "\n".join(lines)
+    for word, documents in (("worse", found.worse), ("better", found.better)):
+        if documents:
+            summary = f"{word} ({len(documents):,})"
+            yield details(summary, _documents(f"{word} documents", documents))
+
+
+def _fitting(sections: Sequence[str], most: int) -> str:
+    """The sections that fit; and that some did not."""
+    room, kept, n_left = most - _NOTE, [], 0
+    for section in filter(None, sections):
+        size = len(section.encode()) + 2
+        if size <= room:
+            kept.append(section)
+            room -= size
+        else:
+            n_left += 1
+    if n_left:
+        kept.append(
+            f"{n_left} parts of this summary did not fit; see the results file."
+        )
+    return "\n\n".join(kept) + "\n"

@@ -1,0 +1,97 @@
+"""What a run has done, a line each: documents, gates, prompts, tokens, time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from pytest_evals.core.gate import Outcome
+from pytest_evals.core.result import RunResult, TaskResult
+from pytest_evals.reports.overview.progress import duration
+from pytest_evals.reports.overview.usage import usage_line
+
+__all__ = ["count_lines"]
+
+
+def count_lines(result: RunResult) -> Iterator[str]:
+    """The lines; one that has nothing to say is left out."""
+    for say in (_documents, _gates, _prompts, _tokens, _responses, _usage, _time):
+        text = say(result)
+        if text:
+            yield text
+
+
+def _documents(result: RunResult) -> str:
+    counts = Counter[str]()
+    for task in result.tasks:
+        counts["right"] += task.n_correct
+        counts["wrong"] += task.n_wrong
+        counts["scored"] += _neither(task)
+        counts["errored"] += task.n_errored
+        counts["unscored"] += task.n_unscored
+        counts["not run"] += task.n_missing
+        counts["excluded from metrics"] += task.n_excluded
+    told = ", ".join(f"{n:,} {word}" for word, n in counts.items() if n)
+    return f"documents: {told or 'none'}"
+
+
+def _neither(task: TaskResult) -> int:
+    """Documents that were scored by metrics that know no right and wrong."""
+    return max(
+        0,
+        task.n_selected
+        - (task.n_correct + task.n_wrong)
+        - (task.n_errored + task.n_unscored + task.n_missing + task.n_excluded),
+    )
+
+
+def _gates(result: RunResult) -> str:
+    counts = Counter(verdict.outcome for verdict in result.verdicts)
+    told = [f"{counts[outcome]} {outcome.value}" for outcome in Outcome]
+    return f"gates: {', '.join(t for t in told if t[0] != '0')}" if counts else ""
+
+
+def _prompts(result: RunResult) -> str:
+    """How prompts begin, for models that say it: a token too many or too few there
+    changes every number."""
+    begin = " ".join(map(repr, result.model_info.get("first_tokens") or ()))
+    rule = result.model_info.get("bos_rule")
+    told = [f"begin {begin}"] if begin else []
+    told += [f"BOS token {rule}"] if rule else []
+    return f"prompts: {'; '.join(told)}" if told else ""
+
+
+def _tokens(result: RunResult) -> str:
+    read = sum(task.n_prompt_tokens for task in result.tasks)
+    made = sum(task.n_tokens for task in result.tasks)
+    text = f"tokens: {read:,} in prompts, {made:,} scored or generated"
+    return f"{text}; {result.n_requests:,} requests" if result.n_requests else text
+
+
+def _responses(result: RunResult) -> str:
+    """What came from the store; nothing where there is none."""
+    reuse = result.reuse
+    told = []
+    if reuse.n_asked:
+        told.append(f"{reuse.n_asked:,} asked")
+    if reuse.n_reused:
+        took = f" (they had taken {duration(reuse.elapsed_s)})"
+        told.append(f"{reuse.n_reused:,} reused from the store{took}")
+    if reuse.note:
+        told.append(f"none stored, since {reuse.note}")
+    return f"responses: {', '.join(told)}" if told else ""
+
+
+def _usage(result: RunResult) -> str:
+    return usage_line(result.model_info)
+
+
+def _time(result: RunResult) -> str:
+    tokens = sum(task.n_prompt_tokens + task.n_tokens for task in result.tasks)
+    if result.reuse.n_asked or result.reuse.n_reused:
+        tokens = result.reuse.n_tokens  # what was stored says nothing of today's speed
+    speed = ""
+    if result.model_s > 0 and tokens:
+        speed = f" ({tokens / result.model_s:,.0f} tokens/s)"
+    model = f"{duration(result.model_s)} in the model{speed}"
+    return f"time: {model}, {duration(result.elapsed_s)} in all"

@@ -1,0 +1,54 @@
+"""What a reader must know beyond the table of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pytest_evals.core.gate import Outcome
+from pytest_evals.core.metric import BOOTSTRAP_ITERS, MetricResult
+from pytest_evals.core.result import RunResult
+from pytest_evals.gates.noise import WITHIN_NOISE
+from pytest_evals.reports.overview.rows import COLOURS, verdict_word
+
+__all__ = ["remarks"]
+
+
+def remarks(result: RunResult) -> Iterator[tuple[str, Mapping[str, bool]]]:
+    """Text and colour of each: gates that are not plainly green, numbers that do not
+    exist, prompts that were cut."""
+    for verdict in result.verdicts:
+        gate, outcome = verdict.gate, verdict.outcome
+        is_odd = outcome is not Outcome.PASSED or verdict.early or verdict.change
+        if is_odd or verdict.notes or WITHIN_NOISE in verdict.reason:
+            what = f"{gate.task}::{gate.id} {verdict_word(verdict)}: {verdict.reason}"
+            plain = outcome is Outcome.PASSED
+            text = "; ".join((what, *verdict.notes))
+            yield text, {} if plain else COLOURS[outcome]
+    for group in result.groups:
+        for note in group.notes:
+            yield f"{group.group.alias or group.group.name}: {note}", {"yellow": True}
+        yield from _broken(group.group.alias or group.group.name, group.metrics)
+    iterations = result.options.get("bootstrap_iters", BOOTSTRAP_ITERS)
+    if iterations != BOOTSTRAP_ITERS and _has_stderr(result, "bootstrap"):
+        what = f"bootstrapped standard errors are of {iterations:,} resamples, "
+        yield f"{what}in lm-eval of {BOOTSTRAP_ITERS:,}", {}
+    for task in result.tasks:
+        name = task.task.alias or task.task.name
+        yield from _broken(name, task.metrics)
+        if task.n_truncated:
+            what = f"{name}: {task.n_truncated} of {task.n_selected} documents did not "
+            yield what + "fit into the model; their prompts were cut", {"yellow": True}
+
+
+def _has_stderr(result: RunResult, method: str) -> bool:
+    found = (m.estimate for task in result.tasks for m in task.metrics)
+    return any(estimate and estimate.method == method for estimate in found)
+
+
+def _broken(
+    name: str, metrics: Sequence[MetricResult]
+) -> Iterator[tuple[str, Mapping[str, bool]]]:
+    for metric in metrics:
+        if metric.error:
+            what = f"{name}: {metric.key} has no value: {metric.error}"
+            yield what, {"red": True}

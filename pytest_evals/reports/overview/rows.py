@@ -1,0 +1,140 @@
+"""The rows of a run's table: one a metric and gate, under its task or group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pytest_evals.core.gate import Outcome, Verdict
+from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.result import GroupResult, RunResult, TaskResult
+from pytest_evals.core.task import Task
+from pytest_evals.gates.figures import figure, figure_beside
+from pytest_evals.reports.escape import one_line
+from pytest_evals.reports.overview.hierarchy import ordered
+from pytest_evals.reports.overview.table import Column, Row
+
+__all__ = ["COLOURS", "COLUMNS", "run_rows", "verdict_word"]
+
+COLUMNS = (
+    Column(title="task", least=8),
+    Column(title="docs", right=True, drop=5),
+    Column(title="shots", right=True, drop=1),
+    Column(title="filter", drop=2),
+    Column(title="metric", least=11),
+    Column(title="value", right=True),
+    Column(title="", drop=3),
+    Column(title="gate", drop=4),
+    Column(title="verdict"),
+)
+_WORDS = {
+    Outcome.PASSED: "passed",
+    Outcome.FAILED: "FAILED",
+    Outcome.INCONCLUSIVE: "inconclusive",
+    Outcome.INVALID: "INVALID",
+    Outcome.SKIPPED: "skipped",
+}
+COLOURS: dict[Outcome, dict[str, bool]] = {
+    Outcome.PASSED: {"green": True},
+    Outcome.FAILED: {"red": True},
+    Outcome.INCONCLUSIVE: {"yellow": True},
+    Outcome.INVALID: {"red": True},
+    Outcome.SKIPPED: {"yellow": True},
+}
+
+
+def run_rows(result: RunResult) -> Iterator[Row]:
+    """All rows, groups before what they hold; a cell a column of ``COLUMNS``."""
+    for entry in ordered(result):
+        yield from _rows(entry.result, result.verdicts, entry.depth)
+
+
+def _rows(
+    result: TaskResult | GroupResult, verdicts: Sequence[Verdict], depth: int
+) -> Iterator[Row]:
+    """A row for each metric and gate; the task or group is named in its first."""
+    one = result.group if isinstance(result, GroupResult) else result.task
+    mine = [verdict for verdict in verdicts if verdict.gate.task == one.name]
+    facts: list[tuple[MetricResult | None, Verdict | None]] = []
+    for metric in result.metrics:
+        judged = [v for v in mine if v.metric and v.metric.key == metric.key]
+        # A gate may weigh tasks or reduce answers by its own rule.
+        facts += [(v.metric, v) for v in judged] or [(metric, None)]
+    facts += [(None, verdict) for verdict in mine if verdict.metric is None]
+    name = " " * depth + "- " * (depth > 0) + one_line(one.alias or one.name)
+    shots = _shots(one) if isinstance(one, Task) else ""
+    for i, (found, verdict) in enumerate(facts or [(None, None)]):
+        yield Row(
+            (
+                "" if i else name,
+                _docs(result, found),
+                "" if i else shots,
+                one_line(_filter(found)),
+                one_line(found.name if found else _claimed(verdict)),
+                _value(found, verdict),
+                _stderr(found),
+                _claim(verdict),
+                verdict_word(verdict),
+            ),
+            COLOURS[verdict.outcome] if verdict else {},
+        )
+
+
+def _shots(task: Task) -> str:
+    """What the task file says of its shots, for tasks whose texts hold some; else those
+    of its prompts."""
+    metadata = task.config.get("metadata") or {}
+    return one_line(str(metadata.get("num_fewshot", task.n_shots)))
+
+
+def _docs(result: TaskResult | GroupResult, metric: MetricResult | None) -> str:
+    """``1172``, ``197/200`` when some lack a score, ``200 of 1172`` under a limit."""
+    n = result.n_selected
+    lacks = metric is not None and metric.n_scored != n
+    if isinstance(result, GroupResult):  # not every task has every metric
+        lacks = metric is not None and metric.n_lacking > 0
+    text = f"{metric.n_scored}/{n}" if metric and lacks else str(n)
+    return f"{text} of {result.n_total}" if n < result.n_total else text
+
+
+def _filter(metric: MetricResult | None) -> str:
+    return "" if metric is None or metric.filter == "none" else metric.filter
+
+
+def _claimed(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return ""
+    gate = verdict.gate
+    return "must pass" if gate.must_pass else gate.metric
+
+
+def _value(metric: MetricResult | None, verdict: Verdict | None) -> str:
+    if metric is None or metric.estimate is None:
+        return "-"
+    if verdict is None or not verdict.gate.bounds:
+        return figure(metric.estimate.value)
+    return figure_beside(metric.estimate.value, verdict.gate.bounds[0].value)
+
+
+def _stderr(metric: MetricResult | None) -> str:
+    if metric is None or metric.estimate is None or metric.estimate.stderr is None:
+        return ""
+    return f"± {figure(metric.estimate.stderr)}"
+
+
+def _claim(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return ""
+    gate = verdict.gate
+    if gate.must_pass:
+        n = len(gate.must_pass)
+        return f"{n} document{'s' * (n > 1)}"
+    if gate.margin is not None:
+        return f"{gate.margin} vs {gate.baseline}"
+    return ", ".join(str(bound) for bound in gate.bounds)
+
+
+def verdict_word(verdict: Verdict | None) -> str:
+    """What became of a gate, red ones in capitals; empty without one."""
+    if verdict is None:
+        return ""
+    return _WORDS[verdict.outcome] + " (early)" * verdict.early

@@ -1,0 +1,112 @@
+"""The plan of a run as text: what will be asked, and what the gates can see."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from pytest_evals.core.forecast import Forecast, GateForecast, TaskForecast
+from pytest_evals.reports.escape import one_line
+from pytest_evals.reports.overview.progress import duration
+from pytest_evals.reports.overview.table import Column, Line, Row, table_lines
+
+__all__ = ["forecast_lines"]
+
+_TASKS = (
+    Column(title="task", least=8),
+    Column(title="docs", right=True),
+    Column(title="requests", right=True),
+    Column(title="prompts", right=True, drop=2),
+    Column(title="stored", right=True),
+    Column(title="time", right=True, drop=1),
+)
+_GATES = (
+    Column(title="gate", least=12),
+    Column(title="claim", least=10, drop=1),
+    Column(title="last", right=True, drop=3),
+    Column(title="detects*", right=True),
+    Column(title="false red", right=True),
+    Column(title="needs", right=True, drop=4),
+    Column(title="reads", right=True, drop=2),
+)
+
+
+def forecast_lines(forecast: Forecast, width: int) -> list[Line]:
+    """Two tables and what is odd, at most ``width`` columns wide."""
+    lines = table_lines(_TASKS, [_task(one) for one in forecast.tasks], width)
+    if forecast.gates:
+        lines += [Line("")]
+        lines += table_lines(_GATES, [_gate(one) for one in forecast.gates], width)
+        lines += [Line(text) for text in _remarks(forecast)]
+    for one in forecast.gates:
+        if one.warning:
+            where = f"{one.gate.task}::{one.gate.id}"
+            lines += _warning(f"{where}: {one.warning}", width)
+    for task in forecast.tasks:
+        if task.n_faults:
+            noun = "document" + "s" * (task.n_faults > 1)
+            what = f"{task.name}: {task.n_faults} {noun} cannot be asked"
+            lines += _warning(what, width)
+    return lines
+
+
+def _warning(text: str, width: int) -> list[Line]:
+    whole = one_line(f"warning: {text}")
+    parts = textwrap.wrap(whole, max(width, 20), subsequent_indent="    ")
+    return [Line(part, {"yellow": True}) for part in parts]
+
+
+def _task(one: TaskForecast) -> Row:
+    prompts = f"{_short(one.n_characters)} characters"
+    if one.n_tokens is not None:
+        prompts = f"~{_short(one.n_tokens)} tokens"
+    return Row(
+        (
+            one_line(one.name),
+            f"{one.n_documents:,}",
+            f"{one.n_requests:,}",
+            prompts,
+            "?" if one.n_stored is None else f"{one.n_stored:,}",
+            "?" if one.seconds is None else f"~{duration(one.seconds)}",
+        )
+    )
+
+
+def _gate(one: GateForecast) -> Row:
+    return Row(
+        (
+            one_line(f"{one.gate.task}::{one.gate.id}"),
+            one_line(one.gate.text),
+            "-" if one.last is None else f"{one.last:.3f}",
+            "-" if one.detects is None else f"{100 * one.detects:.1f} pt",
+            "-" if one.false_red is None else _percent(one.false_red),
+            "-" if one.n_needed is None else f"{one.n_needed:,} docs",
+            "" if one.read is None else f"{100 * one.read:.0f}%",
+        ),
+        {"yellow": True} if one.warning else {},
+    )
+
+
+def _remarks(forecast: Forecast) -> Iterator[str]:
+    yield (
+        "* a drop that is seen with 80% power, if "
+        f"{_percent(forecast.flips)} of answers turn between two runs;"
+    )
+    yield "  false red: chance to fail though nothing has changed"
+    if forecast.source:
+        yield f"  reckoned from {one_line(forecast.source)}"
+    else:
+        yield "  no earlier run: nothing is known of the numbers"
+
+
+def _percent(share: float) -> str:
+    if 0 < share < 0.001:
+        return "<0.1%"
+    return f"{100 * share:.1f}%"
+
+
+def _short(n: int) -> str:
+    for size, letter in ((1_000_000, "M"), (1_000, "k")):
+        if n >= size:
+            return f"{n / size:.1f} {letter}"
+    return str(n)

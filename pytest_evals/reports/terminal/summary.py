@@ -1,0 +1,56 @@
+"""The summary of a run: a table of tasks, metrics and gates, remarks, counts, times."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+
+from pytest_evals.core.result import RunResult
+from pytest_evals.reports.escape import cut, one_line
+from pytest_evals.reports.overview.counts import count_lines
+from pytest_evals.reports.overview.remarks import remarks
+from pytest_evals.reports.overview.rows import COLUMNS, run_rows
+from pytest_evals.reports.overview.table import Line, Row, table_lines, table_width
+
+__all__ = ["Line", "summary_lines"]
+
+_LONGEST_KEY = 24
+"""Columns of the terminal for a metric with its filter; the metric comes first."""
+
+
+def summary_lines(result: RunResult, width: int, path: str = "") -> list[Line]:
+    """The summary, at most ``width`` columns wide but for paths.
+
+    Args:
+        result: The run.
+        width: Columns of the terminal.
+        path: Where the results were written, empty if they were not.
+    """
+    lines = []
+    if result.partial:
+        lines += _wrapped(f"partial run: {result.partial}", width, {"yellow": True})
+    rows = list(run_rows(result))
+    if rows:
+        if table_width(COLUMNS, rows) > width:
+            rows = [_with_filter(row) for row in rows]
+        lines += table_lines(COLUMNS, rows, width)
+    for text, markup in remarks(result):
+        lines += _wrapped(text, width, markup)
+    for text in count_lines(result):
+        lines += _wrapped(text, width, {})
+    if path:
+        lines.append(Line(f"results: {one_line(path)}"))
+    return lines
+
+
+def _with_filter(row: Row) -> Row:
+    """The filter behind its metric, ``exact_match,strict-match``, instead of in a
+    column of its own."""
+    *before, name, metric, value, error, claim, word = row.cells
+    key = cut(f"{metric},{name}", _LONGEST_KEY) if name else metric
+    return Row((*before, "", key, value, error, claim, word), row.markup)
+
+
+def _wrapped(text: str, width: int, markup: Mapping[str, bool]) -> list[Line]:
+    lines = textwrap.wrap(one_line(text), max(width, 20), subsequent_indent="    ")
+    return [Line(one_line(line), markup) for line in lines]

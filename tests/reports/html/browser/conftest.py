@@ -1,0 +1,150 @@
+"""A browser without a window, and a page that has everything to look at.
+
+The browser is Debian's Chromium, or the one that Playwright has installed; without one
+these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pytest_evals.comparing import changes
+from pytest_evals.reports.files.changes import comparison_json
+from pytest_evals.reports.html.write import write_html
+
+NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+PATIENCE_MS = 30_000
+MARKUP = "<img src=x onerror=\"document.title = 'taken'\">"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api")
+    sync_api.expect.set_options(timeout=PATIENCE_MS)
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    with sync_api.sync_playwright() as playwright:
+        if found is None and not Path(playwright.chromium.executable_path).exists():
+            pytest.skip("there is no Chromium: playwright install chromium")
+        is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+        started = playwright.chromium.launch(
+            executable_path=found, chromium_sandbox=not is_root
+        )
+        yield started
+        started.close()
+
+
+class Tab:
+    """A page of the browser that minds what goes wrong."""
+
+    def __init__(self, browser, **settings):
+        settings = {"viewport": {"width": 1280, "height": 800}} | settings
+        self.context = browser.new_context(**settings)
+        self.context.set_default_timeout(PATIENCE_MS)
+        self.page = self.context.new_page()
+        self.faults: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("console", self._said)
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("dialog", lambda dialog: self.faults.append(dialog.message))
+
+    def _said(self, message):
+        if message.type in ("error", "warning"):
+            self.faults.append(message.text)
+
+    def open(self, path, address=""):
+        self.page.goto("about:blank")
+        self.page.goto(f"{path.as_uri()}{address}")
+        self.page.wait_for_selector("html[data-ready]")
+        return self.page
+
+    def rows(self):
+        return self.page.locator(".doc .id").all_inner_texts()
+
+
+@pytest.fixture(scope="module")
+def shared(browser):
+    tab = Tab(browser, permissions=["clipboard-read", "clipboard-write"])
+    yield tab
+    tab.context.close()
+
+
+@pytest.fixture
+def tab(shared):
+    """A tab in which nothing goes wrong, and which asks for files only."""
+    shared.faults.clear()
+    shared.asked.clear()
+    yield shared
+    assert shared.faults == []
+    assert {url.partition(":")[0] for url in shared.asked} <= {"file", "about"}
+
+
+@pytest.fixture(scope="module")
+def story(write, tmp_path_factory):
+    """A run with a failed gate, beside a baseline."""
+    base = tmp_path_factory.mktemp("story") / ".evals" / "runs"
+    secret = "The needle stands " + "far " * 200 + "in front. Question?"
+    asked = [{"role": "user", "content": "Rate: right"}]
+    judged = {
+        "turns": [
+            {
+                "model": "judge",
+                "arguments": {"arg_0": asked, "arg_1": {"until": []}},
+                "resp": "Rating: 5",
+                "error": "",
+                "finish": "stop",
+            }
+        ],
+        "explanations": {"exact_match": "it is to the point"},
+    }
+    quiz = [
+        write.generated(0, secret, "first answer", correct=False),
+        write.generated(1, "Second?", "the cat sat on the mat", correct=False),
+        write.generated(2, "Third?", "right", correct=True, **judged),
+        write.generated(
+            3, "Fourth?", "", correct=None, status="errored", error="server is down"
+        ),
+        write.generated(4, "Fifth?", "too lo", correct=False, finish=["length"]),
+    ]
+    capitals = [
+        write.chosen(n, f"Capital {n}?", {" Rome": -1.5, " Oslo": -4.0}, n % 2)
+        for n in range(6)
+    ]
+    before = [dict(row) for row in quiz]
+    before[1] |= {"resps": [["the dog sat on a mat"]], "correct": True}
+    before[2] |= {"correct": False}
+    tasks = {"quiz": quiz, "capitals": capitals}
+    baseline = write.run(base / "a", tasks | {"quiz": before}, date=1788516000.0)
+    gates = [
+        write.gate("all", "inconclusive", claim="all/exact_match >= 0.9"),
+        write.gate("quiz", "passed", claim="exact_match >= 0.1", id="low"),
+        write.gate(
+            "quiz",
+            "failed",
+            notes=["about 125 documents would settle it"],
+            interval={
+                "low": 0.5,
+                "high": 0.9,
+                "method": "Wilson",
+                "confidence": 0.95,
+                "policy": "warn",
+            },
+        ),
+    ]
+    results = {name: {"alias": name, "exact_match,none": 0.7} for name in tasks}
+    run = write.run(
+        base / "b",
+        tasks,
+        gates=gates,
+        results={**results, "all": {"alias": "all", "exact_match,none": 0.7}},
+        group_subtasks={"all": ["quiz", "capitals"]},
+        warnings=[MARKUP, "capitals: its targets are odd"],
+    )
+    path = base.parent / "report.html"
+    found = comparison_json(changes("main", baseline, run))
+    write_html(run, path, before=baseline, comparison=found)
+    return path

@@ -1,0 +1,74 @@
+"""How the page looks: on a phone, on paper, in both themes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+
+def test_all_views_fit_a_phone(tab, story):
+    views = ["summary", "gates", "task?name=quiz", "changes", "run"]
+    views += ["documents", "documents?doc=quiz/0", "documents?doc=quiz/1"]
+    page = tab.page
+    page.set_viewport_size({"width": 360, "height": 740})
+    try:
+        for view in views:
+            tab.open(story, f"#/{view}")
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= 360, view
+    finally:
+        page.set_viewport_size({"width": 1280, "height": 800})
+
+
+def test_paper_gets_the_document_and_nothing_to_press(tab, story):
+    page = tab.open(story, "#/documents?doc=quiz/1")
+    sync_api.expect(page.locator(".document")).to_be_visible()
+    page.emulate_media(media="print")
+    try:
+        assert page.locator(".document").is_visible()
+        for part in (".top", ".finder", ".document button"):
+            assert not page.locator(part).first.is_visible(), part
+    finally:
+        page.emulate_media(media="screen")
+
+
+def test_text_can_be_read_on_every_ground_in_both_themes(tab, story):
+    """Contrast as WCAG 2.2 computes it, success criterion 1.4.3: at least 4.5."""
+    page = tab.open(story)
+    names = (
+        ["paper", "panel", "wash"],
+        ["ink", "soft", "accent", "good", "bad", "warn", "odd"],
+    )
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        colours = page.evaluate(
+            """names => Object.fromEntries(names.map(name => {
+                const style = getComputedStyle(document.documentElement);
+                return [name, style.getPropertyValue(`--${name}`).trim()];
+            }))""",
+            [*names[0], *names[1]],
+        )
+        low = {
+            (theme, ground, text): ratio
+            for ground in names[0]
+            for text in names[1]
+            if (ratio := contrast(colours[ground], colours[text])) < 4.5
+        }
+        assert low == {}, json.dumps(colours)
+    page.emulate_media(color_scheme="light")
+
+
+def contrast(one, other):
+    bright, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def luminance(colour):
+    shares = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [
+        s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares
+    ]
+    return sum(w * s for w, s in zip((0.2126, 0.7152, 0.0722), linear, strict=True))

@@ -1,0 +1,28 @@
+"""What a model has used, in a line below the table."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_evals.reports.overview.usage import usage_line
+
+COUNTS = {"requests": 1020, "prompt_tokens": 7000, "completion_tokens": 3000}
+
+
+@pytest.mark.parametrize(
+    ("usage", "line"),
+    [
+        (None, ""),
+        ({**COUNTS, "retries": 0}, ""),
+        (
+            {**COUNTS, "retries": 20, "retried": {"timeout": 2, "429": 18}},
+            "server: 20 of 1,020 requests were sent again: 429 (18), timeout (2)",
+        ),
+        (
+            {**COUNTS, "cost": 0.044},
+            "server: cost 0.0440 for 7,000 tokens of prompts and 3,000 of answers",
+        ),
+    ],
+)
+def test_only_what_is_worth_a_line_is_said(usage, line):
+    assert usage_line({} if usage is None else {"usage": usage}) == line

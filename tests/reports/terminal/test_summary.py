@@ -1,0 +1,193 @@
+"""The summary, whole; written by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_evals.reports.escape import cells
+from pytest_evals.reports.terminal.summary import summary_lines
+
+
+def shown(run, width, path=""):
+    return [line.text for line in summary_lines(run, width, path)]
+
+
+@pytest.fixture
+def run(make):
+    """Two tasks, of which one has two filters and a failed gate, and one errors."""
+    gsm8k = make.task("gsm8k", n_shots=5)
+    strict = make.metric(
+        0.75, 0.031, "exact_match", "strict-match", n_scored=200, total=150
+    )
+    flexible = make.metric(0.8, 0.028, "exact_match", "flexible-extract", n_scored=200)
+    refusals = make.task("refusals", alias="Refusals")
+    refused = make.metric(0.99, None, "refused", n_scored=197, n_errored=3)
+    floor = make.gate("exact_match >= 0.7501", metric="exact_match")
+    other = make.gate("refused >= 0.98", task="refusals", metric="refused")
+    must = make.gate("", task="refusals", must_pass=("a", "b"))
+    return make.run(
+        make.result(
+            gsm8k,
+            strict,
+            flexible,
+            n_total=1319,
+            n_correct=150,
+            n_wrong=50,
+            n_prompt_tokens=1_300_000,
+            n_tokens=41_000,
+            n_truncated=2,
+        ),
+        make.result(refusals, refused, n_errored=3, n_correct=195, n_wrong=2),
+        verdicts=(
+            make.verdict(
+                floor, "failed", metric=strict, reason="0.7500 is not >= 0.7501"
+            ),
+            make.verdict(other, "invalid", metric=refused, reason="3 of 200 …"),
+            make.verdict(must, "passed", reason="2 documents right"),
+        ),
+        n_requests=399,
+        model_s=10.0,
+        elapsed_s=92.4,
+    )
+
+
+def test_a_wide_terminal_shows_everything(run):
+    assert shown(run, 120, ".evals/runs/x") == [
+        "task             docs  shots  filter            metric       value"
+        "           gate         verdict",
+        "gsm8k     200 of 1319      5  strict-match      exact_match  0.750"
+        "  ± 0.031  >= 0.7501    FAILED",
+        "          200 of 1319         flexible-extract  exact_match  0.800  ± 0.028",
+        "Refusals      197/200      0                    refused      0.990"
+        "           >= 0.98      INVALID",
+        "                  200                           must pass        -"
+        "           2 documents  passed",
+        "gsm8k::exact_match FAILED: 0.7500 is not >= 0.7501",
+        "refusals::refused INVALID: 3 of 200 …",
+        "gsm8k: 2 of 200 documents did not fit into the model; their prompts were cut",
+        "documents: 345 right, 52 wrong, 3 errored",
+        "gates: 1 passed, 1 failed, 1 invalid",
+        "tokens: 1,300,000 in prompts, 41,000 scored or generated; 399 requests",
+        "time: 10.0 s in the model (134,100 tokens/s), 1:32 in all",
+        "results: .evals/runs/x",
+    ]
+
+
+def test_eighty_columns_go_without_shots_and_show_filters_behind_metrics(run):
+    assert shown(run, 80)[:5] == [
+        "task             docs  metric                    value  gate         verdict",
+        "gsm8k     200 of 1319  exact_match,strict-match  0.750  >= 0.7501    FAILED",
+        "          200 of 1319  exact_match,flexible-ex…  0.800",
+        "Refusals      197/200  refused                   0.990  >= 0.98      INVALID",
+        "                  200  must pass                     -  2 documents  passed",
+    ]
+
+
+def test_sixty_columns_keep_value_and_verdict(run):
+    assert shown(run, 60)[:3] == [
+        "task      metric                    value  verdict",
+        "gsm8k     exact_match,strict-match  0.750  FAILED",
+        "          exact_match,flexible-ex…  0.800",
+    ]
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 120])
+def test_no_line_is_wider_than_the_terminal(run, width):
+    assert max(cells(line) for line in shown(run, width)) <= width
+
+
+def test_colours_only_repeat_what_words_say(run):
+    lines = summary_lines(run, 120)
+    colours = {
+        line.text.split()[-1]: dict(line.markup) for line in lines[1:5] if line.markup
+    }
+    assert colours == {
+        "FAILED": {"red": True},
+        "INVALID": {"red": True},
+        "passed": {"green": True},
+    }
+
+
+def test_a_value_is_shown_on_its_side_of_the_bound(make):
+    metric = make.metric(0.74996, n_scored=100_000)
+    gate = make.gate("acc >= 0.75")
+    run = make.run(
+        make.result(make.task(), metric, n=100_000),
+        verdicts=(make.verdict(gate, "failed", metric=metric, reason="…"),),
+    )
+    assert shown(run, 80)[1] == "gsm8k  100000      0  acc     0.74996  >= 0.75  FAILED"
+
+
+def test_a_gate_without_its_metric_still_has_a_row(make):
+    gate = make.gate("f1 >= 0.75", metric="f1")
+    run = make.run(
+        make.result(make.task(), make.metric(0.5, n_scored=200)),
+        verdicts=(make.verdict(gate, "invalid", reason="no metric called 'f1'"),),
+    )
+    assert shown(run, 80)[1:4] == [
+        "gsm8k   200      0  acc     0.500",
+        "        200         f1          -  >= 0.75  INVALID",
+        "gsm8k::f1 INVALID: no metric called 'f1'",
+    ]
+
+
+def test_a_green_gate_within_the_noise_says_so(make):
+    metric = make.metric(0.76, 0.03, n_scored=200)
+    reason = "0.760 >= 0.75; within noise: it would fail 35 times in 100"
+    passed = make.verdict(make.gate(), "passed", metric=metric, reason=reason)
+    run = make.run(make.result(make.task(), metric), verdicts=(passed,))
+    assert f"gsm8k::acc passed: {reason}" in shown(run, 120)
+
+
+def test_a_partial_run_and_broken_metrics_are_told(make):
+    metric = make.metric(None, error="ValueError: no", n_scored=2)
+    run = make.run(
+        make.result(make.task(), metric, n=2, n_missing=0), partial="interrupted"
+    )
+    lines = shown(run, 80)
+    assert lines[0] == "partial run: interrupted"
+    assert "gsm8k: acc,none has no value: ValueError: no" in lines
+    assert "documents: 2 scored" in lines
+
+
+def test_a_run_without_tasks_has_no_table(make):
+    assert shown(make.run(), 80) == [
+        "documents: none",
+        "tokens: 0 in prompts, 0 scored or generated",
+        "time: 0.0 s in the model, 0.0 s in all",
+    ]
+
+
+def test_hostile_names_and_reasons_stay_on_their_line(make):
+    evil = "\x1b[31mred\r\n== 9 passed ==\u202e"
+    metric = make.metric(0.1, name=evil, pipeline=evil, n_scored=1, error=evil)
+    gate = make.gate("m >= 1", metric=evil)
+    run = make.run(
+        make.result(make.task(alias=evil), metric, n=1),
+        verdicts=(make.verdict(gate, "failed", metric=metric, reason=evil),),
+        partial=evil,
+    )
+    lines = shown(run, 200, evil)
+    assert all(line.isprintable() for line in lines)
+    assert len(lines) == 10
+
+
+def test_how_prompts_begin_is_told_for_models_that_say_it(make):
+    info = {"bos_rule": "added", "first_tokens": ["<s>", "\x1b[2J", " cat"]}
+    lines = shown(make.run(model_info=info), 80)
+    assert r"prompts: begin '<s>' '\x1b[2J' ' cat'; BOS token added" in lines
+    lines = shown(make.run(model_info={"bos_rule": "not added"}), 80)
+    assert "prompts: BOS token not added" in lines
+
+
+def test_fewer_resamples_than_lm_evals_are_told_where_a_number_rests_on_them(make):
+    def told(method, iterations):
+        metric = make.metric(2.0, 0.1, "perplexity", n_scored=9)
+        metric = replace(metric, estimate=replace(metric.estimate, method=method))
+        run = make.run(make.result(make.task(), metric, n=9))
+        run = replace(run, options={"bootstrap_iters": iterations})
+        return [line for line in shown(run, 100) if "resamples" in line]
+
+    said = "bootstrapped standard errors are of 500 resamples, in lm-eval of 100,000"
+    assert told("bootstrap", 500) == [said]
+    assert told("bootstrap", 100_000) == told("analytic", 500) == []
