@@ -9,9 +9,9 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from pytest_evals.errors import EvalsError
+from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.entry import (
     PREFIX,
-    Computed,
     lighteval_metric,
     own_metric,
 )

@@ -20,7 +20,7 @@ from pytest_evals.core.turn import FollowUp, ModelSource
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.filters import TAKE_FIRST, Pipeline
 from pytest_evals.scorers.lighteval.asking import Part, heard, judge_models
-from pytest_evals.scorers.lighteval.entry import Computed
+from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.response import ModelResponse, response_of
 from pytest_evals.scorers.measured import Measured, score_of
 from pytest_evals.scorers.measuring import (

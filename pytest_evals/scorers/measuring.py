@@ -10,7 +10,7 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.core.registry import Registry
 from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.choices import measure_choices
-from pytest_evals.scorers.lighteval.entry import Computed
+from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.response import ModelResponse, response_of
 from pytest_evals.scorers.measured import Measured
 from pytest_evals.scorers.metrics import MetricSpec, is_measured

@@ -26,7 +26,7 @@ from pytest_evals.scorers.aggregations import (
 )
 
 if TYPE_CHECKING:
-    from pytest_evals.scorers.lighteval.entry import Computed
+    from pytest_evals.scorers.lighteval.computed import Computed
 
 __all__ = [
     "METRICS",

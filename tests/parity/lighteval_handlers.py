@@ -34,32 +34,27 @@ from pytest_evals.frontends.lighteval.templates import (
 )
 from pytest_evals.pipeline import Job, Plan, score
 from pytest_evals.plugin.settings.selection import Selection
-from pytest_evals.scorers.lighteval import (
-    calibration,
-    choices,
-    corpora,
-    distance,
-    dynamic,
-    extractive,
-    judge_texts,
-    languages,
-    letters,
-    logprobs,
-    matches,
-    normalizers,
+from pytest_evals.scorers.lighteval import dynamic
+from pytest_evals.scorers.lighteval.catalogue.names import PUBLISHED
+from pytest_evals.scorers.lighteval.corpus import (
+    labels,
+    perplexities,
     prepared,
-    reasoning,
-    repeated,
-    rouge,
+    translation,
 )
-from pytest_evals.scorers.lighteval.catalogue import PUBLISHED
-from pytest_evals.scorers.lighteval.math_text import math_normalizer
-from pytest_evals.scorers.lighteval.maths import (
+from pytest_evals.scorers.lighteval.extraction import extractive, letters
+from pytest_evals.scorers.lighteval.extraction.maths import (
     ExprExtractionConfig,
     LatexExtractionConfig,
 )
+from pytest_evals.scorers.lighteval.judging import calibration, judge_texts
+from pytest_evals.scorers.lighteval.likelihoods import choices, logprobs
+from pytest_evals.scorers.lighteval.matching import distance, matches, rouge
 from pytest_evals.scorers.lighteval.metric import CorpusLevelComputation, Metric
+from pytest_evals.scorers.lighteval.repeats import of_k, of_n
 from pytest_evals.scorers.lighteval.response import ModelResponse
+from pytest_evals.scorers.lighteval.texts import languages, normalizers, reasoning
+from pytest_evals.scorers.lighteval.texts.math_text import math_normalizer
 from pytest_evals.scorers.summary import summarise
 from pytest_evals.stats.averages import mean_stderr
 from pytest_evals.stats.bootstrap import bootstrap_stderr
@@ -164,9 +159,9 @@ def said(how: Any) -> str:
     if not isinstance(how, CorpusLevelComputation):
         return how.__name__
     shown = {
-        corpora.CorpusLevelF1Score: ("average", "num_classes"),
-        corpora.CorpusLevelPerplexityMetric: ("metric_type",),
-        corpora.CorpusLevelTranslationMetric: ("metric_type", "lang"),
+        labels.CorpusLevelF1Score: ("average", "num_classes"),
+        perplexities.CorpusLevelPerplexityMetric: ("metric_type",),
+        translation.CorpusLevelTranslationMetric: ("metric_type", "lang"),
     }.get(type(how))
     if shown is None:
         return type(how).__name__
@@ -197,7 +192,7 @@ def normalizer(function: Callable[[str], str]) -> Handler:
 
 
 def f1(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
-    how = corpora.CorpusLevelF1Score(**params, published=True)
+    how = labels.CorpusLevelF1Score(**params, published=True)
     return how.compute_corpus(list(zip(given["golds"], given["preds"], strict=True)))
 
 
@@ -247,19 +242,19 @@ def golds(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
 
 
 def pass_at_k(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
-    return repeated.pass_at_k(given["n_scores"], given["n_correct"], params["k"])
+    return of_k.pass_at_k(given["n_scores"], given["n_correct"], params["k"])
 
 
 def g_pass_at_k(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
-    thresholds = params["thresholds"] or repeated.THRESHOLDS
-    return repeated.g_pass_at_k(
+    thresholds = params["thresholds"] or of_k.THRESHOLDS
+    return of_k.g_pass_at_k(
         given["n_scores"], given["n_correct"], params["k"], thresholds
     )
 
 
 def estimates(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
     both = zip(given["num_samples"], given["num_correct"], strict=True)
-    return [repeated.pass_at_k(n, right, params["k"]) for n, right in both]
+    return [of_k.pass_at_k(n, right, params["k"]) for n, right in both]
 
 
 def reply(read: Callable[[str], float | None]) -> Handler:
@@ -524,8 +519,8 @@ def template(name: str) -> Handler:
 EXACT: dict[str, Handler] = {
     "BLEU": of_class(rouge.BLEU),
     "CorpusLevelF1Score": f1,
-    "CorpusLevelPerplexityMetric": pairs(corpora.CorpusLevelPerplexityMetric),
-    "CorpusLevelTranslationMetric": pairs(corpora.CorpusLevelTranslationMetric),
+    "CorpusLevelPerplexityMetric": pairs(perplexities.CorpusLevelPerplexityMetric),
+    "CorpusLevelTranslationMetric": pairs(translation.CorpusLevelTranslationMetric),
     "Doc.get_golds": golds,
     "ExactMatches": of_class(partial(matches.ExactMatches, published=True)),
     "F1_score": of_class(matches.F1_score),
@@ -543,8 +538,8 @@ EXACT: dict[str, Handler] = {
     "LightevalTask.get_first_possible_fewshot_splits": pool,
     "LoglikelihoodAcc": of_class(choices.LoglikelihoodAcc),
     "MRR": of_class(choices.MRR),
-    "MajAtN": of_class(partial(repeated.MajAtN, published=True)),
-    "MatthewsCorrCoef": pairs(corpora.MatthewsCorrCoef),
+    "MajAtN": of_class(partial(of_n.MajAtN, published=True)),
+    "MatthewsCorrCoef": pairs(labels.MatthewsCorrCoef),
     "MultilingualExtractiveMatchMetric": extract,
     "MultilingualQuasiExactMatchMetric": of_metric(
         dynamic.MultilingualQuasiExactMatchMetric, "language", "match_type"
@@ -558,7 +553,7 @@ EXACT: dict[str, Handler] = {
     "NormalizedMultiChoiceProbability": of_class(
         choices.NormalizedMultiChoiceProbability
     ),
-    "PassAtK": of_class(partial(repeated.PassAtK, published=True)),
+    "PassAtK": of_class(partial(of_k.PassAtK, published=True)),
     "PassAtK.pass_at_k": pass_at_k,
     "PerplexityPreparator.count_units": lambda params, given: prepared.count_units(
         given["text"], params["units_type"]
@@ -580,8 +575,8 @@ EXACT: dict[str, Handler] = {
     "hle.calib_err": lambda params, given: calibration.calib_err(**given, **params),
     "ifbench": following("ifbench_metrics"),
     "ifeval": following("ifeval_metrics"),
-    "ifeval.agg_inst_level_acc": lambda params, given: (
-        corpora.FlatMean().compute_corpus(given["items"])
+    "ifeval.agg_inst_level_acc": lambda params, given: labels.FlatMean().compute_corpus(
+        given["items"]
     ),
     "judge_utils.process_judge_response_simpleqa": reply(judge_texts.simpleqa_score),
     "mix_eval.mean_dv_5": lambda params, given: judge_texts.mean_dv_5(given["x"]),

@@ -10,7 +10,7 @@ from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import TaskFileError
 from pytest_evals.frontends.lm_eval.task import load_tasks
 from pytest_evals.pipeline import ask, score
-from pytest_evals.scorers.lighteval.catalogue import CATALOGUE, PUBLISHED
+from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE, PUBLISHED
 from pytest_evals.scorers.lighteval.entry import lighteval_metric
 from pytest_evals.scorers.summary import summarise
 
@@ -224,7 +224,7 @@ def test_two_metrics_with_one_number_are_told_apart_by_the_error(load):
 
 def test_missing_library_is_told_before_any_document(load, monkeypatch):
     monkeypatch.setattr(
-        "pytest_evals.scorers.lighteval.entry.find_spec", lambda name: None
+        "pytest_evals.scorers.lighteval.computed.find_spec", lambda name: None
     )
     said = told(load, TEXT, "metric: lighteval:expr_gold_metric")
     assert "math-verify; install pytest-evals-suites[metrics]" in said

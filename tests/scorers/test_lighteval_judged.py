@@ -10,20 +10,23 @@ from pytest_evals.core.request import Generate, Response
 from pytest_evals.core.turn import FollowUp, Turn
 from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.lighteval.asking import Part, heard, judge_models
-from pytest_evals.scorers.lighteval.calibration import CorpusLevelHLE, calibration_error
-from pytest_evals.scorers.lighteval.catalogue import CATALOGUE
-from pytest_evals.scorers.lighteval.entry import Computed
-from pytest_evals.scorers.lighteval.judge_lm import (
+from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE
+from pytest_evals.scorers.lighteval.computed import Computed
+from pytest_evals.scorers.lighteval.judging.calibration import (
+    CorpusLevelHLE,
+    calibration_error,
+)
+from pytest_evals.scorers.lighteval.judging.judge_lm import (
     Hearing,
     JudgeLM,
     dict_of_lists_to_list_of_dicts,
 )
-from pytest_evals.scorers.lighteval.judge_texts import (
+from pytest_evals.scorers.lighteval.judging.judge_texts import (
     bracketed_number,
     hle_verdict,
     tagged_score,
 )
-from pytest_evals.scorers.lighteval.judged import (
+from pytest_evals.scorers.lighteval.judging.judged import (
     JudgeLLM,
     JudgeLLMMixEval,
     JudgeLLMMTBench,

@@ -9,21 +9,22 @@ from hypothesis import strategies as st
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.scorers.lighteval.catalogue import CATALOGUE, PUBLISHED
-from pytest_evals.scorers.lighteval.corpora import (
-    CorpusLevelF1Score,
+from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE, PUBLISHED
+from pytest_evals.scorers.lighteval.corpus.labels import CorpusLevelF1Score, FlatMean
+from pytest_evals.scorers.lighteval.corpus.translation import (
     CorpusLevelTranslationMetric,
-    FlatMean,
 )
-from pytest_evals.scorers.lighteval.extractive import MultilingualExtractiveMatchMetric
-from pytest_evals.scorers.lighteval.fragments import fragment_lengths
-from pytest_evals.scorers.lighteval.instructions import followed
-from pytest_evals.scorers.lighteval.normalizers import (
+from pytest_evals.scorers.lighteval.extraction.extractive import (
+    MultilingualExtractiveMatchMetric,
+)
+from pytest_evals.scorers.lighteval.following.instructions import followed
+from pytest_evals.scorers.lighteval.matching.fragments import fragment_lengths
+from pytest_evals.scorers.lighteval.repeats.of_k import g_pass_at_k, pass_at_k
+from pytest_evals.scorers.lighteval.response import ModelResponse
+from pytest_evals.scorers.lighteval.texts.normalizers import (
     helm_normalizer,
     helm_normalizer_published,
 )
-from pytest_evals.scorers.lighteval.repeated import g_pass_at_k, pass_at_k
-from pytest_evals.scorers.lighteval.response import ModelResponse
 
 
 def score(name, golds, preds, **specific):

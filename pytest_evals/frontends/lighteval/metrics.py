@@ -8,7 +8,8 @@ from typing import Any
 
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
 from pytest_evals.frontends.config_dump import as_json
-from pytest_evals.scorers.lighteval.entry import Computed, lighteval_metric
+from pytest_evals.scorers.lighteval.computed import Computed
+from pytest_evals.scorers.lighteval.entry import lighteval_metric
 from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
 
 __all__ = ["Measuring", "metrics_of"]

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from pytest_evals.core.registry import Registry, UnknownNameError
-from pytest_evals.scorers.lighteval.catalogue import CATALOGUE, Maker
+from pytest_evals.scorers.lighteval.catalogue.making import Maker
+from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE
 from pytest_evals.scorers.lighteval.metric import Metric
 
 __all__ = ["NamedMetrics", "extend_enum"]

@@ -25,31 +25,30 @@ from pytest_evals.frontends.lighteval.templates.measuring import (
     normalize_subset,
 )
 from pytest_evals.frontends.lighteval.templates.names import TEMPLATES
-from pytest_evals.scorers.lighteval import (
-    choices,
-    corpora,
+from pytest_evals.scorers.lighteval import dynamic, metric, response
+from pytest_evals.scorers.lighteval.corpus import (
+    labels,
+    perplexities,
+    prepared,
+    translation,
+)
+from pytest_evals.scorers.lighteval.extraction import extractive, letters, maths
+from pytest_evals.scorers.lighteval.judging import judge_lm, judged
+from pytest_evals.scorers.lighteval.likelihoods import choices, logprobs
+from pytest_evals.scorers.lighteval.matching import (
     distance,
     drop,
-    dynamic,
-    extractive,
     fragments,
-    judge_lm,
-    judged,
-    languages,
-    legacy,
-    letters,
-    logprobs,
     matches,
-    math_text,
-    maths,
-    metric,
     neural,
-    normalizers,
-    prepared,
-    reasoning,
-    repeated,
-    response,
     rouge,
+)
+from pytest_evals.scorers.lighteval.repeats import legacy, of_k, of_n, sampling
+from pytest_evals.scorers.lighteval.texts import (
+    languages,
+    math_text,
+    normalizers,
+    reasoning,
 )
 
 __all__ = ["METRICS", "NAMES"]
@@ -117,18 +116,22 @@ _SAMPLE = {
     for module in (choices, distance, drop, fragments, judged, matches, neural, rouge)
     for name in module.__all__
 } | {
-    "AvgAtN": repeated.AvgAtN,
-    "GPassAtK": repeated.GPassAtK,
+    "AvgAtN": of_n.AvgAtN,
+    "GPassAtK": of_k.GPassAtK,
     "MajAtK": legacy.MajAtK,
-    "MajAtN": repeated.MajAtN,
-    "PassAtK": repeated.PassAtK,
-    "SamplingMetric": repeated.SamplingMetric,
+    "MajAtN": of_n.MajAtN,
+    "PassAtK": of_k.PassAtK,
+    "SamplingMetric": sampling.SamplingMetric,
     "JudgeLM": judge_lm.JudgeLM,
     "SampleLevelComputation": metric.SampleLevelComputation,
     "Doc": Doc,
     "ModelResponse": response.ModelResponse,
 }
-_CORPUS = {name: getattr(corpora, name) for name in corpora.__all__} | {
+_CORPUS = {
+    name: getattr(module, name)
+    for module in (labels, perplexities, translation)
+    for name in module.__all__
+} | {
     "CorpusLevelComputation": metric.CorpusLevelComputation,
 }
 _PREPARED = {name: getattr(prepared, name) for name in prepared.__all__} | {

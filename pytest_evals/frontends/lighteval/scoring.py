@@ -15,7 +15,7 @@ from pytest_evals.core.turn import FollowUp, ModelSource
 from pytest_evals.errors import DocumentError
 from pytest_evals.frontends.lighteval.talk import next_turn, split
 from pytest_evals.scorers.lighteval.asking import Part, heard, judge_models
-from pytest_evals.scorers.lighteval.entry import Computed
+from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.measured import score_of

@@ -24,7 +24,7 @@ from pytest_evals.scorers.filters import (
     pipeline,
 )
 from pytest_evals.scorers.hf_evaluate import find_metric
-from pytest_evals.scorers.lighteval.entry import Computed
+from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.metric import Metric
 from pytest_evals.scorers.metrics import (
     METRICS,

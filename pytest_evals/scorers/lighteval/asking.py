@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.turn import JUDGE, FollowUp, ModelSource, Turn
-from pytest_evals.scorers.lighteval.entry import Computed
+from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
 __all__ = ["Judged", "Part", "heard", "judge_models"]

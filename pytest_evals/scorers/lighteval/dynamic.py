@@ -6,18 +6,21 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_evals.scorers.lighteval.averaging import Reduction
-from pytest_evals.scorers.lighteval.choices import (
+from pytest_evals.scorers.lighteval.likelihoods.choices import (
     LoglikelihoodAcc,
     NormalizedMultiChoiceProbability,
     Probability,
 )
-from pytest_evals.scorers.lighteval.languages import (
+from pytest_evals.scorers.lighteval.likelihoods.logprobs import (
+    LogProbNormalization,
+    normalization,
+)
+from pytest_evals.scorers.lighteval.matching.matches import ExactMatches, F1_score
+from pytest_evals.scorers.lighteval.metric import SampleLevelMetric, SamplingMethod
+from pytest_evals.scorers.lighteval.texts.languages import (
     code_of,
     get_multilingual_normalizer,
 )
-from pytest_evals.scorers.lighteval.logprobs import LogProbNormalization, normalization
-from pytest_evals.scorers.lighteval.matches import ExactMatches, F1_score
-from pytest_evals.scorers.lighteval.metric import SampleLevelMetric, SamplingMethod
 from pytest_evals.stats.averages import mean
 
 __all__ = [

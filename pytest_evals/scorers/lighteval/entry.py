@@ -1,249 +1,21 @@
-"""A metric of a task file that is computed from document and answers: lighteval's, by
-name, or one's own.
-
-It says what the metric needs, measures one document, and says how its values add up;
-:mod:`pytest_evals.scorers.documents` calls it.
-"""
+"""A metric of a task file: lighteval's, by name, or one's own."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from functools import partial
-from importlib.util import find_spec
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from pytest_evals.core.doc import Doc
-from pytest_evals.core.metric import Metric as HouseMetric
 from pytest_evals.core.registry import Registry
-from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
-from pytest_evals.scorers.aggregations import (
-    AGGREGATIONS,
-    Aggregation,
-    estimate,
-    number_of,
-    own,
-    totals_of,
-)
-from pytest_evals.scorers.lighteval.judge_lm import (
-    Hearing,
-    JudgeLM,
-    NoScoreError,
-    Question,
-    Unanswered,
-    judges_in,
-)
-from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
-from pytest_evals.scorers.lighteval.reasoning import THINK, remove_reasoning_tags
-from pytest_evals.scorers.lighteval.response import ModelResponse
-from pytest_evals.scorers.measured import Measured
-from pytest_evals.scorers.user_code import UserCode
+from pytest_evals.errors import EvalsError
+from pytest_evals.scorers.lighteval.computed import FITTING, Computed
+from pytest_evals.scorers.lighteval.metric import Metric
 from pytest_evals.stats.averages import mean
 
-__all__ = ["PREFIX", "Computed", "lighteval_metric", "own_metric"]
+__all__ = ["PREFIX", "lighteval_metric", "own_metric"]
 
 PREFIX = "lighteval:"
 """In front of the names of lighteval's metrics in task files."""
-ITERATIONS = 1000
-"""Replicates of the bootstrap, lighteval's default."""
-_FITTING = {
-    "generate_until": SamplingMethod.GENERATIVE,
-    "loglikelihood": SamplingMethod.LOGPROBS,
-    "loglikelihood_rolling": SamplingMethod.PERPLEXITY,
-    "multiple_choice": SamplingMethod.LOGPROBS,
-}
-_FIX = {
-    SamplingMethod.GENERATIVE: "generate_until",
-    SamplingMethod.LOGPROBS: "multiple_choice",
-    SamplingMethod.PERPLEXITY: "loglikelihood_rolling",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Computed:
-    """A metric as a task uses it.
-
-    Args:
-        metric: The metric.
-        removes_reasoning: Whether what stands between ``<think>`` tags is taken out of
-            the answers.
-        unconditioned_query: What stands for the question where choices are also asked
-            without it.
-    """
-
-    metric: Metric
-    removes_reasoning: bool = False
-    unconditioned_query: str = ""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of its numbers."""
-        return self.metric.names
-
-    @property
-    def needs_unconditioned(self) -> bool:
-        """Whether choices are also asked without the question."""
-        return bool(getattr(self.metric.sample_level_fn, "needs_unconditioned", False))
-
-    def adding_up(
-        self,
-        aggregation: str | Callable[[Any], Any] | None,
-        higher_is_better: bool | None,
-    ) -> Computed:
-        """The same with another way to add up, or another direction; only a plain
-        function has none of its own.
-
-        Args:
-            aggregation: Name or function; ``None`` to leave it.
-            higher_is_better: Direction; ``None`` to leave it.
-
-        Raises:
-            EvalsError: The metric says itself how its values add up.
-        """
-        metric = self.metric
-        if not inspect.isroutine(metric.sample_level_fn) or type(metric) is not Metric:
-            raise EvalsError(
-                f"metric {self.names[0]!r} says itself how its values add up"
-            )
-        if aggregation is not None:
-            metric = replace(metric, corpus_level_fn=aggregation)
-        if higher_is_better is not None:
-            metric = replace(metric, higher_is_better=higher_is_better)
-        return replace(self, metric=metric)
-
-    def check(self, output_type: str, repeats: int) -> None:
-        """Make sure that it can measure the documents of a task.
-
-        Raises:
-            EvalsError: It measures something else, needs more answers, or an argument
-                that it has not.
-            MissingExtraError: It needs a library that is not installed.
-        """
-        metric, shown = self.metric, repr(self.names[0])
-        if metric.category != _FITTING.get(output_type):
-            raise EvalsError(
-                f"metric {shown} cannot be measured with output_type {output_type}\n"
-                f"  fix: output_type: {_FIX[metric.category]}"
-            )
-        wanted = metric.num_samples()
-        if wanted is not None and wanted > repeats:
-            raise EvalsError(
-                f"metric {shown} needs {wanted} answers to each prompt, and repeats is "
-                f"{repeats}\n  fix: repeats: {wanted}"
-            )
-        self.check_made()
-
-    def check_made(self) -> None:
-        """Make sure that it lacks nothing, whatever it is to measure.
-
-        Raises:
-            EvalsError: An argument that it has not.
-            MissingExtraError: It needs a library that is not installed.
-        """
-        metric, shown = self.metric, repr(self.names[0])
-        for name in getattr(metric.sample_level_fn, "required", ()):
-            if getattr(metric.sample_level_fn, name) is None:
-                raise EvalsError(f"metric {shown} needs {name!r}\n  fix: {name}: 4")
-        for part in (metric.sample_level_fn, metric.corpus_level_fn):
-            for module, library, extra in getattr(part, "libraries", ()):
-                if find_spec(module) is None:
-                    raise MissingExtraError(f"metric {shown}", library, extra)
-
-    def measure(self, doc: Doc, response: ModelResponse) -> list[Measured]:
-        """What it says of a document; columns of the row stand for
-        ``doc.specific`` where the document has none.
-
-        Raises:
-            DocumentError: It cannot be measured, and why.
-        """
-        try:
-            return self._measured(doc, response)
-        except Unanswered as missing:
-            raise DocumentError(
-                f"metric {self.names[0]!r}: {len(missing.questions)} questions to a "
-                "judge were not asked"
-            ) from None
-
-    def _measured(self, doc: Doc, response: ModelResponse) -> list[Measured]:
-        if doc.specific is None:
-            doc = replace(doc, specific=dict(doc.row))
-        response = _parted(doc, response)
-        if self.removes_reasoning:
-            texts = [remove_reasoning_tags(text, THINK) for text in response.text]
-            response = replace(response, text_post_processed=texts)
-        answer, known = _shown(doc, response), self.names
-        replies = response.judged.get(known[0], ())
-        said = "\n".join(replies)
-        with ExitStack() as stack:
-            hearing = Hearing(replies)
-            for judge in self.judges:
-                stack.enter_context(judge.hearing(hearing))
-            with UserCode(f"metric {known[0]!r}"):
-                values = self._values(doc, response)
-        if isinstance(values, NoScoreError):
-            why = str(values)
-            return [Measured(n, None, answer, said, why) for n in known]
-        return [Measured(n, v, answer, said) for n, v in values.items() if n in known]
-
-    def _values(
-        self, doc: Doc, response: ModelResponse
-    ) -> Mapping[str, Any] | NoScoreError:
-        try:
-            return self.metric.compute_sample(doc, response)
-        except NoScoreError as error:
-            return error
-
-    @property
-    def judges(self) -> list[JudgeLM]:
-        """The judges that it asks."""
-        return judges_in(self.metric.sample_level_fn)
-
-    def wants(self, doc: Doc, response: ModelResponse) -> tuple[Question, ...]:
-        """What it wants to ask its judges next, beyond what ``response`` says they have
-        replied; empty if it can measure.
-
-        Raises:
-            DocumentError: It cannot be measured, and why.
-        """
-        if not self.judges:
-            return ()
-        try:
-            self._measured(doc, response)
-        except Unanswered as missing:
-            return missing.questions
-        return ()
-
-    def metrics(
-        self,
-        filter: str,  # noqa: A002
-        iterations: int = ITERATIONS,
-    ) -> Iterator[HouseMetric]:
-        """How its values add up, one a name.
-
-        Args:
-            filter: Name of the filter pipeline.
-            iterations: Replicates of a bootstrap, at most as many as in lighteval.
-        """
-        n = min(iterations, ITERATIONS)
-        for name, how in self.metric.get_corpus_aggregations().items():
-            added = _aggregation(name, how)
-            yield HouseMetric(
-                name=name,
-                filter=filter,
-                aggregate=partial(estimate, added, name, n),
-                higher_is_better=self.metric.direction(name),
-                is_mean=added is AGGREGATIONS["mean"],
-                totals=totals_of(added),
-                number=number_of(added),
-            )
-
-    def accuracies(self) -> dict[str, bool]:
-        """Of each name, whether 1 means right and 0 wrong."""
-        return {
-            m.name: m.is_mean and m.higher_is_better is True for m in self.metrics("")
-        }
 
 
 def lighteval_metric(name: str, arguments: Mapping[str, Any]) -> Computed:
@@ -258,7 +30,7 @@ def lighteval_metric(name: str, arguments: Mapping[str, Any]) -> Computed:
         UnknownNameError: lighteval has no such metric.
         EvalsError: The metric has no such argument, or not such a value.
     """
-    from pytest_evals.scorers.lighteval.catalogue import CATALOGUE, PUBLISHED
+    from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE, PUBLISHED
 
     params = dict(arguments)
     makers = PUBLISHED if _flag(params, "published") else CATALOGUE
@@ -283,7 +55,7 @@ def own_metric(
     """
     made = given
     if not isinstance(given, Metric):
-        category = _FITTING.get(output_type)
+        category = FITTING.get(output_type)
         if category is None or not _takes_document(given):
             return None
         made = Metric(name, True, category, given, mean)
@@ -318,56 +90,3 @@ def _takes_document(given: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return first in (["doc", "response"], ["doc", "model_response"])
-
-
-def _aggregation(name: str, how: Any) -> Aggregation:
-    made = getattr(how, "aggregation", None)
-    if callable(made):
-        found: Aggregation = made()
-        return found
-    if callable(getattr(how, "compute_corpus", None)):
-        return own(partial(_of_corpus, name, how))
-    if how is mean or _is_numpys_mean(how):
-        return AGGREGATIONS["mean"]
-    return AGGREGATIONS[how] if isinstance(how, str) else own(how)
-
-
-def _is_numpys_mean(how: Any) -> bool:
-    module = getattr(how, "__module__", "").partition(".")[0]
-    named = getattr(how, "__name__", "")
-    return (module, named) in (
-        ("numpy", "mean"),
-        ("statistics", "mean"),
-        ("statistics", "fmean"),
-    )
-
-
-def _of_corpus(name: str, how: Any, values: Sequence[Any]) -> Any:
-    found = how.compute_corpus(values)
-    return found[name] if isinstance(found, Mapping) else found
-
-
-def _parted(doc: Doc, response: ModelResponse) -> ModelResponse:
-    """With the log-probabilities of choices without the question, which come last,
-    where metrics look for them."""
-    n = len(doc.choices)
-    if not n or len(response.logprobs) != 2 * n:
-        return response
-    return replace(
-        response,
-        logprobs=response.logprobs[:n],
-        argmax_logits_eq_gold=response.argmax_logits_eq_gold[:n],
-        output_tokens=response.output_tokens[:n],
-        unconditioned_logprobs=response.logprobs[n:],
-    )
-
-
-def _shown(doc: Doc, response: ModelResponse) -> str:
-    """The answer as a person would read it."""
-    if response.text:
-        return ", ".join(response.final_text)
-    logprobs = response.logprobs[: len(doc.choices)]
-    if not logprobs or len(doc.choices) < 2:
-        return ""
-    best = max(range(len(logprobs)), key=logprobs.__getitem__)
-    return str(doc.choices[best])

@@ -13,9 +13,9 @@ from typing import Any
 from pytest_evals.errors import EvalsError
 from pytest_evals.frontends.lighteval.language import Language
 from pytest_evals.frontends.lighteval.templates.endings import ENDINGS
-from pytest_evals.scorers.lighteval.languages import code_of
-from pytest_evals.scorers.lighteval.letters import labels_of
-from pytest_evals.scorers.lighteval.literals import LANGUAGES, Literals
+from pytest_evals.scorers.lighteval.extraction.letters import labels_of
+from pytest_evals.scorers.lighteval.texts.languages import code_of
+from pytest_evals.scorers.lighteval.texts.literals import LANGUAGES, Literals
 
 __all__ = [
     "TRANSLATION_LITERALS",

@@ -19,7 +19,8 @@ from pytest_evals.frontends.lm_eval.python.requests import repeats_of
 from pytest_evals.frontends.metric_names import Names
 from pytest_evals.frontends.reading.section import Section
 from pytest_evals.scorers.lighteval.asking import Part, heard, judge_models
-from pytest_evals.scorers.lighteval.entry import PREFIX, Computed
+from pytest_evals.scorers.lighteval.computed import Computed
+from pytest_evals.scorers.lighteval.entry import PREFIX
 from pytest_evals.scorers.lighteval.response import ModelResponse, response_of
 from pytest_evals.scorers.measured import score_of
 

@@ -1,0 +1,1 @@
+"""lighteval's metrics by name."""

@@ -1,0 +1,29 @@
+"""lighteval's metrics by their names (0.13.0, the enumeration ``Metrics``), and by the
+names of earlier releases that task files still use.
+
+Making a metric imports no library; computing it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_evals.scorers.lighteval.catalogue.choices import CHOICE_METRICS
+from pytest_evals.scorers.lighteval.catalogue.corpora import CORPUS_METRICS
+from pytest_evals.scorers.lighteval.catalogue.earlier import EARLIER
+from pytest_evals.scorers.lighteval.catalogue.making import Maker
+from pytest_evals.scorers.lighteval.catalogue.published import PUBLISHED_METRICS
+from pytest_evals.scorers.lighteval.catalogue.texts import TEXTS
+
+__all__ = ["CATALOGUE", "PUBLISHED"]
+
+CATALOGUE: Mapping[str, Maker] = {
+    **TEXTS,
+    **CHOICE_METRICS,
+    **CORPUS_METRICS,
+    **EARLIER,
+}
+"""Name → what makes the metric."""
+
+PUBLISHED: Mapping[str, Maker] = {**CATALOGUE, **PUBLISHED_METRICS}
+"""The same, with numbers as lighteval publishes them."""

@@ -1,0 +1,1 @@
+"""Metrics of all documents together, and what they keep of each."""

@@ -1,0 +1,166 @@
+"""How right labels and predicted ones agree: F1 and Matthews' correlation; and the mean
+of lists.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pytest_evals.core.metric import Totals
+from pytest_evals.errors import EvalsError
+from pytest_evals.scorers import totals
+from pytest_evals.scorers.aggregations import Aggregation
+from pytest_evals.scorers.lighteval.corpus.added import Added, check_known
+from pytest_evals.stats import agreement
+from pytest_evals.stats.resampling import resampled_matthews, resampled_scores
+
+__all__ = ["CorpusLevelF1Score", "FlatMean", "MatthewsCorrCoef"]
+
+
+def _labels(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Right labels and predicted ones; lists of one label count as that."""
+    golds, preds = [], []
+    for position, item in enumerate(items):
+        if not isinstance(item, list | tuple) or len(item) != 2:
+            raise EvalsError(f"it takes pairs, and value {position} is {item!r:.200}")
+        golds.append(_label(item[0], position))
+        preds.append(_label(item[1], position))
+    return golds, preds
+
+
+def _label(given: Any, position: int) -> Any:
+    if not isinstance(given, list | tuple):
+        return given
+    if len(given) != 1:
+        raise EvalsError(
+            f"it takes one label a document, and value {position} has {len(given)}: "
+            f"{given!r:.200}"
+        )
+    return given[0]
+
+
+@dataclass(frozen=True)
+class CorpusLevelF1Score(Added):
+    """F1 of labels.
+
+    Args:
+        average: ``weighted``, ``macro`` or ``micro`` over the labels; ``None`` for the
+            label 1 of two, and for ``macro`` of more.
+        num_classes: How many labels there are.
+        published: Whether it is computed as in lighteval: without average as the best
+            label's F1, and of more than two labels as the mean over these of the F1 of
+            "it or another one", where being right about "another one" counts too.
+    """
+
+    average: Literal["weighted", "macro", "micro"] | None
+    num_classes: int = 2
+    published: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the average."""
+        check_known("average", self.average, ("weighted", "macro", "micro", None))
+
+    def aggregation(self) -> Aggregation:
+        """Counts of pairs of labels."""
+        return Aggregation(
+            name="f1",
+            takes="pairs",
+            read=_labels,
+            value=lambda labels: self._value(Counter(zip(*labels, strict=True))),
+            statistic=lambda labels: resampled_scores(*self._sums(labels)),
+            totals=self._totals,
+        )
+
+    def _totals(self, labels: tuple[list[Any], list[Any]]) -> Totals:
+        columns, score = self._sums(labels)
+        return Totals(columns=columns, score=score)
+
+    def _sums(
+        self, labels: tuple[list[Any], list[Any]]
+    ) -> tuple[list[list[int]], Callable[[Sequence[float]], float]]:
+        """How often each pair of labels comes, and the number that these give."""
+        pairs = list(zip(*labels, strict=True))
+        kinds = list(dict.fromkeys(pairs))
+        columns = [[int(pair == kind) for pair in pairs] for kind in kinds]
+
+        def score(sums: Sequence[float]) -> float:
+            drawn = zip(kinds, sums, strict=True)
+            return self._value({kind: n for kind, n in drawn if n})
+
+        return columns, score
+
+    def _value(self, counts: Mapping[tuple[Any, Any], float]) -> float:
+        if self.published:
+            return self._published(counts)
+        if self.average is None and self.num_classes == 2:
+            return agreement.f1_by_label(counts).get(1, 0.0)
+        return agreement.averaged_f1(counts, self.average or "macro")
+
+    def _published(self, counts: Mapping[tuple[Any, Any], float]) -> float:
+        if self.num_classes == 2:
+            if self.average is None:
+                return max(agreement.f1_by_label(counts).values())
+            return agreement.averaged_f1(counts, self.average)
+        average = self.average or "macro"
+        each = [
+            agreement.averaged_f1(_either(counts, i), average)
+            for i in range(self.num_classes)
+        ]
+        return sum(each) / len(each)
+
+
+def _either(
+    counts: Mapping[tuple[Any, Any], float], label: int
+) -> Mapping[tuple[Any, Any], float]:
+    """The counts of the question whether it is that label."""
+    found: Counter[tuple[bool, bool]] = Counter()
+    for (gold, pred), n in counts.items():
+        found[gold == label, pred == label] += n  # type: ignore[assignment]
+    return found
+
+
+@dataclass(frozen=True)
+class MatthewsCorrCoef(Added):
+    """Matthews' correlation of right and predicted labels."""
+
+    def aggregation(self) -> Aggregation:
+        """Counts of pairs of labels."""
+        return Aggregation(
+            name="matthews_corrcoef",
+            takes="pairs",
+            read=_labels,
+            value=lambda labels: agreement.matthews_corrcoef(*labels),
+            statistic=lambda labels: resampled_matthews(*labels),
+            totals=totals.matthews_totals,
+        )
+
+
+@dataclass(frozen=True)
+class FlatMean(Added):
+    """The mean of what all documents' lists hold."""
+
+    def aggregation(self) -> Aggregation:
+        """Sums and lengths of the lists."""
+        return Aggregation(
+            name="mean of all",
+            read=lambda lists: ([sum(x) for x in lists], [len(x) for x in lists]),
+            value=_share,
+            statistic=lambda sums: resampled_scores(
+                sums, lambda drawn: _share(([drawn[0]], [drawn[1]]))
+            ),
+            totals=lambda sums: Totals(
+                columns=sums,
+                score=lambda drawn: _share(([drawn[0]], [drawn[1]])),
+                is_ratio=True,
+            ),
+        )
+
+
+def _share(sums: tuple[Sequence[float], Sequence[float]]) -> float:
+    above, below = sums
+    if not sum(below):
+        raise EvalsError("the lists of all documents are empty")
+    return sum(above) / sum(below)

@@ -1,0 +1,62 @@
+"""Perplexities, and bits per byte, of all documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pytest_evals.errors import EvalsError
+from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation
+from pytest_evals.scorers.lighteval.corpus.added import Added, check_known
+from pytest_evals.stats.resampling import resampled_perplexity, resampled_scores
+
+__all__ = ["CorpusLevelPerplexityMetric"]
+
+_PERPLEXITIES = ("perplexity", "weighted_perplexity", "bits_per_byte")
+
+
+@dataclass(frozen=True)
+class CorpusLevelPerplexityMetric(Added):
+    """Perplexity per document, per unit of text, or bits per byte.
+
+    Args:
+        metric_type: ``perplexity`` (the documents' lengths do not count),
+            ``weighted_perplexity`` or ``bits_per_byte``.
+    """
+
+    metric_type: str
+
+    def __post_init__(self) -> None:
+        """Check the type."""
+        check_known("perplexity", self.metric_type, _PERPLEXITIES)
+
+    def aggregation(self) -> Aggregation:
+        """Sums of log-probabilities and of lengths."""
+        known = AGGREGATIONS[self.metric_type]
+        if self.metric_type == "perplexity":
+            return Aggregation(
+                name="perplexity",
+                takes="pairs",
+                read=lambda pairs: [pair[0] for pair in pairs],
+                value=known.value,
+                statistic=resampled_perplexity,
+                totals=known.totals,
+            )
+        return Aggregation(
+            name=known.name,
+            takes="pairs",
+            read=known.read,
+            value=partial(_per_unit, known.value),
+            statistic=lambda pairs: resampled_scores(
+                pairs, lambda sums: known.value(([sums[0]], [sums[1]]))
+            ),
+            totals=known.totals,
+        )
+
+
+def _per_unit(value: Callable[[Any], float], pairs: tuple[Any, Any]) -> float:
+    if not sum(pairs[1]):
+        raise EvalsError("the texts have no length to divide their log-probability by")
+    return value(pairs)

@@ -1,0 +1,71 @@
+"""BLEU, chrF and TER of all documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_evals.errors import EvalsError
+from pytest_evals.scorers.aggregations import Aggregation
+from pytest_evals.scorers.corpus import CORPUS_METRICS, Corpus
+from pytest_evals.scorers.lighteval.corpus.added import Added, check_known
+from pytest_evals.scorers.lighteval.metric import Libraries
+
+__all__ = ["CorpusLevelTranslationMetric"]
+
+_LANGUAGES = ("", "zh", "ja", "ko")
+
+
+@dataclass(frozen=True)
+class CorpusLevelTranslationMetric(Added):
+    """BLEU, chrF, chrF++ or TER of a corpus, by sacrebleu, in percent.
+
+    References are put to sacrebleu document by document; lighteval mixed them up for
+    all but BLEU. Only the first answer to each document counts, and for BLEU only its
+    first reference.
+
+    Args:
+        metric_type: ``bleu``, ``chrf``, ``chrf++`` or ``ter``.
+        lang: The language of the answers, where their words are not parted by spaces:
+            zh, ja or ko.
+    """
+
+    metric_type: str
+    lang: str = ""
+
+    def __post_init__(self) -> None:
+        """Check both names."""
+        check_known("translation metric", self.metric_type, list(CORPUS_METRICS))
+        check_known("lang", self.lang, _LANGUAGES)
+
+    @property
+    def libraries(self) -> Libraries:
+        """What has to be installed: sacrebleu, and what cuts some languages."""
+        needed = [("sacrebleu", "sacrebleu", "metrics")]
+        if self.metric_type == "bleu" and self.lang == "ja":
+            needed.append(("MeCab", "sacrebleu[ja]", "languages"))
+        if self.metric_type == "bleu" and self.lang == "ko":
+            needed.append(("mecab_ko", "sacrebleu[ko]", "languages"))
+        return tuple(needed)
+
+    def aggregation(self) -> Aggregation:
+        """Counts of n-grams or edits."""
+        return Aggregation(
+            name=self.metric_type,
+            takes="pairs",
+            read=lambda items: Corpus(self.metric_type, self._texts(items), self.lang),
+            value=Corpus.score,
+            statistic=Corpus.resampled,
+            totals=Corpus.totals,
+        )
+
+    def _texts(self, items: Sequence[Any]) -> list[tuple[list[str], str]]:
+        texts = []
+        for position, item in enumerate(items):
+            golds, preds = item
+            if not golds or not preds:
+                raise EvalsError(f"value {position} has no reference or no answer")
+            kept = golds[:1] if self.metric_type == "bleu" else golds
+            texts.append((list(kept), preds[0]))
+        return texts

@@ -1,0 +1,122 @@
+"""The letter or number of the choice that an answer names, found in its text.
+
+Where it is looked for, and in which order, is lighteval's (0.13.0,
+``metrics/utils/extractive_match_utils.py``): the more explicit a place is, the sooner
+it counts; of places of one kind the last one in the text does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from pytest_evals.errors import EvalsError
+from pytest_evals.scorers.lighteval.texts.literals import Literals, literals_of
+
+__all__ = ["IndicesExtractionConfig", "found_labels", "labels_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class IndicesExtractionConfig:
+    """What labels the choices have.
+
+    Args:
+        prefix_for_extraction: ``Letters`` (A to Z), ``NativeLetters`` (those of the
+            language) or ``Numbers``.
+        try_extract_without_anchor: Whether a label counts that nothing announces.
+    """
+
+    prefix_for_extraction: str
+    try_extract_without_anchor: bool = False
+
+
+def labels_of(prefix: str, language: str) -> tuple[str, ...]:
+    """The labels of choices, in their order.
+
+    Raises:
+        EvalsError: There is no such kind of labels.
+    """
+    if prefix == "Letters":
+        return tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    if prefix == "NativeLetters":
+        return literals_of(language).indices
+    if prefix == "Numbers":
+        return tuple(str(number) for number in range(1, 27))
+    raise EvalsError(f"labels are Letters, NativeLetters or Numbers, not {prefix!r}")
+
+
+class _Place(NamedTuple):
+    priority: int
+    regex: re.Pattern[str]
+
+
+class _Found(NamedTuple):
+    """A label, and what is looked at to choose among several."""
+
+    priority: int
+    end: int
+    start: int
+    label: str
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """The smallest one counts."""
+        return self.priority, -self.end, self.start
+
+
+def found_labels(
+    text: str, config: IndicesExtractionConfig, n_choices: int, language: str
+) -> list[str]:
+    """The labels in a text, the one that counts first."""
+    places = _places(
+        labels_of(config.prefix_for_extraction, language)[:n_choices],
+        config.try_extract_without_anchor,
+        language,
+    )
+    found = sorted(_matches(text, places), key=lambda one: one.rank)
+    return [one.label for one in found]
+
+
+def _matches(text: str, places: Sequence[_Place]) -> Iterator[_Found]:
+    for place in places:
+        for match in place.regex.finditer(text):
+            label = match.group("label").strip("()")
+            yield _Found(place.priority, match.end(), match.start(), label)
+
+
+@lru_cache(maxsize=64)
+def _places(
+    labels: Sequence[str], without_anchor: bool, language: str
+) -> tuple[_Place, ...]:
+    """Where a label may stand, by how explicit that is."""
+    words = literals_of(language)
+    one = "|".join(re.escape(form) for x in labels for form in (f"({x})", x))
+    label = f"(?P<label>{one})"
+    stops = "".join(map(re.escape, _stops(words)))
+    space = re.escape(words.sentence_space) if words.sentence_space else ""
+    before = rf"(?:^|{space})(?:\*\*)?"
+    behind = rf"(?:\*\*)?(?:[{stops}]|{space or chr(92) + 's'}|$)"
+    announced = f"{before}{label}{behind}"
+    answer = f"(?i:{re.escape(words.answer)})"
+    colon = f"[{re.escape(words.colon)}:]"
+    listed = [
+        (100, rf"{answer}{colon}.{{0,50}}?{announced}"),
+        (150, rf"{answer}.{{0,50}}?{announced}"),
+        (200, rf"\A(?:\*\*)?{label}{behind}"),
+        (210, rf"\n\s*(?:\*\*)?{label}{behind}"),
+    ]
+    if language == "eng":
+        listed += [
+            (0, rf"(?i:final answer is)\:?\s*{label}\.?\s?(?i:I hope)"),
+            (50, rf"(?i:final answer).{{0,100}}?\s+is\:?\s*(?:\*\*)?{label}"),
+        ]
+    if without_anchor:
+        listed += [(250, announced), (300, label)]
+    return tuple(_Place(n, re.compile(pattern)) for n, pattern in listed)
+
+
+def _stops(words: Literals) -> set[str]:
+    return {words.full_stop, words.comma, words.colon, ".", ",", ":"}

@@ -1,0 +1,1 @@
+"""Metrics of instructions that an answer follows: IFEval and IFBench."""

@@ -1,0 +1,107 @@
+"""IFEval and IFBench: how many of a prompt's instructions an answer follows, strictly
+and with forgiveness for what models write around their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.errors import DocumentError
+from pytest_evals.scorers.lighteval.following.ifbench.counts import COUNTS
+from pytest_evals.scorers.lighteval.following.ifbench.forms import FORMS
+from pytest_evals.scorers.lighteval.following.ifbench.outputs import OUTPUTS
+from pytest_evals.scorers.lighteval.following.ifbench.wordings import WORDINGS
+from pytest_evals.scorers.lighteval.following.instructions import (
+    INSTRUCTIONS,
+    Check,
+    followed,
+)
+from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
+from pytest_evals.scorers.lighteval.response import ModelResponse
+
+__all__ = ["IFBENCH", "IFEVAL_NAMES", "IFBenchMetrics", "IFEvalMetrics"]
+
+IFEVAL_NAMES = (
+    "prompt_level_strict_acc",
+    "inst_level_strict_acc",
+    "prompt_level_loose_acc",
+    "inst_level_loose_acc",
+)
+"""Whether all instructions of a prompt are followed, and which of them are."""
+
+IFBENCH: Mapping[str, Check] = {**COUNTS, **FORMS, **OUTPUTS, **WORDINGS}
+"""IFBench's instructions: id → check."""
+
+
+@dataclass(frozen=True)
+class IFEvalMetrics(SampleLevelComputation):
+    """The four numbers of the first answer.
+
+    The instructions stand in ``doc.specific``: ``instructions_id_list`` (or
+    ``instruction_id_list``, as in the data set) and ``kwargs``, a mapping for each.
+    """
+
+    checks: ClassVar[Mapping[str, Check]] = INSTRUCTIONS
+    libraries: ClassVar[Libraries] = (
+        ("langdetect", "langdetect", "metrics"),
+        ("nltk", "nltk", "metrics"),
+    )
+
+    def compute(
+        self, doc: Doc, model_response: ModelResponse, **more: Any
+    ) -> dict[str, Any]:
+        """The numbers by name.
+
+        Raises:
+            DocumentError: There are no instructions, or one of them means nothing.
+        """
+        answers = model_response.final_text
+        if not answers:
+            raise DocumentError("there is no answer")
+        instructions = list(_instructions(doc))
+        forms = list(_forms(answers[0]))
+        strict, loose = [], []
+        for name, kwargs in instructions:
+            right = [followed(form, name, kwargs, self.checks) for form in forms]
+            strict.append(right[0])
+            loose.append(any(right))
+        values = (int(all(strict)), strict, int(all(loose)), loose)
+        return dict(zip(IFEVAL_NAMES, values, strict=True))
+
+
+@dataclass(frozen=True)
+class IFBenchMetrics(IFEvalMetrics):
+    """The same for the instructions of IFBench."""
+
+    checks = IFBENCH
+    libraries = (
+        ("emoji", "emoji", "metrics"),
+        ("nltk", "nltk", "metrics"),
+        ("syllapy", "syllapy", "metrics"),
+    )
+
+
+def _instructions(doc: Doc) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    specific = doc.specific or {}
+    names = specific.get("instructions_id_list", specific.get("instruction_id_list"))
+    kwargs = specific.get("kwargs")
+    if not names or not isinstance(kwargs, list | tuple) or len(names) != len(kwargs):
+        raise DocumentError(
+            "it needs a list instructions_id_list, and in kwargs a mapping for "
+            "each of these, as columns of the row or in doc.specific"
+        )
+    for name, given in zip(names, kwargs, strict=True):
+        yield name, given or {}
+
+
+def _forms(text: str) -> Iterator[str]:
+    """The answer, without its first line, without its last, without both; and these
+    without stars."""
+    lines = text.split("\n")
+    forms = [text]
+    forms += ["\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1])]
+    yield from forms
+    for form in forms:
+        yield form.replace("*", "")

@@ -1,0 +1,1 @@
+"""Metrics of the log-probabilities of a document's choices."""

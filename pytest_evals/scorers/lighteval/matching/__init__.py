@@ -1,0 +1,1 @@
+"""Metrics of a generated text beside its references or its source."""

@@ -1,0 +1,1 @@
+"""Metrics of several answers to one prompt."""

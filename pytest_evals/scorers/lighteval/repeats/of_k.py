@@ -1,0 +1,177 @@
+"""What ``k`` answers would reach, as ``n`` answers show it: pass@k is the unbiased
+estimate of Chen et al. 2021 (arXiv 2107.03374), G-Pass@k that of Liu et al. 2024 (arXiv
+2412.13147).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.errors import EvalsError
+from pytest_evals.scorers.lighteval.repeats.sampling import (
+    SamplingMetric,
+    check_whole,
+    number_of_answers,
+    one_gold,
+)
+from pytest_evals.scorers.lighteval.response import ModelResponse
+
+__all__ = ["GPassAtK", "PassAtK", "g_pass_at_k", "pass_at_k"]
+
+THRESHOLDS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+@dataclass(frozen=True)
+class PassAtK(SamplingMetric):
+    """The chance that one of ``k`` answers is right, as ``n`` answers show it.
+
+    Args:
+        k: Answers that one may give.
+        n: Answers that are looked at; ``None`` for all.
+    """
+
+    required: ClassVar[tuple[str, ...]] = ("k",)
+    k: int | None = None
+    n: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the numbers.
+
+        Raises:
+            EvalsError: ``k`` is above ``n``.
+        """
+        SamplingMetric.__post_init__(self)
+        check_whole("k", self.k)
+        check_whole("n", self.n)
+        if self.k and self.n and self.k > self.n and not self.published:
+            raise EvalsError(f"k={self.k} of n={self.n} answers cannot be drawn")
+
+    def num_samples(self) -> int | None:
+        """Answers that it needs."""
+        return self.n if self.n is not None else self.k
+
+    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
+        """From 0 to 1.
+
+        Raises:
+            DocumentError: There are too few answers, or several references.
+        """
+        one_gold(doc, "pass@k")
+        k = number_of_answers("k", self.k, "pass@k")
+        scores = self.scores(doc, model_response, self.n)
+        self.check_number(len(scores), k)
+        n = max(len(scores), self.n or 0)
+        return pass_at_k(n, scores.count(1), k)
+
+
+def pass_at_k(n: int, n_correct: int, k: int) -> float:
+    """The chance that ``k`` answers drawn of ``n`` hold one of the right ones."""
+    if n - n_correct < k:
+        return 1.0
+    return 1.0 - math.prod(1.0 - k / i for i in range(n - n_correct + 1, n + 1))
+
+
+@dataclass(frozen=True)
+class GPassAtK(SamplingMetric):
+    """The chance that a share of ``k`` answers is right, as ``n`` answers show it.
+
+    Args:
+        k: Answers that are drawn; one number or several.
+        n: Answers that are looked at; ``None`` for all.
+        thresholds: The shares.
+        name_prefix: In front of the names of its numbers.
+    """
+
+    required: ClassVar[tuple[str, ...]] = ("k",)
+    k: int | Sequence[int] | None = None
+    n: int | None = None
+    thresholds: Sequence[float] | None = None
+    name_prefix: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the numbers.
+
+        Raises:
+            EvalsError: One of them means nothing.
+        """
+        SamplingMetric.__post_init__(self)
+        check_whole("n", self.n)
+        for k in self.ks:
+            check_whole("k", k, needed=True)
+            if self.n and k > self.n and not self.published:
+                raise EvalsError(f"k={k} of n={self.n} answers cannot be drawn")
+        for share in self.thresholds or ():
+            if not 0 <= share <= 1:
+                raise EvalsError(f"a threshold is a share from 0 to 1, not {share!r}")
+
+    @property
+    def ks(self) -> list[int]:
+        """The numbers of answers that are drawn."""
+        if self.k is None:
+            return []
+        return [self.k] if isinstance(self.k, int) else list(self.k)
+
+    def num_samples(self) -> int | None:
+        """Answers that it needs."""
+        return self.n if self.n is not None else max(self.ks, default=None)
+
+    def metric_names(self) -> list[str]:
+        """The names of its numbers."""
+        return list(self._numbers(0, 0))
+
+    def compute(
+        self, doc: Doc, model_response: ModelResponse, **more: Any
+    ) -> dict[str, float]:
+        """The chances by name.
+
+        Raises:
+            DocumentError: There are too few answers, or several references.
+        """
+        one_gold(doc, "G-Pass@k")
+        number_of_answers("k", max(self.ks, default=None), "G-Pass@k")
+        scores = self.scores(doc, model_response, self.n)
+        self.check_number(len(scores), max(self.ks))
+        n = max(len(scores), self.n or 0)
+        return self._numbers(n, int(sum(scores)))
+
+    def _numbers(self, n: int, n_correct: int) -> dict[str, float]:
+        return g_pass_at_k(
+            n, n_correct, self.ks, self.thresholds or THRESHOLDS, self.name_prefix
+        )
+
+
+def g_pass_at_k(
+    n: int,
+    n_correct: int,
+    ks: Sequence[int],
+    thresholds: Sequence[float] = THRESHOLDS,
+    name_prefix: str | None = None,
+) -> dict[str, float]:
+    """The chance that at least a share of ``k`` answers drawn of ``n`` is right, for
+    each ``k`` and share; and for each ``k`` its mean over the shares above a half."""
+    prefix = f"{name_prefix}_" if name_prefix else ""
+    found: dict[str, float] = {}
+    for k in ks:
+        for share in thresholds:
+            least = max(math.ceil(k * share), 1)
+            name = f"{prefix}g-pass@{k}_{share}"
+            found[name] = _at_least(least, n, n_correct, k)
+        upper = range(math.ceil(k / 2) + 1, k + 1)
+        total = sum(_at_least(i, n, n_correct, k) for i in upper)
+        found[f"m{prefix}g-pass@{k}"] = 2 * total / k
+    return found
+
+
+def _at_least(least: int, n: int, n_correct: int, k: int) -> float:
+    """The chance of so many right ones among ``k`` drawn without putting back."""
+    if k > n or least > min(n_correct, k):
+        return 0.0
+    ways = sum(
+        math.comb(n_correct, hits) * math.comb(n - n_correct, k - hits)
+        for hits in range(least, min(n_correct, k) + 1)
+    )
+    return ways / math.comb(n, k)

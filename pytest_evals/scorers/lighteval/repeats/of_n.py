@@ -1,0 +1,76 @@
+"""Metrics of ``n`` answers: their average, and the most frequent one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.errors import DocumentError
+from pytest_evals.scorers.lighteval.repeats.sampling import (
+    SamplingMetric,
+    check_whole,
+    number_of_answers,
+    one_gold,
+)
+from pytest_evals.scorers.lighteval.response import ModelResponse
+
+__all__ = ["AvgAtN", "MajAtN"]
+
+
+@dataclass(frozen=True)
+class _OfN(SamplingMetric):
+    """A metric of ``n`` answers."""
+
+    required: ClassVar[tuple[str, ...]] = ("n",)
+    n: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the number."""
+        SamplingMetric.__post_init__(self)
+        check_whole("n", self.n)
+
+    def num_samples(self) -> int | None:
+        """Answers that it needs."""
+        return self.n
+
+
+@dataclass(frozen=True)
+class AvgAtN(_OfN):
+    """The mean score of ``n`` answers."""
+
+    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
+        """From 0 to 1.
+
+        Raises:
+            DocumentError: There are too few answers.
+        """
+        n = number_of_answers("n", self.n, "avg@n")
+        if not self.published:
+            scores = self.scores(doc, model_response, n)
+        elif n > len(model_response.text):
+            raise DocumentError(f"avg@{n} needs {n} answers")
+        else:
+            scores = [self.score(doc, text) for text in model_response.text[:n]]
+        return sum(scores) / len(scores)
+
+
+@dataclass(frozen=True)
+class MajAtN(_OfN):
+    """The score of the most frequent of ``n`` answers, the first one of equals."""
+
+    def prepared_gold(self, text: str) -> str:
+        """The reference as it is compared."""
+        return self.preprocess(text)
+
+    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
+        """From 0 to 1.
+
+        Raises:
+            DocumentError: There are too few answers, or several references.
+        """
+        gold = self.prepared_gold(one_gold(doc, "maj@n"))
+        answers = self.taken(model_response, number_of_answers("n", self.n, "maj@n"))
+        majority = Counter(answers).most_common(1)[0][0]
+        return self.score(replace(doc, choices=[gold], gold_index=0), majority)
