@@ -20,9 +20,9 @@ from pytest_evals.core.reference import Reference
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
-from pytest_evals.gates.planning import PAYS, expected_share
-from pytest_evals.gates.steps import Steps, steps_of
-from pytest_evals.gates.stopping import Watch, in_order, reading_order, wave_size
+from pytest_evals.gates.stopping.saving import PAYS, expected_share
+from pytest_evals.gates.stopping.steps import Steps, steps_of
+from pytest_evals.gates.stopping.watch import Watch, in_order, reading_order, wave_size
 from pytest_evals.store.history import EarlierRun
 
 __all__ = ["Entry", "Known", "Reading", "Stops", "candidates", "earlier_values"]

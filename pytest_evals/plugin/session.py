@@ -25,7 +25,7 @@ from pytest_evals.core.score import Status
 from pytest_evals.core.slim import slim
 from pytest_evals.core.task import Task
 from pytest_evals.frontends.gating.suite_gates import SuiteGates
-from pytest_evals.gates.wanted import with_facts
+from pytest_evals.gates.evidence.wanted import with_facts
 from pytest_evals.hooked import adds_metrics, scored, with_added_metrics
 from pytest_evals.models.spec import redacted
 from pytest_evals.pipeline import score

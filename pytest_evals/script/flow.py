@@ -19,7 +19,7 @@ from pytest_evals.core.request import Model
 from pytest_evals.core.result import RunResult, lacking
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.frontends.gating.suite_gates import SuiteGates
-from pytest_evals.gates.grammar import read_expression
+from pytest_evals.gates.rules.grammar import read_expression
 from pytest_evals.hooked import adds_metrics, registered_metrics
 from pytest_evals.models.spec import redacted
 from pytest_evals.opened import Answers

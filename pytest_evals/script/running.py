@@ -13,9 +13,9 @@ from pytest_evals.core.reference import Reference
 from pytest_evals.core.request import Model
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import Task
-from pytest_evals.gates.families import corrected
-from pytest_evals.gates.judge import judge
-from pytest_evals.gates.wanted import Wanted, wanted_by, with_facts
+from pytest_evals.gates.evidence.wanted import Wanted, wanted_by, with_facts
+from pytest_evals.gates.verdicts.families import corrected
+from pytest_evals.gates.verdicts.judge import judge
 from pytest_evals.hooked import prepared, scored, with_added_metrics
 from pytest_evals.pipeline import Job, Plan, score
 from pytest_evals.recording import Samples

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_evals.core.gate import Margin
 from pytest_evals.errors import Place, TaskFileError
-from pytest_evals.gates.grammar import read_gate
+from pytest_evals.gates.rules.grammar import read_gate
 
 HERE = Place(Path("arc.yaml"), 7)
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from pytest_evals.core.metric import Estimate, Metric
-from pytest_evals.gates.calibrating import calibrate
+from pytest_evals.gates.planning.calibrating import calibrate
 
 
 def mean_of(name, **facts):

@@ -18,10 +18,10 @@ from pytest_evals.core.reference import Reference
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
-from pytest_evals.gates.grammar import read_gate
-from pytest_evals.gates.judge import judge
-from pytest_evals.gates.steps import steps_of
-from pytest_evals.gates.stopping import Watch
+from pytest_evals.gates.rules.grammar import read_gate
+from pytest_evals.gates.stopping.steps import steps_of
+from pytest_evals.gates.stopping.watch import Watch
+from pytest_evals.gates.verdicts.judge import judge
 from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.metrics import MetricSpec, metric
 from pytest_evals.scorers.summary import summarise

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_evals.core.gate import Bound
 from pytest_evals.errors import OptionError, Place, TaskFileError
-from pytest_evals.gates.grammar import read_expression, read_gate
+from pytest_evals.gates.rules.grammar import read_expression, read_gate
 
 HERE = Place(Path("evals/arc.yaml"), 12)
 

@@ -19,8 +19,8 @@ from pytest_evals.core.result import TaskResult
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
-from pytest_evals.gates.grammar import read_gate
-from pytest_evals.gates.judge import judge
+from pytest_evals.gates.rules.grammar import read_gate
+from pytest_evals.gates.verdicts.judge import judge
 
 OPERATORS = {">=": ge, ">": gt, "<=": le, "<": lt}
 HERE = Place(Path("arc.yaml"), 1)

@@ -9,9 +9,9 @@ from scipy import stats
 from sklearn.metrics import f1_score
 
 from pytest_evals.core.metric import Estimate, MetricResult
-from pytest_evals.gates.placing import place
-from pytest_evals.gates.reading import read
-from pytest_evals.gates.unsound import UnsoundError
+from pytest_evals.gates.evidence.reading import read
+from pytest_evals.gates.evidence.unsound import UnsoundError
+from pytest_evals.gates.noise.placing import place
 from pytest_evals.scorers.metrics import MetricSpec, metric
 
 TYPES = {

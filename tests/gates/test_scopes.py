@@ -14,8 +14,8 @@ from pytest_evals.core.gate import Outcome
 from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.result import TaskResult
 from pytest_evals.errors import Place
-from pytest_evals.gates.grammar import read_gate
-from pytest_evals.gates.judge import judge
+from pytest_evals.gates.rules.grammar import read_gate
+from pytest_evals.gates.verdicts.judge import judge
 
 PASSED, FAILED, OPEN = Outcome.PASSED, Outcome.FAILED, Outcome.INCONCLUSIVE
 HERE = Place(Path("arc.yaml"), 1)

@@ -1,5 +1,5 @@
 """A verdict as a function of a sum is the verdict that judging gives. The oracle is
-:func:`pytest_evals.gates.judge.judge` itself, over all documents."""
+:func:`pytest_evals.gates.verdicts.judge.judge` itself, over all documents."""
 
 import math
 from dataclasses import replace
@@ -16,9 +16,9 @@ from pytest_evals.core.gate import Margin, Outcome
 from pytest_evals.core.metric import Estimate, Metric, MetricResult
 from pytest_evals.core.result import TaskResult
 from pytest_evals.errors import Place
-from pytest_evals.gates.grammar import read_gate
-from pytest_evals.gates.judge import judge
-from pytest_evals.gates.steps import steps_of
+from pytest_evals.gates.rules.grammar import read_gate
+from pytest_evals.gates.stopping.steps import steps_of
+from pytest_evals.gates.verdicts.judge import judge
 from pytest_evals.scorers.metrics import MetricSpec, metric
 
 HERE = Place(Path("arc.yaml"), 1)

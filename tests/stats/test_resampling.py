@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.stats import agreement, averages, resampling
+from pytest_evals.stats import agreement, averages, counting, resampling
 from pytest_evals.stats.bootstrap import bootstrap_stderr, draws
 
 RECORDED = json.loads((Path(__file__).parent / "lm_eval_aggregations.json").read_text())
@@ -121,7 +121,7 @@ def test_sums_are_those_of_each_column_packed_or_not(data, n, kinds):
         for kind in kinds
     ]
     at = next(draws(5, n, 20))
-    sums = resampling.resampled_sums(columns)(at)
+    sums = counting.sums_of(columns)(at)
     for row, found in zip(at, sums, strict=True):
         for column, total in zip(columns, found, strict=True):
             expected = math.fsum(column[i] for i in row)
@@ -131,7 +131,7 @@ def test_sums_are_those_of_each_column_packed_or_not(data, n, kinds):
 def test_whole_numbers_add_up_exactly_up_to_two_to_the_53():
     largest = 2.0**52 - 1
     at = np.array([[0, 0], [0, 1], [1, 1]])
-    sums = resampling.resampled_sums([[largest, 1.0], [1.0, 0.0]])(at)
+    sums = counting.sums_of([[largest, 1.0], [1.0, 0.0]])(at)
     assert sums.tolist() == [[2 * largest, 2.0], [largest + 1, 1.0], [2.0, 0.0]]
 
 

@@ -19,12 +19,12 @@ from pytest_evals.errors import (
     did_you_mean,
 )
 from pytest_evals.frontends.gating.gates_file import load_gates
-from pytest_evals.gates.evidence import labels_in
-from pytest_evals.gates.grammar import with_unique_ids
-from pytest_evals.gates.members import weights_fault
-from pytest_evals.gates.reducers import n_needed
-from pytest_evals.gates.steps import SHARES
-from pytest_evals.gates.versus import direction_fault
+from pytest_evals.gates.baseline.versus import direction_fault
+from pytest_evals.gates.evidence.documents import labels_in
+from pytest_evals.gates.evidence.reducers import n_needed
+from pytest_evals.gates.groups.members import weights_fault
+from pytest_evals.gates.rules.grammar import with_unique_ids
+from pytest_evals.gates.stopping.steps import SHARES
 
 __all__ = ["FILE_NAMES", "SuiteGates", "faults_of", "group_faults"]
 

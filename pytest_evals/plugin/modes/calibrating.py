@@ -20,7 +20,7 @@ from pytest_evals.core.metric import Metric
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Model, Request, Response
 from pytest_evals.errors import StoreError
-from pytest_evals.gates.calibrating import calibrate
+from pytest_evals.gates.planning.calibrating import calibrate
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.reports.terminal.calibration import calibration_lines
 from pytest_evals.store.noise import keep_noise

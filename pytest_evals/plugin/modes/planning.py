@@ -14,7 +14,8 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.core.key import prompt_of
 from pytest_evals.core.request import Request
 from pytest_evals.errors import EvalsError, StoreError
-from pytest_evals.gates.planning import USUAL_FLIPS, forecast
+from pytest_evals.gates.planning.forecast import forecast
+from pytest_evals.gates.stopping.saving import USUAL_FLIPS
 from pytest_evals.models.spec import redacted
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.reports.terminal.forecast import forecast_lines

@@ -23,7 +23,7 @@ from pytest_evals.frontends.gating.suite_gates import (
     faults_of,
     group_faults,
 )
-from pytest_evals.gates.wanted import Wanted, wanted_by
+from pytest_evals.gates.evidence.wanted import Wanted, wanted_by
 from pytest_evals.plugin.settings.selection import Selection
 from pytest_evals.plugin.suite.places import file_id
 

@@ -14,8 +14,8 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.score import Status
 from pytest_evals.errors import Place
-from pytest_evals.gates.changes import change_lines
-from pytest_evals.gates.figures import figure
+from pytest_evals.gates.wording.changes import change_lines
+from pytest_evals.gates.wording.figures import figure
 from pytest_evals.reports.details.examples import error_of, example_lines, ids_by_index
 from pytest_evals.reports.details.members import member_lines
 from pytest_evals.reports.escape import one_line

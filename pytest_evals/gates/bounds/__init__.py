@@ -1,0 +1,1 @@
+"""Numbers and their intervals against bounds."""

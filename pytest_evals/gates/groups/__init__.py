@@ -1,0 +1,1 @@
+"""Gates of groups: the numbers of tasks as one, and alarms on single tasks."""

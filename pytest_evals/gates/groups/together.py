@@ -1,0 +1,279 @@
+"""Gates of groups that need what their tasks are made of: those that count noise, that
+hold it against a baseline, or that weigh the tasks by themselves.
+
+The number is a weighted mean of the tasks' numbers, its variance the sum of theirs by
+the squares of the weights: tasks are independent samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from pytest_evals.core.gate import Gate, Unit, Verdict
+from pytest_evals.core.metric import Estimate, MetricResult
+from pytest_evals.core.reference import Find
+from pytest_evals.gates.baseline.moving import Moved
+from pytest_evals.gates.baseline.pairs import ends_of, lacking_text
+from pytest_evals.gates.baseline.versus import (
+    check_direction,
+    check_varies,
+    decide,
+    moved_of,
+    verdict_of,
+)
+from pytest_evals.gates.bounds.scopes import judge_placed
+from pytest_evals.gates.evidence.documents import labels_of, values_of
+from pytest_evals.gates.evidence.reading import Reading, read
+from pytest_evals.gates.evidence.unsound import UnsoundError
+from pytest_evals.gates.groups.alarms import with_alarms
+from pytest_evals.gates.groups.members import Member
+from pytest_evals.gates.noise.extremes import ends_of_share, noisiest
+from pytest_evals.gates.noise.placed import Placed, antilog
+from pytest_evals.gates.noise.placing import place_noise
+from pytest_evals.gates.noise.repeats import place_repeats
+from pytest_evals.stats.combined import Part, combined
+from pytest_evals.stats.paired import PairedShares
+from pytest_evals.stats.spread import Located, Still
+
+__all__ = ["judge_group_change", "judge_group_noise", "weighed"]
+
+
+def weighed(
+    gate: Gate, metric: MetricResult, members: Sequence[Member]
+) -> tuple[MetricResult, Reading]:
+    """The group's number with the weights of the gate."""
+    parts = [(member.weight, read(member.metric)) for member in members]
+    values = [reading.value for _, reading in parts]
+    value: Fraction | float
+    if all(isinstance(one, Fraction) for one in values):
+        value = sum((w * Fraction(r.value) for w, r in parts), Fraction(0))
+    else:
+        value = math.fsum(float(w) * float(r.value) for w, r in parts)
+    estimate = metric.estimate
+    stderr = estimate.stderr if estimate and not gate.weights else None
+    own = replace(metric, estimate=Estimate(float(value), stderr))
+    return own, Reading(
+        value=value,
+        total=metric.total if not gate.weights else None,
+        n_scored=metric.n_scored,
+        n_errored=metric.n_errored,
+        n_unscored=metric.n_unscored,
+        given_ends=_ends(members),
+    )
+
+
+def place_members(gate: Gate, members: Sequence[Member]) -> list[Placed] | None:
+    """Where the tasks' numbers lie, each on its own scale; ``None`` where the gate
+    counts no noise, or nothing is known of it.
+
+    Raises:
+        UnsoundError: Nothing says how a task's number varies.
+    """
+    if gate.over == "population" or gate.flip_rate is not None:
+        return [_placed(gate, member) for member in members]
+    found = [place_repeats(gate, one.metric, one.task) for one in members]
+    known = [placed for placed in found if placed is not None]
+    return known if len(known) == len(members) else None
+
+
+def judge_group_noise(
+    gate: Gate,
+    metric: MetricResult,
+    reading: Reading,
+    members: Sequence[Member],
+    placed: Sequence[Placed],
+) -> Verdict:
+    """What becomes of a group's gate over other documents, or another run.
+
+    Args:
+        gate: The claim.
+        metric: The group's number, with the weights of the gate.
+        reading: The same as it is compared.
+        members: Its tasks.
+        placed: Where their numbers lie, by :func:`place_members`.
+
+    Raises:
+        UnsoundError: There is nothing sound to judge.
+    """
+    parts = [_part(one, member) for one, member in zip(placed, members, strict=True)]
+    spread = combined(parts)
+    if isinstance(spread, Still) and gate.over == "population":
+        raise UnsoundError(f"{metric.key} is the same in all documents of each task")
+    whole = Placed(
+        spread=replace(spread, value=float(reading.value)),
+        method=f"{len(members)} tasks combined",
+        notes=_notes(members, placed),
+    )
+    ends = _noisy_ends(gate, reading, members, placed, whole)
+    return judge_placed(gate, metric, reading, whole, ends)
+
+
+def _noisy_ends(
+    gate: Gate,
+    reading: Reading,
+    members: Sequence[Member],
+    placed: Sequence[Placed],
+    whole: Placed,
+) -> list[Placed]:
+    """Where the number would lie with all documents without a score wrong, and with all
+    of them right, each by as much noise as there could be and by as little."""
+    most, least = [], []
+    for member, one in zip(members, placed, strict=True):
+        of_all = member._replace(weight=member.of_all)
+        own, key = read(member.metric), member.metric.key
+        ends = [one]
+        if own.n_lacking:
+            ends = ends_of_share(gate, own, one, member.task, key)
+            ends += noisiest(ends)
+        parts = sorted((_part(end, of_all) for end in ends), key=_noise)
+        if not parts:
+            return []
+        least.append(parts[0]._replace(n=own.n))
+        most.append(parts[-1])
+    spreads = [combined(parts) for parts in (most, least)]
+    return [
+        replace(whole, spread=replace(spread, value=float(end)))
+        for spread in spreads
+        for end in reading.ends
+    ]
+
+
+def _noise(part: Part) -> float:
+    return combined([part]).stderr
+
+
+def _notes(members: Sequence[Member], placed: Sequence[Placed]) -> tuple[str, ...]:
+    return tuple(
+        f"{member.name}: {note}"
+        for member, one in zip(members, placed, strict=True)
+        for note in one.notes
+    )
+
+
+def _ends(members: Sequence[Member]) -> tuple[Fraction, ...]:
+    """The group's number with all documents without a score wrong, and right; nothing
+    where they are neither."""
+    readings = [read(member.metric) for member in members]
+    if any(reading.total is None for reading in readings):
+        return ()
+    found = zip(*(reading.ends for reading in readings), strict=True)
+    weights = [member.of_all for member in members]
+    return tuple(
+        sum((w * end for w, end in zip(weights, side, strict=True)), Fraction(0))
+        for side in found
+    )
+
+
+def _placed(gate: Gate, member: Member) -> Placed:
+    """Where a task's number lies, on its own scale."""
+    reading = read(member.metric)
+    try:
+        values = values_of(member.task, member.metric.key)
+        labels = labels_of(member.task, gate.cluster, [*values])
+        return place_noise(gate, member.metric, reading, [*values.values()], labels)
+    except UnsoundError as error:
+        raise error.of(member.name) from error
+
+
+def _part(placed: Placed, member: Member) -> Part:
+    """What a task adds; perplexities are averaged as they are, not as logarithms."""
+    spread, n = placed.spread, member.metric.n_scored
+    if placed.is_log:
+        value = antilog(spread.value)
+        spread = Located(value, value * spread.stderr, n - 1)
+    return Part(spread, float(member.weight), n)
+
+
+def judge_group_change(
+    gate: Gate, metric: MetricResult, members: Sequence[Member], find: Find
+) -> Verdict:
+    """What becomes of a group's baseline gate.
+
+    Raises:
+        UnsoundError: There is nothing sound to judge.
+    """
+    check_direction(gate, metric)
+    moves = [_moved(gate, member, find) for member in members]
+    verdict = _held(gate, metric, members, [found for found, _ in moves])
+    if metric.n_errored + metric.n_unscored:
+        whole = [member._replace(weight=member.of_all) for member in members]
+        for ends in zip(*(ends for _, ends in moves), strict=True):
+            if _held(gate, metric, whole, ends).outcome is not verdict.outcome:
+                raise UnsoundError(lacking_text(metric))
+    return verdict
+
+
+def _held(
+    gate: Gate, metric: MetricResult, members: Sequence[Member], found: Sequence[Moved]
+) -> Verdict:
+    """The verdict if the tasks have moved so, with the alarms of single tasks."""
+    whole = _together(members, found)
+    verdict = verdict_of(gate, metric, decide(gate, whole), whole)
+    if gate.each is None:
+        return verdict
+    names = [member.name for member in members]
+    return with_alarms(verdict, [*zip(names, found, strict=True)])
+
+
+def _moved(gate: Gate, member: Member, find: Find) -> tuple[Moved, list[Moved]]:
+    """How far a task has moved, and how far with all documents without a score wrong,
+    and with all of them right."""
+    try:
+        reference = find(gate.baseline, member.name)
+        pairs, found = moved_of(gate, member.metric, member.task, reference)
+        if gate.over == "population" or gate.each is not None:
+            check_varies(gate, found)
+        ends = ends_of(gate, member.metric, member.task, pairs, found)
+        if not ends:
+            raise UnsoundError(lacking_text(member.metric))
+    except UnsoundError as error:
+        raise error.of(member.name) from error
+    return found, ends
+
+
+def _together(members: Sequence[Member], found: Sequence[Moved]) -> Moved:
+    """The weighted mean of the tasks' changes."""
+    weights = [member.weight for member in members]
+    parts = []
+    for weight, one in zip(weights, found, strict=True):
+        spread = one.placed.spread
+        if one.placed.is_log:
+            difference = float(one.now) - float(one.before)
+            spread = Located(difference, float(one.now) * spread.stderr, one.n - 1)
+        parts.append(Part(spread, float(weight), one.n))
+    before = _mean(weights, [one.before for one in found])
+    now = _mean(weights, [one.now for one in found])
+    spread = combined(parts)
+    units: set[Unit] = {one.unit for one in found}
+    unit = units.pop() if len(units) == 1 else "plain"
+    shares = [one.shares for one in found if one.shares is not None]
+    n = sum(one.n for one in found)
+    counted = None
+    if len(shares) == len(found):
+        counted = PairedShares(
+            sum(s.gained for s in shares), sum(s.lost for s in shares), n
+        )
+    return Moved(
+        before=before,
+        now=now,
+        placed=Placed(
+            spread=spread,
+            method=f"paired, {len(found)} tasks combined",
+            notes=_notes(members, [one.placed for one in found]),
+        ),
+        n=n,
+        shares=counted,
+        unit="plain" if unit == "percent" else unit,
+    )
+
+
+def _mean(
+    weights: Sequence[Fraction], values: Sequence[Fraction | float]
+) -> Fraction | float:
+    if all(isinstance(value, Fraction) for value in values):
+        pairs = zip(weights, values, strict=True)
+        return sum((w * Fraction(v) for w, v in pairs), Fraction(0))
+    return math.fsum(float(w) * float(v) for w, v in zip(weights, values, strict=True))

@@ -1,0 +1,1 @@
+"""Values to a number and where it lies, as far as its noise goes."""

@@ -1,0 +1,159 @@
+"""Where a number lies that is computed from sums over documents: means, F1, BLEU.
+
+By its slope, or by resamples; by resamples too where nothing adds up (medians).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pytest_evals.core.metric import Metric, Totals
+from pytest_evals.gates.noise.placed import NEGLIGIBLE, Placed, few_clusters, still
+from pytest_evals.stats.clusters import clustered_stderr
+from pytest_evals.stats.spread import Located
+
+if TYPE_CHECKING:
+    from pytest_evals.stats.replicates import Replicates
+
+__all__ = ["FEW", "Labels", "place_number", "place_totals", "ratio", "totals_of"]
+
+Labels = Sequence[Hashable] | None
+"""The cluster of each document; ``None`` where documents do not hang together."""
+FEW = 30
+"""Documents below which a corpus metric's noise cannot be told, and that of a mean only
+about right."""
+LEAST_RESAMPLED = 10
+"""Documents below which resamples hardly leave those that there are: Student's t is
+wider."""
+ENOUGH = 200
+"""Documents from which the slope of a corpus metric tells its noise."""
+
+
+def totals_of(how: Metric, values: Sequence[Any]) -> Totals | None:
+    """What the documents add to the sums that a metric is computed from."""
+    if how.totals is not None:
+        return how.totals(values)
+    if not how.is_mean:
+        return None
+    return Totals(columns=(values, [1.0] * len(values)), score=ratio, is_ratio=True)
+
+
+def ratio(sums: Sequence[float]) -> float:
+    """The first sum over the second."""
+    return sums[0] / sums[1]
+
+
+def place_totals(totals: Totals, labels: Labels, *, bootstrap_below: int = 0) -> Placed:
+    """Where a number that is computed from sums lies.
+
+    Args:
+        totals: What each document adds to the sums.
+        labels: Clusters of the documents.
+        bootstrap_below: Documents below which even a ratio of sums is not trusted to be
+            normal.
+
+    Raises:
+        ValueError: There are too few documents, or they do not vary.
+    """
+    n = len(totals.columns[0])
+    if n < (2 if totals.is_ratio else FEW):
+        least = 2 if totals.is_ratio else FEW
+        raise ValueError(f"it takes {least} documents, and there are {n}")
+    n_units = n if labels is None else len({*labels})
+    if n_units < 2:
+        raise ValueError("one cluster says nothing of how clusters differ")
+    enough = bootstrap_below if totals.is_ratio else ENOUGH
+    if totals.is_ratio and n_units < LEAST_RESAMPLED:
+        enough = 0
+    if totals.is_smooth and (n_units >= enough or (labels and totals.is_ratio)):
+        found = _by_slopes(totals, labels)
+    else:
+        found = _by_bootstrap(totals, labels)
+    if not math.isfinite(found.spread.value):
+        raise ValueError(f"it is {found.spread.value}, which is no finite number")
+    about: tuple[str, ...] = ()
+    if labels is None and n < FEW:
+        about = (f"only {n} documents: the interval is approximate",)
+    notes = few_clusters(n_units) if labels is not None else about
+    return Placed(
+        spread=found.spread,
+        method=found.method,
+        is_log=totals.is_log,
+        notes=(*found.notes, *notes),
+    )
+
+
+def _by_slopes(totals: Totals, labels: Labels) -> Placed:
+    from pytest_evals.stats.influence import influences
+
+    deviations = influences(totals.columns, totals.score).tolist()
+    n = len(deviations)
+    value = totals.score([math.fsum(column) for column in totals.columns])
+    clustered = clustered_stderr(deviations, labels or range(n))
+    if not math.isfinite(clustered.stderr):
+        raise ValueError("its slope is no finite number")
+    if _is_nothing(clustered.stderr, value):
+        if not _is_nothing(max(map(abs, deviations)), value):
+            raise ValueError("documents differ, but no cluster differs from another")
+        return still(value)
+    method = "t" if totals.is_ratio else "delta method"
+    notes: tuple[str, ...] = ()
+    if labels is not None:
+        method = f"clustered {method}"
+        effect = f"design effect {clustered.design_effect:.3g}"
+        notes = (f"{effect} over {clustered.n_clusters} clusters",)
+    spread = Located(value, clustered.stderr, clustered.n_clusters - 1)
+    return Placed(spread=spread, method=method, notes=notes)
+
+
+def _by_bootstrap(totals: Totals, labels: Labels) -> Placed:
+    from pytest_evals.stats.replicates import resample_sums
+
+    columns = totals.columns
+    if labels is not None:
+        columns = [_summed(column, labels) for column in columns]
+    found = resample_sums(columns, totals.score, corrected=totals.is_smooth)
+    if _do_not_vary(found):
+        return still(found.value)
+    method = "BCa" if totals.is_smooth else "bootstrap"
+    return Placed(
+        spread=found, method=method if labels is None else f"clustered {method}"
+    )
+
+
+def _summed(column: Sequence[float], labels: Sequence[Hashable]) -> list[float]:
+    sums: dict[Hashable, float] = {}
+    for value, label in zip(column, labels, strict=True):
+        sums[label] = sums.get(label, 0.0) + value
+    return [*sums.values()]
+
+
+def _is_nothing(distance: float, value: float) -> bool:
+    """Whether rounding alone can be what is between two numbers of this size."""
+    return distance <= NEGLIGIBLE * max(1.0, abs(value))
+
+
+def _do_not_vary(found: Replicates) -> bool:
+    if not found.ordered:
+        return True
+    return _is_nothing(found.ordered[-1] - found.ordered[0], found.value)
+
+
+def place_number(how: Metric, values: Sequence[Any]) -> Placed:
+    """Where a number that is computed from no sums lies.
+
+    Raises:
+        ValueError: There are too few documents.
+    """
+    from pytest_evals.stats.replicates import resample
+
+    n, number = len(values), how.number
+    assert number is not None
+    if n < FEW:
+        raise ValueError(f"it takes {FEW} documents, and there are {n}")
+    found = resample(n, lambda at: number([values[i] for i in at]), number(values))
+    if _do_not_vary(found):
+        return still(found.value)
+    return Placed(spread=found, method="bootstrap")

@@ -1,0 +1,1 @@
+"""What a gate can see before anything is asked, and which bar noise allows."""

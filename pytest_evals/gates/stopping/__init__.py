@@ -1,0 +1,1 @@
+"""Gates that are decided before all documents are read."""

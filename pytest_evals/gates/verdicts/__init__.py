@@ -1,0 +1,1 @@
+"""A gate and results to a verdict."""

@@ -1,0 +1,1 @@
+"""Numbers and changes as people read them."""

@@ -1,0 +1,138 @@
+"""What gates can see, against simulation and the tables of the reference page of gates
+(§3.1, §3.5, §6), which were simulated with numpy."""
+
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from statsmodels.stats.proportion import proportion_confint
+
+from pytest_evals.core.gate import Margin
+from pytest_evals.errors import Place
+from pytest_evals.gates.planning.forecast import forecast, weakness
+from pytest_evals.gates.rules.grammar import read_gate
+
+HERE = Place(Path("arc.yaml"), 1)
+
+
+def floor(**keys):
+    return read_gate({"metric": "acc", **keys}, task="arc", source=HERE)
+
+
+def no_worse(over, drop="0.02"):
+    margin = Margin(key="max_drop", value=Decimal(drop))
+    return replace(floor(min=0), bounds=(), baseline="main", margin=margin, over=over)
+
+
+@pytest.mark.parametrize(
+    ("n", "flips", "point", "proven"),
+    [(200, 0.10, 15.7, 0.6), (500, 0.05, 1.8, 0.0), (1000, 0.05, 0.2, 0.0)],
+)
+def test_unchanged_model_is_red_as_often_as_in_the_table(n, flips, point, proven):
+    """§3.5, drop 0. With half a document of 200 counted to either side, the normal
+    approximation of the point rule is a few points above the lattice."""
+    found = forecast(no_worse("run"), n, None, flips)
+    assert 100 * found.false_red == pytest.approx(point, abs=3)
+    found = forecast(no_worse("population"), n, None, flips)
+    assert 100 * found.false_red == pytest.approx(proven, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("n", "flips", "points"), [(200, 0.10, 5.6), (1000, 0.05, 1.8), (2000, 0.02, 0.8)]
+)
+def test_smallest_drop_is_that_of_the_table(n, flips, points):
+    """§6."""
+    found = forecast(no_worse("population"), n, None, flips)
+    assert 100 * found.detects == pytest.approx(points, abs=0.06)
+
+
+def test_documents_that_see_the_margin_are_those_of_the_table():
+    """§6: margin 2 points, 5 % flips: 773."""
+    assert forecast(no_worse("population"), 100, None, 0.05).n_needed == 773
+
+
+@pytest.mark.parametrize(("n", "warns"), [(164, True), (1000, False)])
+def test_gate_that_misses_three_times_its_margin_is_decoration(n, warns):
+    found = forecast(no_worse("population", "0.01"), n, None, 0.05)
+    assert bool(found.warning) == warns
+    if warns:
+        assert "a drop of three times the margin would be red in " in found.warning
+
+
+def test_floor_fails_by_chance_as_often_as_another_run_does():
+    """Simulated: 5 % of 400 answers turn, half of them each way."""
+    rng = np.random.default_rng(0)
+    gate = floor(min=0.83)
+    found = forecast(gate, 400, 0.85, 0.05)
+    lost = rng.binomial(340, 0.025 / 0.85 / 2, size=(20_000,))
+    gained = rng.binomial(60, 0.025 / 0.15 / 2, size=(20_000,))
+    reds = np.mean((340 - lost + gained) / 400 < 0.83)
+    assert found.false_red == pytest.approx(reds, abs=0.02)
+
+
+def test_floor_over_other_documents_counts_them():
+    """Over a population the gate is red when Wilson's upper bound is below the bar;
+    binomially, from counting."""
+    found = forecast(floor(min=0.9, over="population"), 400, 0.85)
+    # Wilson, one-sided 95 %: fewer than 349 right of 400 have an upper bound below .9.
+    assert found.false_red == pytest.approx(binom.cdf(348, 400, 0.85), abs=0.05)
+
+
+def test_bar_beside_the_last_number_is_a_warning():
+    near = forecast(floor(min=0.845), 400, 0.85)
+    assert near.warning.startswith("the bar 0.845 is near the last number, 0.850: it f")
+    assert "about once in 4 runs of an unchanged model" in near.warning
+    assert forecast(floor(min=0.7), 400, 0.85).warning == ""
+    below = forecast(floor(min=0.86), 400, 0.85)
+    assert "of 100 runs of such a model" in below.warning
+
+
+@pytest.mark.parametrize(
+    "gate", [floor(min=0.5, max=0.9), replace(floor(min=3), metric="bleu")]
+)
+def test_nothing_is_said_where_nothing_is_known(gate):
+    found = forecast(gate, 100, 0.6)
+    assert (found.detects, found.false_red, found.warning) == (None, None, "")
+
+
+def test_floor_without_an_earlier_run_still_knows_its_noise():
+    assert forecast(floor(min=0.5), 1000, None, 0.05).detects == pytest.approx(
+        2.486 * (0.05 / 2000) ** 0.5, rel=1e-3
+    )
+
+
+@pytest.mark.parametrize("bar", ["0.02", "0.5", "0.9", "0.98"])
+@pytest.mark.parametrize("key", ["min", "max"])
+def test_gate_that_can_never_pass_or_fail_says_how_many_documents_it_takes(key, bar):
+    """Against statsmodels' Wilson interval, two one-sided 5 %."""
+
+    def decides(n):
+        low = proportion_confint(n, n, alpha=0.1, method="wilson")[0]
+        high = proportion_confint(0, n, alpha=0.1, method="wilson")[1]
+        return low >= float(bar) and high <= float(bar)
+
+    gate = floor(**{key: float(bar)}, over="population")
+    needed = next(n for n in range(1, 1000) if decides(n))
+    assert weakness(gate, needed) == ""
+    if needed > 1:
+        assert weakness(gate, needed - 1).endswith(f"that takes {needed:,} documents")
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"min": 0.9}, "not even 10 right answers would make it pass"),
+        ({"min": 0.1}, "not even 10 wrong answers would make it fail"),
+        ({"max": 0.9}, "not even 10 right answers would make it fail"),
+        ({"min": 1}, "nor any number of them"),
+    ],
+)
+def test_gate_that_can_never_be_decided_says_which_way(keys, told):
+    assert told in weakness(floor(**keys, over="population"), 10)
+
+
+def test_bare_bar_is_never_weak():
+    assert weakness(floor(min=0.99), 1) == ""
