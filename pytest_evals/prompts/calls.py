@@ -52,11 +52,11 @@ def call(
 def fault_of(error: BaseException, function: object = None) -> str:
     """``KeyError: 'question' (utils.py:12)``: an exception, and the innermost line of
     the function's own file that led to it, or of any file if that is not known."""
-    text = f"{type(error).__name__}: {error}".rstrip(": ")
+    text = f"{type(error).__name__}: {_words_of(error)}".rstrip(": ")
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(_OURS)
+        if not frame.filename.startswith((_OURS, "<"))
     ]
     code = getattr(function, "__code__", None)
     own = [frame for frame in frames if code and frame.filename == code.co_filename]
@@ -64,3 +64,16 @@ def fault_of(error: BaseException, function: object = None) -> str:
     if frame is None:
         return text
     return f"{text} ({Place(Path(frame.filename), frame.lineno or 0)})"
+
+
+_MOST_WORDS = 4000
+"""Characters; what is longer is data that somebody has put into an exception."""
+
+
+def _words_of(error: BaseException) -> str:
+    """What an exception says, if it can."""
+    try:
+        words = str(error)
+    except Exception as fault:  # noqa: BLE001 - a method of somebody else's class
+        return f"(its text cannot be made: {type(fault).__name__})"
+    return words if len(words) <= _MOST_WORDS else f"{words[: _MOST_WORDS - 1]}…"

@@ -11,6 +11,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.score import Status
 from pytest_evals.core.task import Task
+from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.metrics import MetricSpec, metric
 
 __all__ = ["summarise"]
@@ -100,7 +101,8 @@ def _measure(
         try:
             found = (metric.several or metric.aggregate)(values)
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - user's code
-            error = f"{type(problem).__name__}: {problem}"
+            kind = "" if isinstance(problem, EvalsError) else type(problem).__name__
+            error = f"{kind}: {problem}" if kind else str(problem)
     exact = all(type(v) in (bool, int, float) and v in (0, 1) for v in values)
     several = isinstance(found, Mapping)
     estimates = found if isinstance(found, Mapping) else {metric.name: found}

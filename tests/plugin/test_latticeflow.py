@@ -175,27 +175,54 @@ def compute_scores(sample):
     assert "words-task[01]" in marked.stdout.str()
 
 
-def test_a_snippet_that_raises_or_never_ends_is_an_error_of_its_document(words):
+def test_a_snippet_that_misbehaves_is_an_error_of_its_document(words):
+    """Whatever it does, the others go on; what it prints is shown with its error."""
     pytester = words(
         """
+import os
 def compute_scores(sample):
-    if sample["sample_id"] == "01":
-        return 1 / 0
-    if sample["sample_id"] == "02":
-        while True:
-            pass
-    return ["nonsense"]
+    match sample["sample_id"]:
+        case "01": return 1 / 0
+        case "02":
+            while True: pass
+        case "03": return ["nonsense"]
+        case "04":
+            print("on the way")
+            os._exit(0)
+        case "05":
+            print("unheard")
+            return {"ok": True}
+        case "06": raise KeyboardInterrupt
+        case "07": return {"ok": {1, 2}}
+        case "08":
+            class Odd:
+                def __repr__(self): raise RuntimeError("no words")
+            return Odd()
+    return {"ok": 0}
 """
     )
+    rows = "".join(f"{n:02},w,1\n" for n in range(1, 10))
+    write(pytester.path, {"words.csv": f"sample_id,word,n\n{rows}"})
     run = pytester.runpytest_inprocess(
         "words-task.yaml", "--evals-snippet-timeout=0.5", "-p", "no:cacheprovider"
     )
-    assert run.parseoutcomes() == {"errors": 3}
+    assert run.parseoutcomes() == {"errors": 7, "passed": 2}
     text = run.stdout.str()
-    assert "words-task.yaml:11: compute_scores: ZeroDivisionError" in text
-    assert "(words-task.yaml:13)" in text
-    assert "TimeoutError: still at work after 0.5 s (words-task.yaml:1" in text
-    assert "compute_scores returns scores by name, not ['nonsense']" in text
+    for told in (
+        "words-task.yaml:12: compute_scores: ZeroDivisionError: division by zero "
+        "(words-task.yaml:14)",
+        "TimeoutError: still at work after 0.5 s (words-task.yaml:16)",
+        "compute_scores returns scores by name, not ['nonsense']",
+        "compute_scores: SystemExit: 0 (words-task.yaml:20)",
+        "compute_scores: KeyboardInterrupt (words-task.yaml:24)",
+        "returns what JSON does not have: {1, 2} of type set",
+        "compute_scores: RuntimeError: no words (words-task.yaml:28)",
+        "Captured stdout call ---",
+        "on the way",
+    ):
+        assert told in text
+    assert "unheard" not in text
+    assert metrics(pytester, "words-task") == {"share": 0.5}
 
 
 def test_values_of_parameters_come_from_the_command_line(pytester):

@@ -20,7 +20,11 @@ from pytest_evals.frontends.latticeflow.parameters import (
     read_parameters,
     values_of,
 )
-from pytest_evals.frontends.latticeflow.snippets import SnippetFunction, snippet_of
+from pytest_evals.frontends.latticeflow.snippets.returned import as_json
+from pytest_evals.frontends.latticeflow.snippets.snippet import (
+    SnippetFunction,
+    snippet_of,
+)
 from pytest_evals.frontends.latticeflow.substitution import Values, substituted
 from pytest_evals.frontends.reading.section import Section
 from pytest_evals.prompts.latticeflow.templates import Template, compile_template
@@ -248,10 +252,13 @@ def _python(entry: Section) -> Synthesizer | None:
 
 
 def _synthesized(function: SnippetFunction, row: Row) -> Iterable[Row]:
-    made = function(dict(row))
-    if not isinstance(made, list) or not all(isinstance(one, Mapping) for one in made):
-        raise function.refused(f"returns a list of samples, not {made!r:.80}")
-    return [{str(k): v for k, v in one.items()} for one in made]
+    def read(made: Any) -> list[dict[str, Any]]:
+        are_rows = isinstance(made, list) and all(isinstance(x, Mapping) for x in made)
+        if not are_rows:
+            raise function.refused(f"returns a list of samples, not {made!r:.80}")
+        return [as_json(one, lambda value: value) for one in made]
+
+    return function.read(read, dict(row))
 
 
 def _template(entry: Section) -> Synthesizer | None:

@@ -23,7 +23,7 @@ from pytest_evals.core.turn import ModelSource
 from pytest_evals.errors import MissingExtraError, Problem, TaskFileError
 from pytest_evals.frontends.latticeflow.entities import Entity
 from pytest_evals.frontends.latticeflow.header import read_header
-from pytest_evals.frontends.latticeflow.snippets import snippet_of
+from pytest_evals.frontends.latticeflow.snippets.snippet import snippet_of
 from pytest_evals.frontends.latticeflow.solving.fields import required_text
 from pytest_evals.frontends.reading.section import Section
 from pytest_evals.models.latticeflow.adapters import BUILT_IN, Adapter, ModelInfo

@@ -12,9 +12,12 @@ from pytest_evals.core.metric import Estimate, Metric
 from pytest_evals.core.record import Record
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Asked
-from pytest_evals.frontends.latticeflow.snippets import SnippetFunction, snippet_of
+from pytest_evals.frontends.latticeflow.snippets.returned import as_json
+from pytest_evals.frontends.latticeflow.snippets.snippet import (
+    SnippetFunction,
+    snippet_of,
+)
 from pytest_evals.frontends.reading.section import Section
-from pytest_evals.prompts.latticeflow.parts import plain
 
 __all__ = ["DOCUMENT", "OneRow", "SystemRecipe", "evidence", "read_system_task"]
 
@@ -56,8 +59,11 @@ class SystemRecipe:
         Raises:
             DocumentError: The function fails, or returns something else.
         """
-        wants_context = bool(self.function.parameters())
-        given = plain(self.function({}) if wants_context else self.function())
+        context: tuple[Any, ...] = ({},) if self.function.parameters() else ()
+        return (self.function.read(self._read, *context),)
+
+    def _read(self, given: Any) -> Score:
+        given = as_json(given, str)
         metrics = given.get("metrics") if isinstance(given, Mapping) else None
         if not isinstance(metrics, Mapping):
             fix = 'return {"metrics": {"size": {"value": 3}}}'
@@ -68,7 +74,7 @@ class SystemRecipe:
             for name, one in metrics.items()
             if isinstance(one, Mapping) and one.get("reason")
         ]
-        return (Score(metric=DOCUMENT, value=values, explanation="; ".join(reasons)),)
+        return Score(metric=DOCUMENT, value=values, explanation="; ".join(reasons))
 
     def _value(self, name: object, one: Any) -> float:
         value = one.get("value") if isinstance(one, Mapping) else None

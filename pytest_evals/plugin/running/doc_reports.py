@@ -33,12 +33,16 @@ _DOCUMENTS: dict[str, Status] = {
 thousands of documents, and still counts for pytest's percentage."""
 
 
+_RED = ("error", "unscored", "invalid")
+"""Words that say of themselves that something failed."""
+
+
 def status_of(report: pytest.TestReport) -> Status | None:
     """How a report of ours is counted and shown; ``None`` for all others."""
     word = getattr(report, "evals_word", None)
     if word is None or report.when != "call" or hasattr(report, "wasxfail"):
         return None
-    if word in ("wrong", "regressed", "inconclusive") and report.failed:
+    if report.failed and word not in _RED:
         return None
     return _DOCUMENTS.get("skipped" if report.skipped and word == "" else word)
 

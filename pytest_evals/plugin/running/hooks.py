@@ -31,6 +31,7 @@ from pytest_evals.plugin.running.doc_reports import (
 from pytest_evals.plugin.running.last_failed import documents_of_gates, keep_failed
 from pytest_evals.plugin.running.loop import Loop
 from pytest_evals.plugin.running.outbox import Outbox
+from pytest_evals.plugin.running.printed import Printed
 from pytest_evals.plugin.running.settling import settle
 from pytest_evals.plugin.session import SESSION, EvalSession
 from pytest_evals.plugin.settings.outlets import Outlets, torn_down
@@ -116,6 +117,7 @@ class Running:
         self._looked = 0.0
         orders = session.orders
         self._outbox = Outbox(session.config, orders) if orders is not None else None
+        self._printed = Printed(session.config)
         self._terminal = session.config.pluginmanager.getplugin("terminalreporter")
         self._is_verbose = session.config.get_verbosity() > 0
         self._setup_only = session.config.getoption("setuponly", False)
@@ -282,13 +284,17 @@ class Running:
         """What ``CallInfo.from_call`` does, whose clocks cost a document as much as its
         scoring."""
         start, excinfo = time.time(), None
+        self._printed.begin()
         try:
             item.runtest()
         except (pytest.exit.Exception, KeyboardInterrupt):
             raise
         except BaseException:  # noqa: BLE001 - as pytest does
             excinfo = pytest.ExceptionInfo.from_current()
+        finally:
+            sections = self._printed.end()
         report = report_of(item, excinfo, start, time.time())
+        report.sections += sections
         send(report)
         if excinfo is not None and not report.skipped:
             call = call_of(excinfo, report)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from pytest_evals.core.metric import Estimate, Metric, Totals
-from pytest_evals.errors import EvalsError
+from pytest_evals.errors import EvalsError, did_you_mean
 from pytest_evals.scorers.latticeflow.rows import Values, flat, number_of, rows_of
 from pytest_evals.scorers.metrics import MetricSpec, metric
 
@@ -59,6 +59,10 @@ _MORE_IS_BETTER = frozenset(
 """Scores of the built-in scorers; nobody knows which way others are better."""
 
 
+Odd = Callable[[Any], str]
+"""A value that is no number to what is said of it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
     """One number of a scorer, or several whose names only the values tell.
@@ -85,6 +89,7 @@ def mean_measure(
     read: Callable[[Values], Any],
     lack: str,
     higher_is_better: bool | None = None,
+    odd: Odd | None = None,
 ) -> Measure:
     """A mean over all rows.
 
@@ -93,20 +98,22 @@ def mean_measure(
         read: The values of a row to a number.
         lack: What is said where there are none.
         higher_is_better: Its direction.
+        odd: What is said of a value that is no number.
     """
 
     def how(name: str) -> Metric:
+        told = odd or _odd_count
         spec = MetricSpec(
             name=name, aggregation="mean", higher_is_better=higher_is_better
         )
         plain = metric(spec, "none", "generate_until", declared=True)
         return Metric(
             name=name,
-            aggregate=partial(_mean, plain.aggregate),
+            aggregate=partial(_mean, plain.aggregate, told),
             higher_is_better=higher_is_better,
             is_mean=True,
-            totals=_mean_totals,
-            number=lambda values: _mean(plain.aggregate, values).value,
+            totals=partial(_mean_totals, told),
+            number=lambda values: _mean(plain.aggregate, told, values).value,
             lacking=lack,
         )
 
@@ -115,7 +122,9 @@ def mean_measure(
 
 def mean_of(field: str, name: str) -> Measure:
     """The mean of a field; true counts as 1."""
-    return mean_measure(name, _reader(field), lacking(field), _direction(field))
+    return mean_measure(
+        name, _reader(field), lacking(field), _direction(field), _odd_score(field)
+    )
 
 
 def weighted_of(field: str, name: str, weights: Mapping[str, float]) -> Measure:
@@ -125,16 +134,20 @@ def weighted_of(field: str, name: str, weights: Mapping[str, float]) -> Measure:
         label = values.get(field)
         if label is None:
             return None
-        return weights.get(str(label), f"a label without weight, {label!r},")
+        return weights.get(str(label), str(label))
 
-    return mean_measure(name, read, lacking(field))
+    def odd(label: Any) -> str:
+        known = did_you_mean(label, list(weights)) or f"; weights: {', '.join(weights)}"
+        return f"the label {label!r} of {field!r} has no weight{known}"
+
+    return mean_measure(name, read, lacking(field), odd=odd)
 
 
 def extreme_of(field: str, name: str, which: Callable[..., float]) -> Measure:
     """The smallest or the largest value of a field."""
 
     def value(values: Sequence[Any]) -> float:
-        numbers = _numbers(values)
+        numbers = _numbers(values, _odd_score(field))
         return math.nan if any(map(math.isnan, numbers)) else float(which(numbers))
 
     return _alone(name, _reader(field), value, lacking(field), _direction(field))
@@ -145,7 +158,7 @@ def spread_of(field: str, name: str) -> Measure:
     example); 0 of one value."""
 
     def value(values: Sequence[Any]) -> float:
-        numbers = _numbers(values)
+        numbers = _numbers(values, _odd_score(field))
         n = len(numbers)
         if n < 2:
             return 0.0
@@ -278,7 +291,19 @@ def _direction(field: str) -> bool | None:
     return False if {field, bare} & _LESS_IS_BETTER else None
 
 
-def _numbers(values: Sequence[Any]) -> list[float]:
+def _odd_score(field: str) -> Odd:
+    return lambda value: _odd(f"the score {field!r}", value)
+
+
+def _odd(what: str, value: Any) -> str:
+    return f"{what} is {value!r:.80} somewhere, which is no number"
+
+
+def _odd_count(value: Any) -> str:
+    return _odd("a count", value)
+
+
+def _numbers(values: Sequence[Any], odd: Odd = _odd_count) -> list[float]:
     """All rows as numbers.
 
     Raises:
@@ -287,25 +312,26 @@ def _numbers(values: Sequence[Any]) -> list[float]:
     found = flat(values)
     for value in found:
         if number_of(value) is None:
-            raise EvalsError(f"it adds up numbers, and {value!s:.80} is none")
+            raise EvalsError(odd(value))
     return found
 
 
 def _mean(
     plain: Callable[[Sequence[Any]], Estimate | Mapping[str, Estimate]],
+    odd: Odd,
     values: Sequence[Any],
 ) -> Estimate:
     """A plain mean where each sample is one row, else a ratio of sums."""
-    numbers = _numbers(values)
+    numbers = _numbers(values, odd)
     if len(numbers) != len(values):
-        return _estimate(_mean_totals(values))
+        return _estimate(_mean_totals(odd, values))
     found = plain(numbers)
     assert isinstance(found, Estimate), "a mean is one number"
     return found
 
 
-def _mean_totals(values: Sequence[Any]) -> Totals:
-    rows = [_numbers([value]) for value in values]
+def _mean_totals(odd: Odd, values: Sequence[Any]) -> Totals:
+    rows = [_numbers([value], odd) for value in values]
     sums = [math.fsum(row) for row in rows]
     sizes = [float(len(row)) for row in rows]
     return Totals(columns=(sums, sizes), score=_over, is_ratio=True)

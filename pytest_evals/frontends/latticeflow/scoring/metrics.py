@@ -10,7 +10,10 @@ from typing import Any
 from pytest_evals.core.metric import Estimate
 from pytest_evals.frontends.latticeflow.header import check_key
 from pytest_evals.frontends.latticeflow.numbers import NOTHING, Number
-from pytest_evals.frontends.latticeflow.snippets import SnippetFunction, snippet_of
+from pytest_evals.frontends.latticeflow.snippets.snippet import (
+    SnippetFunction,
+    snippet_of,
+)
 from pytest_evals.frontends.latticeflow.solving.fields import required_text
 from pytest_evals.frontends.reading.section import Section
 from pytest_evals.prompts.latticeflow.scores import SampleScore
@@ -196,7 +199,7 @@ def _python(entry: Section, key: str) -> list[Measure]:
 
     def several(values: Sequence[Any]) -> Mapping[str, Estimate]:
         scores = [SampleScore(*one) for one in flat(values)]
-        return _returned(function(scores), function)
+        return function.read(lambda given: _returned(given, function), scores)
 
     return [several_of(key, dict, several, "no sample has scores")]
 

@@ -7,15 +7,17 @@ from copy import deepcopy
 from typing import Any
 
 from pytest_evals.frontends.latticeflow.scoring.scorer import ScorerParts
-from pytest_evals.frontends.latticeflow.snippets import SnippetFunction, snippet_of
+from pytest_evals.frontends.latticeflow.snippets.returned import as_json
+from pytest_evals.frontends.latticeflow.snippets.snippet import (
+    SnippetFunction,
+    snippet_of,
+)
 from pytest_evals.frontends.latticeflow.solving.fields import Lines
 from pytest_evals.frontends.latticeflow.solving.solver import Sample
 from pytest_evals.frontends.latticeflow.solving.steps import Steps
 from pytest_evals.frontends.reading.section import Section
 from pytest_evals.prompts.latticeflow.output import SolverOutput
-from pytest_evals.prompts.latticeflow.parts import plain as without_parts
 from pytest_evals.prompts.latticeflow.scores import SampleScore
-from pytest_evals.scorers.user_code import plain
 
 __all__ = ["read_all_samples", "read_python_scorer"]
 
@@ -33,7 +35,8 @@ def read_python_scorer(
     def steps(sample: Sample, output: SolverOutput | None) -> Steps[SampleScore]:
         yield from ()
         own = deepcopy(dict(sample))
-        return _score(function(*_arguments(function, own, output)), function)
+        given = _arguments(function, own, output)
+        return function.read(lambda found: _score(found, function), *given)
 
     return ScorerParts(steps=steps)
 
@@ -63,14 +66,19 @@ def read_all_samples(section: Section, _lines: Lines, has_solver: bool) -> Score
         return ScorerParts()
 
     def scores(samples: Any) -> Sequence[SampleScore]:
-        given = function(deepcopy(samples))
         n = _number_of(samples)
-        if not isinstance(given, list | tuple):
-            raise function.refused(f"returns a list, not {given!r:.80}", "return […]")
-        if len(given) != n:
-            what = f"returns {len(given)} scores for {n} samples"
-            raise function.refused(what, "return an entry for each sample, in order")
-        return [_score(one, function) for one in given]
+
+        def read(given: Any) -> Sequence[SampleScore]:
+            if not isinstance(given, list | tuple):
+                what = f"returns a list, not {given!r:.80}"
+                raise function.refused(what, "return […]")
+            if len(given) != n:
+                what = f"returns {len(given)} scores for {n} samples"
+                fix = "return an entry for each sample, in order"
+                raise function.refused(what, fix)
+            return [_score(one, function) for one in given]
+
+        return function.read(read, deepcopy(samples))
 
     return ScorerParts(steps=_never, over_all=scores)
 
@@ -94,7 +102,6 @@ def _score(given: Any, function: SnippetFunction) -> SampleScore:
     """
     if isinstance(given, SampleScore):
         given = {"scores": given.values, "metadata": given.metadata}
-    given = plain(given)
     if not isinstance(given, Mapping):
         fix = 'return {"is_correct": True}'
         raise function.refused(f"returns scores by name, not {given!r:.80}", fix)
@@ -102,9 +109,16 @@ def _score(given: Any, function: SnippetFunction) -> SampleScore:
     structured = "scores" in given and set(given) <= {"scores", "metadata"}
     if structured and isinstance(given["scores"], Mapping):
         given, metadata = given["scores"], given.get("metadata") or {}
-    for name in given:
-        if not isinstance(name, str):
-            raise function.refused(f"returns a score called {name!r}, which is no text")
     if not isinstance(metadata, Mapping):
         raise function.refused(f"returns metadata {metadata!r:.80}", "a mapping")
-    return SampleScore(without_parts(given), without_parts(metadata))
+    for name in given:
+        if not isinstance(name, str):
+            what = f"returns a score called {name!r:.80}, which is no text"
+            raise function.refused(what)
+    try:
+        return SampleScore(
+            {name: as_json(one) for name, one in given.items()}, as_json(metadata, str)
+        )
+    except ValueError as error:
+        what = f"returns what JSON does not have: {error}"
+        raise function.refused(what, "numbers, texts, true and false") from None

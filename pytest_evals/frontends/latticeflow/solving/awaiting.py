@@ -18,7 +18,7 @@ from typing import Any
 
 from pytest_evals.core.request import Response
 from pytest_evals.core.turn import FollowUp
-from pytest_evals.frontends.latticeflow.running_loop import no_running_loop
+from pytest_evals.frontends.latticeflow.snippets.running_loop import no_running_loop
 from pytest_evals.frontends.latticeflow.solving.steps import Steps
 
 __all__ = ["Asker", "Asking", "driven"]

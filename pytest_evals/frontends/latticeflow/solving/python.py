@@ -18,7 +18,10 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.turn import FollowUp
 from pytest_evals.errors import DocumentError
-from pytest_evals.frontends.latticeflow.snippets import SnippetFunction, snippet_of
+from pytest_evals.frontends.latticeflow.snippets.snippet import (
+    SnippetFunction,
+    snippet_of,
+)
 from pytest_evals.frontends.latticeflow.solving.awaiting import Asker, Asking, driven
 from pytest_evals.frontends.latticeflow.solving.fields import Lines
 from pytest_evals.frontends.latticeflow.solving.line import Line, input_of
@@ -155,7 +158,9 @@ class Postprocessor:
         Raises:
             DocumentError: It fails, or returns something else.
         """
-        given = self.function(deepcopy(dict(sample)), output)
+        return self.function.read(self._read, deepcopy(dict(sample)), output)
+
+    def _read(self, given: Any) -> tuple[Row, ...]:
         fix = "return [(sample, solver_output)]"
         if not isinstance(given, list | tuple):
             raise self.function.refused(f"returns a list, not {given!r:.80}", fix)

@@ -75,7 +75,9 @@ def test_nan_spreads_and_texts_have_no_mean(added_up):
     yaml = metrics("{type: mean, field: x}", "{type: max, field: x}")
     found = added_up(yaml, values(x=[1, math.nan]))
     assert all(math.isnan(one.value) for one in found.values())
-    with pytest.raises(EvalsError, match="it adds up numbers, and red is none"):
+    with pytest.raises(
+        EvalsError, match="the score 'x' is 'red' somewhere, which is no number"
+    ):
         added_up(yaml, values(x=[1, "red"]))
 
 
@@ -101,7 +103,7 @@ def test_labels_have_weights(added_up):
     )
     found = added_up(yaml, values(label=["GOOD", "BAD", "GOOD", True]))
     assert numbers(found) == {"label_weighted_average": 1.25}
-    with pytest.raises(EvalsError, match="a label without weight, 'UGLY', is none"):
+    with pytest.raises(EvalsError, match="the label 'UGLY' of 'label' has no weight"):
         added_up(yaml, values(label=["GOOD", "UGLY"]))
 
 

@@ -16,17 +16,17 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any, cast
+from typing import Any, TypeVar
 
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
-from pytest_evals.frontends.latticeflow.running_loop import no_running_loop
-from pytest_evals.frontends.latticeflow.stand_ins import builtins_of_snippets
-from pytest_evals.frontends.latticeflow.time_limit import OvertimeError, time_limit
+from pytest_evals.frontends.latticeflow.snippets.guard import guarded
+from pytest_evals.frontends.latticeflow.snippets.stand_ins import builtins_of_snippets
 from pytest_evals.frontends.reading.section import Section
-from pytest_evals.prompts.calls import FieldError, fault_of
+from pytest_evals.prompts.calls import FieldError
 
 __all__ = ["Snippet", "SnippetFunction", "snippet_of"]
 
+T = TypeVar("T")
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _numbers = itertools.count()
 
@@ -176,10 +176,20 @@ class SnippetFunction:
         Raises:
             DocumentError: It raised something, or took too long.
         """
+        return self.read(lambda given: given, *arguments)
+
+    def read(self, reader: Callable[[Any], T], *arguments: Any) -> T:
+        """What a reader makes of what it returns. What is returned may be of somebody
+        else's making too: what its methods raise is a fault of the function.
+
+        Raises:
+            DocumentError: It raised something, or took too long; or what the reader
+                says.
+        """
         function = self.raw()
         with self.guarded():
             given = function(*arguments)
-            return asyncio.run(given) if inspect.iscoroutine(given) else given
+            return reader(asyncio.run(given) if inspect.iscoroutine(given) else given)
 
     def refused(self, what: str, fix: str = "") -> FieldError:
         """The error for a return value that means nothing.
@@ -189,33 +199,6 @@ class SnippetFunction:
             fix: What it should return.
         """
         return FieldError(f"{self.name} {what}", self.place, fix)
-
-
-@contextmanager
-def guarded(what: str, place: Place, seconds: float) -> Iterator[None]:
-    """A block of somebody else's code.
-
-    Args:
-        what: What it is called in messages.
-        place: Where it begins. A fault inside a library is put where this file called
-            the library.
-        seconds: That it may take.
-
-    Raises:
-        DocumentError: Instead of any exception, or because the time is over.
-    """
-    try:
-        with no_running_loop(), time_limit(seconds):
-            yield
-    except FieldError:
-        raise
-    except OvertimeError as error:
-        late = TimeoutError(f"still at work after {seconds:g} s")
-        late.__traceback__ = error.__traceback__
-        raise FieldError(f"{what}: {fault_of(late, _code_in(place))}", place) from None
-    except (Exception, SystemExit) as error:
-        told = fault_of(error, _code_in(place))
-        raise FieldError(f"{what}: {told}", place) from error
 
 
 def snippet_of(section: Section, key: str, name: str) -> SnippetFunction | None:
@@ -242,12 +225,6 @@ def snippet_of(section: Section, key: str, name: str) -> SnippetFunction | None:
     except TaskFileError as error:
         section.problems.extend(error.problems)
         return None
-
-
-def _code_in(place: Place) -> Callable[[], object]:
-    """Some function of a file."""
-    code = compile("lambda: None", str(place.path), "eval")
-    return cast("Callable[[], object]", eval(code, {}))
 
 
 def _names(body: list[ast.stmt]) -> Iterator[tuple[str, int]]:

@@ -10,8 +10,11 @@ from textwrap import dedent
 import pytest
 
 from pytest_evals.errors import DocumentError, Place, TaskFileError
-from pytest_evals.frontends.latticeflow.snippets import Snippet
-from pytest_evals.frontends.latticeflow.time_limit import OvertimeError, time_limit
+from pytest_evals.frontends.latticeflow.snippets.snippet import Snippet
+from pytest_evals.frontends.latticeflow.snippets.time_limit import (
+    OvertimeError,
+    time_limit,
+)
 
 HERE = Place(Path("task.yaml"), 10)
 """Where the first line of each snippet stands."""
@@ -85,12 +88,6 @@ def test_what_a_function_raises_is_told_with_its_line() -> None:
         function("{")
     assert str(caught.value).startswith("task.yaml:12: run: JSONDecodeError: ")
     assert str(caught.value).endswith("(task.yaml:16)")
-
-
-def test_a_snippet_cannot_end_the_session() -> None:
-    function = snippet("def run():\n    raise SystemExit(3)").function("run")
-    with pytest.raises(DocumentError, match=r"run: SystemExit: 3 \(task.yaml:11\)"):
-        function()
 
 
 ENDLESS = """
