@@ -203,9 +203,9 @@ class EvalResults:
             if not self._is_complete:
                 pytest.skip("not all documents were run")
         if name in session.known.groups:
-            return session.group_result(name)
+            return session.records.group_result(name)
         if name in session.runs:
-            return session.result(name)
+            return session.records.result(name)
         names = [*session.runs, *session.known.groups]
         known = did_you_mean(name, names) or f"; known: {', '.join(names) or 'none'}"
         raise EvalsError(f"no task or group called {name!r} in this session{known}")

@@ -342,7 +342,7 @@ class GateItem(pytest.Item):
             GateFailed: The claim does not hold, there is nothing sound to judge, or the
                 noise leaves it open and that fails.
         """
-        verdict, result = session_of(self.config).judge(self.gate)
+        verdict, result = session_of(self.config).judging.judge(self.gate)
         self.word = gate_word(verdict)
         if verdict.outcome is Outcome.SKIPPED:
             pytest.skip(verdict.reason)

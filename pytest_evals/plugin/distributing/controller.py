@@ -109,7 +109,7 @@ class Controller:
         if told and SESSION in self._config.stash:
             said, session = json.loads(told), self._config.stash[SESSION]
             session.models.add_remote(said["models"])
-            session.remarks[slot or 0] = said["warnings"]
+            session.notices.of_workers[slot or 0] = said["warnings"]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_xdist_make_scheduler(

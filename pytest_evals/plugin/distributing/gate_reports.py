@@ -16,7 +16,7 @@ __all__ = ["report_gate"]
 def report_gate(session: EvalSession, nodeid: str) -> None:
     """Judge the gate of a node id, and report it in pytest's three phases."""
     gate = _gate(session, nodeid)
-    verdict, result = session.judge(gate)
+    verdict, result = session.judging.judge(gate)
     hook = session.config.hook
     heading = f"{gate.task}: {gate.text}"
     place = gate.source

@@ -266,7 +266,9 @@ class EvalScheduling:
         self._crashes.pop(slot)
         guilty = next(iter(left))
         left.pop(guilty)
-        self._session.lose(self._ids[guilty], "its worker crashed each time it ran")
+        self._session.records.lose(
+            self._ids[guilty], "its worker crashed each time it ran"
+        )
         self._judge_if_done()
         return self._ids[guilty]
 
@@ -294,7 +296,7 @@ class EvalScheduling:
                 longrepr=_LOST,
                 when="setup",
             )
-            self._session.lose(self._ids[position], _LOST)
+            self._session.records.lose(self._ids[position], _LOST)
             self.config.hook.pytest_runtest_logreport(report=report)
         self._left = {}
         self._judge_if_done()

@@ -11,7 +11,7 @@ from pytest_evals.reports.files.environment import environment
 from pytest_evals.reports.files.jsonfile import results_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pytest_evals.plugin.suite.runs import TaskRun
     from pytest_evals.recording import Samples
@@ -27,27 +27,33 @@ class Interim:
     """Writes what is known whenever a task ends."""
 
     def __init__(
-        self, samples: Samples, summed_up: Callable[[Sequence[str]], RunResult]
+        self,
+        samples: Samples,
+        runs: Mapping[str, TaskRun],
+        summed_up: Callable[[Sequence[str]], RunResult],
     ) -> None:
-        """``summed_up`` gives the results of the tasks of these names."""
+        """Nothing has ended yet.
+
+        Args:
+            samples: The folder to write to.
+            runs: The tasks of the session.
+            summed_up: From names of tasks to their results.
+        """
         self._samples = samples
+        self._runs = runs
         self._summed_up = summed_up
         self._ended: dict[str, None] = {}
         self._not_before = 0.0
 
-    def task_ended(self, run: TaskRun, n_tasks: int) -> None:
+    def task_ended(self, run: TaskRun) -> None:
         """All documents of a task are done.
 
         The last task's results are written a moment later, with everything else.
-
-        Args:
-            run: The task.
-            n_tasks: Tasks of the session.
         """
         self._ended[run.task.name] = None
         self._samples.flush()
         start = time.monotonic()
-        if len(self._ended) >= n_tasks or start < self._not_before:
+        if len(self._ended) >= len(self._runs) or start < self._not_before:
             return
         results = results_json(
             self._summed_up([*self._ended]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_evals.core.gate import Gate, Verdict
+from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.gates.verdicts.families import corrected
 from pytest_evals.gates.verdicts.judge import judge
@@ -30,8 +30,25 @@ class Judging:
         self._n = -1
         """Documents that were there when the verdicts were found."""
         self._verdicts: dict[tuple[str, str], Verdict] = {}
+        self.told: dict[tuple[str, str], Verdict] = {}
+        """Verdicts that somebody has asked for, by task and gate."""
 
-    def verdict(self, gate: Gate) -> Verdict:
+    def judge(self, gate: Gate) -> tuple[Verdict, TaskResult | GroupResult]:
+        """A gate's verdict over what was run, and what it rests on."""
+        verdict = self.told[gate.task, gate.id] = self._verdict(gate)
+        return verdict, self.result_of(gate)
+
+    def skipped(self) -> list[str]:
+        """Node ids of gates that could not be judged."""
+        return [
+            f"{run.nodeid}::{gate.id}"
+            for run in self._session.known.all()
+            for gate in run.gates
+            if (told := self.told.get((gate.task, gate.id)))
+            and told.outcome is Outcome.SKIPPED
+        ]
+
+    def _verdict(self, gate: Gate) -> Verdict:
         """A gate's verdict over what was run.
 
         All gates that there are count, selected or not, so that a selection turns no
@@ -90,5 +107,5 @@ class Judging:
     def result_of(self, gate: Gate) -> TaskResult | GroupResult:
         """What a gate is about, over the documents that were run so far."""
         if gate.task in self._session.known.groups:
-            return self._session.group_result(gate.task)
-        return self._session.result(gate.task)
+            return self._session.records.group_result(gate.task)
+        return self._session.records.result(gate.task)

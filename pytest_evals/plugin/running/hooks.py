@@ -19,6 +19,7 @@ from pytest_evals.plugin.modes.comparing import Comparing
 from pytest_evals.plugin.modes.explaining import Explaining
 from pytest_evals.plugin.modes.selecting import Selecting
 from pytest_evals.plugin.nodes import DocItem, TaskFile
+from pytest_evals.plugin.results.closing import close
 from pytest_evals.plugin.running.direct import Calls, calls_of
 from pytest_evals.plugin.running.doc_reports import (
     Status,
@@ -74,6 +75,7 @@ def start(config: pytest.Config) -> EvalSession:
                 from pytest_evals.plugin.modes.stopping import Stopping
 
                 session.stopping = Stopping(session)
+                session.records.told_of_record = session.stopping.arrived
             if session.options.explain_cache:
                 config.pluginmanager.register(Explaining(session), "evals-explaining")
             if session.options.select:
@@ -340,9 +342,9 @@ class Running:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the results, however the session ended."""
         self._clear()
-        keep_failed(session.config, self._session.skipped_gates())
+        keep_failed(session.config, self._session.judging.skipped())
         if self._progress is not None and not session.config.getoption("collectonly"):
-            self._session.close(session)
+            close(self._session, session)
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter

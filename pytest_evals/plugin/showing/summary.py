@@ -34,7 +34,7 @@ def collected_lines(session: EvalSession) -> list[str]:
     ):
         tested += f" · judge {judge}"
     lines = [f"evals: {told} · {tested}"]
-    return [*lines, *(f"evals: warning: {text}" for text in session.new_warnings())]
+    return [*lines, *(f"evals: warning: {text}" for text in session.notices.new())]
 
 
 def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> None:
@@ -49,7 +49,7 @@ def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> No
     for name, n in session.completed.items():
         left_out = f"{n:,} document{'s' * (n != 1)}"
         terminal.write_line(f"{name}: {left_out} out of the store, not run again")
-    for text in session.new_warnings():
+    for text in session.notices.new():
         terminal.write_line(f"warning: {text}", yellow=True)
     if session.samples.error:
         terminal.write_line(session.samples.error, red=True, bold=True)

@@ -1,0 +1,83 @@
+"""What a session has found, as one result: while it goes on, and when it is over."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_evals.core.result import RunResult, lacking
+from pytest_evals.models.spec import redacted
+from pytest_evals.plugin.results.interim import UNFINISHED
+from pytest_evals.plugin.settings.process import is_distributed
+from pytest_evals.plugin.settings.run_options import public
+from pytest_evals.reports.files.environment import environment
+from pytest_evals.reports.files.jsonfile import results_json
+
+if TYPE_CHECKING:
+    from pytest_evals.plugin.session import EvalSession
+
+__all__ = ["close", "summed_up"]
+
+
+def summed_up(evals: EvalSession, names: Sequence[str]) -> RunResult:
+    """What is known of some tasks, before all is known of all."""
+    models, options = evals.models, evals.options
+    return RunResult(
+        model=models.name or redacted(options.model),
+        model_info=models.info,
+        judges=models.judges,
+        tasks=tuple(map(evals.records.result, names)),
+        verdicts=tuple(evals.judging.told.values()),
+        options=public(options),
+        started=evals.started,
+        elapsed_s=time.time() - evals.started,
+        model_s=models.model_s,
+        n_requests=models.n_requests,
+        reuse=models.reuse,
+        partial=UNFINISHED,
+    )
+
+
+def close(evals: EvalSession, session: pytest.Session) -> None:
+    """Sum up, write what lasts, and tell those who listen.
+
+    A worker only says what its model was and cost, and what it found odd.
+    """
+    evals.models.close()
+    if evals.orders is not None:
+        told = {"models": evals.models.told(), "warnings": evals.notices.new()}
+        evals.config.workeroutput["evals"] = json.dumps(told)  # type: ignore[attr-defined]
+        return
+    stopped = session.shouldstop or session.shouldfail
+    lacks = lacking(map(evals.records.result, evals.runs))
+    evals.partial = evals.partial or str(stopped or "") or lacks
+    evals.found = replace(
+        summed_up(evals, [*evals.runs]),
+        groups=tuple(map(evals.records.group_result, evals.known.group_names())),
+        partial=evals.partial,
+        warnings=tuple(evals.notices.all()),
+    )
+    _write(evals, evals.found, int(session.exitstatus))
+    evals.config.hook.pytest_evals_result(result=evals.found)
+    if evals.samples.error and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _write(evals: EvalSession, found: RunResult, exit_code: int) -> None:
+    evals.samples.flush()
+    if is_distributed(evals.config):
+        evals.samples.sort()
+    results = results_json(
+        found,
+        exit_code=exit_code,
+        environment=environment(),
+        task_hashes=evals.samples.hashes.digests(),
+        sample_files=evals.samples.files,
+        node_ids=evals.known.node_ids(),
+    )
+    evals.samples.results(results, evals.options.json)
