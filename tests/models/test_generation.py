@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -349,16 +351,15 @@ def test_an_unknown_option_is_an_error_of_its_requests_only(opened, oracle, ask)
         opened("gpt2"),
         Generate("a", max_tokens=4),
         Generate("a", options=(("topp", 0.9),)),
-        Generate("a", options=(("guidance", 2),)),
+        Generate("a", options=(("sharpness", 2),)),
         Loglikelihood("a", "b"),
     )
     assert near.error == (
         "the hf model has no generation option 'topp'; did you mean 'top_p'?"
     )
     assert far.error == (
-        "the hf model has no generation option 'guidance'; known: early_stopping, "
-        "length_penalty, min_p, no_repeat_ngram_size, num_beams, repetition_penalty, "
-        "top_k, top_p, typical_p"
+        "the hf model has no generation option 'sharpness'; known are those of "
+        "transformers' GenerationConfig"
     )
     assert (fine.error, fine.text) == ("", oracle("gpt2").generate("a", (), 4))
     assert (scored.error, scored.logprob is None) == ("", False)
@@ -401,14 +402,53 @@ def test_a_bad_value_is_an_error_of_its_request_only(
     assert fine.n_tokens > 0
 
 
-def test_beams_are_not_sampled_and_say_so(opened, ask):
-    (found,) = ask(
-        opened("gpt2"), Generate("a", temperature=0.7, options=(("num_beams", 3),))
+@pytest.mark.parametrize(
+    "options", [(("num_beams", 3),), (("suppress_tokens", (3, 4)),)], ids=str
+)
+def test_texts_of_generate_are_drawn_from_numbers_of_their_own(options, opened, ask):
+    """The same whatever is asked beside them; and nobody else's numbers are used up."""
+    import torch
+
+    model = opened("gpt2")
+    drawn = Generate("a", max_tokens=12, temperature=1.5, options=options)
+    again = replace(drawn, repeat=1)
+    before = torch.random.get_rng_state()
+    one, _, three = ask(model, drawn, Generate("b", max_tokens=3), again)
+    (alone,) = ask(model, again)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert (one.error, three.text) == ("", alone.text)
+    assert one.text != three.text
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("use_cache", False, "takes no option 'use_cache': lm-eval sets it itself"),
+        ("num_return_sequences", 2, "num_return_sequences is 2; it must be 1"),
+        ("max_length", 3, "max_length is 3, and the prompt has 4 tokens"),
+        ("suppress_tokens", "abc", "transformers refuses suppress_tokens: "),
+        ("min_tokens", 3, "did you mean 'min_new_tokens'?"),
+    ],
+)
+def test_what_lm_eval_cannot_hand_on_is_an_error_of_its_request_only(
+    name, value, told, opened, ask
+):
+    bad, fine = ask(
+        opened("gpt2"),
+        Generate("it is big", max_tokens=4, options=((name, value),)),
+        Generate("it is big", max_tokens=2),
     )
-    assert found.error == (
-        "num_beams is 3 and temperature is 0.7; beams are not sampled: "
-        "set num_beams to 1 or temperature to 0"
-    )
+    assert told in bad.error
+    assert fine.error == ""
+
+
+def test_texts_that_generate_writes_say_that_they_are_slow(saved_model, ask):
+    model = open_model(parse_spec(f"hf:{saved_model('gpt2')}"))
+    ask(model, Generate("a", max_tokens=2, options=(("min_length", 4),)))
+    assert (
+        "texts with min_length were written one at a time by transformers' generate, "
+        "which is slow"
+    ) in model.notes
 
 
 @pytest.mark.parametrize(
@@ -473,6 +513,10 @@ def test_settings_of_the_model_itself_count(saved_model, oracle, ask):
     config = model._author._config
     config.repetition_penalty = 1.7
     assert ask(model, request)[0].text == penalised.text
-    config.suppress_tokens = [3]
-    with pytest.raises(ModelError, match="sets 'suppress_tokens', which is not"):
+    said = model._encoder.encode([penalised.text], specials=False)[penalised.text]
+    config.suppress_tokens = [int(said[0])]
+    (other,) = ask(model, request)
+    assert (other.error, other.text == penalised.text) == ("", False)
+    config.stop_strings = ["a"]
+    with pytest.raises(ModelError, match="sets 'stop_strings', which is not supported"):
         ask(model, request)

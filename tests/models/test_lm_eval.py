@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_evals.core.request import Generate, Loglikelihood, Rolling
+from pytest_evals.core.request import Loglikelihood, Rolling
+from pytest_evals.prompts.generation import read_sampling
 
 RECORDED = json.loads(
     (Path(__file__).parent / "recorded" / "lm_eval.json").read_text(encoding="utf-8")
@@ -36,8 +37,10 @@ def test_log_probabilities_of_texts_are_those_of_lm_eval(kind, opened, ask):
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
 def test_texts_are_those_of_lm_eval(kind, opened, ask):
     requests = [
-        Generate(prompt, tuple(stop), max_tokens=n)
-        for prompt, stop, n in REQUESTS["prompts"]
+        read_sampling(
+            {"until": stop, "max_gen_toks": n, **settings}, {}, ""
+        ).sampling.requests(prompt, 1)[0]
+        for prompt, stop, n, settings in REQUESTS["prompts"]
     ]
     found = [response.text for response in ask(opened(kind), *requests)]
     assert found == RECORDED["answers"][kind]["generate_until"]

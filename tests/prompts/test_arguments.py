@@ -2,6 +2,7 @@
 
 import pytest
 
+from pytest_evals.models.openai.sampling import OPTIONS
 from pytest_evals.prompts.arguments import argument_faults
 
 
@@ -26,6 +27,13 @@ def test_a_slip_of_the_pen_is_a_fault_with_the_name_that_is_meant(slip, meant):
     assert faults(**{slip: 1}) == [
         f"no argument called {slip!r}; did you mean {meant!r}?"
     ]
+
+
+def test_no_setting_of_transformers_or_of_a_server_is_taken_for_a_slip():
+    from transformers import GenerationConfig
+
+    settings = {name for name in GenerationConfig().to_dict() if name[0] != "_"}
+    assert faults(**dict.fromkeys(settings | OPTIONS | {"bad_words", "top_a"})) == []
 
 
 def test_a_name_unlike_any_other_is_left_alone():

@@ -30,12 +30,39 @@ PAIRS = [
 ]
 TEXTS = ["hello world", "", "q" * 63, "q" * 64, "q" * 65, "the cat and é " * 30]
 PROMPTS = [
-    ["the cat sat on the mat", ["zzz"], 20],
-    ["hello world", [], 12],
-    ["<s>hello world", [], 12],
-    ["a", ["\n\n", "c"], 30],
-    ["Answer:", ["t", "i"], 30],
-    ["q" * 100, [], 24],
+    ["the cat sat on the mat", ["zzz"], 20, {}],
+    ["hello world", [], 12, {}],
+    ["<s>hello world", [], 12, {}],
+    ["a", ["\n\n", "c"], 30, {}],
+    ["Answer:", ["t", "i"], 30, {}],
+    ["q" * 100, [], 24, {}],
+]
+SOME = list(range(1, 300, 2))
+SETTINGS = [
+    {"min_new_tokens": 4, "eos_token_id": SOME},
+    {"min_length": 14, "eos_token_id": SOME},
+    {"eos_token_id": SOME},
+    {"suppress_tokens": SOME},
+    {"begin_suppress_tokens": SOME},
+    {"bad_words_ids": [[n] for n in SOME]},
+    {"forced_bos_token_id": 0, "forced_eos_token_id": 9},
+    {"sequence_bias": [[[12], 4.0]]},
+    {"exponential_decay_length_penalty": [3, 2.5]},
+    {"guidance_scale": 1.7},
+    {"encoder_repetition_penalty": 1.8, "renormalize_logits": True},
+    {"repetition_penalty": 1.7, "no_repeat_ngram_size": 2, "min_new_tokens": 4},
+    {"bos_token_id": 3, "use_mtp": False, "top_h": 0.3, "output_scores": True},
+    {"max_length": 12},
+    {"num_beams": 3},
+    {"num_beams": 3, "early_stopping": True, "length_penalty": 2.0},
+    {"num_beams": 2, "early_stopping": "never", "length_penalty": -1.0},
+    {"num_beams": 4, "repetition_penalty": 1.3, "min_new_tokens": 6},
+]
+"""Settings of transformers' ``generate`` that lm-eval hands on."""
+PROMPTS += [
+    [prompt, until, 12, settings]
+    for settings in SETTINGS
+    for prompt, until in (("the cat", []), ("hello world", ["e", " the"]))
 ]
 
 
@@ -78,11 +105,16 @@ def record(folder: Path) -> None:
                     asked(
                         "generate_until",
                         prompt,
-                        {"until": list(until), "max_gen_toks": n, "do_sample": False},
+                        {
+                            "until": list(until),
+                            "max_gen_toks": n,
+                            "do_sample": False,
+                            **settings,
+                        },
                     )
                 ]
             )[0]
-            for prompt, until, n in PROMPTS
+            for prompt, until, n, settings in PROMPTS
         ]
         answers[kind] = {
             "loglikelihood": scored,

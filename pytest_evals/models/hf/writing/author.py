@@ -10,12 +10,8 @@ from pytest_evals.core.request import Generate, Response
 from pytest_evals.models.hf.scoring.scorer import NOT_A_NUMBER
 from pytest_evals.models.hf.text.tokens import Ids, Unusable
 from pytest_evals.models.hf.writing.generation import Text, Writer, Writing
-from pytest_evals.models.hf.writing.sampling import (
-    Recipe,
-    check_config,
-    recipe_of,
-    seed_of,
-)
+from pytest_evals.models.hf.writing.options import check_config, slow_settings
+from pytest_evals.models.hf.writing.sampling import Recipe, recipe_of, seed_of
 
 __all__ = ["Author"]
 
@@ -45,10 +41,10 @@ class Author:
         self._config = config
 
     def check(self) -> None:
-        """Make sure that the model's own settings are all heeded.
+        """Make sure that the model's own settings can all be heeded.
 
         Raises:
-            ModelError: It has a setting that is not known.
+            ModelError: It has a setting that cannot.
         """
         check_config(self._config)
 
@@ -63,9 +59,10 @@ class Author:
             prompts: (T,) ids of the prompts of those that are to be answered.
         """
         groups: dict[Recipe, list[_Job]] = {}
+        slow = slow_settings(self._config)
         for position, ids in prompts.items():
             request = requests[position]
-            recipe = recipe_of(request, self._config)
+            recipe = recipe_of(request, self._config, slow)
             if isinstance(recipe, Unusable):
                 yield position, Response(error=str(recipe))
                 continue
@@ -93,9 +90,18 @@ class Author:
                 f"an answer of up to {request.max_tokens} tokens leaves no room for a "
                 f"prompt in the model's window of {self._max_length}"
             )
+        prompt = ids[-room:]
+        max_tokens = request.max_tokens
+        # lm-eval cuts the prompt for the one limit and ends the text at the other.
+        if limit := dict(request.options).get("max_length"):
+            max_tokens = min(limit, self._max_length) - len(prompt)
+        if max_tokens < 1:
+            return Unusable(
+                f"max_length is {limit}, and the prompt has {len(prompt)} tokens"
+            )
         writing = Writing(
-            prompt=ids[-room:],
-            max_tokens=request.max_tokens,
+            prompt=prompt,
+            max_tokens=max_tokens,
             stop=tuple(stop for stop in request.stop if stop),
             seed=seed_of(request),
         )

@@ -54,6 +54,7 @@ class Row:
         sound: Whether all logits were numbers.
         elapsed_s: Its share of the time.
         n_failures: How often it alone was too much in a row.
+        refusal: Why it cannot be written, empty if it can.
     """
 
     number: int
@@ -69,6 +70,7 @@ class Row:
     sound: bool = True
     elapsed_s: float = 0.0
     n_failures: int = 0
+    refusal: str = ""
     _point: float = -1.0
 
     def point(self) -> float:

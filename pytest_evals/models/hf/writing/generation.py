@@ -9,21 +9,18 @@ else in a long sequence (see ``scaling``), long texts are written one by one.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
-import torch
-
 from pytest_evals.core.request import Finish
-from pytest_evals.models.hf.memory import or_none
 from pytest_evals.models.hf.scaling import forget_scale, scaling_of
 from pytest_evals.models.hf.text.tokens import Encoder, Ids, Unusable
 from pytest_evals.models.hf.writing.branches import leaves
 from pytest_evals.models.hf.writing.decoding import Steps
 from pytest_evals.models.hf.writing.flow import Flow, Row
+from pytest_evals.models.hf.writing.library import Library
 from pytest_evals.models.hf.writing.room import Room
 from pytest_evals.models.hf.writing.sampling import Recipe
 from pytest_evals.models.hf.writing.stops import Stops, cut
@@ -92,6 +89,7 @@ class Writer:
         self._think_end = think_end
         self._scaling = scaling_of(model.config)
         self._ends = _end_ids(model, encoder)
+        self._library = Library(model, encoder, self._ends)
         self._end_text = encoder.end_text
         self.notes: dict[str, None] = {}
         """What is odd about texts that were written so far."""
@@ -105,8 +103,9 @@ class Writer:
             yield row.number, self._finished(row)
 
     def _ended(self, rows: Iterable[Row], recipe: Recipe) -> Iterator[Row]:
-        if recipe.num_beams > 1:
-            return (self._searched(row, recipe) for row in rows)
+        if recipe.slow:
+            self.notes[_BY_LIBRARY.format(", ".join(recipe.slow))] = None
+            return (self._library.written(row, recipe) for row in rows)
         return (
             row for some in self._together(rows) for row in self._flow(some, recipe)
         )
@@ -154,39 +153,9 @@ class Writer:
                     branch=leaf.branch,
                 )
 
-    def _searched(self, row: Row, recipe: Recipe) -> Row:
-        """The row with what a beam search gives."""
-        begun = time.perf_counter()
-        found = None
-        while found is None and not row.lost:
-            found = or_none(lambda: self._search(row, recipe))
-            row.n_failures = 0 if found else row.n_failures + 1
-        row.tokens = found or []
-        row.elapsed_s = time.perf_counter() - begun
-        return row
-
-    def _search(self, row: Row, recipe: Recipe) -> list[int]:
-        """New tokens by beam search, which is transformers' own; stop strings are cut
-        off afterwards."""
-        ids = torch.as_tensor(row.prompt, dtype=torch.long)[None]
-        ids = ids.to(self._model.device)
-        found = self._model.generate(
-            input_ids=ids,
-            attention_mask=torch.ones_like(ids),
-            max_new_tokens=row.max_tokens,
-            do_sample=False,
-            num_beams=recipe.num_beams,
-            length_penalty=recipe.length_penalty,
-            early_stopping=recipe.early_stopping,
-            repetition_penalty=recipe.repetition_penalty,
-            no_repeat_ngram_size=recipe.no_repeat_ngram_size,
-            pad_token_id=min(self._ends, default=0),
-        )
-        tokens: list[int] = found[0, ids.shape[1] :].tolist()
-        end = next((i for i, t in enumerate(tokens) if t in self._ends), len(tokens))
-        return tokens[: end + 1]
-
     def _finished(self, row: Row) -> Text | Unusable:
+        if row.refusal:
+            return Unusable(row.refusal)
         if row.lost:
             return Unusable(f"{row.length} tokens do not fit into the device's memory")
         tokens = row.tokens
@@ -213,6 +182,9 @@ class Writer:
         return (after[-1] if after else text).lstrip()
 
 
+_BY_LIBRARY = (
+    "texts with {} were written one at a time by transformers' generate, which is slow"
+)
 _STOPPED_THINKING = (
     "a stop string of the task ended an answer before think_end_token came, and what "
     "the model had thought so far was scored, as in lm-eval"

@@ -8,92 +8,25 @@ generator of each request's own, so that they do not depend on the batch.
 from __future__ import annotations
 
 import hashlib
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 from transformers.generation import logits_process
 
 from pytest_evals.core.request import GRAMMAR, IMAGES, LEADING_IMAGES, Generate
-from pytest_evals.errors import ModelError, did_you_mean
 from pytest_evals.models.hf.text.tokens import Unusable
+from pytest_evals.models.hf.writing.options import (
+    DEFAULTS,
+    ONLY_DRAWING,
+    bad_value,
+    is_slow,
+    unknown,
+)
 
-__all__ = ["History", "Recipe", "check_config", "pick", "recipe_of", "seed_of"]
-
-DEFAULTS: Mapping[str, Any] = {
-    "repetition_penalty": 1.0,
-    "no_repeat_ngram_size": 0,
-    "top_k": 50,
-    "top_p": 1.0,
-    "min_p": None,
-    "typical_p": 1.0,
-    "num_beams": 1,
-    "length_penalty": 1.0,
-    "early_stopping": False,
-}
-"""What transformers takes where neither the request nor the model says anything."""
-WITHOUT_EFFECT = {
-    "bos_token_id",
-    "cache_config",
-    "cache_implementation",
-    "chat_format",
-    "compile_config",
-    "decoder_start_token_id",
-    "disable_compile",
-    "do_sample",
-    "eos_token_id",
-    "max_length",
-    "max_new_tokens",
-    "num_return_sequences",
-    "pad_token_id",
-    "temperature",
-    "transformers_version",
-    "use_cache",
-}
-"""Entries of a ``generation_config`` that need no heed: they are read elsewhere, or say
-nothing about which token comes next."""
-
-
-class _Rule(NamedTuple):
-    """What the values of a setting must be, in words and as a test."""
-
-    words: str
-    allows: Callable[[Any], bool]
-
-
-def _is_number(value: Any) -> bool:
-    # True is an int to Python, but nobody means 1 by it.
-    is_real = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_real and abs(value) <= sys.float_info.max
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-_SHARE = _Rule("a number above 0 and at most 1", lambda v: _is_number(v) and 0 < v <= 1)
-_COUNT = _Rule("a whole number, 0 or more", lambda v: _is_whole(v) and v >= 0)
-_RULES: Mapping[str, _Rule] = {
-    "do_sample": _Rule("true or false", lambda v: isinstance(v, bool)),
-    "temperature": _Rule("a number, 0 or more", lambda v: _is_number(v) and v >= 0),
-    "repetition_penalty": _Rule("a number above 0", lambda v: _is_number(v) and v > 0),
-    "no_repeat_ngram_size": _COUNT,
-    "top_k": _COUNT,
-    "top_p": _SHARE,
-    "min_p": _Rule("a number from 0 to 1", lambda v: _is_number(v) and 0 <= v <= 1),
-    "typical_p": _SHARE,
-    "num_beams": _Rule("a whole number, 1 or more", lambda v: _is_whole(v) and v >= 1),
-    "length_penalty": _Rule("a number", _is_number),
-    "early_stopping": _Rule(
-        "true, false or 'never'", lambda v: isinstance(v, bool) or v == "never"
-    ),
-}
-
-_OFF: tuple[Any, ...] = (None, False, 0, 1.0, (), [])
-"""Values by which a setting says that it is not used."""
+__all__ = ["History", "Recipe", "pick", "recipe_of", "seed_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +44,9 @@ class Recipe:
         num_beams: Beams of a beam search, 1 for none.
         length_penalty: Exponent of the length by which beams are compared.
         early_stopping: When a beam search ends, as in transformers.
+        others: Further settings, which only transformers' ``generate`` knows, as sorted
+            pairs.
+        of_model: The names of those that the model's ``generation_config`` adds.
     """
 
     temperature: float = 0.0
@@ -123,35 +59,41 @@ class Recipe:
     num_beams: int = 1
     length_penalty: float = 1.0
     early_stopping: bool | str = False
+    others: tuple[tuple[str, Any], ...] = ()
+    of_model: tuple[str, ...] = ()
 
     @property
     def looks_back(self) -> bool:
         """Whether the choice depends on the tokens before."""
         return self.repetition_penalty != 1.0 or self.no_repeat_ngram_size > 0
 
+    @property
+    def slow(self) -> tuple[str, ...]:
+        """The settings for which transformers' ``generate`` has to write."""
+        beams = ("num_beams",) if self.num_beams > 1 else ()
+        return (*beams, *(name for name, _ in self.others), *self.of_model)
 
-def check_config(config: Any) -> None:
-    """Make sure that nothing in a model's ``generation_config`` is left out silently.
-
-    Raises:
-        ModelError: It has a setting that is not known here.
-    """
-    for name, value in config.to_diff_dict().items():
-        known = name in DEFAULTS or name in WITHOUT_EFFECT or name.startswith("_")
-        if not known and value not in _OFF:
-            raise ModelError(
-                f"the model's generation_config sets {name!r}, which is not supported; "
-                "take it out of generation_config.json to generate without it"
-            )
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All of it as arguments of ``generate``."""
+        given = {name: getattr(self, name) for name in DEFAULTS}
+        drawn = {"temperature": self.temperature} if self.temperature else {}
+        if not drawn:
+            given = {k: v for k, v in given.items() if k not in ONLY_DRAWING}
+        others = {name: _listed(value) for name, value in self.others}
+        return {"do_sample": bool(drawn), **given, **drawn, **others}
 
 
-def recipe_of(request: Generate, config: Any) -> Recipe | Unusable:
+def recipe_of(
+    request: Generate, config: Any, slow: Collection[str] = ()
+) -> Recipe | Unusable:
     """The settings of a request, or why it has none: an option does not exist, or a
     value means nothing. ``None`` is an option that is not given.
 
     Args:
         request: What is asked.
         config: The model's ``generation_config``.
+        slow: What it asks for that only ``generate`` knows.
     """
     options = dict(request.options)
     # A form for the answer is a wish: whoever has it reads the answer strictly.
@@ -166,7 +108,7 @@ def recipe_of(request: Generate, config: Any) -> Recipe | Unusable:
             "this model cannot be held to a grammar; an openai: model of a server with "
             "structured outputs can"
         )
-    problem = _unknown(options) or _bad_value(
+    problem = unknown(options) or bad_value(
         {**options, "temperature": request.temperature}
     )
     if problem:
@@ -178,38 +120,24 @@ def recipe_of(request: Generate, config: Any) -> Recipe | Unusable:
         chosen[name] = usual if value is None else value
     if not sample:
         # Equal recipes share batches: what is not used must not tell them apart.
-        for name in ("top_k", "top_p", "min_p", "typical_p"):
-            chosen[name] = DEFAULTS[name]
+        chosen |= {k: v for k, v in DEFAULTS.items() if k in ONLY_DRAWING}
     # The options are right, so that a fault is the model's own.
-    problem = _bad_value(chosen)
+    problem = bad_value(chosen)
     if problem:
         return Unusable(f"in the model's generation_config {problem}")
-    if sample and chosen["num_beams"] > 1:
-        beams, heat = chosen["num_beams"], request.temperature
-        return Unusable(
-            f"num_beams is {beams} and temperature is {heat}; beams are not sampled: "
-            "set num_beams to 1 or temperature to 0"
-        )
-    return Recipe(temperature=request.temperature if sample else 0.0, **chosen)
+    others = {k: v for k, v in options.items() if is_slow(k) and v is not None}
+    unused = set() if sample else ONLY_DRAWING
+    return Recipe(
+        temperature=request.temperature if sample else 0.0,
+        others=tuple((k, v) for k, v in sorted(others.items()) if k not in unused),
+        of_model=tuple(k for k in slow if k not in others and k not in unused),
+        **chosen,
+    )
 
 
-def _unknown(options: Mapping[str, Any]) -> str:
-    """What is wrong with the first option that does not exist, if any."""
-    for name in options:
-        if name not in DEFAULTS and name != "do_sample":
-            names = sorted(DEFAULTS)
-            hint = did_you_mean(name, names) or f"; known: {', '.join(names)}"
-            return f"the hf model has no generation option {name!r}{hint}"
-    return ""
-
-
-def _bad_value(settings: Mapping[str, Any]) -> str:
-    """What is wrong with the first value that means nothing, if any."""
-    for name, value in settings.items():
-        rule = _RULES[name]
-        if value is not None and not rule.allows(value):
-            return f"{name} is {value!r}; it must be {rule.words}"
-    return ""
+def _listed(value: Any) -> Any:
+    """The value as ``generate`` takes it, which knows lists only."""
+    return list(map(_listed, value)) if isinstance(value, tuple) else value
 
 
 def seed_of(request: Generate) -> int:
