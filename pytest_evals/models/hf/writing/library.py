@@ -9,6 +9,7 @@ all beams as soon as the first of them holds a stop string.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -54,7 +55,9 @@ class Library:
         ids = torch.as_tensor(row.prompt, dtype=torch.long, device=device)[None]
         settings = recipe.settings
         on_gpu = [device] if device.type == "cuda" else []
-        with torch.random.fork_rng(on_gpu):
+        with torch.random.fork_rng(on_gpu), warnings.catch_warnings():
+            # transformers warns of lengths that it then does its best with.
+            warnings.simplefilter("default")
             torch.manual_seed(row.draws.getrandbits(63))
             found = self._model.generate(
                 input_ids=ids,
