@@ -268,13 +268,14 @@ def test_ini_twins_are_read_and_the_command_line_wins(suite):
     result.assert_outcomes(passed=2, failed=1)
 
 
-def test_interrupt_keeps_what_was_answered(suite):
-    """Ctrl-C: what was scored is on disk, the run says that it is partial, and no gate
-    is green."""
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_keeps_what_was_answered(sent, suite):
+    """Ctrl-C, and what CI systems send: what was scored is on disk, the run says that
+    it is partial, and no gate is green."""
     suite.task("quiz", gates=["exact_match >= 0"])
     suite.stops_at(3)
     process = suite.start("evals")
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     output = process.communicate()[0]
     assert process.returncode == pytest.ExitCode.INTERRUPTED
     assert "partial run: interrupted" in output

@@ -207,10 +207,11 @@ def test_hooks_see_prompts_and_answers_of_workers(suite):
     assert (found["answer,none"], found["prompt,none"]) == (20, 70)
 
 
-def test_interrupt_of_all_workers_is_an_interrupt_and_no_crash(suite):
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_of_all_workers_is_an_interrupt_and_no_crash(sent, suite):
     suite.stops_at(2)
     process = suite.start("-n2", "evals", models=2)
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, sent)
     output = process.communicate()[0]
     assert process.returncode == pytest.ExitCode.INTERRUPTED
     assert "partial run: interrupted" in output

@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import ray
@@ -141,8 +144,9 @@ def _join(address: str) -> None:
             host, _, port = address.removeprefix("ray://").rpartition(":")
             place = (host.strip("[]"), int(port))
             socket.create_connection(place, timeout=REACH_S).close()
-        # What replicas print may hold prompts, and belongs to their own logs.
-        ray.init(**found, log_to_driver=False, logging_level=logging.ERROR)
+        with _same_end():
+            # What replicas print may hold prompts, and belongs to their own logs.
+            ray.init(**found, log_to_driver=False, logging_level=logging.ERROR)
     except (
         exceptions.RayError,
         OSError,
@@ -155,6 +159,19 @@ def _join(address: str) -> None:
             f"there is no Ray cluster at {address!r}: {first}\n"
             "  fix: start one by 'ray start --head', or give --evals-ray=local"
         ) from error
+
+
+@contextmanager
+def _same_end() -> Iterator[None]:
+    """Leave SIGTERM to whoever had it: Ray, where it starts a cluster of its own, would
+    let it end the process in the middle of whatever it does."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        in_main = threading.current_thread() is threading.main_thread()
+        if in_main and before is not None:
+            signal.signal(signal.SIGTERM, before)
 
 
 def _told(error: exceptions.RayTaskError) -> ModelError:

@@ -124,11 +124,13 @@ class Controller:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self) -> Generator[None, Any, Any]:
-        """An interrupted session has lost nothing to a crash."""
+        """An interrupted session has lost nothing to a crash; and workers that were not
+        interrupted themselves need not ask on while it ends."""
         try:
             return (yield)
         except (KeyboardInterrupt, pytest.exit.Exception):
             self._interrupted = True
+            self._stop.touch()
             if SESSION in self._config.stash:
                 self._config.stash[SESSION].partial = "interrupted"
             raise
@@ -150,4 +152,8 @@ class Controller:
         stopped = session.shouldfail or session.shouldstop or self._interrupted
         if self._scheduler is not None and not stopped:
             self._scheduler.report_lost(session)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self) -> None:
+        """No worker is left that would look for the file."""
         shutil.rmtree(self._stop.parent, ignore_errors=True)

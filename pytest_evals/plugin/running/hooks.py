@@ -34,6 +34,7 @@ from pytest_evals.plugin.running.loop import Loop
 from pytest_evals.plugin.running.outbox import Outbox
 from pytest_evals.plugin.running.printed import Printed
 from pytest_evals.plugin.running.settling import settle
+from pytest_evals.plugin.running.terminating import Terminating
 from pytest_evals.plugin.session import SESSION, EvalSession
 from pytest_evals.plugin.settings.outlets import Outlets, torn_down
 from pytest_evals.plugin.showing.faults import Faults
@@ -56,6 +57,8 @@ def start(config: pytest.Config) -> EvalSession:
             running = Running(session)
             config.pluginmanager.register(running, NAME)
             config.pluginmanager.register(Loop(running), f"{NAME}-loop")
+            terminating = Terminating(session)
+            config.pluginmanager.register(terminating, f"{NAME}-terminating")
             if session.orders is not None:
                 config.pluginmanager.register(LightReports(), "evals-light-reports")
             if session.options.save or session.options.compare:
