@@ -8,23 +8,35 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Any, NamedTuple
 
 import orjson
 
 from pytest_evals.reports.escape import cut, tail
 from pytest_evals.reports.html.pairs import Before
-from pytest_evals.reports.html.prompt import Shots, last_part, parts_of
+from pytest_evals.reports.html.prompt import Shots, is_apart, parts_of
 from pytest_evals.store.history import EarlierRun
 
-__all__ = ["CUT_OFF", "IMPROVED", "REGRESSED", "TRUNCATED", "Listed", "documents_of"]
+__all__ = [
+    "CUT_OFF",
+    "IMPROVED",
+    "LINE_IS_END",
+    "REGRESSED",
+    "TRUNCATED",
+    "Listed",
+    "documents_of",
+    "told_apart",
+]
 
-TRUNCATED, REGRESSED, IMPROVED, CUT_OFF = 1, 2, 4, 8
+TRUNCATED, REGRESSED, IMPROVED, CUT_OFF, LINE_IS_END = 1, 2, 4, 8, 16
 """Flags of a document: its prompt did not fit into the model; it was right before, or
-is now; an answer ended at the limit of its tokens."""
+is now; an answer ended at the limit of its tokens; its line has the end of a prompt in
+which nobody can tell the question from the rest."""
 _QUESTION, _ANSWER = 160, 80
 """Characters of a line's texts."""
+_SAME = 12
+"""Characters that lines may have in common."""
 _STATES = {"errored": "e", "unscored": "u"}
 
 Row = Mapping[str, Any]
@@ -38,7 +50,7 @@ class Listed(NamedTuple):
         state: ``r`` right, ``w`` wrong, ``s`` scored without right and wrong, ``e``
             errored, ``u`` unscored, ``x`` scored and in no metric.
         flags: The sum of what applies.
-        question: The end of its prompt, on one line.
+        question: What was asked, on one line.
         answer: Its first answer, on one line.
         target: What was wanted, on one line.
         values: Key of each metric → its number; others are left out.
@@ -73,6 +85,19 @@ def documents_of(
         yield _document(list(rows), shots, before)
 
 
+def told_apart(lines: Sequence[str]) -> list[str]:
+    """The lines of a task without the words with which all of them begin, which would
+    leave no room for what differs."""
+    if len(lines) < 2:
+        return list(lines)
+    ends = zip(min(lines), max(lines), strict=False)
+    same = "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], ends))
+    n = same.rfind(" ") + 1
+    if n < _SAME:
+        return list(lines)
+    return [f"…{line[n - 1 :]}" for line in lines]
+
+
 def _document(rows: Sequence[Row], shots: Shots, before: Before) -> Listed:
     """One document of its rows, one a filter."""
     row = rows[0]
@@ -101,12 +126,14 @@ def _document(rows: Sequence[Row], shots: Shots, before: Before) -> Listed:
         },
         "before": was,
     }
-    question = last_part(prompts[0]) if prompts else ""
+    question = prompts[0][-1]["text"].strip() if prompts and prompts[0] else ""
+    is_end = bool(question) and not is_apart(prompts[0], shots)
+    shorten = tail if is_end else cut
     return Listed(
         id=whole["id"],
         state=_state(row),
-        flags=_flags(row, was),
-        question=tail(question.strip(), _QUESTION),
+        flags=_flags(row, was) + LINE_IS_END * is_end,
+        question=shorten(question, _QUESTION),
         answer=cut(str(row.get("answer") or "").strip(), _ANSWER),
         target=cut(target.strip(), _ANSWER),
         values={key: v for one in rows for key, v in _numbers(one)},

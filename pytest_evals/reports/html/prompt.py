@@ -1,4 +1,4 @@
-"""A prompt in its parts: shots and question, or the messages of a chat."""
+"""A prompt in its parts: description, shots and question, or the messages of a chat."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pytest_evals.reports.html.sections import mapping, section
 
-__all__ = ["Shots", "last_part", "parts_of", "shots_of"]
+__all__ = ["Shots", "is_apart", "parts_of", "shots_of"]
 
 
 class Shots(NamedTuple):
@@ -16,20 +16,28 @@ class Shots(NamedTuple):
     Args:
         n: Shots of each.
         delimiter: What stands behind each shot.
+        description: The template of what stands before them.
+        is_chat: Whether prompts are chats, as the text that a template makes of them.
     """
 
     n: int
     delimiter: str
+    description: str = ""
+    is_chat: bool = False
 
 
 def shots_of(results: Mapping[str, Any], task: str) -> Shots:
     """What a results file says of a task's shots."""
     n = section(results, "n-shot").get(task)
     config = mapping(section(results, "configs").get(task))
-    delimiter = config.get("fewshot_delimiter")
+    delimiter, description = (
+        config.get(name) for name in ("fewshot_delimiter", "description")
+    )
     return Shots(
-        n if isinstance(n, int) else 0,
-        delimiter if isinstance(delimiter, str) else "\n\n",
+        n=n if isinstance(n, int) else 0,
+        delimiter=delimiter if isinstance(delimiter, str) else "\n\n",
+        description=description if isinstance(description, str) else "",
+        is_chat=bool(results.get("chat_template")),
     )
 
 
@@ -42,15 +50,37 @@ def parts_of(prompt: Any, shots: Shots) -> list[dict[str, str]]:
     if isinstance(prompt, list):
         return [_message(one) for one in prompt]
     text = str(prompt)
+    described = _described(text, shots)
+    head, rest = text[:described], text[described:]
     delimiter = shots.delimiter
-    if not shots.n or not delimiter or text.count(delimiter) != shots.n:
+    told = [{"title": "description", "text": head}] if head else []
+    if shots.n and (not delimiter or rest.count(delimiter) != shots.n):
         return [{"title": "", "text": text}]
-    *before, question = text.split(delimiter)
-    told = [
+    before: list[str] = []
+    if shots.n:
+        *before, rest = rest.split(delimiter)
+    told += [
         {"title": f"shot {n}", "text": shot + delimiter}
         for n, shot in enumerate(before, 1)
     ]
-    return [*told, {"title": "question", "text": question}]
+    return [*told, {"title": "question" if told else "", "text": rest}]
+
+
+def _described(text: str, shots: Shots) -> int:
+    """Characters of the description in front of a prompt; 0 if that cannot be known."""
+    description, delimiter = shots.description, shots.delimiter
+    if not description or shots.is_chat:
+        return 0
+    if text.startswith(description):
+        return len(description) if len(description) < len(text) else 0
+    n_inside = description.count(delimiter) if delimiter else 0
+    if not n_inside or not description.endswith(delimiter):
+        return 0
+    # A template, whose text is not known: only its delimiters are.
+    if text.count(delimiter) != n_inside + shots.n:
+        return 0
+    *_, rest = text.split(delimiter, n_inside)
+    return len(text) - len(rest)
 
 
 def _message(one: Any) -> dict[str, str]:
@@ -59,6 +89,6 @@ def _message(one: Any) -> dict[str, str]:
     return {"title": str(one.get("role", "")), "text": str(one.get("content", ""))}
 
 
-def last_part(parts: Sequence[Mapping[str, str]]) -> str:
-    """The text of the last part, where the question is."""
-    return parts[-1]["text"] if parts else ""
+def is_apart(parts: Sequence[Mapping[str, str]], shots: Shots) -> bool:
+    """Whether the last part is the question alone; else only its end is."""
+    return len(parts) > shots.n and not shots.is_chat

@@ -12,7 +12,7 @@ from pytest_evals.errors import StoreError
 from pytest_evals.reports.html.chunks import LARGEST, Chunks
 from pytest_evals.reports.html.facts import facts_of
 from pytest_evals.reports.html.history import history_of
-from pytest_evals.reports.html.listed import documents_of
+from pytest_evals.reports.html.listed import documents_of, told_apart
 from pytest_evals.reports.html.page import page_html
 from pytest_evals.reports.html.pairs import Before, Changed, Nothing, Paired
 from pytest_evals.reports.html.prompt import shots_of
@@ -109,6 +109,7 @@ def _read(
                 column.append(one.values.get(key))
             states.append(one.state)
         chunks.end()
+        columns["question"] = told_apart(columns["question"])
         tasks.append(
             {
                 "task": task,

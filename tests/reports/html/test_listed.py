@@ -5,9 +5,11 @@ import pytest
 from pytest_evals.reports.html.listed import (
     CUT_OFF,
     IMPROVED,
+    LINE_IS_END,
     REGRESSED,
     TRUNCATED,
     documents_of,
+    told_apart,
 )
 from pytest_evals.reports.html.pairs import Changed, Nothing, Paired
 from pytest_evals.reports.html.prompt import Shots, parts_of
@@ -17,9 +19,9 @@ from pytest_evals.reports.html.prompt import Shots, parts_of
 def listed(write, tmp_path):
     """The documents of a task that is made of these rows."""
 
-    def found(*rows, before=None):
+    def found(*rows, before=None, shots=None):
         run = write.run(tmp_path / "run", {"quiz": list(rows)})
-        shots = Shots(0, "\n\n")
+        shots = shots or Shots(0, "\n\n")
         return list(documents_of(run, "quiz", shots, before or Nothing()))
 
     return found
@@ -138,6 +140,41 @@ def test_shots_are_told_from_the_question():
     two = parts_of(prompt, Shots(2, "\n\n"))
     assert [part["title"] for part in two] == ["shot 1", "shot 2", "question"]
     assert "".join(part["text"] for part in two) == prompt
+
+
+@pytest.mark.parametrize("description", ["Be brief.\n\n", "{{tone}}\n\n"])
+@pytest.mark.parametrize("n", [0, 1])
+def test_a_description_is_no_shot(description, n):
+    """Not even where only its template is known."""
+    prompt = "Be brief.\n\n" + "Q: 1\nA: 2\n\n" * n + "Q: 3\nA:"
+    parts = parts_of(prompt, Shots(n, "\n\n", description))
+    assert [part["title"] for part in parts] == [
+        "description",
+        *["shot 1"][:n],
+        "question",
+    ]
+    assert "".join(part["text"] for part in parts) == prompt
+    assert parts[0]["text"] == "Be brief.\n\n"
+
+
+def test_a_line_has_the_question_or_says_that_it_has_an_end(listed, write):
+    shots = "Q: 1\nA: 2\n\n"
+    question = "Why? " + "Because " * 40
+    rows = [
+        write.generated(0, f"{shots}{question}", "x"),
+        write.generated(1, f"{shots}two\n\n{question}", "x"),
+    ]
+    known, unknown = listed(*rows, shots=Shots(1, "\n\n"))
+    assert known.question.startswith("Why? Because") and not known.flags
+    assert unknown.question.startswith("…") and unknown.flags == LINE_IS_END
+
+
+def test_words_that_all_lines_begin_with_tell_nothing():
+    lines = ["What is the capital of France?", "What is the capital of Italy?"]
+    assert told_apart(lines) == ["… France?", "… Italy?"]
+    assert told_apart(["Who is A?", "Who is B?"]) == ["Who is A?", "Who is B?"]
+    assert told_apart(lines[:1]) == lines[:1]
+    assert told_apart([]) == []
 
 
 def test_a_question_with_a_delimiter_in_it_is_not_cut():

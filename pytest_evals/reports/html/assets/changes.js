@@ -24,7 +24,7 @@ function flipsOf(found) {
 
 function changesTable(found) {
   const heads = ["task", "metric", found.name, "now", "change"];
-  return h("div.scroll", h("table", h("thead", h("tr", heads.map((text) => h("th", text)))), h("tbody", found.metrics.map((one) => h(
+  return h("div.scroll", h("table.numbers", h("thead", h("tr", heads.map((text) => h("th", text)))), h("tbody", found.metrics.map((one) => h(
     "tr",
     h("td", run.facts.parts[one.task] ? link("task", { name: one.task }, one.task) : one.task),
     h("td", keyName(one.key)),
@@ -40,7 +40,7 @@ function turned(show, title) {
   return h(
     "section",
     h("h2", title, h("span.n", count(docs.length))),
-    docs.slice(0, 8).map((doc) => h("a.row-link", { href: address("documents", { show, doc: `${doc.task}/${doc.n}` }) }, h("span.id", h("bdi", `${doc.task} · ${doc.id}`)), h("bdi.soft", doc.question), h("bdi", doc.answer))),
+    docs.slice(0, 8).map((doc) => h("a.row-link", { href: address("documents", { show, doc: `${doc.task}/${doc.n}` }) }, h("span.id", h("bdi", `${doc.task} · ${doc.id}`)), questionLine(doc), h("bdi", doc.answer))),
     docs.length > 8 ? h("p", link("documents", { show }, `all ${count(docs.length)}`)) : null,
   );
 }

@@ -15,7 +15,7 @@ function label(x, y, text, anchor = "middle", kind = "tick") {
 
 /** A share from 0 to 1 with its standard error. */
 function scoreBar(metric) {
-  const width = 132, height = 18, y = 9, pad = 5;
+  const width = 112, height = 18, y = 9, pad = 5;
   const at = (v) => pad + Math.min(1, Math.max(0, v)) * (width - 2 * pad);
   const { value, stderr } = metric;
   if (typeof value !== "number" || value < 0 || value > 1) return "";

@@ -154,7 +154,7 @@ function docRow(doc, isMixed) {
     `div.doc.is-${STATES[doc.state].kind}`,
     h("span.state", stateMark(doc.state, { short: true }), flag ? h("span.flag", { title: turn }, flag, h("span.unseen", turn)) : null),
     h("bdi.id", isMixed ? `${doc.task}[${doc.id}]` : doc.id),
-    h("bdi.question", doc.question),
+    questionLine(doc),
     h("bdi.answer", doc.answer || "–"),
   );
 }

@@ -19,14 +19,15 @@ const STATES = {
   x: { sign: "○", word: "excluded", kind: "excluded" },
 };
 
-const TRUNCATED = 1, REGRESSED = 2, IMPROVED = 4, CUT_OFF = 8;
+const TRUNCATED = 1, REGRESSED = 2, IMPROVED = 4, CUT_OFF = 8, LINE_IS_END = 16;
 
-/** Three digits behind the point; three significant ones for tiny numbers. */
+/** Three digits behind the point; three significant ones for small numbers, two for
+ * tiny ones. */
 function figure(value) {
   if (typeof value !== "number") return "–";
   const size = Math.abs(value);
-  const tiny = size !== 0 && size < 0.001;
-  const text = tiny ? size.toPrecision(3) : size >= 1e6 ? size.toPrecision(6) : size.toFixed(3);
+  const small = size !== 0 && size < 0.001;
+  const text = small ? (size < 1e-4 ? size.toExponential(1) : size.toPrecision(3)) : size >= 1e6 ? size.toPrecision(6) : size.toFixed(3);
   return value < 0 ? `−${text}` : text;
 }
 
@@ -50,10 +51,10 @@ function plural(n, noun) {
 }
 
 function seconds(value) {
-  const all = Number(value);
-  if (!Number.isFinite(all)) return "";
-  if (all < 60) return `${all.toFixed(1)} s`;
-  const minutes = Math.floor(all / 60), rest = Math.round(all % 60);
+  const given = Number(value);
+  if (!Number.isFinite(given)) return "";
+  if (given < 59.95) return `${given.toFixed(1)} s`;
+  const all = Math.round(given), minutes = Math.floor(all / 60), rest = all % 60;
   if (minutes < 60) return `${minutes} min ${rest} s`;
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }

@@ -78,7 +78,7 @@ function documentsOfGate(gate) {
   const beside = known.length ? known : gate.change ? docs : [];
   const show = beside.some((doc) => doc.flags & REGRESSED) ? "regressed" : "wrong";
   return [
-    known.length ? h("ul.examples", known.slice(0, 5).map((doc) => h("li", stateMark(doc.state, { short: true }), docLink(doc, doc.id), h("bdi.soft", doc.question)))) : null,
+    known.length ? h("ul.examples", known.slice(0, 5).map((doc) => h("li", stateMark(doc.state, { short: true }), docLink(doc, doc.id), questionLine(doc)))) : null,
     wrong && gate.outcome !== "passed" ? h("p", link("documents", { task: gate.task, show }, `look at the ${show} documents of ${gate.task}`)) : null,
   ];
 }

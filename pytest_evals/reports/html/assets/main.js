@@ -89,7 +89,7 @@ async function start() {
   await loadIndex();
   app.append(
     h("a.skip", { href: "#main", click: (event) => { event.preventDefault(); place.focus(); } }, "to the content"),
-    h("div.top", h("a.brand", { href: address("summary") }, "evals"), tabs, h("div.right", h("button.quiet", { type: "button", click: turnTheme, title: "light or dark (t)", "aria-label": "light or dark" }, "◐"), h("button.quiet", { type: "button", click: () => help.showModal(), title: "keys (?)", "aria-label": "keys" }, "?"))),
+    h("div.top", h("a.brand", { href: address("summary") }, "evals"), tabs, h("div.right", h("button.quiet", { type: "button", click: turnTheme, title: "light or dark (t)", "aria-label": "light or dark" }, "◐"), h("button.quiet.help", { type: "button", click: () => help.showModal(), title: "keys (?)", "aria-label": "keys" }, "?"))),
     place,
     help,
   );

@@ -24,7 +24,7 @@ function taskView(parameters) {
 
 function numbersTable(part) {
   const arrow = { true: "higher is better", false: "lower is better" };
-  return h("div.scroll", h("table", h("tbody", part.metrics.map((metric) => h(
+  return h("div.scroll", h("table.numbers", h("tbody", part.metrics.map((metric) => h(
     "tr",
     h("td", keyName(metric.key)),
     h("td.bar", scoreBar(metric)),

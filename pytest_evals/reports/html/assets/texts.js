@@ -46,6 +46,11 @@ function spaceChip(space) {
   return h("span.space", shown);
 }
 
+/** What was asked, on one line; of one whose beginning says little, its end. */
+function questionLine(doc) {
+  return h(doc.flags & LINE_IS_END ? "span.question.is-end" : "span.question", h("bdi", doc.question));
+}
+
 /** A block of text; of a very long one the beginning, and a way to the rest. */
 function block(text, kind = "text") {
   const pre = h(`pre.${kind}`);

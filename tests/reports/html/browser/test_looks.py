@@ -9,6 +9,13 @@ import pytest
 sync_api = pytest.importorskip("playwright.sync_api")
 
 
+BEYOND = """() => [...document.querySelectorAll("body *")]
+    .filter(one => one.getBoundingClientRect().right > innerWidth + 1)
+    .filter(one => !one.closest(".shows, .question, bdi"))
+    .map(one => `${one.tagName}.${one.className}`)"""
+"""What goes on where nobody sees it; a line that ends in … does so on purpose."""
+
+
 def test_all_views_fit_a_phone(tab, story):
     views = ["summary", "gates", "task?name=quiz", "changes", "run"]
     views += ["documents", "documents?doc=quiz/0", "documents?doc=quiz/1"]
@@ -19,6 +26,7 @@ def test_all_views_fit_a_phone(tab, story):
             tab.open(story, f"#/{view}")
             wide = page.evaluate("document.documentElement.scrollWidth")
             assert wide <= 360, view
+            assert page.evaluate(BEYOND) == [], view
     finally:
         page.set_viewport_size({"width": 1280, "height": 800})
 

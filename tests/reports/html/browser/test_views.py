@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_evals.comparing import changes
+from pytest_evals.reports.files.changes import comparison_json
 from pytest_evals.reports.html.write import write_html
 
 sync_api = pytest.importorskip("playwright.sync_api")
@@ -131,6 +133,23 @@ def test_two_runs_stand_side_by_side_with_the_words_that_differ(tab, story):
     ]
     assert pair.locator("del").all_inner_texts() == ["dog", "a"]
     assert pair.locator("ins").all_inner_texts() == ["cat", "the"]
+
+
+def test_what_a_baseline_has_read_is_compared_with_what_was_read_now(
+    tab, write, tmp_path
+):
+    """A baseline keeps no texts; beside one, all of a text would be new."""
+    rows = [write.generated(0, "1 + 1?", "It is 2") | {"answer": "2"}]
+    kept = [{k: v for k, v in row.items() if k != "resps"} for row in rows]
+    now, before = (
+        write.run(tmp_path / name, {"quiz": some})
+        for name, some in {"now": rows, "before": kept}.items()
+    )
+    found = comparison_json(changes("main", before, now))
+    write_html(now, tmp_path / "report.html", before=before, comparison=found)
+    page = tab.open(tmp_path / "report.html", "#/documents?doc=quiz/0")
+    beside = page.locator("section", has_text="Beside main")
+    sync_api.expect(beside).to_contain_text("The same answer")
 
 
 def test_where_scripts_are_forbidden_there_is_a_table(browser, story):
