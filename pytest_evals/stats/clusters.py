@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-__all__ = ["Clustered", "clustered_stderr", "largest_stderr"]
+__all__ = ["Clustered", "clustered_stderr", "stderr_range"]
 
 
 class Clustered(NamedTuple):
@@ -58,11 +58,11 @@ def clustered_stderr(
     return Clustered(stderr, n_clusters, effect)
 
 
-def largest_stderr(
+def stderr_range(
     values: Sequence[float], labels: Sequence[Hashable], *, n_loose: int
-) -> float:
-    """What the clustered standard error of a mean is at most, where some values are
-    only known to lie within a half of what is given.
+) -> tuple[float, float]:
+    """What the clustered standard error of a mean is at least and at most, where some
+    values are only known to lie within a half of what is given.
 
     By the triangle inequality: the sums of clusters, less what the mean makes of them,
     move by no more than both can.
@@ -79,4 +79,5 @@ def largest_stderr(
     moved = math.hypot(*loose.values()) / 2
     moved += n_loose / (2 * n) * math.hypot(*sizes.values())
     correction = math.sqrt(found.n_clusters / (found.n_clusters - 1))
-    return found.stderr + correction * moved / n
+    reach = correction * moved / n
+    return max(0.0, found.stderr - reach), found.stderr + reach

@@ -1,7 +1,7 @@
 """The documents of a baseline gate as pairs of values, and those that this run lacks.
 
-Documents without a score are counted as all wrong and as all right: a verdict stands
-only where that makes no difference.
+A verdict stands only where it makes no difference what the documents without a score
+are worth.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from typing import Any, NamedTuple
 
 from pytest_evals.core.gate import Gate
@@ -21,7 +22,9 @@ from pytest_evals.gates.evidence.documents import labels_of, values_of
 from pytest_evals.gates.evidence.reading import shortfall
 from pytest_evals.gates.evidence.repeating import reduced_reference
 from pytest_evals.gates.evidence.unsound import UnsoundError
-from pytest_evals.stats.clusters import largest_stderr
+from pytest_evals.gates.noise.extremes import ways
+from pytest_evals.gates.noise.placed import NEGLIGIBLE
+from pytest_evals.stats.clusters import stderr_range
 from pytest_evals.stats.paired import PairedShares
 from pytest_evals.stats.spread import Located
 
@@ -99,9 +102,8 @@ def lacking_text(metric: MetricResult) -> str:
 def ends_of(
     gate: Gate, metric: MetricResult, result: TaskResult, pairs: Pairs, found: Moved
 ) -> list[Moved]:
-    """The change with all documents without a score wrong, and with all of them right;
-    over clusters also with as much noise as they could add. Nothing where that cannot
-    be told.
+    """The change, whatever the documents without a score are worth: first with all of
+    them wrong, last with all of them right. Nothing where that cannot be told.
 
     Args:
         gate: The claim.
@@ -111,7 +113,7 @@ def ends_of(
         found: The change over the documents with a score.
     """
     if not pairs.lacking:
-        return [found] * (4 if gate.cluster else 2)
+        return [found]
     if found.shares is None:
         return []
     if gate.cluster:
@@ -127,7 +129,11 @@ def _ends(
     n = found.n + len(lacking)
     before = Fraction(round(found.before * found.n) + were_right, n)
     ends = []
-    for gained, lost in ((0, were_right), (were_wrong, 0)):
+    # Noise is least or most where none of them turns, one does, or all do.
+    turned = product(
+        {0, min(1, were_wrong), were_wrong}, {0, min(1, were_right), were_right}
+    )
+    for gained, lost in sorted(turned, key=lambda both: both[0] - both[1]):
         end = PairedShares(shares.gained + gained, shares.lost + lost, n)
         whole = replace(
             found,
@@ -150,18 +156,29 @@ def _clustered_ends(
     except UnsoundError:  # nobody knows where a lost document belongs
         return []
     assert labels is not None
-    old = [*pairs.old, *pairs.lacking.values()]
-    n_lacking = len(pairs.lacking)
-    ends = [
-        moved(metric.how, old, [*pairs.new, *[value] * n_lacking], labels)
-        for value in (0, 1)
-    ]
-    # Between both ends, clusters may differ by more than at either of them.
-    new = [*pairs.new, *[0.5] * n_lacking]
-    changes = [b - a for a, b in zip(old, new, strict=True)]
-    stderr = largest_stderr(changes, labels, n_loose=n_lacking)
+    before = [*pairs.lacking.values()]
+    old, n = [*pairs.old, *before], len(before)
+    tried = ways([*zip(labels[len(pairs.new) :], before, strict=True)])
+    outer = tried or [[0] * n, [1] * n]
+    ends = [moved(metric.how, old, [*pairs.new, *way], labels) for way in outer]
+    return ends if tried else _loosened(ends, old, pairs.new, labels)
+
+
+def _loosened(
+    ends: Sequence[Moved], old: Sequence[Any], new: Sequence[Any], labels: Sequence[Any]
+) -> list[Moved]:
+    """Both ends by as little noise as there may be between them, and by as much;
+    nothing where all clusters might have moved alike: another test judges that."""
+    n_loose = len(old) - len(new)
+    halves = [*new, *[0.5] * n_loose]
+    changes = [b - a for a, b in zip(old, halves, strict=True)]
+    least, most = stderr_range(changes, labels, n_loose=n_loose)
+    if least <= NEGLIGIBLE:
+        return []
     df = len({*labels}) - 1
-    for end in ends[:2]:
-        spread = Located(end.placed.spread.value, stderr, df)
-        ends.append(replace(end, placed=replace(end.placed, spread=spread)))
-    return ends
+    low, high = ends
+    return [
+        replace(end, placed=replace(end.placed, spread=Located(value, stderr, df)))
+        for end, stderr in ((low, least), (low, most), (high, least), (high, most))
+        for value in (end.placed.spread.value,)
+    ]

@@ -54,6 +54,8 @@ def judge_placed(
     reading: Reading,
     placed: Placed,
     ends: Sequence[Placed] = (),
+    *,
+    is_every: bool = True,
 ) -> Verdict:
     """What becomes of a gate whose number's place is known.
 
@@ -62,9 +64,9 @@ def judge_placed(
         metric: What it is about.
         reading: Its number.
         placed: Where that lies.
-        ends: Where it would lie with all documents without a score wrong, and with all
-            of them right, by as much noise as there may be and as little; needed where
-            there are such documents.
+        ends: Where it would lie, whatever the documents without a score are worth;
+            needed where there are such documents.
+        is_every: Whether these are all such places, and not only the outermost ones.
 
     Raises:
         UnsoundError: Documents without a score decide it.
@@ -72,8 +74,8 @@ def judge_placed(
     interval = _interval(gate, placed)
     outcome = _outcome(gate.bounds, interval)
     if reading.n_lacking:
-        lowest_highest = [_interval(gate, end) for end in ends]
-        if not _stands(gate.bounds, outcome, lowest_highest):
+        others = [_interval(gate, end) for end in ends]
+        if not _stands(gate.bounds, outcome, others, is_every=is_every):
             raise UnsoundError(lacking(reading, gate.bounds[0].value))
     bound = _deciding(gate.bounds, interval, outcome)
     failed = outcome is Outcome.FAILED
@@ -121,22 +123,22 @@ def _outcome(bounds: Sequence[Bound], interval: Interval) -> Outcome:
 
 
 def _stands(
-    bounds: Sequence[Bound], outcome: Outcome, ends: Sequence[Interval]
+    bounds: Sequence[Bound],
+    outcome: Outcome,
+    ends: Sequence[Interval],
+    *,
+    is_every: bool,
 ) -> bool:
-    """Whether the outcome is the same wherever between these two the interval lies.
+    """Whether the outcome is the same wherever the interval may lie.
 
     What becomes of one bound changes once at most on the way from one end to the other;
     of two bounds, one may break at either end and none between.
     """
-    if not ends:
+    if {_outcome(bounds, end) for end in ends} != {outcome}:
         return False
-    found = [{_outcome((bound,), end) for end in ends} for bound in bounds]
-    if outcome is Outcome.PASSED:
-        return all(one == {outcome} for one in found)
-    if any(one == {Outcome.FAILED} for one in found):
-        return outcome is Outcome.FAILED
-    never_fails = not any(Outcome.FAILED in one for one in found)
-    return outcome is Outcome.INCONCLUSIVE and never_fails and {outcome} in found
+    if is_every or outcome is Outcome.PASSED:
+        return True
+    return any({_outcome((one,), end) for end in ends} == {outcome} for one in bounds)
 
 
 def _strict_end(bound: Bound, interval: Interval) -> float:

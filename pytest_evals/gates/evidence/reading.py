@@ -44,6 +44,15 @@ class Reading:
         return self.n_scored + self.n_lacking
 
     @property
+    def wholes(self) -> list[Fraction]:
+        """The share of right answers with none of the lacking documents right, with
+        one, with two and so on; nothing where they are neither right nor wrong."""
+        if self.total is None:
+            return []
+        rights = range(self.total, self.total + self.n_lacking + 1)
+        return [Fraction(right, self.n) for right in rights]
+
+    @property
     def ends(self) -> tuple[Fraction, ...]:
         """The number with all lacking documents counted as 0, and as 1; empty where
         they are neither."""

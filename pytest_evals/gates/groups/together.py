@@ -1,5 +1,5 @@
-"""Gates of groups that need what their tasks are made of: those that count noise, that
-hold it against a baseline, or that weigh the tasks by themselves.
+"""Gates of groups that need what their tasks are made of: those that count noise, or
+that weigh the tasks by themselves.
 
 The number is a weighted mean of the tasks' numbers, its variance the sum of theirs by
 the squares of the weights: tasks are independent samples.
@@ -12,33 +12,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from pytest_evals.core.gate import Gate, Unit, Verdict
+from pytest_evals.core.gate import Gate, Verdict
 from pytest_evals.core.metric import Estimate, MetricResult
-from pytest_evals.core.reference import Find
-from pytest_evals.gates.baseline.moving import Moved
-from pytest_evals.gates.baseline.pairs import ends_of, lacking_text
-from pytest_evals.gates.baseline.versus import (
-    check_direction,
-    check_varies,
-    decide,
-    moved_of,
-    verdict_of,
-)
 from pytest_evals.gates.bounds.scopes import judge_placed
 from pytest_evals.gates.evidence.documents import labels_of, values_of
 from pytest_evals.gates.evidence.reading import Reading, read
 from pytest_evals.gates.evidence.unsound import UnsoundError
-from pytest_evals.gates.groups.alarms import with_alarms
 from pytest_evals.gates.groups.members import Member
 from pytest_evals.gates.noise.extremes import ends_of_share, noisiest
 from pytest_evals.gates.noise.placed import Placed, antilog
 from pytest_evals.gates.noise.placing import place_noise
 from pytest_evals.gates.noise.repeats import place_repeats
 from pytest_evals.stats.combined import Part, combined
-from pytest_evals.stats.paired import PairedShares
 from pytest_evals.stats.spread import Located, Still
 
-__all__ = ["judge_group_change", "judge_group_noise", "weighed"]
+__all__ = ["judge_group_noise", "notes_of", "place_members", "weighed"]
 
 
 def weighed(
@@ -105,10 +93,10 @@ def judge_group_noise(
     whole = Placed(
         spread=replace(spread, value=float(reading.value)),
         method=f"{len(members)} tasks combined",
-        notes=_notes(members, placed),
+        notes=notes_of(members, placed),
     )
     ends = _noisy_ends(gate, reading, members, placed, whole)
-    return judge_placed(gate, metric, reading, whole, ends)
+    return judge_placed(gate, metric, reading, whole, ends, is_every=False)
 
 
 def _noisy_ends(
@@ -145,7 +133,8 @@ def _noise(part: Part) -> float:
     return combined([part]).stderr
 
 
-def _notes(members: Sequence[Member], placed: Sequence[Placed]) -> tuple[str, ...]:
+def notes_of(members: Sequence[Member], placed: Sequence[Placed]) -> tuple[str, ...]:
+    """What is to be said of each task's number, with its name in front."""
     return tuple(
         f"{member.name}: {note}"
         for member, one in zip(members, placed, strict=True)
@@ -185,95 +174,3 @@ def _part(placed: Placed, member: Member) -> Part:
         value = antilog(spread.value)
         spread = Located(value, value * spread.stderr, n - 1)
     return Part(spread, float(member.weight), n)
-
-
-def judge_group_change(
-    gate: Gate, metric: MetricResult, members: Sequence[Member], find: Find
-) -> Verdict:
-    """What becomes of a group's baseline gate.
-
-    Raises:
-        UnsoundError: There is nothing sound to judge.
-    """
-    check_direction(gate, metric)
-    moves = [_moved(gate, member, find) for member in members]
-    verdict = _held(gate, metric, members, [found for found, _ in moves])
-    if metric.n_errored + metric.n_unscored:
-        whole = [member._replace(weight=member.of_all) for member in members]
-        for ends in zip(*(ends for _, ends in moves), strict=True):
-            if _held(gate, metric, whole, ends).outcome is not verdict.outcome:
-                raise UnsoundError(lacking_text(metric))
-    return verdict
-
-
-def _held(
-    gate: Gate, metric: MetricResult, members: Sequence[Member], found: Sequence[Moved]
-) -> Verdict:
-    """The verdict if the tasks have moved so, with the alarms of single tasks."""
-    whole = _together(members, found)
-    verdict = verdict_of(gate, metric, decide(gate, whole), whole)
-    if gate.each is None:
-        return verdict
-    names = [member.name for member in members]
-    return with_alarms(verdict, [*zip(names, found, strict=True)])
-
-
-def _moved(gate: Gate, member: Member, find: Find) -> tuple[Moved, list[Moved]]:
-    """How far a task has moved, and how far with all documents without a score wrong,
-    and with all of them right."""
-    try:
-        reference = find(gate.baseline, member.name)
-        pairs, found = moved_of(gate, member.metric, member.task, reference)
-        if gate.over == "population" or gate.each is not None:
-            check_varies(gate, found)
-        ends = ends_of(gate, member.metric, member.task, pairs, found)
-        if not ends:
-            raise UnsoundError(lacking_text(member.metric))
-    except UnsoundError as error:
-        raise error.of(member.name) from error
-    return found, ends
-
-
-def _together(members: Sequence[Member], found: Sequence[Moved]) -> Moved:
-    """The weighted mean of the tasks' changes."""
-    weights = [member.weight for member in members]
-    parts = []
-    for weight, one in zip(weights, found, strict=True):
-        spread = one.placed.spread
-        if one.placed.is_log:
-            difference = float(one.now) - float(one.before)
-            spread = Located(difference, float(one.now) * spread.stderr, one.n - 1)
-        parts.append(Part(spread, float(weight), one.n))
-    before = _mean(weights, [one.before for one in found])
-    now = _mean(weights, [one.now for one in found])
-    spread = combined(parts)
-    units: set[Unit] = {one.unit for one in found}
-    unit = units.pop() if len(units) == 1 else "plain"
-    shares = [one.shares for one in found if one.shares is not None]
-    n = sum(one.n for one in found)
-    counted = None
-    if len(shares) == len(found):
-        counted = PairedShares(
-            sum(s.gained for s in shares), sum(s.lost for s in shares), n
-        )
-    return Moved(
-        before=before,
-        now=now,
-        placed=Placed(
-            spread=spread,
-            method=f"paired, {len(found)} tasks combined",
-            notes=_notes(members, [one.placed for one in found]),
-        ),
-        n=n,
-        shares=counted,
-        unit="plain" if unit == "percent" else unit,
-    )
-
-
-def _mean(
-    weights: Sequence[Fraction], values: Sequence[Fraction | float]
-) -> Fraction | float:
-    if all(isinstance(value, Fraction) for value in values):
-        pairs = zip(weights, values, strict=True)
-        return sum((w * Fraction(v) for w, v in pairs), Fraction(0))
-    return math.fsum(float(w) * float(v) for w, v in zip(weights, values, strict=True))

@@ -27,7 +27,7 @@ from pytest_evals.gates.noise.sums import (
 from pytest_evals.stats.clusters import clustered_stderr
 from pytest_evals.stats.spread import Located, Share
 
-__all__ = ["place", "place_between_runs", "place_noise", "turns"]
+__all__ = ["place", "place_between_runs", "place_noise", "place_share", "turns"]
 
 
 def place_noise(
@@ -95,7 +95,7 @@ def place(
     """
     how = metric.how
     if reading.total is not None:
-        return _share(reading, values, labels)
+        return place_share(float(reading.value), reading.n_scored, values, labels)
     if how is not None and values:
         try:
             totals = totals_of(how, values)
@@ -121,9 +121,16 @@ def _varied(metric: MetricResult, placed: Placed) -> Placed:
     return placed
 
 
-def _share(reading: Reading, values: Sequence[Any], labels: Labels) -> Placed:
-    """By Wilson; of documents that hang together there are fewer than it seems."""
-    value, n = float(reading.value), reading.n_scored
+def place_share(value: float, n: int, values: Sequence[Any], labels: Labels) -> Placed:
+    """Where a share of right answers lies, by Wilson; of documents that hang together
+    there are fewer than it seems.
+
+    Args:
+        value: The share.
+        n: Documents.
+        values: Each document's; empty if they are not known.
+        labels: Their clusters.
+    """
     if labels is None or len({*labels}) < 2 or len(values) != n:
         return Placed(spread=Share(value, n), method="Wilson")
     found = clustered_stderr([one - value for one in values], labels)

@@ -23,9 +23,9 @@ from pytest_evals.gates.bounds.scopes import judge_placed, judge_with_noise
 from pytest_evals.gates.evidence.reading import Reading, lacking, read, shortfall
 from pytest_evals.gates.evidence.repeating import of_group, reduced_result
 from pytest_evals.gates.evidence.unsound import UnsoundError
+from pytest_evals.gates.groups.changes import judge_group_change
 from pytest_evals.gates.groups.members import members_of
 from pytest_evals.gates.groups.together import (
-    judge_group_change,
     judge_group_noise,
     place_members,
     weighed,
@@ -187,6 +187,8 @@ def _unsound(metric: MetricResult) -> str:
 
 def _may_turn(bounds: Sequence[Bound], reading: Reading) -> bool:
     """Whether the documents without a score could change the outcome."""
+    if reading.wholes:
+        return len({broken(bounds, whole) is None for whole in reading.wholes}) > 1
     if not reading.ends:
         return True
     low, high = reading.ends
