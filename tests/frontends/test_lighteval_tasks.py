@@ -213,17 +213,25 @@ def test_all_problems_of_a_module_are_told_with_their_lines(module):
         "    task('b', evaluation_splits='test'),\n"
         "    task('c', metrics=['quasi_exact_mtach']),\n"
         "    task('d', generation_grammar={'type': 'json'}),\n"
-        "    task('d'),\n"
         "]",
     )
     lines = [line for line in said.splitlines() if not line.startswith("  fix")]
     numbers = [int(line.split(":")[1]) - N_LINES for line in lines]
-    assert numbers == [2, 3, 4, 5, 6], said
+    assert numbers == [2, 3, 4, 5], said
     assert "not 'balancd'; did you mean 'balanced'?" in lines[0]
     assert "evaluation_splits is a list of texts, not 'test'" in lines[1]
     assert "did you mean 'quasi_exact_match'?" in lines[2]
     assert "a type, json or regex, and a value" in lines[3]
-    assert "there is already a task called 'd'" in lines[4]
+
+
+def test_of_two_tasks_with_one_name_the_later_counts_as_in_lighteval(module):
+    """There a table fills a mapping; here a note says so."""
+    table = "TASKS_TABLE = [\n    task('a', 1), task('b'),\n    task('a', version=2)]"
+    found = module(table.replace("'a', 1", "'a', version=1"))
+    assert [(task.name, task.version) for task in found] == [("a", 2), ("b", 0)]
+    (note,) = found[0].warnings()
+    assert note.startswith("the last task of this name counts, not that at ")
+    assert not found[1].warnings()
 
 
 @pytest.mark.parametrize(

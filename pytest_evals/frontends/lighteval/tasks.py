@@ -50,16 +50,10 @@ def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
     configs = _table(path, options.allow_unsafe_code)
     problems: list[Problem] = []
     tasks: list[Task] = []
-    names: dict[str, Place] = {}
     families = _families(configs)
-    for config in configs:
+    for *earlier, config in _by_name(configs):
         place = Place(path, line_of(config, str(path)))
         name = config.name if isinstance(config.name, str) else ""
-        if name in names:
-            what = f"there is already a task called {name!r}, at {names[name]}"
-            problems.append(Problem(what, place, "give one of them another name"))
-            continue
-        names[name] = place
         tags = tuple(family for family in (_family(name),) if family in families)
         if not options.takes([name, *tags]):
             continue
@@ -67,7 +61,8 @@ def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
         problems += [Problem(what, place, fix) for what, fix in faults]
         if faults:
             continue
-        reader = _Reader(config, place, tags, options)
+        given_way = tuple(Place(path, line_of(one, str(path))) for one in earlier)
+        reader = _Reader(config, place, tags, options, given_way)
         try:
             tasks += reader.tasks()
         except TaskFileError as error:
@@ -96,6 +91,16 @@ def _table(path: Path, allow_unsafe_code: bool) -> list[Any]:
     return list(table)
 
 
+def _by_name(configs: Sequence[Any]) -> Iterator[list[Any]]:
+    """The entries, those of one name together: of these the last one counts, as in
+    lighteval, where a table fills a mapping."""
+    found: dict[Any, list[Any]] = {}
+    for config in configs:
+        key = config.name if isinstance(config.name, str) else id(config)
+        found.setdefault(key, []).append(config)
+    yield from found.values()
+
+
 def _family(name: str) -> str:
     """What stands before the colon of a name; empty if there is none."""
     head, colon, _ = name.partition(":")
@@ -105,7 +110,7 @@ def _family(name: str) -> str:
 def _families(configs: Sequence[Any]) -> set[str]:
     """Families of two tasks or more, as far as no task is called like one."""
     names = [config.name for config in configs if isinstance(config.name, str)]
-    heads = [_family(name) for name in names]
+    heads = [_family(name) for name in dict.fromkeys(names)]
     return {one for one in heads if one and heads.count(one) > 1} - set(names)
 
 
@@ -118,12 +123,14 @@ class _Reader:
         place: Where it stands.
         tags: The family, if it has one.
         options: What the command line changes.
+        given_way: Where earlier entries of that name stand.
     """
 
     config: Any
     place: Place
     tags: tuple[str, ...]
     options: TaskOptions
+    given_way: tuple[Place, ...]
 
     def tasks(self) -> Iterator[Task]:
         """One task for each way in which it is wanted.
@@ -173,8 +180,17 @@ class _Reader:
             n_shots=n_shots,
             repeats=wants.n_samples,
             config=dumped,
-            warnings=lambda: (*measuring.warnings, *documents.warnings),
+            warnings=lambda: (
+                *self._notes(),
+                *measuring.warnings,
+                *documents.warnings,
+            ),
         )
+
+    def _notes(self) -> Iterator[str]:
+        if self.given_way:
+            listed = ", ".join(map(str, self.given_way))
+            yield f"the last task of this name counts, not that at {listed}"
 
     def _n_shots(self, variant: Variant) -> int:
         if variant.shots is not None:

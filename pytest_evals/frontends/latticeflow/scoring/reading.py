@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from pytest_evals.frontends.latticeflow.header import check_key
@@ -17,6 +18,7 @@ from pytest_evals.frontends.latticeflow.scoring.metrics import (
     default_numbers,
     read_metrics,
 )
+from pytest_evals.frontends.latticeflow.scoring.named import read_named
 from pytest_evals.frontends.latticeflow.scoring.python import (
     read_all_samples,
     read_python_scorer,
@@ -99,7 +101,7 @@ def _read(section: Section, context: _Context) -> Scorer | None:
     purpose = section.one_of("purpose", "purpose", ("score", "qa"), "score")
     section.text("display_name")
     parts = _READERS[context.kind](section, noted, context.has_solver)
-    numbers = _numbers(section, context, purpose, parts.scores)
+    numbers = _numbers(section, context, purpose, parts)
     section.close(f"a scorer of type {context.kind}")
     if parts.steps is None:
         return None
@@ -116,7 +118,7 @@ def _read(section: Section, context: _Context) -> Scorer | None:
 
 
 def _numbers(
-    section: Section, context: _Context, purpose: Purpose | str, scores: Sequence[str]
+    section: Section, context: _Context, purpose: Purpose | str, parts: ScorerParts
 ) -> tuple[Number, ...]:
     given = section.values.get("metrics")
     numbers = read_metrics(section, context.key, context.warnings)
@@ -126,8 +128,10 @@ def _numbers(
             what = "a scorer with purpose: qa adds nothing up; its metrics are left out"
             context.warnings.append(f"{place}: {what}")
         return ()
+    if given is None and parts.numbers:
+        return tuple(replace(one, scorer=context.key) for one in parts.numbers)
     if given is None:
-        return default_numbers(context.kind, context.key, scores)
+        return default_numbers(context.kind, context.key, parts.scores)
     return numbers
 
 
@@ -137,6 +141,7 @@ _READERS: dict[str, Reader] = {
     "bleu": read_bleu,
     "function_call_coverage": read_coverage,
     "labeler_via_model": read_labeler,
+    "lighteval": read_named,
     "model_as_a_judge_classifier": read_classifier,
     "model_as_a_judge_scorer": read_grader,
     "python": read_python_scorer,

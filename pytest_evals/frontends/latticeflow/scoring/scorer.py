@@ -43,12 +43,15 @@ class ScorerParts:
         steps: Scores one sample; ``None`` if the section cannot be used.
         over_all: Scores all samples at once, where only that can be done.
         scores: Names of its scores; none where a snippet gives them.
+        numbers: What its values add up to if its section says nothing of metrics, with
+            an empty key; none where that hangs on its type.
         target: What an answer is held against, where that can be said beforehand.
     """
 
     steps: Scoring | None = None
     over_all: AllSamples | None = None
     scores: tuple[str, ...] = ()
+    numbers: tuple[Number, ...] = ()
     target: Target | None = None
 
 

@@ -23,7 +23,15 @@ from pytest_evals.prompts.latticeflow.scores import SampleScore
 from pytest_evals.prompts.latticeflow.templates import Template, compile_template
 from pytest_evals.scorers.corpus import check_library
 
-__all__ = ["listed", "read_bleu", "read_equals", "read_mcqa", "rendered"]
+__all__ = [
+    "answer_said",
+    "listed",
+    "needs_answer",
+    "read_bleu",
+    "read_equals",
+    "read_mcqa",
+    "rendered",
+]
 
 
 def read_equals(section: Section, _lines: Lines, has_solver: bool) -> ScorerParts:
@@ -62,13 +70,13 @@ def _comparing(
     """A scorer that holds an answer against a truth."""
     truth = template(section, "ground_truth", "{{ sample.target }}")
     value = template(section, "value", "{{ sample.answer }}", required=False)
-    _needs_answer(section, has_solver or section.values.get("value") is not None)
+    needs_answer(section, has_solver or section.values.get("value") is not None)
     if truth is None:
         return ScorerParts()
 
     def steps(sample: Sample, output: SolverOutput | None) -> Steps[SampleScore]:
         yield from ()
-        said = _said(value, sample, output)
+        said = answer_said(value, sample, output)
         return compare(truth.render({"sample": sample}), said)
 
     return ScorerParts(steps=steps, scores=scores, target=rendered(truth))
@@ -79,7 +87,9 @@ def rendered(template: Template) -> Target:
     return lambda sample: template.render({"sample": sample})
 
 
-def _said(value: Template | None, sample: Sample, output: SolverOutput | None) -> str:
+def answer_said(
+    value: Template | None, sample: Sample, output: SolverOutput | None
+) -> str:
     """What is held against the truth: ``value``, or what the assistant said last."""
     if value is not None:
         more = {} if output is None else {"solver_output": output}
@@ -88,7 +98,8 @@ def _said(value: Template | None, sample: Sample, output: SolverOutput | None) -
     return output.answer
 
 
-def _needs_answer(section: Section, has_answer: bool) -> None:
+def needs_answer(section: Section, has_answer: bool) -> None:
+    """Make sure that there is something to score; its lack is a problem."""
     if not has_answer:
         what = "there is no solver, so that value must say what is compared"
         section.problem("value", what, 'value: "{{ sample.answer }}"')

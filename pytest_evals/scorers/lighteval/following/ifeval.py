@@ -39,11 +39,12 @@ IFBENCH: Mapping[str, Check] = {**COUNTS, **FORMS, **OUTPUTS, **WORDINGS}
 class IFEvalMetrics(SampleLevelComputation):
     """The four numbers of the first answer.
 
-    The instructions stand in ``doc.specific``: ``instructions_id_list`` (or
-    ``instruction_id_list``, as in the data set) and ``kwargs``, a mapping for each.
+    The instructions stand in ``doc.specific``: the first of ``columns`` that is there,
+    and ``kwargs``, a mapping for each.
     """
 
     checks: ClassVar[Mapping[str, Check]] = INSTRUCTIONS
+    columns: ClassVar[tuple[str, str]] = ("instructions_id_list", "instruction_id_list")
     libraries: ClassVar[Libraries] = (
         ("langdetect", "langdetect", "metrics"),
         ("nltk", "nltk", "metrics"),
@@ -60,7 +61,7 @@ class IFEvalMetrics(SampleLevelComputation):
         answers = model_response.final_text
         if not answers:
             raise DocumentError("there is no answer")
-        instructions = list(_instructions(doc))
+        instructions = list(_instructions(doc, self.columns))
         forms = list(_forms(answers[0]))
         strict, loose = [], []
         for name, kwargs in instructions:
@@ -76,6 +77,7 @@ class IFBenchMetrics(IFEvalMetrics):
     """The same for the instructions of IFBench."""
 
     checks = IFBENCH
+    columns = ("instruction_id_list", "instructions_id_list")
     libraries = (
         ("emoji", "emoji", "metrics"),
         ("nltk", "nltk", "metrics"),
@@ -83,14 +85,16 @@ class IFBenchMetrics(IFEvalMetrics):
     )
 
 
-def _instructions(doc: Doc) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _instructions(
+    doc: Doc, columns: tuple[str, str]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     specific = doc.specific or {}
-    names = specific.get("instructions_id_list", specific.get("instruction_id_list"))
+    names = specific.get(columns[0], specific.get(columns[1]))
     kwargs = specific.get("kwargs")
     if not names or not isinstance(kwargs, list | tuple) or len(names) != len(kwargs):
         raise DocumentError(
-            "it needs a list instructions_id_list, and in kwargs a mapping for "
-            "each of these, as columns of the row or in doc.specific"
+            f"it needs a list {columns[0]}, and in kwargs a mapping for each of "
+            "these, as columns of the row or in doc.specific"
         )
     for name, given in zip(names, kwargs, strict=True):
         yield name, given or {}

@@ -505,8 +505,9 @@ def test_a_judge_that_says_nothing_of_claims_is_told(scored, reply, told):
         (
             "- {}",
             "./t.yaml:2: type is missing\n  fix: type is one of bleu, "
-            "function_call_coverage, labeler_via_model, model_as_a_judge_classifier, "
-            "model_as_a_judge_scorer, python, python_all_samples, rag_checker, "
+            "function_call_coverage, labeler_via_model, lighteval, "
+            "model_as_a_judge_classifier, model_as_a_judge_scorer, python, "
+            "python_all_samples, rag_checker, "
             "string_equals, string_equals_mcqa",
         ),
         (
