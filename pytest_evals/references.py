@@ -51,7 +51,8 @@ def reference(
         is_replaced: Whether this run shall take its place.
     """
     if isinstance(run, str):
-        return Reference(baseline=name, fault=run, is_replaced=is_replaced)
+        why = "there is none so far that can be read" if is_replaced else run
+        return Reference(baseline=name, fault=why, is_replaced=is_replaced)
     try:
         rows = {one: list(run.all_rows(one)) for one in run.tasks if one == task}
     except StoreError as error:

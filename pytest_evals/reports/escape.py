@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from pathlib import Path
 
-__all__ = ["cells", "cut", "one_line", "tail"]
+__all__ = ["cells", "cut", "near", "one_line", "tail"]
 
 _COMMAND = re.compile(r"(?:\A\s*:(?=:)|#(?=#\[))")
 _WORDS = {"\n": "⏎", "\r": "\\r", "\t": "\\t"}
@@ -28,6 +29,12 @@ def one_line(text: object) -> str:
             lambda found: f"{found[0][:-1]}\\x{ord(found[0][-1]):x}", raw
         )
     return raw
+
+
+def near(path: Path, here: Path) -> str:
+    """A path as one would type it in a folder."""
+    inside = path.is_relative_to(here)
+    return one_line(path.relative_to(here) if inside else path)
 
 
 def cut(text: object, most: int) -> str:

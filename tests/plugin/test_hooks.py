@@ -245,6 +245,32 @@ def test_metrics_adds_numbers_that_are_shown_stored_and_gated(suite):
     assert suite.results()["results"]["quiz"]["mean_length,none"] == 2.0
 
 
+def test_who_listens_hears_last_and_of_what_has_changed(suite):
+    """As in ``evaluate()``; and one that breaks takes nothing away."""
+    suite.task("quiz")
+    assert suite.run("evals", "--evals-save=main").ret == 0
+    suite.pytester.makeconftest(
+        """
+        from pathlib import Path
+
+        def pytest_evals_result(result):
+            found = result.comparison
+            print("TOLD", found.name, found.metrics[0].now, Path("r.html").exists())
+            raise RuntimeError("the tracker is down")
+        """
+    )
+    result = suite.run("evals", "-s", "--evals-compare=main", "--evals-html=r.html")
+    result.stdout.fnmatch_lines(
+        [
+            "*TOLD main 1.0 True",
+            "*= compared with main =*",
+            "pytest_evals_result: RuntimeError: the tracker is down",
+            "*10 passed*",
+        ]
+    )
+    assert result.ret == 1
+
+
 def test_result_is_told_to_those_who_listen(suite):
     suite.pytester.makeconftest(
         """

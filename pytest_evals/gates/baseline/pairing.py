@@ -267,4 +267,6 @@ def _machine_changes(before: Side, now: Side) -> Iterator[str]:
     )
     for key in MACHINE_KEYS:
         if new and old.get(key) != new.get(key):  # a model may say nothing of itself
-            yield f"{key} is {new.get(key)!r}, in the baseline {old.get(key)!r}"
+            known = (one.get(key) for one in (new, old))
+            told = ("not known" if value is None else repr(value) for value in known)
+            yield "{} is {}, in the baseline {}".format(key, *told)

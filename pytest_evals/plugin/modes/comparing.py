@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_evals.comparing import compared, saved, setting_faults
-from pytest_evals.core.comparison import Comparison
 from pytest_evals.errors import StoreError
 from pytest_evals.plugin.results.baseline import Baseline
+from pytest_evals.reports.escape import near
 from pytest_evals.reports.terminal.comparison import comparison_lines
 from pytest_evals.store.baselines import find_baseline
 
@@ -30,8 +31,6 @@ class Comparing:
         """
         self._session = session
         self._name = session.options.compare
-        self.found: Comparison | None = None
-        """What has changed, once the run is over."""
         self._told: list[tuple[str, bool]] = []
         if self._name:
             here = session.config.invocation_params.dir
@@ -66,7 +65,8 @@ class Comparing:
         except StoreError as error:
             self._told.append((str(error), True))
         failed = any(is_bad for _, is_bad in self._told)
-        refused = self.found is not None and self.found.refused
+        found = self._session.found.comparison
+        refused = found is not None and found.refused
         if (failed or refused) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -77,20 +77,23 @@ class Comparing:
         options, result = self._session.options, self._session.found
         assert result is not None
         if self._session.baseline is not None:
-            self.found = compared(self._name, self._session.baseline.run, path)
+            found = compared(self._name, self._session.baseline.run, path)
+            self._session.found = replace(result, comparison=found)
         if options.save:
             place = saved(options.dir, options.save, path, result)
-            self._told.append((f"baseline: {place}", False))
+            here = self._session.config.invocation_params.dir
+            self._told.append((f"baseline: {near(place, here)}", False))
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> None:
         """The changes; and where the baseline is."""
-        if self.found is not None:
-            terminalreporter.write_sep("=", f"compared with {self.found.name}")
+        found = self._session.found.comparison if self._session.found else None
+        if found is not None:
+            terminalreporter.write_sep("=", f"compared with {found.name}")
             width = terminalreporter._tw.fullwidth
-            for line in comparison_lines(self.found, width):
+            for line in comparison_lines(found, width):
                 terminalreporter.write_line(line.text, **line.markup)
         for text, is_bad in self._told:
             terminalreporter.write_line(text, red=is_bad, bold=is_bad)

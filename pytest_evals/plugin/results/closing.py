@@ -44,7 +44,7 @@ def summed_up(evals: EvalSession, names: Sequence[str]) -> RunResult:
 
 
 def close(evals: EvalSession, session: pytest.Session) -> None:
-    """Sum up, write what lasts, and tell those who listen.
+    """Sum up, and write what lasts.
 
     A worker only says what its model was and cost, and what it found odd.
     """
@@ -63,7 +63,6 @@ def close(evals: EvalSession, session: pytest.Session) -> None:
         warnings=tuple(evals.notices.all()),
     )
     _write(evals, evals.found, int(session.exitstatus))
-    evals.config.hook.pytest_evals_result(result=evals.found)
     if evals.samples.error and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -39,6 +39,7 @@ from pytest_evals.plugin.session import SESSION, EvalSession
 from pytest_evals.plugin.settings.outlets import Outlets, torn_down
 from pytest_evals.plugin.showing.faults import Faults
 from pytest_evals.plugin.showing.html import Html
+from pytest_evals.plugin.showing.listeners import Listeners
 from pytest_evals.plugin.showing.publishing import Publishing
 from pytest_evals.plugin.showing.summary import collected_lines, write_summary
 from pytest_evals.plugin.suite.entities import check_parameters
@@ -66,6 +67,7 @@ def start(config: pytest.Config) -> EvalSession:
             Faults.begin(config)
             Publishing.begin(session)
             Html.begin(session)
+            Listeners.begin(session)
             if session.options.plan:
                 from pytest_evals.plugin.modes.planning import Planning
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_evals.errors import StoreError
+from pytest_evals.reports.escape import near
 from pytest_evals.store.history import read_run
 
 if TYPE_CHECKING:
@@ -36,13 +38,14 @@ class Html:
         if self._session.found is None:
             return
         try:
-            self._told = f"report: {self._write()}"
+            here = self._session.config.invocation_params.dir
+            self._told = f"report: {near(self._write(), here)}"
         except StoreError as error:
             self._told, self._failed = f"no report: {error}", True
             if session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def _write(self) -> str:
+    def _write(self) -> Path:
         from pytest_evals.reports.html.write import write_html
 
         path, here = self._session.options.html, self._session.samples.path
@@ -52,7 +55,7 @@ class Html:
         baseline = self._session.baseline
         before = baseline.run if baseline is not None else None
         write_html(read_run(here), path, before=before)
-        return str(path)
+        return path
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(

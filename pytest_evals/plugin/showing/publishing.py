@@ -15,7 +15,6 @@ from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.result import RunResult
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.baseline.pairing import Side, changed
-from pytest_evals.plugin.modes.comparing import Comparing
 from pytest_evals.plugin.showing.faults import write_annotations
 from pytest_evals.reports.github.annotations import of_verdicts
 from pytest_evals.reports.github.pull_request import Changes, run_markdown
@@ -65,7 +64,7 @@ class Publishing:
         try:
             if path is not None:
                 make_folder(path.parent, "--evals-markdown")
-                text = self._text(result, COMMENT, changes)
+                text = run_markdown(result, COMMENT, changes)
                 replace_text(path, text, "--evals-markdown")
         except StoreError as error:
             self._told.append((str(error), True))
@@ -81,16 +80,10 @@ class Publishing:
             room = SUMMARY - (path.stat().st_size if path.exists() else 0) - 1
             if room < LEAST:
                 raise StoreError(f"there is no room left in {str(path)!r}")
-            text = self._text(result, room, changes)
+            text = run_markdown(result, room, changes)
             append_lines(path, [text], "GITHUB_STEP_SUMMARY")
         except (OSError, StoreError) as error:
             self._told.append((f"the job's summary is not written: {error}", False))
-
-    def _text(self, result: RunResult, most: int, changes: Changes) -> str:
-        manager = self._session.config.pluginmanager
-        comparing = manager.getplugin("evals-comparing")
-        found = comparing.found if isinstance(comparing, Comparing) else None
-        return run_markdown(result, most, changes, found)
 
     def _changes(self, result: RunResult) -> Changes:
         """What got worse, for gates against a baseline; as far as it is on the disk."""

@@ -8,6 +8,7 @@ import pytest
 
 from pytest_evals.core.turn import JUDGE
 from pytest_evals.models.spec import redacted
+from pytest_evals.reports.escape import near
 from pytest_evals.reports.terminal.summary import summary_lines
 
 if TYPE_CHECKING:
@@ -42,9 +43,9 @@ def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> No
     if session.found is None:
         return
     terminal.write_sep("=", "evals")
-    path = session.samples.path
+    path, here = session.samples.path, session.config.invocation_params.dir
     width = terminal._tw.fullwidth
-    for line in summary_lines(session.found, width, str(path) if path else ""):
+    for line in summary_lines(session.found, width, near(path, here) if path else ""):
         terminal.write_line(line.text, **line.markup)
     for name, n in session.completed.items():
         left_out = f"{n:,} document{'s' * (n != 1)}"

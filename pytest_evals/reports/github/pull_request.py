@@ -45,7 +45,6 @@ def run_markdown(
     result: RunResult,
     most: int,
     changes: Changes | None = None,
-    comparison: Comparison | None = None,
 ) -> str:
     """The whole text, with a line break at its end.
 
@@ -53,7 +52,6 @@ def run_markdown(
         result: The run.
         most: Bytes that it may have; what does not fit is left out, the last first.
         changes: What got worse for the gates that are not green.
-        comparison: The run beside a baseline.
     """
     sections = [_head(result), _table(result)]
     shown = [v for v in result.verdicts if v.is_red] + [
@@ -67,8 +65,8 @@ def run_markdown(
         worse = (changes or {}).get((name, verdict.gate.id), ())
         sections.append(_gate(verdict, lines, worse, is_first=i == 0))
     sections += _errors(result)
-    if comparison is not None:
-        sections += _comparison(comparison)
+    if result.comparison is not None:
+        sections += _comparison(result.comparison)
     notes = "\n".join(f"- {plain(text)}" for text, _ in remarks(result))
     sections.append(details("What to know of these numbers", notes) if notes else "")
     sections.append(fenced(count_lines(result)))

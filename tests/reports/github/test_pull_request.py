@@ -1,6 +1,7 @@
 """A run as Markdown for a pull request."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from markdown_it import MarkdownIt
@@ -66,7 +67,9 @@ def test_at_most_ten_changed_documents_are_shown(run):
 
 def test_nothing_that_a_model_says_is_markup(run):
     found = Comparison(name="main", worse=(change(1),), better=(), n_paired=3)
-    text = run_markdown(run, 10**6, {("gsm8k", "acc"): [change(0)]}, found)
+    text = run_markdown(
+        replace(run, comparison=found), 10**6, {("gsm8k", "acc"): [change(0)]}
+    )
     html = MarkdownIt("commonmark").enable(["table"]).render(text)
     assert "<img" not in html
     assert html.count("</details>") == html.count("<details")
@@ -78,7 +81,7 @@ def test_nothing_that_a_model_says_is_markup(run):
 def test_it_fits_and_says_what_is_left_out(run, most):
     worse = [change(i, "long " * 100) for i in range(100)]
     found = Comparison(name="main", worse=tuple(worse), n_paired=100)
-    text = run_markdown(run, most, {("gsm8k", "acc"): worse}, found)
+    text = run_markdown(replace(run, comparison=found), most, {("gsm8k", "acc"): worse})
     assert len(text.encode()) <= most
     assert ("did not fit" in text) == (most < 65_000)
     assert text.startswith("## ❌")

@@ -1,0 +1,52 @@
+"""``pytest_evals_result``: who listens hears of a run when all that it leaves is
+written, and of what has changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_evals.reports.escape import one_line
+
+if TYPE_CHECKING:
+    from pytest_evals.plugin.session import EvalSession
+
+__all__ = ["Listeners"]
+
+
+class Listeners:
+    """The hooks of a session that is no worker's, as a pytest plugin."""
+
+    def __init__(self, session: EvalSession) -> None:
+        """Nothing is told yet."""
+        self._session = session
+        self._fault = ""
+
+    @staticmethod
+    def begin(session: EvalSession) -> None:
+        """Register one, behind those that write."""
+        if session.orders is None:
+            session.config.pluginmanager.register(Listeners(session), "evals-listeners")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Tell it. A listener that breaks, since its server is down say, takes neither
+        the verdicts away nor the summary; the session is red."""
+        result = self._session.found
+        if result is None:
+            return
+        try:
+            session.config.hook.pytest_evals_result(result=result)
+        except Exception as error:  # noqa: BLE001 - of whoever listens: any kind
+            self._fault = f"pytest_evals_result: {type(error).__name__}: {error}"
+            if session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> None:
+        """What broke, if something did."""
+        if self._fault:
+            terminalreporter.write_line(one_line(self._fault), red=True, bold=True)
