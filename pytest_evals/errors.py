@@ -31,6 +31,7 @@ __all__ = [
     "TaskFileError",
     "UnreachableError",
     "did_you_mean",
+    "nearest",
 ]
 
 
@@ -115,7 +116,12 @@ class StoreError(EvalsError):
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
     """``"; did you mean 'regex'?"`` when a known word is near, else an empty string."""
+    near = nearest(word, known)
+    return f"; did you mean {near!r}?" if near else ""
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """The known word that is near, else an empty string."""
     from difflib import get_close_matches
 
-    near = get_close_matches(word, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    return next(iter(get_close_matches(word, known, n=1)), "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_evals.errors import OptionError, did_you_mean
+from pytest_evals.errors import OptionError, nearest
 
 __all__ = ["check_folder", "is_local"]
 
@@ -65,9 +65,8 @@ def _nearest(path: Path, target: str, needed: str) -> str:
     names = sorted(child.name for child in there.iterdir() if child.is_dir())
     models = [name for name in names if (there / name / needed).is_file()]
     for known in (models, names):
-        hint = did_you_mean(missing[-1], known)
-        if hint:
-            near = hint.removeprefix("; did you mean ").strip("'\"?")
+        near = nearest(missing[-1], known)
+        if near:
             rest = [near, *reversed(missing[:-1])]
             shown = Path(target).parents[len(missing) - 1].joinpath(*rest)
             return f"; did you mean {str(shown)!r}?"

@@ -157,8 +157,6 @@ def test_all_problems_of_a_group_are_told_at_once(folder):
         "g.yaml:6: a task file has no key 'descripton'; did you mean 'description'?",
         "g.yaml:8: the aggregation of a group is mean, not 'median'",
         "  fix: aggregation: mean",
-        "g.yaml:9: the entry names no metric",
-        "  fix: metric: acc",
         "g.yaml:9: an entry of aggregate_metric_list has no key 'metrics'; did you "
         "mean 'metric'?",
         "g.yaml:10: a group has no key 'agregate_metric_list'; did you mean "

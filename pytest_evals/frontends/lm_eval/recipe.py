@@ -112,7 +112,7 @@ def _splits(top: Section, fewshot: str | None) -> Splits:
     training, validation, test, _ = (top.name(key) for key in keys)
     if test is None and validation is None:
         what = "the task has neither a test_split nor a validation_split"
-        top.problem("task", what, "test_split: test")
+        top.problem("task", what, "test_split: test", lacks=keys[1:3])
     places = {key: top.place(key) for key in keys}
     config = top.values.get("fewshot_config")
     if isinstance(config, dict) and "split" in config:
@@ -136,14 +136,17 @@ def _fields(top: Section, output_type: str, prompt: Prompt | None) -> Fields:
         choices = prompt.choices if known else None
     if _is_absent(top, "doc_to_text", text) and output_type != "loglikelihood_rolling":
         fix = 'doc_to_text: "{{question}}"'
-        top.problem("task", "doc_to_text: a task says what it asks", fix)
+        what = "doc_to_text: a task says what it asks"
+        top.problem("task", what, fix, lacks=("doc_to_text",))
     if _is_absent(top, "doc_to_target", target):
         fix = "doc_to_target: answer"
-        top.problem("task", "doc_to_target: a task says what is right", fix)
+        what = "doc_to_target: a task says what is right"
+        top.problem("task", what, fix, lacks=("doc_to_target",))
     if output_type == "multiple_choice" and (choices is None or not choices.spec):
         fix = 'doc_to_choice: ["yes", "no"]'
         key = "doc_to_choice" if "doc_to_choice" in top else "output_type"
-        top.problem(key, "multiple_choice needs doc_to_choice", fix)
+        what = "multiple_choice needs doc_to_choice"
+        top.problem(key, what, fix, lacks=("doc_to_choice",))
     nothing = Field(key="doc_to_text", spec="", place=top.place("doc_to_text"))
     return Fields(
         text=text or nothing,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
-from pytest_evals.errors import Place, Problem, did_you_mean
+from pytest_evals.errors import Place, Problem, did_you_mean, nearest
 from pytest_evals.frontends.reading.yamlfile import Step, YamlFile
 
 __all__ = ["Section"]
@@ -34,6 +34,7 @@ class Section:
         self.file, self.problems, self.steps = file, problems, steps
         self.values = file.values if values is None else values
         self._asked: list[str] = []
+        self._lacking: dict[str, Problem] = {}
 
     def __contains__(self, key: str) -> bool:
         """Whether the key is there, even with ``null``."""
@@ -50,9 +51,23 @@ class Section:
         """Where the first line of the text under a key stands."""
         return self.file.text_place(*self.steps, key)
 
-    def problem(self, key: Step | None, what: str, fix: str = "") -> None:
-        """Note a fault."""
-        self.problems.append(Problem(what, self.place(key), fix))
+    def problem(
+        self, key: Step | None, what: str, fix: str = "", lacks: Sequence[str] = ()
+    ) -> None:
+        """Note a fault.
+
+        Args:
+            key: Where it is.
+            what: The fault.
+            fix: What to do.
+            lacks: Keys of which one is wanted, if that is the fault and it is noted at
+                another key.
+        """
+        fault = Problem(what, self.place(key), fix)
+        self.problems.append(fault)
+        for wanted in lacks or (str(key),):
+            if self.values.get(wanted) is None:
+                self._lacking[wanted] = fault
 
     def raw(self, key: str) -> Any:
         """The value as it is; ``None`` if there is none."""
@@ -125,10 +140,9 @@ class Section:
         value = self.text(key)
         if value in known or not isinstance(self.values[key], str):
             return value or default
-        hint = did_you_mean(value, known)
-        fix = hint.removeprefix("; did you mean ").removesuffix("?").strip("'")
-        words = f"{key}: {fix}" if fix else f"{key} is one of {', '.join(known)}"
-        self.problem(key, f"no {noun} called {value!r}{hint}", words)
+        near, hint = nearest(value, known), did_you_mean(value, known)
+        fix = f"{key}: {near}" if near else f"{key} is one of {', '.join(known)}"
+        self.problem(key, f"no {noun} called {value!r}{hint}", fix)
         return default
 
     def section(self, key: str) -> Section | None:
@@ -156,7 +170,8 @@ class Section:
             self.problem(key, f"{key}: {what}", fix)
 
     def close(self, owner: str) -> None:
-        """Every key that was not asked for is a problem.
+        """Every key that was not asked for is a problem; and if it is a key that was
+        wanted, misspelt, then the only one.
 
         Args:
             owner: What has these keys, in words: ``a task file``.
@@ -164,8 +179,10 @@ class Section:
         for key in self.values:
             if key in self._asked:
                 continue
-            hint = did_you_mean(str(key), self._asked)
-            fix = ""
+            near = nearest(str(key), self._asked)
+            if (lack := self._lacking.get(near)) in self.problems:
+                self.problems.remove(lack)
+            hint, fix = did_you_mean(str(key), self._asked), ""
             if isinstance(key, bool):
                 fix = "quote it: YAML reads yes, no, on and off as true and false"
             self.problem(key, f"{owner} has no key {key!r}{hint}", fix)

@@ -344,7 +344,7 @@ def test_what_a_model_cannot_be_is_told_with_its_line(model_of, tmp_path, yaml, 
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("process_input", "process_inputs", "process_input is missing"),
+        ("process_input", "process_inputs", "no key 'process_inputs'"),
         ('language: "jinja"', 'language: "python"', "no language called 'python'"),
         ("{% set", "{% st", "source_code is no template: Encountered unknown tag 'st'"),
     ],
