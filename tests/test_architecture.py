@@ -81,7 +81,7 @@ def test_session_without_eval_files_loads_no_room_of_the_house(
 def test_collecting_imports_no_torch_and_no_scipy() -> None:
     """A model is opened when the first document is set up, not before."""
     loaded = modules_after(
-        "import pytest_evals.plugin.session, pytest_evals.plugin.running.hooks, "
+        "import pytest_evals.plugin.session, pytest_evals.plugin.running.starting, "
         "pytest_evals.frontends.lm_eval.task"
     )
     assert not {"torch", "transformers", "scipy", "datasets"} & loaded

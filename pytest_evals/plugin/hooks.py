@@ -96,7 +96,7 @@ def pytest_collect_file(
     if not is_eval_file(file_path, parent.ihook, parent.config):
         return found
     from pytest_evals.plugin.nodes import TaskFile
-    from pytest_evals.plugin.running.hooks import start
+    from pytest_evals.plugin.running.starting import start
     from pytest_evals.plugin.suite.places import file_id
 
     start(parent.config)

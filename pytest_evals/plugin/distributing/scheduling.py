@@ -21,7 +21,7 @@ import pytest
 
 from pytest_evals.plugin.distributing.gate_reports import report_gate
 from pytest_evals.plugin.late import HOST, hand_over
-from pytest_evals.plugin.running.hooks import begin, start
+from pytest_evals.plugin.running.starting import begin, start
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.suite.library import names_of

@@ -1,4 +1,4 @@
-"""The hooks that see every test; registered once an eval file was found."""
+"""The hooks that see every test of a session with eval files."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ import pytest
 from pytest_evals.plugin.asking.progress import Progress
 from pytest_evals.plugin.late import is_late, turn
 from pytest_evals.plugin.messages import message_of
-from pytest_evals.plugin.modes.comparing import Comparing
-from pytest_evals.plugin.modes.explaining import Explaining
-from pytest_evals.plugin.modes.selecting import Selecting
 from pytest_evals.plugin.nodes import DocItem, TaskFile
 from pytest_evals.plugin.results.closing import close
 from pytest_evals.plugin.running.direct import Calls, calls_of
@@ -30,72 +27,19 @@ from pytest_evals.plugin.running.doc_reports import (
     teardown_of,
 )
 from pytest_evals.plugin.running.last_failed import documents_of_gates, keep_failed
-from pytest_evals.plugin.running.loop import Loop
 from pytest_evals.plugin.running.outbox import Outbox
 from pytest_evals.plugin.running.printed import Printed
 from pytest_evals.plugin.running.settling import settle
-from pytest_evals.plugin.running.terminating import Terminating
-from pytest_evals.plugin.session import SESSION, EvalSession
+from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.outlets import Outlets, torn_down
-from pytest_evals.plugin.showing.faults import Faults
-from pytest_evals.plugin.showing.html import Html
-from pytest_evals.plugin.showing.listeners import Listeners
-from pytest_evals.plugin.showing.publishing import Publishing
 from pytest_evals.plugin.showing.summary import collected_lines, write_summary
 from pytest_evals.plugin.suite.entities import check_parameters
-from pytest_evals.plugin.workers.light_reports import LightReports, earlier_than
+from pytest_evals.plugin.workers.light_reports import earlier_than
 from pytest_evals.plugin.workers.shards import deal
 from pytest_evals.plugin.workers.telling import told
 
-__all__ = ["Running", "begin", "start"]
+__all__ = ["Running"]
 
-
-def start(config: pytest.Config) -> EvalSession:
-    """The session's state; made, with its hooks, when it is first asked for."""
-    if SESSION not in config.stash:
-        session = config.stash[SESSION] = EvalSession(config)
-        if not session.options.validate:
-            running = Running(session)
-            config.pluginmanager.register(running, NAME)
-            config.pluginmanager.register(Loop(running), f"{NAME}-loop")
-            terminating = Terminating(session)
-            config.pluginmanager.register(terminating, f"{NAME}-terminating")
-            if session.orders is not None:
-                config.pluginmanager.register(LightReports(), "evals-light-reports")
-            if session.options.save or session.options.compare:
-                config.pluginmanager.register(Comparing(session), "evals-comparing")
-            Faults.begin(config)
-            Publishing.begin(session)
-            Html.begin(session)
-            Listeners.begin(session)
-            if session.options.plan:
-                from pytest_evals.plugin.modes.planning import Planning
-
-                config.pluginmanager.register(Planning(session), "evals-planning")
-            if session.options.calibrate:
-                from pytest_evals.plugin.modes.calibrating import Calibrating
-
-                config.pluginmanager.register(Calibrating(session), "evals-calibrating")
-            if session.options.stop != "off":
-                from pytest_evals.plugin.modes.stopping import Stopping
-
-                session.stopping = Stopping(session)
-                session.records.told_of_record = session.stopping.arrived
-            if session.options.explain_cache:
-                config.pluginmanager.register(Explaining(session), "evals-explaining")
-            if session.options.select:
-                config.pluginmanager.register(Selecting(session), "evals-selecting")
-    return config.stash[SESSION]
-
-
-def begin(config: pytest.Config) -> None:
-    """Start to show and to sum up on a controller, which has no loop of its own."""
-    running: Running = config.pluginmanager.getplugin(NAME)
-    running.begin()
-
-
-NAME = "evals-running"
-"""What the plugin of hooks that see every test is called."""
 
 ALLOCATIONS = 20_000
 """New objects between two looks of the garbage collector. Items, records and reports

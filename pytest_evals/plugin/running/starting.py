@@ -1,0 +1,83 @@
+"""The start of a session: its state, and the plugins that its options ask for; nothing
+is registered before an eval file was found."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_evals.plugin.modes.comparing import Comparing
+from pytest_evals.plugin.modes.explaining import Explaining
+from pytest_evals.plugin.modes.selecting import Selecting
+from pytest_evals.plugin.running.hooks import Running
+from pytest_evals.plugin.running.loop import Loop
+from pytest_evals.plugin.running.terminating import Terminating
+from pytest_evals.plugin.session import SESSION, EvalSession
+from pytest_evals.plugin.showing.faults import Faults
+from pytest_evals.plugin.showing.html import Html
+from pytest_evals.plugin.showing.listeners import Listeners
+from pytest_evals.plugin.showing.publishing import Publishing
+from pytest_evals.plugin.workers.light_reports import LightReports
+
+__all__ = ["begin", "start"]
+
+NAME = "evals-running"
+"""What the plugin of hooks that see every test is called."""
+
+
+def start(config: pytest.Config) -> EvalSession:
+    """The session's state; made, with its plugins, when it is first asked for."""
+    if SESSION not in config.stash:
+        session = config.stash[SESSION] = EvalSession(config)
+        if not session.options.validate:
+            _run(session, config.pluginmanager)
+            _show(session, config)
+            _change(session, config.pluginmanager)
+    return config.stash[SESSION]
+
+
+def begin(config: pytest.Config) -> None:
+    """Start to show and to sum up on a controller, which has no loop of its own."""
+    running: Running = config.pluginmanager.getplugin(NAME)
+    running.begin()
+
+
+def _run(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:
+    """What runs documents."""
+    running = Running(session)
+    plugins.register(running, NAME)
+    plugins.register(Loop(running), f"{NAME}-loop")
+    plugins.register(Terminating(session), f"{NAME}-terminating")
+    if session.orders is not None:
+        plugins.register(LightReports(), "evals-light-reports")
+
+
+def _show(session: EvalSession, config: pytest.Config) -> None:
+    """What tells of the run."""
+    if session.options.save or session.options.compare:
+        config.pluginmanager.register(Comparing(session), "evals-comparing")
+    Faults.begin(config)
+    Publishing.begin(session)
+    Html.begin(session)
+    Listeners.begin(session)
+
+
+def _change(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:
+    """What makes this run another one than usual; a mode is imported when wanted."""
+    options = session.options
+    if options.plan:
+        from pytest_evals.plugin.modes.planning import Planning
+
+        plugins.register(Planning(session), "evals-planning")
+    if options.calibrate:
+        from pytest_evals.plugin.modes.calibrating import Calibrating
+
+        plugins.register(Calibrating(session), "evals-calibrating")
+    if options.stop != "off":
+        from pytest_evals.plugin.modes.stopping import Stopping
+
+        session.stopping = Stopping(session)
+        session.records.told_of_record = session.stopping.arrived
+    if options.explain_cache:
+        plugins.register(Explaining(session), "evals-explaining")
+    if options.select:
+        plugins.register(Selecting(session), "evals-selecting")
