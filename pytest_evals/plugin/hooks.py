@@ -63,8 +63,6 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("--evals-ray has replicas instead of workers: -n0")
     if config.stash[OPTIONS].explain_cache and is_distributed(config):
         raise pytest.UsageError("--evals-explain-cache needs no workers: -n0")
-    if config.stash[OPTIONS].calibrate and is_distributed(config):
-        raise pytest.UsageError("--evals-calibrate needs no workers: -n0")
     if config.stash[OPTIONS].plan and is_distributed(config):
         raise pytest.UsageError("--evals-plan needs no workers: -n0")
     if config.stash[OPTIONS].validate:

@@ -30,6 +30,7 @@ from pytest_evals.plugin.results.interim import Interim
 from pytest_evals.plugin.results.judging import Judging
 from pytest_evals.plugin.results.notices import Notices
 from pytest_evals.plugin.results.records import Records
+from pytest_evals.plugin.results.repeats import Repeats
 from pytest_evals.plugin.settings.options import OPTIONS, STARTED
 from pytest_evals.plugin.settings.process import is_distributed, orders_of
 from pytest_evals.plugin.settings.run_options import (
@@ -111,6 +112,7 @@ class EvalSession:
         self.stopping: Stopping | None = None
         self.judging = Judging(self)
         self.notices = Notices(self)
+        self.repeats = Repeats()
         self.found: RunResult | None = None
         """What the run has found, once it is over."""
 
@@ -170,6 +172,7 @@ class EvalSession:
             What a worker sends to the controller, which keeps it in its place.
         """
         run = self.runs[task.name]
+        self.repeats.n_first += 1
         record = with_facts(record, task, self.known.wanted(task.name))
         sample = sample_of(rendered(record, render) if render else record, task)
         kept = self.records.to_keep(run, record)

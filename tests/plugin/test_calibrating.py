@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pytest_evals.core.request import Generate, Loglikelihood, Response
-from pytest_evals.plugin.modes.calibrating import Again
+from pytest_evals.plugin.modes.repeating import Again
 
 MODEL = """
 import pytest
@@ -127,13 +127,31 @@ def test_a_mean_of_other_numbers_is_calibrated_and_its_noise_used_by_gates(suite
     ("arguments", "why"),
     [
         (["--evals-calibrate=1"], "it takes 2 runs or more"),
-        (["--evals-calibrate=2", "-n2"], "--evals-calibrate needs no workers: -n0"),
     ],
 )
 def test_what_cannot_be_calibrated_is_a_usage_error(suite, arguments, why):
     done = suite.run("evals", *arguments)
     assert done.ret == pytest.ExitCode.USAGE_ERROR
     done.stderr.fnmatch_lines([f"*{why}*"])
+
+
+def test_workers_repeat_their_own_documents(suite):
+    """Document 5 turns in one of two batches of its worker, whichever that is: one of
+    ten answers, between one run and the other."""
+    suite.pytester.makeconftest(MODEL)
+    suite.task("quiz")
+    arguments = ["evals", "--evals-calibrate=2", "--evals-save=main"]
+    one = suite.run(*arguments, "-n2", model=None)
+    assert one.ret == 0
+    assert one.parseoutcomes()["passed"] == 8
+    one.stdout.fnmatch_lines(
+        [
+            "quiz: exact_match,none, 2 runs of 10 documents: mean 0.8500, *10.0% of *",
+            "written to *baselines/main (noise)",
+        ]
+    )
+    asked = (suite.pytester.path / "orders").read_text().split()
+    assert sorted(asked) == sorted(f"{i}?" for i in range(10) for _ in range(2))
 
 
 def test_part_of_a_run_is_not_repeated(suite):

@@ -7,7 +7,7 @@ the same definitions of them share models and a plan.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -52,12 +52,14 @@ class Models:
         self._broken: dict[Definition, str] = {}
         self._losses = defaultdict[Definition, Losses](lambda: Losses(max_errors))
         self._remote = _Remote()
+        self.planned: Sequence[DocItem] = ()
+        """Documents that this process runs."""
         self.tick: Callable[[], None] | None = None
         """Called after each answer, for the progress line."""
 
     def plan(
         self,
-        items: Iterable[DocItem],
+        items: Sequence[DocItem],
         window: int | None = None,
         wave_of: Callable[[Job], object] | None = None,
     ) -> None:
@@ -68,6 +70,7 @@ class Models:
             window: Documents to answer together, if not as many as usual.
             wave_of: Which documents must be answered before others are asked, if any.
         """
+        self.planned = items
         groups: dict[Definition, list[DocItem]] = {}
         definitions: dict[int, Definition] = {}
         for item in items:

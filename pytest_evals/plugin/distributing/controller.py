@@ -110,6 +110,7 @@ class Controller:
             said, session = json.loads(told), self._config.stash[SESSION]
             session.models.add_remote(said["models"])
             session.notices.of_workers[slot or 0] = said["warnings"]
+            session.repeats.add(said["repeats"])
 
     @pytest.hookimpl(wrapper=True)
     def pytest_xdist_make_scheduler(

@@ -1,76 +1,33 @@
 """``--evals-calibrate K``: the same documents several times, to know how much of a
 number is chance.
 
-The run itself is the first of them; the others follow it, without items. No run is a
-copy of another: sampled texts are asked for under further numbers of repeats, which the
-store keeps apart, and everything else is asked of the model itself, in another order.
+The run itself is the first of them; the others follow it, without items
+(:mod:`pytest_evals.plugin.modes.repeating`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import replace
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_evals.core.calibration import Calibration
 from pytest_evals.core.metric import Metric
-from pytest_evals.core.record import Record
-from pytest_evals.core.request import Generate, Model, Request, Response
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.planning.calibrating import calibrate
+from pytest_evals.plugin.modes.repeating import repeat
 from pytest_evals.plugin.nodes import DocItem
+from pytest_evals.plugin.results.repeats import scores_of
 from pytest_evals.reports.terminal.calibration import calibration_lines
 from pytest_evals.store.noise import keep_noise
-from pytest_evals.store.stored import StoredModel
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
-__all__ = ["Again", "Calibrating"]
+__all__ = ["Calibrating"]
 
-Scores = dict[tuple[str, str], dict[int, object]]
-"""Task and key of a metric → position of a document → its value."""
 FEW = 10
 """Documents with sampled texts below which equal texts may be chance."""
-
-
-class Again:
-    """A model that is asked once more: nothing it gives is a copy of an earlier run."""
-
-    def __init__(self, model: Model, run: int) -> None:
-        """Another run of a model; the first one was number 0."""
-        self.name = model.name
-        self._model, self._run = model, run
-
-    def answer(self, requests: Sequence[Request], /) -> Iterator[tuple[int, Response]]:
-        """Sampled texts under numbers of their own; all else from the model itself."""
-        sampled = [i for i, one in enumerate(requests) if _is_sampled(one)]
-        others = [i for i, one in enumerate(requests) if not _is_sampled(one)]
-        if others:
-            inner = self._model
-            if isinstance(inner, StoredModel):
-                inner = inner.opened()
-            for place, response in inner.answer([requests[i] for i in others]):
-                yield others[place], response
-        if sampled:
-            shifted = [self._shifted(requests[i]) for i in sampled]
-            for place, response in self._model.answer(shifted):
-                yield sampled[place], response
-
-    def _shifted(self, request: Request) -> Request:
-        assert isinstance(request, Generate)
-        return replace(request, repeat=request.repeat + _APART * self._run)
-
-
-_APART = 1_000_000
-"""More repeats than any task asks for."""
-
-
-def _is_sampled(request: Request) -> bool:
-    return isinstance(request, Generate) and request.temperature > 0
 
 
 class Calibrating:
@@ -79,51 +36,37 @@ class Calibrating:
     def __init__(self, session: EvalSession) -> None:
         """Nothing is run yet."""
         self._session = session
-        self._is_repeated = False
         self._found: list[Calibration] = []
         self._told: list[tuple[str, bool]] = []
-        self._n_sampled = self._n_same = 0
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_teardown(self, item: pytest.Item) -> None:
+    def pytest_runtest_teardown(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> None:
         """After the last document, while its model is open, the other runs."""
-        if self._is_repeated or not isinstance(item, DocItem):
-            return
-        items = [one for one in item.session.items if isinstance(one, DocItem)]
-        ran = sum(len(run.records) for run in self._session.runs.values())
-        if ran == len(items):
-            self._is_repeated = True
-            self._repeat(items)
+        session, planned = self._session, self._session.models.planned
+        is_last = isinstance(item, DocItem) and not isinstance(nextitem, DocItem)
+        if is_last and session.repeats.n_first == len(planned):
+            session.repeats = repeat(session, planned)
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtestloop(self) -> Generator[None, Any, Any]:
+    def _conclude(self) -> None:
         """What was not run cannot be repeated."""
-        try:
-            return (yield)
-        finally:
-            if not self._is_repeated:
+        repeats = self._session.repeats
+        runs = self._session.runs.values()
+        records = [record for run in runs for record in run.records.values()]
+        n_wanted = self._session.models.n_documents
+        if not len(records) == repeats.n_documents == n_wanted:
+            why = f"{repeats.n_documents:,} of {n_wanted:,} documents were repeated"
+            if not repeats.n_documents:
                 why = "not all documents were run: nothing was repeated"
-                self._told.append((why, True))
-
-    def _repeat(self, items: Sequence[DocItem]) -> None:
-        records = [
-            record
-            for run in self._session.runs.values()
-            for record in run.records.values()
-        ]
-        runs = [_scores(records)]
-        texts: dict[tuple[str, int], str] = {}
-        for number in range(1, self._session.options.calibrate):
-            order = list(items)
-            Random(f"{self._session.options.seed}/{number}").shuffle(order)
-            again = list(self._again(order, number))
-            self._compare(again, texts)
-            runs.append(_scores(again))
-        if self._n_sampled >= FEW and self._n_same == self._n_sampled:
+            self._told.append((why, True))
+            return
+        if repeats.n_sampled >= FEW and repeats.n_same == repeats.n_sampled:
             self._told.append((_COPIES, True))
             return
-        for task, key in runs[0]:
-            parts = [run.get((task, key), {}) for run in runs]
+        first = scores_of(records)
+        for task, key in first:
+            parts = [run.get((task, key), {}) for run in (first, *repeats.runs)]
             found = calibrate(task, key, parts, self._metric(task, key))
             if found is not None:
                 self._found.append(found)
@@ -134,27 +77,13 @@ class Calibrating:
         metrics = self._session.runs[task].task.metrics
         return next((one for one in metrics if one.key == key), None)
 
-    def _again(self, items: Sequence[DocItem], number: int) -> Iterator[Record]:
-        models = self._session.models
-        for item, record in models.again(items, lambda model: Again(model, number)):
-            yield self._session.scored(record, item)
-
-    def _compare(
-        self, records: Sequence[Record], texts: dict[tuple[str, int], str]
-    ) -> None:
-        """Count sampled documents whose texts are those of the run before."""
-        for record in records:
-            if any(map(_is_sampled, record.requests)):
-                key = record.task, record.index
-                text = "\0".join(response.text for response in record.responses)
-                if key in texts:
-                    self._n_sampled += 1
-                    self._n_same += texts[key] == text
-                texts[key] = text
-
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Record the noise, after the baseline is saved."""
+        """Record the noise, after the baseline is saved. A worker only tells of its
+        part."""
+        if self._session.orders is not None:
+            return
+        self._conclude()
         options = self._session.options
         name = options.save or options.compare
         if self._found:
@@ -206,13 +135,3 @@ _COPIES = (
     "sampled: copies say nothing of noise\n"
     "  fix: let each repeat have a seed of its own, or the server's cache be off"
 )
-
-
-def _scores(records: Sequence[Record]) -> Scores:
-    found: Scores = {}
-    for record in records:
-        for score in record.scores:
-            if not (record.error or record.excluded or score.unscored):
-                key = record.task, score.key
-                found.setdefault(key, {})[record.index] = score.value
-    return found

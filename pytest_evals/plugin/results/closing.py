@@ -46,11 +46,16 @@ def summed_up(evals: EvalSession, names: Sequence[str]) -> RunResult:
 def close(evals: EvalSession, session: pytest.Session) -> None:
     """Sum up, and write what lasts.
 
-    A worker only says what its model was and cost, and what it found odd.
+    A worker only says what its model was and cost, what it found odd, and what further
+    runs have shown.
     """
     evals.models.close()
     if evals.orders is not None:
-        told = {"models": evals.models.told(), "warnings": evals.notices.new()}
+        told = {
+            "models": evals.models.told(),
+            "warnings": evals.notices.new(),
+            "repeats": evals.repeats.told(),
+        }
         evals.config.workeroutput["evals"] = json.dumps(told)  # type: ignore[attr-defined]
         return
     stopped = session.shouldstop or session.shouldfail

@@ -112,7 +112,7 @@ class Running:
             waves = stopping.waves() if stopping is not None else {}
             dealt = deal(ids, self._session.known, orders.n, waves)
             items = [items[position] for position in dealt.shards[orders.slot]]
-        documents = (item for item in items if isinstance(item, DocItem))
+        documents = [item for item in items if isinstance(item, DocItem)]
         self._session.models.plan(
             documents,
             orders.window if orders else None,

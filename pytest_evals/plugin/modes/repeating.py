@@ -1,0 +1,93 @@
+"""Documents that are run once more, without items: what ``--evals-calibrate`` needs.
+
+No run is a copy of another: sampled texts are asked for under further numbers of
+repeats, which the store keeps apart, and everything else is asked of the model itself,
+in another order. With pytest-xdist each worker repeats the documents of its shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+from pytest_evals.core.record import Record
+from pytest_evals.core.request import Generate, Model, Request, Response
+from pytest_evals.plugin.nodes import DocItem
+from pytest_evals.plugin.results.repeats import Repeats, scores_of
+from pytest_evals.store.stored import StoredModel
+
+if TYPE_CHECKING:
+    from pytest_evals.plugin.session import EvalSession
+
+__all__ = ["Again", "repeat"]
+
+
+class Again:
+    """A model that is asked once more: nothing it gives is a copy of an earlier run."""
+
+    def __init__(self, model: Model, run: int) -> None:
+        """Another run of a model; the first one was number 0."""
+        self.name = model.name
+        self._model, self._run = model, run
+
+    def answer(self, requests: Sequence[Request], /) -> Iterator[tuple[int, Response]]:
+        """Sampled texts under numbers of their own; all else from the model itself."""
+        sampled = [i for i, one in enumerate(requests) if _is_sampled(one)]
+        others = [i for i, one in enumerate(requests) if not _is_sampled(one)]
+        if others:
+            inner = self._model
+            if isinstance(inner, StoredModel):
+                inner = inner.opened()
+            for place, response in inner.answer([requests[i] for i in others]):
+                yield others[place], response
+        if sampled:
+            shifted = [self._shifted(requests[i]) for i in sampled]
+            for place, response in self._model.answer(shifted):
+                yield sampled[place], response
+
+    def _shifted(self, request: Request) -> Request:
+        assert isinstance(request, Generate)
+        return replace(request, repeat=request.repeat + _APART * self._run)
+
+
+_APART = 1_000_000
+"""More repeats than any task asks for."""
+
+
+def _is_sampled(request: Request) -> bool:
+    return isinstance(request, Generate) and request.temperature > 0
+
+
+def repeat(session: EvalSession, items: Sequence[DocItem]) -> Repeats:
+    """Run documents again, as often as is asked for.
+
+    Args:
+        session: Its models are open.
+        items: Documents that were run once.
+    """
+    found = Repeats(n_documents=len(items))
+    texts: dict[tuple[str, int], str] = {}
+    for number in range(1, session.options.calibrate):
+        order = list(items)
+        Random(f"{session.options.seed}/{number}").shuffle(order)
+        asked = session.models.again(order, lambda model, n=number: Again(model, n))  # type: ignore[misc]
+        records = [session.scored(record, item) for item, record in asked]
+        _compare(found, records, texts)
+        found.runs.append(scores_of(records))
+    return found
+
+
+def _compare(
+    found: Repeats, records: Sequence[Record], texts: dict[tuple[str, int], str]
+) -> None:
+    """Count sampled documents whose texts are those of the run before."""
+    for record in records:
+        if any(map(_is_sampled, record.requests)):
+            key = record.task, record.index
+            text = "\0".join(response.text for response in record.responses)
+            if key in texts:
+                found.n_sampled += 1
+                found.n_same += texts[key] == text
+            texts[key] = text
