@@ -11,6 +11,7 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from pytest_evals.core.registry import Registry
@@ -234,7 +235,7 @@ def ignored_arguments(step: FilterStep) -> tuple[str, ...]:
     """The arguments that a filter of ours takes and does not look at."""
     if not isinstance(step.function, str) or step.function not in FILTERS:
         return ()
-    parameters = inspect.signature(FILTERS[step.function]).parameters
+    parameters = _signature(FILTERS[step.function]).parameters
     if "ignored" not in parameters:
         return ()
     return tuple(key for key in step.arguments if key not in parameters)
@@ -255,9 +256,14 @@ def _built(step: FilterStep) -> _Built:
     return _Built(name, made, own)
 
 
+@lru_cache(maxsize=256)
+def _signature(make: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(make)
+
+
 def _check_arguments(make: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
     try:
-        signature = inspect.signature(make)
+        signature = _signature(make)
     except (TypeError, ValueError):
         return
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
@@ -145,6 +145,7 @@ def default_metrics(output_type: str) -> tuple[MetricSpec, ...]:
     return tuple(MetricSpec(name=name) for name in _DEFAULTS[output_type])
 
 
+@lru_cache
 def known_metrics(output_type: str) -> Registry[KnownMetric]:
     """What can be measured of that output type, without a function of the task's own.
 

@@ -7,7 +7,7 @@ key that is given twice keeps its last value, and a warning says so.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -156,11 +156,12 @@ def laid_over(base: YamlFile, upper: YamlFile) -> YamlFile:
 
 
 def _resolved(own: YamlFile, chain: tuple[Path, ...]) -> YamlFile:
-    here = (*chain, own.path.resolve())
+    targets = _includes(own)
+    here = (*chain, own.path.resolve()) if targets else chain
     values: dict[Any, Any] = {}
     lines: dict[tuple[Step, ...], Place] = {}
     warnings: list[str] = []
-    for number, target in enumerate(_includes(own)):
+    for number, target in enumerate(targets):
         place = own.place("include", number)
         if target.resolve() in here:
             names = " includes ".join(p.name for p in (*here, target))
@@ -183,16 +184,18 @@ def _resolved(own: YamlFile, chain: tuple[Path, ...]) -> YamlFile:
     )
 
 
-def _includes(file: YamlFile) -> Iterator[Path]:
+def _includes(file: YamlFile) -> list[Path]:
     given = file.values.get("include")
     if given is None:
-        return
+        return []
+    found = []
     for entry in given if isinstance(given, list) else [given]:
         if not isinstance(entry, str) or not entry:
             what = f"include: a path is wanted, not {entry!r}"
             raise TaskFileError([Problem(what, file.place("include"))])
         folder = file.place("include").path.parent
-        yield folder / Path(entry).expanduser()
+        found.append(folder / Path(entry).expanduser())
+    return found
 
 
 def _lay_over(
