@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 __all__ = [
+    "FITTING",
     "GRAMMAR",
     "IMAGES",
     "LEADING_IMAGES",
@@ -31,6 +32,9 @@ IMAGES = "images"
 shown behind the text of the last message."""
 LEADING_IMAGES = "leading_images"
 """As :data:`IMAGES`; they are shown in front of the text of the user's last message."""
+FITTING = "fitting"
+"""The option of a :class:`Generate` whose ``max_tokens`` nobody has asked for: a model
+whose window has less room behind the prompt writes as many as fit."""
 GRAMMAR = "grammar"
 """The option of a :class:`Generate` that its answer is held to, as JSON text: a mapping
 of ``type``, ``json`` or ``regex``, and ``value``, the schema or the expression. A model

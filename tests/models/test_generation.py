@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.core.request import Generate, Loglikelihood, Message
+from pytest_evals.core.request import FITTING, Generate, Loglikelihood, Message
 from pytest_evals.errors import ModelError
 from pytest_evals.models.spec import open_model, parse_spec
 
@@ -188,6 +188,26 @@ def test_an_answer_that_leaves_no_room_is_an_error_of_its_request(opened, ask):
     )
     assert none.error == "max_tokens is 0; it must be 1 or more"
     assert fine.error == ""
+
+
+def test_a_length_that_nobody_asked_for_is_as_much_as_fits(opened, oracle, ask):
+    """Where somebody did, the prompt is cut instead."""
+    prompt = "q" * 40
+    fitting, asked = ask(
+        opened("gpt2"),
+        Generate(prompt, max_tokens=1024, options=((FITTING, True),)),
+        Generate(prompt, max_tokens=24),
+    )
+    assert (fitting.n_truncated, asked.n_truncated) == (0, 0)
+    assert fitting.text == oracle("gpt2").generate(prompt, (), 24) == asked.text
+    (short,) = ask(
+        opened("gpt2"), Generate(prompt, max_tokens=3, options=((FITTING, True),))
+    )
+    assert short.n_tokens == 3
+    (cut,) = ask(
+        opened("gpt2"), Generate("q" * 70, max_tokens=9, options=((FITTING, True),))
+    )
+    assert (cut.n_truncated, cut.n_tokens) == (7, 1)
 
 
 def test_bos_is_decided_for_each_prompt_by_itself(opened, oracle, ask):

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_evals.core.request import GRAMMAR, IMAGES, LEADING_IMAGES, Generate
+from pytest_evals.core.request import FITTING, GRAMMAR, IMAGES, LEADING_IMAGES, Generate
 from pytest_evals.errors import did_you_mean
 from pytest_evals.models.openai.faults import Fault
 from pytest_evals.models.openai.settings import OpenAISettings
@@ -50,6 +50,10 @@ SEEDS = 2**31
 """Seeds of all servers are below."""
 
 
+_ELSEWHERE = (IMAGES, LEADING_IMAGES, FITTING)
+"""The first two belong to the messages; how much fits, only the server knows."""
+
+
 def body_of(
     request: Generate, settings: OpenAISettings, *, chat: bool
 ) -> dict[str, Any]:
@@ -64,7 +68,7 @@ def body_of(
         name: list(value) if isinstance(value, tuple) else value
         for name, value in request.options
         if value is not None
-        and name not in (IMAGES, LEADING_IMAGES)  # these belong to the messages
+        and name not in _ELSEWHERE
         and not _is_without_effect(name, value)
     }
     grammar = options.pop(GRAMMAR, None)

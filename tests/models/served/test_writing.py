@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pytest_evals.core.request import IMAGES, LEADING_IMAGES, Generate, Message
+from pytest_evals.core.request import FITTING, IMAGES, LEADING_IMAGES, Generate, Message
 
 CHAT = (Message("system", "Be brief."), Message("user", "Hi?"))
 
@@ -44,6 +44,12 @@ def test_a_chat_goes_to_chat_completions(served, model_of, ask):
         "temperature": 0.0,
     }
     assert response.text == "said Hi?"
+
+
+def test_what_fits_is_for_the_server_to_know(served, model_of, ask):
+    request = Generate(CHAT, max_tokens=9, options=((FITTING, True),))
+    _, body, _ = sent(served, model_of(), ask, request)
+    assert body["max_tokens"] == 9 and "fitting" not in body
 
 
 def test_images_are_parts_of_the_last_message(served, model_of, ask):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, cast
 
-from pytest_evals.core.request import Generate, Message, Response, Role
+from pytest_evals.core.request import FITTING, Generate, Message, Response, Role
 from pytest_evals.core.turn import FollowUp
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.models.latticeflow.native import INPUT, KWARGS, SAMPLE
@@ -25,7 +25,7 @@ from pytest_evals.prompts.latticeflow.parts import plain
 __all__ = ["MAX_TOKENS", "Line", "input_of"]
 
 MAX_TOKENS = 1024
-"""Most tokens of an answer where nothing else is said."""
+"""Most tokens of an answer where nothing else is said; as many of them as fit."""
 _LEFT_OUT = frozenset({"messages", "model", "n", "stream", "user"})
 """Fields of a chat that say nothing about its answer here."""
 
@@ -143,8 +143,10 @@ def _sampling(temperature: float, said: str, told: str) -> Sampling:
     """
     extra, overrides = json.loads(said), json.loads(told)
     settings: dict[str, Any] = {"temperature": temperature, "until": None}
-    if not _has_length(extra):
-        settings["max_gen_toks"] = MAX_TOKENS
+    if _has_length(overrides):  # by whatever name
+        extra = {key: one for key, one in extra.items() if key not in _LENGTHS}
+    elif not _has_length(extra):
+        settings |= {"max_gen_toks": MAX_TOKENS, FITTING: True}
     if "stop" in extra:
         extra["until"] = extra.pop("stop")
     if "response_format" in extra:
@@ -176,9 +178,11 @@ def _json(value: Any) -> str:
     return json.dumps(plain(value), sort_keys=True, ensure_ascii=False, default=str)
 
 
+_LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
+
+
 def _has_length(extra: Mapping[str, Any]) -> bool:
-    names = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
-    return any(extra.get(name) is not None for name in names)
+    return any(extra.get(name) is not None for name in _LENGTHS)
 
 
 def _simple_chat(given: Any) -> tuple[Message, ...] | None:

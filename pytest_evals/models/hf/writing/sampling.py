@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from transformers.generation import logits_process
 
-from pytest_evals.core.request import GRAMMAR, IMAGES, LEADING_IMAGES, Generate
+from pytest_evals.core.request import FITTING, GRAMMAR, IMAGES, LEADING_IMAGES, Generate
 from pytest_evals.models.hf.text.tokens import Unusable
 from pytest_evals.models.hf.writing.options import (
     DEFAULTS,
@@ -98,6 +98,7 @@ def recipe_of(
     options = dict(request.options)
     # A form for the answer is a wish: whoever has it reads the answer strictly.
     options.pop("response_format", None)
+    options.pop(FITTING, None)
     if IMAGES in options or LEADING_IMAGES in options:
         return Unusable(
             "this model reads texts, and the request shows images; an openai: model "

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from pytest_evals.core.request import Response
+from pytest_evals.core.request import FITTING, Response
 from pytest_evals.core.turn import Turn
 from pytest_evals.errors import DocumentError
 from pytest_evals.frontends.latticeflow.solving.line import Line
@@ -52,6 +52,22 @@ def test_a_generic_input_says_how_it_is_answered(read):
     request = asked.request
     assert (request.temperature, request.max_tokens) == (0.5, 7)
     assert (request.stop, request.options) == (("END",), (("top_p", 0.9),))
+
+
+@pytest.mark.parametrize("asked", [{}, {"max_new_tokens": 5}])
+def test_a_length_that_nobody_has_said_is_a_bound_only(read, asked):
+    """Said in the input, or on the command line, it is meant."""
+    parts, _ = read(CHAT, lambda key: Line(name=key, gen_kwargs=asked))
+    (found,) = replayed(parts.solver.steps({"word": "hi"}, 0), [])
+    length, fits = found.request.max_tokens, (FITTING, True)
+    wanted = (5, False) if asked else (1024, True)
+    assert (length, fits in found.request.options) == wanted
+
+
+def test_the_command_line_says_how_long_answers_are_by_any_name(read):
+    parts, _ = read(GENERIC, lambda key: Line(name=key, gen_kwargs={"max_tokens": 3}))
+    (found,) = replayed(parts.solver.steps({"word": "hi"}, 0), [])
+    assert found.request.max_tokens == 3
 
 
 def test_a_template_that_gives_no_json_shows_what_it_gave(solve):
