@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -71,13 +72,12 @@ def _measured(
 ) -> tuple[MetricResult, ...]:
     """The numbers of all metrics. Those whose names are known only now have the name of
     their metric in front where they would not be the only ones of theirs."""
+    measured = [(how, _measure(how, records, n_missing)) for how in metrics]
+    taken = Counter((one.name, one.filter) for _, ones in measured for one in ones)
     found: list[MetricResult] = []
-    for how in metrics:
-        results = _measure(how, records, n_missing)
-        taken = {(one.name, one.filter) for one in found}
-        taken |= {(one.name, one.filter) for one in metrics if one is not how}
+    for how, results in measured:
         named = any(one.how is None for one in results)
-        if named and any((one.name, one.filter) in taken for one in results):
+        if named and any(taken[one.name, one.filter] > 1 for one in results):
             results = [replace(r, name=f"{how.name}_{r.name}") for r in results]
         found += results
     return tuple(found)

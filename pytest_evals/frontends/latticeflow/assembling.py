@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pytest_evals.core.metric import Metric
+from pytest_evals.core.metric import Estimate, Metric
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.latticeflow.actions import read_actions
 from pytest_evals.frontends.latticeflow.asked_models import AskedModels
 from pytest_evals.frontends.latticeflow.evaluation import JUDGE_KEY
 from pytest_evals.frontends.latticeflow.later_rows import COLUMNS, EarlierTask
-from pytest_evals.frontends.latticeflow.numbers import Number, flat_names
+from pytest_evals.frontends.latticeflow.numbers import FinalName, Number, final_names
 from pytest_evals.frontends.latticeflow.over_all import seen_together
 from pytest_evals.frontends.latticeflow.parameters import Given, Parameter, values_of
 from pytest_evals.frontends.latticeflow.policies import Subject
@@ -177,14 +177,16 @@ class _Building:
         else:
             rows, source = self._rows(keys.datasets, scorers), None
         numbers = [number for one in scorers for number in one.numbers]
-        names = flat_names(numbers)
+        names = final_names(numbers)
         recipe = Recipe(
             task=self._use.name,
             sample=rows.sample,
             id=rows.id,
             solver=solver,
             scorers=seen_together(scorers, rows),
-            numbers=[*map(NamedNumber, names, numbers)],
+            numbers=[
+                NamedNumber(one.name, n) for one, n in zip(names, numbers, strict=True)
+            ],
             actions=actions,
             trials=trials,
             earlier=source,
@@ -210,10 +212,11 @@ class _Building:
             self._subject(
                 scorer=one.scorer,
                 metric=one.metric,
-                name="" if metric.several is not None else metric.name,
-                own="" if metric.several is not None else one.name,
+                name="" if one.later else final.name,
+                own="" if one.later else one.name,
+                prefix=final.prefix,
             )
-            for one, metric in zip(numbers, task.metrics, strict=True)
+            for one, final in zip(numbers, names, strict=True)
         ]
         told = tuple(subjects) or (self._subject(),)
         return Assembled(task=task, subjects=told, recipe=recipe, rows=rows)
@@ -344,9 +347,24 @@ class _Building:
 
 
 def _metrics(
-    names: Sequence[str], numbers: Sequence[Number], *, has_rows: bool
+    names: Sequence[FinalName], numbers: Sequence[Number], *, has_rows: bool
 ) -> tuple[Metric, ...]:
     """What adds the numbers up; where samples have several rows, none of them is a
     plain mean of the samples' values."""
-    found = (one.how(name) for name, one in zip(names, numbers, strict=True))
+    found = (
+        _prefixed(one.how(name), prefix)
+        for (name, prefix), one in zip(names, numbers, strict=True)
+    )
     return tuple(replace(one, is_mean=False) if has_rows else one for one in found)
+
+
+def _prefixed(metric: Metric, prefix: str) -> Metric:
+    """A metric that puts something in front of the names of its numbers."""
+    several = metric.several
+    if several is None or not prefix:
+        return metric
+
+    def named(values: Sequence[Any]) -> Mapping[str, Estimate]:
+        return {prefix + name: one for name, one in several(values).items()}
+
+    return replace(metric, several=named)

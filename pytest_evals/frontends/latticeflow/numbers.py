@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_evals.core.metric import Metric
 from pytest_evals.prompts.latticeflow.scores import SampleScore
 
-__all__ = ["NOTHING", "Number", "flat_names"]
+__all__ = ["NOTHING", "FinalName", "Number", "final_names"]
 
 NOTHING: Any = object()
 """What a number reads of a sample that has nothing for it: the sample is left out."""
@@ -46,19 +46,44 @@ class Number:
     read: Callable[[SampleScore], Any]
     how: Callable[[str], Metric]
     tells_right: bool = False
+    later: bool = False
 
 
-def flat_names(numbers: Sequence[Number]) -> tuple[str, ...]:
+class FinalName(NamedTuple):
+    """What a number is called.
+
+    Args:
+        name: Unique in the task; of several, that of their metric.
+        prefix: What stands in front of the names of several.
+    """
+
+    name: str
+    prefix: str = ""
+
+
+def final_names(numbers: Sequence[Number]) -> tuple[FinalName, ...]:
     """The final name of each: its own if all differ, else with the metric's key in
-    front, else with the scorer's key too (measured, ``latticeflow-core`` 3.17.0)."""
-    forms: tuple[Callable[[Number], str], ...] = (
-        lambda one: one.name,
-        lambda one: f"{one.metric}_{one.name}",
-        lambda one: f"{one.scorer}_{one.metric}_{one.name}",
-    )
-    names: tuple[str, ...] = ()
-    for form in forms:
-        names = tuple(map(form, numbers))
+    front, else with the scorer's key too (measured, ``latticeflow-core`` 3.17.0). Names
+    that only the values tell are not known yet, but keep to the same form."""
+    prefix, names = _PREFIXES[0], list[str]()
+    for prefix in _PREFIXES:
+        names = [prefix(one) + one.name for one in numbers if not one.later]
         if max(Counter(names).values(), default=1) == 1:
             break
-    return names
+    metrics = Counter([*names, *(one.metric for one in numbers if one.later)])
+    return tuple(
+        FinalName(prefix(one) + one.name)
+        if not one.later
+        else FinalName(
+            one.metric if metrics[one.metric] == 1 else f"{one.scorer}_{one.metric}",
+            prefix(one),
+        )
+        for one in numbers
+    )
+
+
+_PREFIXES: tuple[Callable[[Number], str], ...] = (
+    lambda one: "",
+    lambda one: f"{one.metric}_",
+    lambda one: f"{one.scorer}_{one.metric}_",
+)

@@ -40,7 +40,8 @@ _SCOPE_KEYS = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
     """A number of a task; ``name`` is its final one, ``own`` as its metric calls it,
-    both empty for numbers whose names are known only later."""
+    both empty for numbers whose names are known only later; ``prefix`` is what stands
+    in front of those."""
 
     evaluation: str
     specification: str
@@ -48,6 +49,11 @@ class Subject:
     metric: str = ""
     name: str = ""
     own: str = ""
+    prefix: str = ""
+
+    def later(self, metric: str) -> str:
+        """The final name of one whose name is known only later."""
+        return metric if metric.startswith(self.prefix) else self.prefix + metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,9 +129,11 @@ def _about(rule: Rule, subjects: Sequence[Subject]) -> list[tuple[Subject, str]]
     named = named or [(one, one.name) for one in inside if one.name == rule.metric]
     if named:
         return list(dict.fromkeys(named))
-    later = {one.specification: one for one in inside if not one.name}
+    unnamed = [one for one in inside if not one.name]
+    unnamed.sort(key=lambda one: rule.metric.startswith(one.prefix))
+    later = {one.specification: one for one in unnamed}
     if later:
-        return [(one, rule.metric) for one in later.values()]
+        return [(one, one.later(rule.metric)) for one in later.values()]
     # Not the bare name, which a number out of its scope may have.
     lacking = f"{rule.metric} of {rule.scope_text}" if rule.scope else rule.metric
     return [(one, lacking) for one in (inside or subjects)[:1]]

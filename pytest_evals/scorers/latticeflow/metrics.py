@@ -71,11 +71,13 @@ class Measure:
         name: What it is called if nothing else has that name.
         read: The values of a row to what is added up; ``None`` for nothing.
         how: Its final name to the metric that adds it up.
+        later: Whether it is several, whose names the values tell.
     """
 
     name: str
     read: Callable[[Values], Any]
     how: Callable[[str], Metric]
+    later: bool = False
 
 
 def lacking(*fields: str) -> str:
@@ -248,7 +250,7 @@ def several_of(
             lacking=lack,
         )
 
-    return Measure(name=name, read=read, how=how)
+    return Measure(name=name, read=read, how=how, later=True)
 
 
 def _alone(

@@ -118,6 +118,7 @@ def _number(
         name=measure.name,
         read=partial(_read, measure),
         how=measure.how,
+        later=measure.later,
         tells_right=tells_right,
     )
 
