@@ -64,8 +64,9 @@ def test_a_run_file_is_run_with_its_policies(project, workers):
     assert metrics(project, "agree") == {"agreement": 1.0}
     assert metrics(project, "sys") == {"word_length": 2.0}
     py = metrics(project, "py")
-    assert (py["mean_length"], py["n"], py["A_recall"]) == (1.0, 2.0, 1.0)
-    assert py["macro_precision"] == 0.25
+    # Two metrics have an accuracy: the metric's key stands in front of every name.
+    assert (py["custom_mean_length"], py["custom_n"]) == (1.0, 2.0)
+    assert (py["multi_A_recall"], py["multi_macro_precision"]) == (1.0, 0.25)
     excluded = samples(project, "tools")["t4"]
     assert excluded["excluded"] == "skip-empty"
     assert excluded["scores.any"]["num_required_calls_total"] == 0
