@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from random import Random
+from string import ascii_uppercase
 from typing import Any
 
 import jinja2
@@ -23,6 +24,7 @@ from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.frontends.lighteval import modules
 from pytest_evals.frontends.lighteval.config import LightevalTaskConfig
 from pytest_evals.frontends.lighteval.data import pool_split
+from pytest_evals.frontends.lighteval.names import NAMES
 from pytest_evals.frontends.lighteval.prompt import chat, plain
 from pytest_evals.frontends.lighteval.shots import Pool, sampler_of
 from pytest_evals.frontends.lighteval.tasks import load_tasks
@@ -42,6 +44,7 @@ from pytest_evals.scorers.lighteval.corpus import (
     prepared,
     translation,
 )
+from pytest_evals.scorers.lighteval.executing.programs import extract_code
 from pytest_evals.scorers.lighteval.extraction import extractive, letters
 from pytest_evals.scorers.lighteval.extraction.maths import (
     ExprExtractionConfig,
@@ -235,6 +238,25 @@ def extract_letters(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
     doc = doc_of({"choices": [given["gold"], "", "", ""]})
     score = how.compute(doc, ModelResponse(text=[given["pred"]]))
     return {"indices": list(labels), "score": score}
+
+
+def inspect_maths(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+    """inspect-ai's scorer of lighteval: numbers, and formulas, boxed ones first."""
+    metric = PUBLISHED["expr_gold_metric"]()
+    return _verdict(metric, [given["target"]], given["completion"])
+
+
+def inspect_letters(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+    """inspect-ai's scorer of lighteval: the letter of a choice."""
+    at = ascii_uppercase.index(given["target"])
+    metric = PUBLISHED["gpqa_instruct_metric"]()
+    return _verdict(metric, ascii_uppercase[:4], given["completion"], at)
+
+
+def _verdict(metric: Metric, choices: Any, said: str, gold: int = 0) -> dict[str, str]:
+    doc = doc_of({"choices": list(choices), "gold_index": gold})
+    (value,) = metric.compute_sample(doc, ModelResponse(text=[said])).values()
+    return {"value": "C" if value else "I"}
 
 
 def golds(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
@@ -585,7 +607,10 @@ EXACT: dict[str, Handler] = {
     "mix_eval.process_judge_response_multichoice_gpt": reply(
         judge_texts.bracketed_verdict
     ),
+    "inspect math_scorer": inspect_maths,
+    "inspect multichoice_scorer": inspect_letters,
     "lcb.estimate_pass_at_k": estimates,
+    "lcb.extract_code": lambda params, given: extract_code(given["text"]),
     "normalizations.get_multilingual_normalizer": lambda params, given: (
         languages.get_multilingual_normalizer(
             params["lang"], lower=params.get("lower", True)
@@ -600,6 +625,12 @@ EXACT: dict[str, Handler] = {
         given["values"]
     ),
     "stderr.mean_stderr": lambda params, given: mean_stderr(given["values"]),
+    "utils.as_list": lambda params, given: NAMES["lighteval.utils.utils"]["as_list"](
+        given["item"]
+    ),
+    "utils.safe_divide": lambda params, given: NAMES["lighteval.utils.utils"][
+        "safe_divide"
+    ](np.array(given["numerator"]), given["denominator"]).tolist(),
     "utils.remove_reasoning_tags": lambda params, given: (
         reasoning.remove_reasoning_tags(given["text"], params["tag_pairs"])
     ),
@@ -618,7 +649,7 @@ def handler_of(record: Mapping[str, Any]) -> Handler | None:
         return template(kind)
     if kind in EXACT:
         return EXACT[kind]
-    match = re.fullmatch(r"Metrics\.(\w+)(#corpus| \(catalogue\)|\.\w+)?", kind)
+    match = re.fullmatch(r"Metrics\.(\w+)(#corpus| \(catalogue\)|\.[\w().]+)?", kind)
     if match is None or match[1] not in PUBLISHED:
         return None
     makers: dict[str | None, Callable[[str], Handler]] = {
@@ -627,6 +658,9 @@ def handler_of(record: Mapping[str, Any]) -> Handler | None:
         " (catalogue)": catalogue,
         ".metric_name": metric_name,
         ".num_samples": lambda name: lambda p, g: PUBLISHED[name]().num_samples(),
+        ".get_corpus_aggregations().keys()": lambda name: (
+            lambda p, g: list(PUBLISHED[name]().get_corpus_aggregations())
+        ),
     }
     make = makers.get(match[2])
     return make(match[1]) if make else None

@@ -45,7 +45,8 @@ def _errs(record: Mapping[str, Any]) -> bool:
 
 def _several(record: Mapping[str, Any]) -> bool:
     docs = record["input"].get("docs", [])
-    return len(docs) > 1
+    golds = [doc.get("gold_index", 0) for doc in docs]
+    return len(docs) > 1 or any(isinstance(one, list) and len(one) > 1 for one in golds)
 
 
 def _always(record: Mapping[str, Any]) -> bool:
@@ -70,8 +71,8 @@ REASONS = (
     ),
     Reason(
         r"judge_utils\.process_judge_response_simpleqa",
-        lambda r: (r["input"]["response"] or "").strip() == "A",
-        "white space around a judge's letter does not count",
+        lambda r: (r["input"]["response"] or "").strip(" .\n").upper() == "A",
+        "white space around a judge's letter and its case do not count",
     ),
     Reason(
         r"Metrics\.maj_at_n|MajAtN",
@@ -154,6 +155,26 @@ REASONS = (
         "math-verify reads per cents and factorials in formulas otherwise",
     ),
     Reason(
+        r"Metrics\.g_pass_at_k\.get_corpus_aggregations.*",
+        _always,
+        "numbers have names, not the letters of one",
+    ),
+    Reason(
+        r"LightevalTask\.num_samples.*",
+        _always,
+        "a task's own num_samples is honoured",
+    ),
+    Reason(
+        r"inspect multichoice_scorer",
+        _always,
+        "all letters are looked for, and an answer without one is wrong",
+    ),
+    Reason(
+        r"inspect math_scorer",
+        _always,
+        "formulas are compared by their value, and an answer without one is wrong",
+    ),
+    Reason(
         r"ifbench",
         _errs,
         "an answer without words follows an instruction about words or not",
@@ -184,26 +205,14 @@ REASONS = (
 NOT_OURS = (
     Reason(
         r"(TransformersModel|LightevalModel|LiteLLMClient|SampleCache|ModelConfig"
-        r"|GenerationParameters|PipelineParameters|lighteval |inspect ).*",
+        r"|GenerationParameters|PipelineParameters|lighteval ).*",
         _always,
-        "lighteval's own backends, cache, command line; scorers of inspect-ai",
+        "lighteval's own backends, cache and command line",
     ),
     Reason(
-        r"utils\.(as_list|safe_divide|make_results_table)",
+        r"utils\.make_results_table|apply_metric.*|.*simpleqa_judge compute_sample.*",
         _always,
-        "helpers and tables of lighteval's",
-    ),
-    Reason(
-        r"LightevalTask\.num_samples.*",
-        _always,
-        "a task's own num_samples is honoured",
-    ),
-    Reason(
-        r"(lcb\.extract_code).*"
-        r"|Metrics\.simpleqa_judge compute_sample.*"
-        r"|Metrics\.g_pass_at_k\.get_corpus_aggregations.*",
-        _always,
-        "metrics that are not here yet",
+        "tables and calls inside of lighteval",
     ),
 )
 """What lighteval does and this plugin does in another way, or not at all."""

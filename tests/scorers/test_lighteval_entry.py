@@ -300,3 +300,12 @@ def test_every_metric_is_made_and_says_how_its_numbers_add_up(name):
         numbers = [metric.name for metric in made.metrics("none")]
         assert numbers == list(made.names)
     assert set(CATALOGUE) == set(PUBLISHED)
+
+
+def test_answers_are_executed_only_where_the_user_allows_it(load):
+    entry = "metric: lighteval:lcb_codegen_metric"
+    said = told(load, TEXT, entry)
+    assert "'codegen_pass@1:16' executes what the model writes" in said
+    assert "fix: --evals-allow-unsafe-code runs it" in said
+    task = load(TEXT, entry, allow_unsafe_code=True)
+    assert [m.name for m in task.metrics] == ["codegen_pass@1:16"]

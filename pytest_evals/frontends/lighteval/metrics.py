@@ -39,13 +39,16 @@ class Measuring:
         return [_described(one.metric) for one in self.metrics]
 
 
-def metrics_of(config: Any, place: Place, arguments: Mapping[str, Any]) -> Measuring:
+def metrics_of(
+    config: Any, place: Place, arguments: Mapping[str, Any], *, may_execute: bool
+) -> Measuring:
     """The metrics of a task.
 
     Args:
         config: The task.
         place: Where it stands.
         arguments: What the command line gives to metrics of several answers.
+        may_execute: Whether the user allows that answers are executed.
 
     Raises:
         TaskFileError: One of them is no metric, lacks something, or has the name of
@@ -56,7 +59,7 @@ def metrics_of(config: Any, place: Place, arguments: Mapping[str, Any]) -> Measu
     for given in config.metrics:
         try:
             one = Computed(_with(_metric(given), arguments), removes_reasoning=True)
-            one.check_made()
+            one.check_made(may_execute=may_execute)
             if one not in found:
                 found.append(one)
         except EvalsError as error:

@@ -67,6 +67,15 @@ def as_list(item: Any) -> list[Any]:
     return [item]
 
 
+def safe_divide(numerator: Any, denominator: float, default_value: float = 0.0) -> Any:
+    """An array over a number; the default for all of it where that is 0."""
+    import numpy as np
+
+    if denominator == 0:
+        return np.full_like(numerator, default_value, dtype=float)
+    return numerator / denominator
+
+
 def is_package_available(package: Any) -> bool:
     """Whether a library is installed; of an extra of lighteval's, always."""
     return not isinstance(package, str) or find_spec(package) is not None
@@ -220,6 +229,7 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
     "lighteval.utils.utils": {
         "as_list": as_list,
         "remove_reasoning_tags": reasoning.remove_reasoning_tags,
+        "safe_divide": safe_divide,
     },
 }
 """Module → its names."""

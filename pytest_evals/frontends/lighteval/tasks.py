@@ -145,7 +145,12 @@ class _Reader:
     def _task(self, variant: Variant, *, is_one_of_several: bool) -> Task:
         config, options = self.config, self.options
         n_shots = self._n_shots(variant)
-        measuring = metrics_of(config, self.place, dict(variant.arguments))
+        measuring = metrics_of(
+            config,
+            self.place,
+            dict(variant.arguments),
+            may_execute=options.allow_unsafe_code,
+        )
         wants = Wants(
             methods=measuring.methods,
             n_samples=measuring.n_samples,

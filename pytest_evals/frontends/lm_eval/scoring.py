@@ -102,7 +102,8 @@ def read_scoring(
         warnings += remarks
         try:
             if spec.computed is not None:
-                spec.computed.check(output_type, repeats)
+                allowed = options.allow_unsafe_code
+                spec.computed.check(output_type, repeats, may_execute=allowed)
             if not declared and _is_never_measured(listed, output_type):
                 warnings.append(
                     f"{place}: metric {spec.name!r} gives no value with output_type "

@@ -59,6 +59,9 @@ _FIX = {
 }
 
 
+_UNSAFE = "--evals-allow-unsafe-code runs it, on this machine and with your rights"
+
+
 @dataclass(frozen=True, slots=True)
 class Computed:
     """A metric as a task uses it.
@@ -111,8 +114,13 @@ class Computed:
             metric = replace(metric, higher_is_better=higher_is_better)
         return replace(self, metric=metric)
 
-    def check(self, output_type: str, repeats: int) -> None:
+    def check(self, output_type: str, repeats: int, *, may_execute: bool) -> None:
         """Make sure that it can measure the documents of a task.
+
+        Args:
+            output_type: The task's.
+            repeats: Answers to each prompt.
+            may_execute: As in :meth:`check_made`.
 
         Raises:
             EvalsError: It measures something else, needs more answers, or an argument
@@ -131,19 +139,26 @@ class Computed:
                 f"metric {shown} needs {wanted} answers to each prompt, and repeats is "
                 f"{repeats}\n  fix: repeats: {wanted}"
             )
-        self.check_made()
+        self.check_made(may_execute=may_execute)
 
-    def check_made(self) -> None:
+    def check_made(self, *, may_execute: bool) -> None:
         """Make sure that it lacks nothing, whatever it is to measure.
 
+        Args:
+            may_execute: Whether the user allows that answers are executed.
+
         Raises:
-            EvalsError: An argument that it has not.
+            EvalsError: An argument that it has not, or it executes answers.
             MissingExtraError: It needs a library that is not installed.
         """
         metric, shown = self.metric, repr(self.names[0])
         for name in getattr(metric.sample_level_fn, "required", ()):
             if getattr(metric.sample_level_fn, name) is None:
                 raise EvalsError(f"metric {shown} needs {name!r}\n  fix: {name}: 4")
+        executes = getattr(metric.sample_level_fn, "executes_answers", False)
+        if executes and not may_execute:
+            what = f"metric {shown} executes what the model writes"
+            raise EvalsError(f"{what}\n  fix: {_UNSAFE}")
         for part in (metric.sample_level_fn, metric.corpus_level_fn):
             for module, library, extra in getattr(part, "libraries", ()):
                 if find_spec(module) is None:

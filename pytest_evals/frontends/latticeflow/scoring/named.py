@@ -71,7 +71,7 @@ def _metric(section: Section) -> Computed | None:
     try:
         metric = lighteval_metric(name, arguments)
         _check(metric, name)
-        metric.check_made()
+        metric.check_made(may_execute=True)
     except EvalsError as error:
         section.problem("metric", str(error))
         return None
@@ -81,6 +81,8 @@ def _metric(section: Section) -> Computed | None:
 def _check(metric: Computed, name: str) -> None:
     if metric.metric.category is not SamplingMethod.GENERATIVE:
         raise EvalsError(f"metric {name!r} measures log-probabilities, and no answers")
+    if getattr(metric.metric.sample_level_fn, "executes_answers", False):
+        raise EvalsError(f"metric {name!r} executes answers, and this dialect does not")
     wanted = metric.metric.num_samples()
     if wanted is not None and wanted > 1:
         raise EvalsError(

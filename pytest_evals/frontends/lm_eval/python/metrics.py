@@ -75,7 +75,8 @@ def made(
             names = Names(options.metrics, output_type)
             computed = names.computed(entry.name, entry.arguments)
             assert computed is not None, "only such names are kept apart"
-            computed.check(output_type, repeats)
+            allowed = options.allow_unsafe_code
+            computed.check(output_type, repeats, may_execute=allowed)
             if computed.needs_unconditioned:
                 raise EvalsError(
                     f"metric {entry.name!r} asks choices without the question, and a "

@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_evals.scorers.lighteval.catalogue.making import TEXT, Maker, group, sample
 from pytest_evals.scorers.lighteval.corpus.labels import FlatMean
+from pytest_evals.scorers.lighteval.executing.codegen import CodegenMetric
 from pytest_evals.scorers.lighteval.extraction.extractive import (
     MultilingualExtractiveMatchMetric,
 )
@@ -161,6 +162,7 @@ TEXTS: Mapping[str, Maker] = {
     ),
     "ifbench_metrics": lambda: _following(IFBenchMetrics()),
     "ifeval_metrics": lambda: _following(IFEvalMetrics()),
+    "lcb_codegen_metric": lambda: sample("codegen_pass@1:16", CodegenMetric()),
     "maj_at_n": lambda: sample("maj@n", MajAtN()),
     "pass_at_k": lambda: sample("pass@k", PassAtK(strip_strings=True)),
     "pass_at_k_letters": lambda: sample(
