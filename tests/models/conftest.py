@@ -104,6 +104,36 @@ def large_makers(
                 topk_group=1,
             )
         ),
+        "deepseek_v32": lambda: hf.DeepseekV32ForCausalLM(
+            hf.DeepseekV32Config(
+                **{**shape, "num_key_value_heads": 4},
+                **experts,
+                head_dim=4,
+                kv_lora_rank=16,
+                q_lora_rank=16,
+                qk_rope_head_dim=4,
+                qk_nope_head_dim=8,
+                v_head_dim=8,
+                n_routed_experts=4,
+                n_group=2,
+                topk_group=1,
+                index_topk=8,
+                index_n_heads=2,
+                index_head_dim=8,
+            )
+        ),
+        "doge": lambda: hf.DogeForCausalLM(hf.DogeConfig(**shape, keep_window_size=8)),
+        "gpt_neo": lambda: hf.GPTNeoForCausalLM(
+            hf.GPTNeoConfig(
+                **ours,
+                num_heads=4,
+                intermediate_size=64,
+                max_position_embeddings=64,
+                attention_types=[[["global", "local"], 1]],
+                # Longer than what is tried out when the model is opened.
+                window_size=40,
+            )
+        ),
         "llama4": lambda: hf.Llama4ForCausalLM(hf.Llama4TextConfig(**llama4)),
         "llama4_sharp": lambda: hf.Llama4ForCausalLM(
             hf.Llama4TextConfig(**llama4, floor_scale=25, attn_scale=2.0)

@@ -83,6 +83,18 @@ def test_positions_that_are_scaled_in_long_texts_are_those_of_the_text_alone(
         assert [response.text for response in found] == expected
 
 
+def test_texts_of_sparse_attention_do_not_depend_on_their_neighbours(
+    opened, oracle, ask
+):
+    """Which of two equal words such a model looks at, it decides by the width of a
+    batch; here it looks at 8 tokens."""
+    requests = [Generate(p, max_tokens=8) for p in (SHOTS, SHOTS + "a", "the the cat")]
+    found = ask(opened("deepseek_v32"), *requests)
+    for request, response in zip(requests, found, strict=True):
+        expected = oracle("deepseek_v32").generate(request.prompt, (), 8)
+        assert response.text == expected
+
+
 def test_models_with_another_memory_than_keys_and_values_are_noticed(opened):
     names = {
         kind: type(opened(kind)._author._writer._steps()).__name__

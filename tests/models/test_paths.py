@@ -47,6 +47,9 @@ PATHS = {
     "gemma3n": "packed",
     "falcon_rotary": "packed",
     "gptj": "packed",
+    "doge": "packed",
+    "deepseek_v32": "plain",
+    "gpt_neo": "prefix",
     "qwen3_next": "plain",
     "jamba": "plain",
     "rwkv": "plain",
@@ -67,7 +70,8 @@ PAIRS = [
 def test_every_architecture_takes_its_path_and_gives_the_numbers_of_one_at_a_time(
     kind, opened, oracle, ask
 ):
-    """Sequences are longer than the sliding windows, of 8 tokens."""
+    """Sequences are longer than the sliding windows, of 8 tokens, and have words twice,
+    of which sparse attention takes either."""
     for budget in ({}, {"batch_tokens": 32}):
         model = opened(kind, **budget)
         assert model.info["scoring_path"] == PATHS[kind]

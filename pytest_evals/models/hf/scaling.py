@@ -3,11 +3,15 @@
 Rotary positions of two kinds are scaled by the longest sequence of a pass ("longrope",
 as in Phi-3, and "dynamic"), so that a batch of mixed lengths has other numbers than its
 sequences by themselves. Llama 4 has an attention that grows sharper with the place of a
-token, for which it takes its column in the batch. Up to a length all is as usual.
+token, for which it takes its column in the batch. Sparse attention (DeepSeek V3.2, GLM
+with DSA, Doge) looks at those tokens only that it finds best; of tokens that are as
+good as each other, which words that come twice are, it takes some by the width of the
+batch, padding included. Up to a length all is as usual.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import torch
@@ -17,6 +21,9 @@ from pytest_evals.models.hf.memory import fits
 __all__ = ["Scaling", "forget_scale", "scaling_of"]
 
 SCALED = ("dynamic", "longrope")
+PICKED = re.compile(r"(attn|attention|block|index|key|sparse)\w*_top_?k|keep_window")
+"""What a configuration calls the number of tokens, or of blocks of them, that sparse
+attention looks at; with fewer it looks at all."""
 
 
 class Scaling(NamedTuple):
@@ -53,7 +60,19 @@ def scaling_of(config: Any) -> Scaling:
             length = length or getattr(inner, "original_max_position_embeddings", None)
             lengths.append(int(length or inner.max_position_embeddings))
             turns = turns or kind == "longrope"
+    lengths += _picked(inner)
     return Scaling(min(lengths, default=0), turns)
+
+
+def _picked(config: Any) -> list[int]:
+    """Tokens that sparse attention looks at, by each of its settings."""
+    found = []
+    for name, n in vars(config).items():
+        if PICKED.search(name) and type(n) is int and n > 0:
+            of_blocks = name.endswith("_blocks")
+            size = getattr(config, f"{name.partition('_')[0]}_block_size", 1)
+            found.append(n * size if of_blocks else n)
+    return found
 
 
 def forget_scale(model: Any) -> None:

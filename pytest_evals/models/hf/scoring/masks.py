@@ -7,6 +7,7 @@ measured in positions, not in columns.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,12 +21,18 @@ Kinds = Mapping[str, int]
 WINDOWS = {"sliding_attention": "sliding_window"}
 CHUNKS = {"chunked_attention": "attention_chunk_size"}
 REACHES = {"full_attention": "", **WINDOWS, **CHUNKS}
+UNTOLD = re.compile("(?<!keep_)window_(size|len)")
+"""What a configuration calls a window that the model applies by itself, by columns and
+whatever mask it is given (transformers, ``GPTNeoSelfAttention``). Texts that are longer
+are too dear to be tried out, and shorter ones look right."""
 
 
 def kinds_of(config: Any) -> Kinds | None:
     """The kinds of a model's layers, from its configuration; ``None`` if there is one
     that this module knows no mask for."""
     inner = getattr(config, "text_config", None) or config
+    if any(UNTOLD.search(name) and n for name, n in vars(inner).items()):
+        return None
     named = getattr(inner, "layer_types", None)
     if not named:
         window = getattr(inner, "sliding_window", None)
@@ -36,7 +43,10 @@ def kinds_of(config: Any) -> Kinds | None:
     for kind in dict.fromkeys(named):
         if kind not in REACHES:
             return None
-        kinds[kind] = int(getattr(inner, REACHES[kind], None) or 0)
+        reach = int(getattr(inner, REACHES[kind], None) or 0)
+        if REACHES[kind] and not reach:
+            return None
+        kinds[kind] = reach
     return kinds
 
 

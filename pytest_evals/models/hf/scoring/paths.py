@@ -87,7 +87,8 @@ def choose(plain: Plain, max_length: int) -> Choice:
     good = filter(does, _ways(plain.forward))
     way = next(good, None)
     if way is None:
-        return Choice(plain, NOTES["plain"], batch_tokens)
+        slow = ByLength(plain, plain, length) if length else plain
+        return Choice(slow, NOTES["plain"], batch_tokens)
     path: Path = way.path(plain, shape)
     if scaling.by_column and way.packs:
         # A packed row has a column for each token of all its sequences.
