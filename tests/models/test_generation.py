@@ -88,11 +88,11 @@ def test_texts_of_sparse_attention_do_not_depend_on_their_neighbours(
 ):
     """Which of two equal words such a model looks at, it decides by the width of a
     batch; here it looks at 8 tokens."""
-    requests = [Generate(p, max_tokens=8) for p in (SHOTS, SHOTS + "a", "the the cat")]
-    found = ask(opened("deepseek_v32"), *requests)
-    for request, response in zip(requests, found, strict=True):
-        expected = oracle("deepseek_v32").generate(request.prompt, (), 8)
-        assert response.text == expected
+    base = "the cat sat on the mat and the dog sat on the big world "
+    prompts = [base, base + "hello", "the", base * 2, base + "dog", base * 2 + "is"]
+    found = ask(opened("deepseek_v32"), *(Generate(p, max_tokens=16) for p in prompts))
+    for prompt, response in zip(prompts, found, strict=True):
+        assert response.text == oracle("deepseek_v32").generate(prompt, (), 16)
 
 
 def test_models_with_another_memory_than_keys_and_values_are_noticed(opened):
