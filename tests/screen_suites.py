@@ -14,6 +14,7 @@ from pathlib import Path
 
 import yaml
 
+ROOT = Path(__file__).parent.parent
 Gates = list[str | dict[str, object]]
 
 
@@ -136,6 +137,49 @@ def big() -> None:
     write("big", "big", 1000, range(3, 1000, 10), ["exact_match >= 0.7"])
 
 
+def one() -> None:
+    """A single document."""
+    write("one", "quiz", 1, [], [])
+
+
+def quiz() -> None:
+    """Four documents in ``evals/``."""
+    write("evals", "quiz", 4, [], [])
+
+
+def drawn() -> None:
+    """Forty sums for the bundled model, which draws what it writes."""
+    write("drawn", "quiz", 40, [], [])
+    path = Path("drawn/quiz.yaml")
+    config = yaml.safe_load(path.read_text("utf-8"))
+    config["doc_to_text"] = "Question: {{question}}=?\nAnswer:"
+    config["generation_kwargs"] = {
+        "until": ["\n"],
+        "max_gen_toks": 4,
+        "do_sample": True,
+        "temperature": 1.2,
+    }
+    number = {"function": "regex", "regex_pattern": r"\d+"}
+    config["filter_list"] = [
+        {"name": "number", "filter": [number, {"function": "take_first"}]}
+    ]
+    path.write_text(yaml.safe_dump(config, sort_keys=False), "utf-8")
+    sums = [(n + 2, n + 7) for n in range(40)]
+    rows: list[object] = [
+        {"question": f"{a}+{b}", "answer": f"{a + b}"} for a, b in sums
+    ]
+    lines(Path("drawn/quiz.jsonl"), rows)
+
+
+def tutorial() -> None:
+    """The suite of the tutorial as its page has it, before there are gates."""
+    text = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
+    Path("evals").mkdir(exist_ok=True)
+    for name in ("evals/capitals.jsonl", "evals/capitals.yaml"):
+        block = text.partition(f"<!-- {name} -->\n")[2]
+        Path(name).write_text(block.partition("\n")[2].partition("```")[0], "utf-8")
+
+
 FAULTY = """\
 task: q
 dataset_path: json
@@ -163,8 +207,11 @@ def faulty() -> None:
 
 
 SUITES: dict[str, Callable[[], None]] = {
-    one.__name__: one
-    for one in (sums, even, versus, versus_now, kept, pages, weak, plan, big, faulty)
+    make.__name__: make
+    for make in (
+        *(sums, even, versus, versus_now, kept, pages, weak, plan, big, faulty),
+        *(one, quiz, drawn, tutorial),
+    )
 }
 
 if __name__ == "__main__":

@@ -15,12 +15,10 @@ A page says what to do in comments in front of its blocks:
     After ``|`` follow the parts to keep, ``FROM .. TO``: a text in the first line of
     each and one in its last; TO may be empty for the end.
 
-``<!-- not run: … -->``
-    A block that is no screen of ours, or cannot be run here, and why.
-
-Small suites for screens are those of ``tests/screen_suites.py``. All of it happens in a
-new folder, with the example suites and their model in it. The times in screens are
-those of the machine, so a page changes each time.
+Small suites for screens are those of ``tests/screen_suites.py``, and servers that fail
+those of ``tests/screen_server.py``; lm-eval's own screen wants ``lm_eval`` on the PATH.
+All of it happens in a new folder, with the example suites and their model in it. The
+times in screens are those of the machine, so a page changes each time.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ from pytest_evals.script.models import Models, info_of
 from pytest_evals.script.plugins import Plugins
 from pytest_evals.script.running import Beside, Running
 from pytest_evals.script.suite import Source, Suite, read_suite
+from pytest_evals.store.history import EarlierRun
 
 __all__ = ["evaluate"]
 
@@ -151,38 +152,23 @@ class _Call:
     def run(self) -> RunResult:
         """Read, ask, score, judge and keep."""
         started, clock = time.time(), time.perf_counter()
-        disk, base, options = self.disk, self.disk.base, self.task_options()
-        hook, plugins = self.plugins.hook, self.plugins
+        disk, options = self.disk, self.task_options()
         suite = self.suite(options)
         before = disk.before(suite.tasks, self.judge_name)
-        keeping = _Keeping(dir=base, no_cache=disk.folder is None)
-        answers = Answers(keeping, plugins.open_model, lambda: not plugins.open_models)
         with ExitStack() as closing:
+            answers = self._answers()
             models = Models(answers, self.judge, closing)
-            answering = models.open(self.model)
+            model = models.open(self.model)
             closing.callback(answers.close)  # also of a run that does not end
-            place = disk.place(closing)
-            samples = Samples(place, self.spec or answering.name, started)
-            beside = Beside(
-                base=base,
-                judge=self.judge_name,
-                save=disk.save,
-                info=info_of(answering),
-                run=before,
-            )
-            run = Running(suite, samples, beside, hook, self.stop)
+            samples = Samples(disk.place(closing), self.spec or model.name, started)
+            beside = self._beside(model, before)
+            run = Running(suite, samples, beside, self.plugins.hook, self.stop)
             run.begin(options.typed_seed)
-            plan = Plan(
-                run.jobs,
-                run.prepared,
-                ends=[*run.early.ends()],
-                furthers=models.find,
-            )
-            run.answer(plan, answering, writes=disk.writes, chat=options.chat)
+            plan = _plan(run, models)
+            run.answer(plan, model, writes=disk.writes, chat=options.chat)
             answers.close()
-            result = RunResult(
-                model=answering.name,
-                model_info=info_of(answering),
+            result = replace(
+                _answered(model, plan, answers),
                 judges=models.judges,
                 tasks=tuple(run.results.values()),
                 groups=tuple(run.group_results.values()),
@@ -190,15 +176,45 @@ class _Call:
                 options=_public(options, self.spec, self.judge_name),
                 started=started,
                 elapsed_s=time.perf_counter() - clock,
-                model_s=plan.model_s,
-                n_requests=plan.n_requests,
-                reuse=answers.reuse,
                 partial=lacking(run.results.values()),
                 warnings=(*suite.warnings(), *models.notes, *run.early.notes),
             )
             result = disk.kept(result, samples)
-        hook.pytest_evals_result(result=result)
+        self.plugins.hook.pytest_evals_result(result=result)
         return result
+
+    def _answers(self) -> Answers:
+        """Whoever opens models, with the store in front of them."""
+        disk, plugins = self.disk, self.plugins
+        keeping = _Keeping(dir=disk.base, no_cache=disk.folder is None)
+        return Answers(keeping, plugins.open_model, lambda: not plugins.open_models)
+
+    def _beside(self, model: Model, before: EarlierRun | None) -> Beside:
+        """What gates against baselines rest on."""
+        return Beside(
+            base=self.disk.base,
+            judge=self.judge_name,
+            save=self.disk.save,
+            info=info_of(model),
+            run=before,
+        )
+
+
+def _plan(run: Running, models: Models) -> Plan:
+    """The documents in windows."""
+    ends = [*run.early.ends()]
+    return Plan(run.jobs, run.prepared, ends=ends, furthers=models.find)
+
+
+def _answered(model: Model, plan: Plan, answers: Answers) -> RunResult:
+    """What is known of the model and of its answers, before they are added up."""
+    return RunResult(
+        model=model.name,
+        model_info=info_of(model),
+        model_s=plan.model_s,
+        n_requests=plan.n_requests,
+        reuse=answers.reuse,
+    )
 
 
 def _public(options: TaskOptions, spec: str, judge: str) -> Mapping[str, Any]:

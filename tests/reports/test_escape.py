@@ -1,10 +1,12 @@
 """Text of others, made safe to show."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evals.reports.escape import cells, cut, one_line, tail
+from pytest_evals.reports.escape import cells, cut, near, one_line, tail
 
 
 @pytest.mark.parametrize(
@@ -64,3 +66,9 @@ def test_wide_characters_take_two_columns_and_marks_none():
 def test_the_tail_is_the_end_of_the_text():
     assert tail("Question: 1+1?\nAnswer:", 10) == "…?⏎Answer:"[:1] + "1?⏎Answer:"
     assert tail("short", 10) == "short"
+
+
+def test_a_path_is_shown_as_one_would_type_it():
+    here = Path("/home/me/suite")
+    assert near(here / ".evals" / "runs", here) == ".evals/runs"
+    assert near(Path("/tmp/x"), here) == "/tmp/x"

@@ -18,6 +18,7 @@ from pytest_evals.gates.planning.calibrating import calibrate
 from pytest_evals.plugin.modes.repeating import repeat
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.plugin.results.repeats import scores_of
+from pytest_evals.reports.escape import near
 from pytest_evals.reports.terminal.calibration import calibration_lines
 from pytest_evals.store.noise import keep_noise
 
@@ -113,7 +114,8 @@ class Calibrating:
         except StoreError as error:
             self._told.append((str(error), True))
         else:
-            self._told.append((f"written to {folder} (noise)", False))
+            here = self._session.config.invocation_params.dir
+            self._told.append((f"written to {near(folder, here)} (noise)", False))
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(

@@ -15,6 +15,7 @@ import pytest
 
 from pytest_evals.models.spec import redacted
 from pytest_evals.plugin.nodes import DocItem, GateItem
+from pytest_evals.reports.escape import near
 from pytest_evals.reports.strict import strict
 from pytest_evals.store.history import EarlierRun, last_run, read_run
 
@@ -61,7 +62,9 @@ class Selecting:
             gone = set(map(id, dropped))
             items[:] = [item for item in items if id(item) not in gone]
         words = " or ".join(options.select)
-        where = f" in {run.path}" if run else "; there is no earlier run of this model"
+        where = "; there is no earlier run of this model"
+        if run:
+            where = f" in {near(run.path, config.invocation_params.dir)}"
         n, total = len(kept), len(documents)
         self._lines.insert(0, f"evals: {n} of {total} documents: {words}{where}")
 

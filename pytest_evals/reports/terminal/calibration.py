@@ -49,7 +49,7 @@ def _bars(found: Calibration, width: int) -> list[Line]:
     rows = [
         Row(
             (
-                f"{bar.value:.3f}" if found.is_bounded else f"{bar.value:g}",
+                _limit(bar.value, found.is_bounded),
                 _percent(bar.false_alarm),
                 " / ".join(_percent(chance) for _, chance in bar.catches),
             )
@@ -57,6 +57,13 @@ def _bars(found: Calibration, width: int) -> list[Line]:
         for bar in found.bars
     ]
     return table_lines(columns, rows, width)
+
+
+def _limit(value: float, is_bounded: bool) -> str:
+    """Of a share, a limit that no run can miss is none."""
+    if not is_bounded:
+        return f"{value:g}"
+    return f"{value:.3f}" if 0 < value < 1 else "none"
 
 
 def _percent(chance: float) -> str:
