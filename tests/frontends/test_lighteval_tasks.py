@@ -401,6 +401,24 @@ def test_modules_beside_a_module_are_found(module, tmp_path):
     assert task.ask(0).doc.query == "beside"
 
 
+def test_a_library_that_is_not_there_is_named(module):
+    said = problems(module, "import pycuontry.countries\nTASKS_TABLE = []")
+    assert "No module named 'pycuontry'" in said
+    assert "fix: install what brings 'pycuontry', or put pycuontry.py" in said
+
+
+def test_languages_have_the_second_names_that_lighteval_gives_them(module):
+    """Its enumeration (0.13.0) has 222 names of 218 languages."""
+    table = (
+        "from lighteval.utils.language import Language\n"
+        "assert Language.PUNJABI is Language.EASTERN_PANJABI\n"
+        "assert Language.KYRGYZ.value == 'kir' and Language.WARAY.value == 'war'\n"
+        "assert Language.SORANI is Language.CENTRAL_KURDISH\n"
+        "TASKS_TABLE = [task()]"
+    )
+    assert len(module(table)) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "is_one"),
     [

@@ -58,9 +58,10 @@ WOLOF:wol:wo XHOSA:xho:xh YIDDISH:yid:yi YORUBA:yor:yo YUE_CHINESE:yue ZULU:zul:
 """
 """Name, code, and the standard tag where that is another."""
 _PARTS = [entry.split(":") for entry in _NAMED.split()]
+_SECOND_NAMES = {"KYRGYZ": "kir", "PUNJABI": "pan", "SORANI": "ckb", "WARAY": "war"}
 
 Language = Enum(  # type: ignore[misc]  # its members stand in the text above
-    "Language", {name: code for name, code, *_ in _PARTS}
+    "Language", {name: code for name, code, *_ in _PARTS} | _SECOND_NAMES
 )
 """A language; its value is its code."""
 

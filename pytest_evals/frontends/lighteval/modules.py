@@ -41,10 +41,19 @@ def load_task_module(path: Path) -> ModuleType:
         return _loaded(path)
     except (Exception, SystemExit) as error:
         what = f"importing it failed: {fault_of(error)}"
-        missing = error.name if isinstance(error, ImportError) else None
-        lacks = str(missing or "").partition(".")[0] == "lighteval"
-        fix = INSTALL if lacks or "needs lighteval" in str(error) else ""
-        raise TaskFileError([Problem(what, Place(path), fix)]) from error
+        raise TaskFileError([Problem(what, Place(path), _fix(error))]) from error
+
+
+def _fix(error: BaseException) -> str:
+    """What helps where the module imports something that is not there."""
+    missing = getattr(error, "name", None) if isinstance(error, ImportError) else None
+    package = str(missing or "").partition(".")[0]
+    if package == "lighteval" or "needs lighteval" in str(error):
+        return INSTALL
+    absent = isinstance(error, ModuleNotFoundError) and package
+    if not absent or "pip install" in str(error):
+        return ""
+    return f"install what brings {package!r}, or put {package}.py beside the file"
 
 
 _EXECUTING = ("codegen_metrics", "slr_bench")
