@@ -143,7 +143,8 @@ class MultiChoiceRegex(Regex):
         texts = sorted(letters, key=len, reverse=True)
         regex = re.compile("|".join(re.escape(text) for text in texts))
         found = self._text(regex, self._normal(response))
-        return letters.get(found, found)
+        # What matched the empty text of a choice chooses nothing (lm-eval 0.4.13).
+        return letters.get(found, found) if found else ""
 
     def _by_letter(self, response: str, n_choices: int) -> str:
         letters = [re.escape(chr(ord("A") + i)) for i in range(n_choices)]

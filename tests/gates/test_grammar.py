@@ -177,8 +177,6 @@ def test_all_problems_of_a_mapping_are_told_at_once():
     entry = {"metrik": "acc", "min": "high", "id": "a b", "cluster": "text"}
     assert problems(entry).splitlines() == [
         "evals/arc.yaml:12: a gate has no key 'metrik'; did you mean 'metric'?",
-        "evals/arc.yaml:12: the gate names no metric",
-        "  fix: metric: acc",
         "evals/arc.yaml:12: min must be a finite number or a percentage, not 'high'",
         "  fix: min: 0.75",
         "evals/arc.yaml:12: id 'a b' holds '::', a bracket, white space or a control "

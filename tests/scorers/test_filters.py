@@ -240,6 +240,16 @@ def test_a_text_filter_refuses_what_is_no_text():
         pipeline("x", [step("lowercase")]).apply([[(-1.0, True)]], {})
 
 
+def test_an_empty_choice_is_found_at_once_and_is_no_answer():
+    """As ``MultiChoiceRegexFilter`` of lm-eval 0.4.13 answered these four."""
+    letters = pipeline("x", [step("multi_choice_regex"), step("take_first")])
+    row = {"choices": ["bear", "", " blue"]}
+    found = [
+        letters.apply([text], row)[0] for text in ("zzz", "a bear", "x: C", "x: blue")
+    ]
+    assert found == ["[invalid]", "[invalid]", "(C)", "[invalid]"]
+
+
 def test_multi_choice_regex_has_a_letter_for_more_than_26_choices():
     row = {"choices": [f"c{i:02}" for i in range(28)]}
     letters = pipeline("x", [step("multi_choice_regex"), step("take_first")])

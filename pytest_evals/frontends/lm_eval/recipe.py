@@ -84,7 +84,8 @@ def _source(top: Section, metadata: dict[str, Any], options: TaskOptions) -> Sou
     key = "custom_dataset" if maker is not None else "dataset_path"
     if not path and maker is None and top.values.get("custom_dataset") is None:
         fix = "dataset_path: json, with dataset_kwargs: {data_files: {test: my.jsonl}}"
-        top.problem("task", "dataset_path: a task names its dataset", fix)
+        what = "dataset_path: a task names its dataset"
+        top.problem("task", what, fix, lacks=("dataset_path",))
     if maker is not None:
         known = {k: v for k, v in metadata.items() if k != "gates"}
         known = {**known, **options.model_arguments, **options.metadata}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from pytest_evals.core.metric import Metric as HouseMetric
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.errors import EvalsError, Place, Problem, did_you_mean
+from pytest_evals.errors import EvalsError, Place, Problem, did_you_mean, nearest
 from pytest_evals.frontends.metric_names import Names, name_of
 from pytest_evals.frontends.modules.beside import registered_filter
 from pytest_evals.frontends.modules.functions import missing
@@ -94,6 +94,7 @@ def read_scoring(
         bootstrap_iters=options.bootstrap_iters,
     )
     declared = everything.process_results is not None
+    n_problems = len(top.problems)
     specs: list[MetricSpec] = []
     metrics: list[HouseMetric] = []
     known = Names(options.metrics, output_type)
@@ -122,6 +123,8 @@ def read_scoring(
             warnings.append(
                 f"metric {spec.name!r} has no aggregation; the mean is taken"
             )
+    if top.values.get("output_type") not in (None, output_type):
+        del top.problems[n_problems:]  # which metrics there are hangs on it
     by_pipeline = [
         m for pipe in everything.pipelines for m in metrics if m.filter == pipe.name
     ]
@@ -213,7 +216,9 @@ def _odd_direction(entry: Section) -> tuple[str, ...]:
 def _spec(entry: Section, names: Names, declared: bool) -> MetricSpec | None:
     given = entry.raw("metric")
     if given is None or given == "":
-        entry.problem(None, "an entry of metric_list names a metric", "metric: acc")
+        slip, hint = _slip_of("metric", entry, _OWN_KEYS)
+        what = f"an entry of metric_list names a metric{hint}"
+        entry.problem(slip or None, what, "metric: acc")
         return None
     if not isinstance(given, str | Metric) and not callable(given):
         entry.wrong("metric", given, (str,))
@@ -252,6 +257,15 @@ def _spec(entry: Section, names: Names, declared: bool) -> MetricSpec | None:
         arguments={} if declared or computed is not None else rest,
         computed=computed,
     )
+
+
+def _slip_of(key: str, entry: Section, known: Sequence[str]) -> tuple[str, str]:
+    """A key that may be meant for another one, of a mapping in which any key may stand;
+    and the question."""
+    for name in map(str, entry.values):
+        if name not in known and nearest(name, known) == key:
+            return name, f"; is {name!r} a slip of the pen?"
+    return "", ""
 
 
 def _direction(entry: Section) -> bool | None:
@@ -321,7 +335,8 @@ def _pipelines(
         name = str(entry.take("name", (str, int, float), ""))
         if not name:
             fix = "name: strict-match"
-            entry.problem(None, "an entry of filter_list has a name", fix)
+            what = "an entry of filter_list has a name"
+            entry.problem(None, what, fix, lacks=("name",))
         if name in found:
             warnings.append(
                 f"{entry.place('name')}: two entries of filter_list are called "
@@ -344,7 +359,8 @@ def _pipeline(
         function = step.raw("function")
         if not isinstance(function, str) and not callable(function):
             fix = "function: take_first"
-            step.problem("function", "a filter names its function", fix)
+            slip, hint = _slip_of("function", step, ("function",))
+            step.problem(slip or "function", f"a filter names its function{hint}", fix)
             continue
         if missing in step.values.values():
             continue
@@ -365,7 +381,8 @@ def _pipeline(
     empty = listed is None or (listed == [] and not takes_lists)
     if empty and len(entry.problems) == n_problems:
         fix = "filter: [{function: take_first}]"
-        entry.problem("filter", f"the pipeline {name!r} has no filters", fix)
-    if len(entry.problems) > n_problems:
+        what = f"the pipeline {name!r} has no filters"
+        entry.problem("filter", what, fix)
+    if empty or len(entry.problems) > n_problems:
         return None
     return pipeline(name, steps)

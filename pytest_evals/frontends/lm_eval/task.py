@@ -97,10 +97,7 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
     _check_unsafe_code(top, options)
     metadata = metadata_of(top, options.metadata)
     recipe, warnings = read_recipe(top, name, metadata, options)
-    n_problems = len(problems)
     scoring = read_scoring(top, recipe.output_type, recipe.repeats, options)
-    if top.values.get("output_type") not in (None, recipe.output_type):
-        del problems[n_problems:]  # which metrics there are hangs on the output_type
     gates = own_gates(top, name, metadata)
     top.close("a task file")
     if problems:

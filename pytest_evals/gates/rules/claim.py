@@ -7,6 +7,7 @@ gate is made of beyond its claim is :mod:`pytest_evals.gates.rules.grammar`'s bu
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Literal, NamedTuple, cast
 
@@ -15,6 +16,7 @@ from pytest_evals.core.gate import Bound
 __all__ = [
     "Claim",
     "ClaimError",
+    "LackError",
     "Subject",
     "read_claim",
     "read_number",
@@ -40,6 +42,15 @@ class ClaimError(ValueError):
         super().__init__(what)
         self.what = what
         self.fix = fix
+
+
+class LackError(ClaimError):
+    """A gate lacks a key; where one of those that will do is misspelt, that is told."""
+
+    def __init__(self, what: str, fix: str, keys: Sequence[str]) -> None:
+        """Keep the keys."""
+        super().__init__(what, fix)
+        self.keys = keys
 
 
 class Subject(NamedTuple):

@@ -10,6 +10,7 @@ from pytest_evals.core.gate import Bound
 from pytest_evals.gates.rules.baseline_keys import BASELINE_KEYS
 from pytest_evals.gates.rules.claim import (
     ClaimError,
+    LackError,
     Subject,
     read_number,
     split_subject,
@@ -38,7 +39,7 @@ def read_subject(entry: Mapping[object, object], task: str) -> Subject:
         return Subject(own or task, "", "")
     metric = _text(entry, "metric")
     if not metric:
-        raise ClaimError("the gate names no metric", "metric: acc")
+        raise LackError("the gate names no metric", "metric: acc", ["metric"])
     if own:
         # The task is said: a slash in the metric is part of its name, unless the
         # prefix repeats the task.
@@ -68,8 +69,10 @@ def read_bounds(entry: Mapping[object, object]) -> tuple[Bound, ...]:
         Bound(op, read_number(entry[key], key)) for key, op in sides if key in entry
     )
     if not bounds and not {"must_pass", *BASELINE_KEYS} & entry.keys():
-        raise ClaimError(
-            "the gate claims nothing: it has neither min nor max", "min: 0.75"
+        raise LackError(
+            "the gate claims nothing: it has neither min nor max",
+            "min: 0.75",
+            ["min", "max", "must_pass", *BASELINE_KEYS],
         )
     if len(bounds) == 2 and bounds[0].value > bounds[1].value:
         what = f"nothing is both {bounds[0]} and {bounds[1]}"

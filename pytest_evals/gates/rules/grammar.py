@@ -6,7 +6,7 @@ when the results are. Keys that a gate does not know are problems, never ignored
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from pytest_evals.errors import (
 from pytest_evals.gates.rules.baseline_keys import BASELINE_KEYS, Against, read_against
 from pytest_evals.gates.rules.claim import (
     ClaimError,
+    LackError,
     Subject,
     read_claim,
     split_subject,
@@ -211,7 +212,8 @@ def _read_mapping(
         try:
             read()
         except ClaimError as fault:
-            faults.append(fault)
+            if not (isinstance(fault, LackError) and _misspelt(entry, fault.keys)):
+                faults.append(fault)
     if faults:
         return None, faults
     parts = _Parts(
@@ -224,6 +226,12 @@ def _read_mapping(
         sampled=read_sampled(entry),
     )
     return parts, []
+
+
+def _misspelt(entry: Mapping[object, object], keys: Sequence[str]) -> bool:
+    """Whether an unknown key is nearest to one of some keys."""
+    meant = {did_you_mean(key, [key]) for key in keys}
+    return any(did_you_mean(str(k), _KEYS) in meant for k in entry if k not in _KEYS)
 
 
 def _key_faults(entry: Mapping[object, object]) -> list[ClaimError]:
