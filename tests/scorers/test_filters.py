@@ -244,10 +244,8 @@ def test_an_empty_choice_is_found_at_once_and_is_no_answer():
     """As ``MultiChoiceRegexFilter`` of lm-eval 0.4.13 answered these four."""
     letters = pipeline("x", [step("multi_choice_regex"), step("take_first")])
     row = {"choices": ["bear", "", " blue"]}
-    found = [
-        letters.apply([text], row)[0] for text in ("zzz", "a bear", "x: C", "x: blue")
-    ]
-    assert found == ["[invalid]", "[invalid]", "(C)", "[invalid]"]
+    found = letters.apply([["zzz"], ["a bear"], ["x: C"], ["x: blue"]], row)
+    assert found == ("[invalid]", "[invalid]", "(C)", "[invalid]")
 
 
 def test_multi_choice_regex_has_a_letter_for_more_than_26_choices():
