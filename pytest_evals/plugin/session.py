@@ -89,6 +89,8 @@ class EvalSession:
         """What a worker has still to say of its collection."""
         self._heard: set[str] = set()
         """Files of groups that workers have told of."""
+        self.excuses: dict[str, tuple[Any, ...]] = {}
+        """Node ids of gates → what their markers ask for, as workers have told."""
         self.known = Runs(
             config.rootpath,
             self.gates,
@@ -192,7 +194,9 @@ class EvalSession:
         self.records.keep(self.runs[record.task], record, sample)
 
     def _hear(self, told: Told) -> None:
-        """Know the groups that a worker has collected, and its order of tasks."""
+        """Know the groups that a worker has collected, its order of tasks, and the
+        markers of its gates."""
+        self.excuses |= told.excuses
         for name in told.files:
             if name not in self._heard:
                 self._heard.add(name)

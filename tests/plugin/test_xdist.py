@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+from xml.etree import ElementTree
 
 import pytest
 
@@ -205,6 +206,52 @@ def test_hooks_see_prompts_and_answers_of_workers(suite):
     suite.run("evals", "-n2")
     found = suite.results()["results"]["quiz"]
     assert (found["answer,none"], found["prompt,none"]) == (20, 70)
+
+
+MARKED = """
+import pytest
+
+MARKS = {
+    "red": pytest.mark.xfail(reason="known"),
+    "green": pytest.mark.xfail(reason="soft"),
+    "strict": pytest.mark.xfail(reason="hard", strict=True),
+    "left": pytest.mark.skip(reason="later"),
+    "never": pytest.mark.xfail(reason="no", run=False),
+    "other": pytest.mark.xfail(reason="no such error", raises=ValueError),
+}
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.name in MARKS:
+            item.add_marker(MARKS[item.name])
+"""
+
+
+def test_markers_of_gates_mean_the_same_with_workers_and_without(suite):
+    """Without workers pytest itself obeys them."""
+    suite.knows(wrong=[1])
+    bars = {"red": 1, "green": 0, "strict": 0, "left": 1, "never": 1, "other": 1}
+    suite.task(
+        "quiz",
+        gates=[{"id": i, "metric": "exact_match", "min": n} for i, n in bars.items()],
+    )
+    suite.pytester.makeconftest(MARKED)
+    found = {}
+    for n in ("0", "2"):
+        result = suite.run("evals", f"-n{n}", f"--junitxml={n}.xml")
+        cases = ElementTree.parse(suite.pytester.path / f"{n}.xml").iter("testcase")
+        gates = {
+            case.get("name"): [
+                (one.tag, one.get("type")) for one in case if one.tag != "properties"
+            ]
+            for case in cases
+            if case.get("name") in bars
+        }
+        found[n] = (result.ret, result.parseoutcomes(), gates)
+    assert found["0"] == found["2"]
+    expected = {"passed": 9, "wrong": 1, "failed": 2, "skipped": 1}
+    expected |= {"xfailed": 2, "xpassed": 1}
+    assert found["2"][1] == expected
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
-from pytest_evals.core.gate import Gate, Outcome
+from pytest_evals.core.gate import Gate, Outcome, Verdict
+from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.plugin.messages import gate_message, gate_properties, gate_word
 from pytest_evals.plugin.session import EvalSession
+from pytest_evals.plugin.workers.telling import Excuse
 
 __all__ = ["report_gate"]
+
+_Phase = Literal["setup", "call", "teardown"]
 
 
 def report_gate(session: EvalSession, nodeid: str) -> None:
     """Judge the gate of a node id, and report it in pytest's three phases."""
     gate = _gate(session, nodeid)
-    verdict, result = session.judging.judge(gate)
-    hook = session.config.hook
+    excuse = Excuse(*session.excuses[nodeid]) if nodeid in session.excuses else None
+    hook, place = session.config.hook, gate.source
     heading = f"{gate.task}: {gate.text}"
-    place = gate.source
     location = (str(place.path), place.line or None, heading)
+    properties: list[tuple[str, Any]] = []
+    if excuse is not None and not excuse.runs:
+        phases: dict[_Phase, dict[str, Any]]
+        phases = {"setup": _left_out(gate, excuse), "teardown": {}}
+    else:
+        verdict, result = session.judging.judge(gate)
+        properties = gate_properties(verdict)
+        said = _excused(_judged(gate, verdict, result), excuse)
+        phases = {"setup": {}, "call": said, "teardown": {}}
     hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
-    phases: tuple[Literal["setup", "call", "teardown"], ...]
-    phases = ("setup", "call", "teardown")
-    for when in phases:
+    for when, more in phases.items():
         report = pytest.TestReport(
             nodeid=nodeid,
             location=location,
@@ -32,19 +42,49 @@ def report_gate(session: EvalSession, nodeid: str) -> None:
             outcome="passed",
             longrepr=None,
             when=when,
-            user_properties=gate_properties(verdict),
+            user_properties=properties,
         )
-        if when == "call":
-            vars(report)["evals_word"] = gate_word(verdict)
-            if verdict.outcome is Outcome.SKIPPED:
-                report.outcome = "skipped"
-                where = (str(place.path), place.line, f"Skipped: {verdict.reason}")
-                report.longrepr = where
-            elif verdict.is_red:
-                report.outcome = "failed"
-                report.longrepr = gate_message(verdict, result)
+        vars(report).update(more)
         hook.pytest_runtest_logreport(report=report)
     hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
+
+
+def _judged(
+    gate: Gate, verdict: Verdict, result: TaskResult | GroupResult
+) -> dict[str, Any]:
+    """What the report of the call says of a verdict."""
+    said: dict[str, Any] = {"evals_word": gate_word(verdict)}
+    if verdict.outcome is Outcome.SKIPPED:
+        said |= {"outcome": "skipped", "longrepr": _skipped(gate, verdict.reason)}
+    elif verdict.is_red:
+        said |= {"outcome": "failed", "longrepr": gate_message(verdict, result)}
+    return said
+
+
+def _excused(said: dict[str, Any], excuse: Excuse | None) -> dict[str, Any]:
+    """The same for a gate that is expected to be red, as ``_pytest.skipping`` has
+    it."""
+    outcome = said.get("outcome", "passed")
+    if excuse is None or outcome == "skipped":
+        return said
+    if outcome == "failed":
+        as_expected = {"outcome": "skipped", "wasxfail": excuse.reason}
+        return said | as_expected if excuse.covers else said
+    if excuse.strict:
+        why = f"[XPASS(strict)] {excuse.reason}"
+        return said | {"outcome": "failed", "longrepr": why}
+    return said | {"wasxfail": excuse.reason}
+
+
+def _left_out(gate: Gate, excuse: Excuse) -> dict[str, Any]:
+    """What the report of the setup says of a gate that is not judged."""
+    if excuse.skips:
+        return {"outcome": "skipped", "longrepr": _skipped(gate, excuse.reason)}
+    return {"outcome": "skipped", "wasxfail": f"[NOTRUN] {excuse.reason}"}
+
+
+def _skipped(gate: Gate, reason: str) -> tuple[str, int, str]:
+    return str(gate.source.path), gate.source.line, f"Skipped: {reason}"
 
 
 def _gate(session: EvalSession, nodeid: str) -> Gate:

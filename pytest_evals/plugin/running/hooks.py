@@ -26,6 +26,7 @@ from pytest_evals.plugin.running.doc_reports import (
     status_of,
     teardown_of,
 )
+from pytest_evals.plugin.running.excuses import excuses_of
 from pytest_evals.plugin.running.last_failed import documents_of_gates, keep_failed
 from pytest_evals.plugin.running.outbox import Outbox
 from pytest_evals.plugin.running.printed import Printed
@@ -93,7 +94,7 @@ class Running:
         if self._session.stopping is not None:
             self._session.stopping.arrange(items)
         if is_worker:
-            self._session.news = told(self._session.known)
+            self._session.news = told(self._session.known, excuses_of(items))
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Check what was asked for, and plan it; a worker plans its shard."""

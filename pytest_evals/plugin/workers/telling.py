@@ -1,28 +1,51 @@
 """What a worker of pytest-xdist tells the controller of its collection, beyond ids.
 
 Ids do not say which groups there are, since a group without gates has none; nor in
-which order tasks were found, which is that of results. A worker says it with the first
-document that it sends, so that it reaches a controller on another machine as well.
+which order tasks were found, which is that of results; nor what markers gates have. A
+worker says it with the first document that it sends, so that it reaches a controller on
+another machine as well.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from pytest_evals.plugin.suite.runs import Runs
 
-__all__ = ["Told", "told"]
+__all__ = ["Excuse", "Told", "told"]
+
+
+class Excuse(NamedTuple):
+    """A ``skip``, or an ``xfail``, whose conditions hold.
+
+    Args:
+        reason: Why.
+        skips: Whether it is a skip.
+        runs: Whether the gate is judged.
+        strict: Whether it must not be green.
+        covers: Whether it may be red.
+    """
+
+    reason: str
+    skips: bool = False
+    runs: bool = False
+    strict: bool = False
+    covers: bool = True
 
 
 class Told(NamedTuple):
-    """Ids of files with groups, and names of tasks in the order of results."""
+    """Ids of files with groups, names of tasks in the order of results, and the fields
+    of gates' excuses by node id."""
 
     files: list[str]
     tasks: list[str]
+    excuses: dict[str, tuple[Any, ...]]
 
 
-def told(known: Runs) -> Told:
+def told(known: Runs, excuses: Mapping[str, Excuse]) -> Told:
     """What this worker has collected."""
     groups = (run for run in known.groups.values() if not run.changed)
     files = dict.fromkeys(run.nodeid.partition("::")[0] for run in groups)
-    return Told(list(files), list(known.tasks))
+    said = {nodeid: tuple(excuse) for nodeid, excuse in excuses.items()}
+    return Told(list(files), list(known.tasks), said)

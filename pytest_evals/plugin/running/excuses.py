@@ -1,0 +1,44 @@
+"""What markers on a gate ask of pytest, for a controller of pytest-xdist: it judges the
+gates and has no items, and workers, which have, say it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
+
+from pytest_evals.plugin.messages import GateFailed
+from pytest_evals.plugin.nodes import GateItem
+from pytest_evals.plugin.workers.telling import Excuse
+
+__all__ = ["excuses_of"]
+
+
+def excuses_of(items: Iterable[pytest.Item]) -> dict[str, Excuse]:
+    """Node id → excuse, of the gates that have one."""
+    gates = (item for item in items if isinstance(item, GateItem))
+    found = ((gate.nodeid, _excuse(gate)) for gate in gates)
+    return {nodeid: excuse for nodeid, excuse in found if excuse is not None}
+
+
+def _excuse(gate: GateItem) -> Excuse | None:
+    """As ``_pytest.skipping`` finds it where a gate runs. A condition that cannot be
+    understood excuses nothing."""
+    try:
+        skip = evaluate_skip_marks(gate)
+        if skip is not None:
+            return Excuse(skip.reason, skips=True)
+        ignored = gate.config.getoption("runxfail", False)
+        xfail = None if ignored else evaluate_xfail_marks(gate)
+    except pytest.fail.Exception:
+        return None
+    if xfail is None:
+        return None
+    kinds = xfail.raises if isinstance(xfail.raises, type | tuple) else Exception
+    return Excuse(
+        xfail.reason,
+        runs=xfail.run,
+        strict=xfail.strict,
+        covers=issubclass(GateFailed, kinds),
+    )
