@@ -58,5 +58,7 @@ def _stderr(spread: Spread) -> float:
 
 
 def _freedom(part: Part) -> float:
-    known = getattr(part.spread, "df", None)
-    return float(known) if known is not None else max(1.0, part.n - 1.0)
+    if isinstance(part.spread, Located):
+        return part.spread.df
+    n = getattr(part.spread, "n_clusters", 0) or part.n
+    return max(1.0, n - 1.0)

@@ -11,7 +11,15 @@ import math
 from statistics import NormalDist
 from typing import NamedTuple
 
-__all__ = ["Interval", "normal", "sample_size", "student", "wilson"]
+__all__ = [
+    "Interval",
+    "cumulative",
+    "normal",
+    "quantile",
+    "sample_size",
+    "student",
+    "wilson",
+]
 
 
 class Interval(NamedTuple):
@@ -21,7 +29,7 @@ class Interval(NamedTuple):
     high: float
 
 
-def wilson(share: float, n: float, confidence: float) -> Interval:
+def wilson(share: float, n: float, confidence: float, df: float = math.inf) -> Interval:
     """Wilson's score interval (1927) for a share of right answers.
 
     Unlike the value with its standard errors on both sides, it keeps its promise near 0
@@ -31,8 +39,10 @@ def wilson(share: float, n: float, confidence: float) -> Interval:
         share: The share that was seen, from 0 to 1.
         n: Documents, more than 0; fewer than there are where they hang together.
         confidence: Of each bound, below 1.
+        df: Degrees of freedom where ``n`` is estimated: Student's t stands in for the
+            normal distribution.
     """
-    z = NormalDist().inv_cdf(confidence)
+    z = quantile(confidence, df)
     weight = z * z / n
     centre = (share + weight / 2) / (1 + weight)
     reach = z / (1 + weight) * math.sqrt(share * (1 - share) / n + weight / (4 * n))
@@ -52,18 +62,31 @@ def student(value: float, stderr: float, df: float, confidence: float) -> Interv
             standard error is known.
         confidence: Of each bound, below 1.
     """
-    if math.isinf(df):
-        return normal(value, stderr, confidence)
-    from scipy.special import stdtrit
-
-    reach = float(stdtrit(df, confidence)) * stderr
+    reach = quantile(confidence, df) * stderr
     return Interval(value - reach, value + reach)
 
 
 def normal(value: float, stderr: float, confidence: float) -> Interval:
     """The interval of a number whose errors are normal, with a known standard error."""
-    reach = NormalDist().inv_cdf(confidence) * stderr
-    return Interval(value - reach, value + reach)
+    return student(value, stderr, math.inf, confidence)
+
+
+def quantile(confidence: float, df: float) -> float:
+    """Of Student's t; of the normal distribution where ``df`` is infinite."""
+    if math.isinf(df):
+        return NormalDist().inv_cdf(confidence)
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, confidence))
+
+
+def cumulative(score: float, df: float) -> float:
+    """Probability of a score as small as this or smaller, by the same distribution."""
+    if math.isinf(df):
+        return NormalDist().cdf(score)
+    from scipy.special import stdtr
+
+    return float(stdtr(df, score))
 
 
 def sample_size(n: int, stderr: float, distance: float, confidence: float) -> int:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Protocol
 
-from pytest_evals.stats.intervals import Interval, student, wilson
+from pytest_evals.stats.intervals import Interval, cumulative, student, wilson
 
 __all__ = ["Located", "Share", "Spread", "Still"]
 
@@ -46,10 +45,13 @@ class Share:
     Args:
         value: The share.
         n: Documents; fewer than there are where they hang together.
+        n_clusters: How many clusters say how much they do, where these are few; 0 if
+            that is no question.
     """
 
     value: float
     n: float
+    n_clusters: int = 0
 
     @property
     def stderr(self) -> float:
@@ -57,15 +59,19 @@ class Share:
         return math.sqrt(self.value * (1 - self.value) / self.n)
 
     def interval(self, confidence: float) -> Interval:
-        """Wilson's."""
-        return wilson(self.value, self.n, confidence)
+        """Wilson's; wider by Student's t where clusters are few."""
+        return wilson(self.value, self.n, confidence, self._df)
 
     def tail(self, bar: float) -> float:
         """By the normal distribution whose variance is that of the bar."""
         if not 0 < bar < 1:
             return 1.0 if self.value >= bar else 0.0
         z = (self.value - bar) / math.sqrt(bar * (1 - bar) / self.n)
-        return NormalDist().cdf(z)
+        return cumulative(z, self._df)
+
+    @property
+    def _df(self) -> float:
+        return self.n_clusters - 1 if self.n_clusters else math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +96,7 @@ class Located:
         """By the same distribution."""
         if self.stderr == 0:
             return 1.0 if self.value >= bar else 0.0
-        t = (self.value - bar) / self.stderr
-        if math.isinf(self.df):
-            return NormalDist().cdf(t)
-        from scipy.special import stdtr
-
-        return float(stdtr(self.df, t))
+        return cumulative((self.value - bar) / self.stderr, self.df)
 
 
 @dataclass(frozen=True, slots=True)

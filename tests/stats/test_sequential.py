@@ -122,6 +122,18 @@ def test_bounds_hold_what_was_read_and_what_may_come(seed, share):
     assert bounds.low <= part.mean() * 200 <= bounds.high
 
 
+def test_bounds_are_the_last_targets_that_are_decided():
+    """Where the bounds end, an urn with that target is still sure, and one a
+    thousandth of a document further on is not."""
+    part = (np.arange(120) % 10 < 7).astype(float)
+    low, high = sum_bounds(part, part, 200, 0.05)
+    answers = [
+        Urn(200, target, error=0.05).read(part)
+        for target in (low - 1e-3, low + 1e-3, high - 1e-3, high + 1e-3)
+    ]
+    assert answers == [True, None, None, False]
+
+
 def order_of(n, k, rng):
     return rng.permutation(np.repeat([1.0, 0.0], [k, n - k]))
 

@@ -14,6 +14,18 @@ from pytest_evals.stats.spread import Located, Share, Still
 CONFIDENCE = st.sampled_from([0.8, 0.9, 0.95, 0.99])
 
 
+def test_few_clusters_make_a_share_wider_by_students_t():
+    """The score interval's ends solve (p - share)^2 = q^2 p (1 - p) / n, with scipy's
+    quantile q of Student's t; and the tail is 5 % there."""
+    share = Share(0.7, 50.0, n_clusters=8)
+    q = stats.t.ppf(0.95, 7)
+    for bound in share.interval(0.95):
+        distance = (bound - 0.7) ** 2
+        assert distance == pytest.approx(q * q * bound * (1 - bound) / 50)
+    high = share.interval(0.95).high
+    assert share.tail(high) == pytest.approx(0.05)
+
+
 @given(st.integers(0, 500), st.integers(1, 99), CONFIDENCE)
 def test_share_lies_below_the_bar_by_interval_where_it_does_by_test(
     right, percent, confidence

@@ -18,7 +18,7 @@ from pytest_evals.core.result import TaskResult
 from pytest_evals.gates.evidence.documents import labels_of, values_of
 from pytest_evals.gates.evidence.reading import Reading
 from pytest_evals.gates.evidence.unsound import UnsoundError
-from pytest_evals.gates.noise.placed import Placed
+from pytest_evals.gates.noise.placed import Placed, share_of
 from pytest_evals.gates.noise.placing import place_between_runs, place_share
 from pytest_evals.stats.clusters import stderr_range
 from pytest_evals.stats.spread import Located, Share, Still
@@ -109,7 +109,7 @@ def _over_clusters(
     if tried:
         return [place_share(sum(all_) / n, n, all_, labels) for all_ in tried]
     return [
-        replace(placed, spread=Share(float(share), size))
+        replace(placed, spread=share_of(float(share), size, len({*labels})))
         for size in _effective_sizes(reading, known, labels)
         for share in reading.wholes
     ]
@@ -137,4 +137,4 @@ def noisiest(ends: Sequence[Placed]) -> list[Placed]:
     if not spreads or not spreads[0].value < 0.5 < spreads[-1].value:
         return []
     size = min(spread.n for spread in spreads)
-    return [replace(ends[0], spread=Share(0.5, size))]
+    return [replace(ends[0], spread=replace(spreads[0], value=0.5, n=size))]

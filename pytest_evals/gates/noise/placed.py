@@ -5,9 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pytest_evals.stats.spread import Spread, Still
+from pytest_evals.stats.spread import Share, Spread, Still
 
-__all__ = ["NEGLIGIBLE", "STILL", "Placed", "antilog", "few_clusters", "still"]
+__all__ = [
+    "NEGLIGIBLE",
+    "STILL",
+    "Placed",
+    "antilog",
+    "few_clusters",
+    "share_of",
+    "still",
+]
 
 FEW_CLUSTERS = 20
 NEGLIGIBLE = 1e-12
@@ -41,6 +49,12 @@ def still(value: float, *, is_log: bool = False) -> Placed:
         is_log: Whether it is a logarithm.
     """
     return Placed(spread=Still(value), method=STILL, is_log=is_log)
+
+
+def share_of(value: float, n: float, n_clusters: int) -> Share:
+    """A share of documents that hang together, worth ``n`` that do not."""
+    few = n_clusters if n_clusters < FEW_CLUSTERS else 0
+    return Share(value, n, few)
 
 
 def few_clusters(n_clusters: int) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from pytest_evals.errors import EvalsError
 from pytest_evals.gates.evidence.reading import Reading
 from pytest_evals.gates.evidence.unsound import UnsoundError
 from pytest_evals.gates.noise.chance import NO_TURNS
-from pytest_evals.gates.noise.placed import STILL, Placed, few_clusters
+from pytest_evals.gates.noise.placed import STILL, Placed, few_clusters, share_of
 from pytest_evals.gates.noise.sums import (
     FEW,
     Labels,
@@ -143,7 +143,7 @@ def place_share(value: float, n: int, values: Sequence[Any], labels: Labels) -> 
     )
     note = f"{effect} (effective n {n_effective:.0f})"
     return Placed(
-        spread=Share(value, n_effective),
+        spread=share_of(value, n_effective, found.n_clusters),
         method="clustered Wilson",
         notes=(note, *few_clusters(found.n_clusters)),
     )
