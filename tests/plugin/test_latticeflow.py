@@ -293,11 +293,14 @@ def test_a_judge_rates_answers(pytester):
 
 def test_each_file_that_is_wrong_is_one_error_of_the_collection(pytester):
     """``tests/task_files/latticeflow``; what is wrong with one stands in the file."""
-    shutil.copytree(PROJECT.parents[1] / "latticeflow", pytester.path / "evals")
+    # Into the working directory: a path that is not there would be looked for on the
+    # Hub, again and again.
+    folder = PROJECT.parents[1] / "latticeflow"
+    shutil.copytree(folder, pytester.path, dirs_exist_ok=True)
     pytester.makeini("[pytest]\n")
     wrong = [
         path.relative_to(pytester.path)
-        for path in (pytester.path / "evals").rglob("*.wrong.yaml")
+        for path in pytester.path.rglob("*.wrong.yaml")
         if "# wrong: " in path.read_text()
     ]
     run = pytester.runpytest_inprocess(*wrong, "--collect-only", "-q")

@@ -1,0 +1,95 @@
+"""Scorers in Python."""
+
+from textwrap import indent
+
+import pytest
+
+from pytest_evals.errors import DocumentError
+
+
+def python(code, kind="python"):
+    return f"- type: {kind}\n  compute_scores_snippet: |\n{indent(code, '    ')}"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def compute_scores(sample, solver_output):\n"
+        "    return {'a': solver_output.output.choices[0].message.content}",
+        "async def compute_scores(sample, solver_output):\n"
+        "    return {'scores': {'a': solver_output.messages[-1].content}}",
+        "def compute_scores(solver_output, sample):\n"
+        "    return {'a': solver_output.trace.get_last_assistant_text()}",
+        "def compute_scores(sample, model_input, model_output):\n"
+        "    return {'a': str(model_output)}",
+        "from latticeflow.core.dtypes import SampleScore\n"
+        "def compute_scores(sample, solver_output):\n"
+        "    return SampleScore(values={'a': 'x'})",
+    ],
+)
+def test_python_may_be_written_in_any_of_these_ways(scored, code):
+    score = scored(python(code), {}, "x")
+    assert (score.values, score.metadata) == ({"a": "x"}, {})
+
+
+def test_metadata_is_kept_beside(scored):
+    head = "def compute_scores(sample):\n    return "
+    code = f"{head}{{'scores': {{'n': 1}}, 'metadata': {{'k': 2}}}}"
+    score = scored(python(code), {})
+    assert (score.values, score.metadata) == ({"n": 1}, {"k": 2})
+    assert scored(python(f"{head}{{'scores': 3}}"), {}).values == {"scores": 3}
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("return 3", "compute_scores returns scores by name, not 3"),
+        ("return {1: 2}", "returns a score called 1, which is no text"),
+        ("return sample['x']", r"KeyError: 'x' \(.*t.yaml:5\)"),
+    ],
+)
+def test_faults_of_python_are_told_with_its_line(scored, body, told):
+    with pytest.raises(DocumentError, match=told):
+        scored(python(f"def compute_scores(sample):\n    {body}"), {})
+
+
+UNIQUE = """
+from collections import Counter
+
+def compute_scores(samples):
+    seen = Counter(sample.get("email") for sample in samples)
+    return [
+        {"is_unique": seen[s.get("email")] == 1 if s.get("email") else True}
+        for s in samples
+    ]
+"""
+
+
+def test_a_scorer_may_see_all_samples(read):
+    """By hand: two of four share an address, and one has none."""
+    (scorer,), _, problems = read(python(UNIQUE, "python_all_samples"), False)
+    assert problems == []
+    emails = [{"email": "a"}, {"email": "b"}, {"email": "a"}, {}]
+    found = [score["is_unique"] for score in scorer.of_all(emails)]
+    assert found == [False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [("[{}]", "returns 1 scores for 2 samples"), ("3", "returns a list, not 3")],
+)
+def test_all_samples_must_be_scored(read, body, told):
+    code = f"def compute_scores(samples):\n    return {body}"
+    (scorer,), _, _ = read(python(code, "python_all_samples"), False)
+    with pytest.raises(DocumentError, match=told):
+        scorer.of_all([{}, {}])
+
+
+def test_of_aligned_datasets_the_first_counts(read):
+    code = (
+        "def compute_scores(samples):\n"
+        "    return [{'n': len(samples['b'])} for _ in samples['a']]"
+    )
+    (scorer,), _, _ = read(python(code, "python_all_samples"), False)
+    found = scorer.of_all({"a": [{}, {}], "b": [{}]})
+    assert [score.values for score in found] == [{"n": 1}, {"n": 1}]

@@ -1,0 +1,98 @@
+"""Sections of scorers, and what is wrong with them."""
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("yaml", "told"),
+    [
+        (
+            "- {}",
+            "./t.yaml:2: type is missing\n  fix: type is one of bleu, "
+            "function_call_coverage, labeler_via_model, lighteval, "
+            "model_as_a_judge_classifier, model_as_a_judge_scorer, python, "
+            "python_all_samples, rag_checker, "
+            "string_equals, string_equals_mcqa",
+        ),
+        (
+            "- {type: string_equal}",
+            "./t.yaml:2: no scorer called 'string_equal'; did you mean "
+            "'string_equals'?\n  fix: type: string_equals",
+        ),
+        (
+            "- {type: string_equals, ground_truth: 4}",
+            "./t.yaml:2: ground_truth is a text, not 4\n  fix: ground_truth: '4'",
+        ),
+        (
+            "- {type: string_equals}",
+            "./t.yaml:2: ground_truth is missing\n  fix: ground_truth: "
+            '"{{ sample.target }}"',
+        ),
+        (
+            "- {type: string_equals, ground_truth: a, truth: b}",
+            "./t.yaml:2: a scorer of type string_equals has no key 'truth'",
+        ),
+        (
+            "- {type: string_equals, ground_truth: a, purpose: fun}",
+            "./t.yaml:2: no purpose called 'fun'\n  fix: purpose is one of score, qa",
+        ),
+        (
+            "- {type: string_equals, ground_truth: a, key: x}\n"
+            "- {type: string_equals, ground_truth: a, key: x}",
+            "./t.yaml:3: there is another scorer called 'x'",
+        ),
+        (
+            "- {type: labeler_via_model, model_key: m, user_prompt: a, "
+            "valid_labels: [yes, no]}",
+            "./t.yaml:2: a label is a text, not True\n  fix: quote it: YAML reads yes, "
+            "no, on and off as true and false",
+        ),
+        (
+            "- {type: labeler_via_model, model_key: m, user_prompt: a, "
+            "valid_labels: [1]}",
+            './t.yaml:2: a label is a text, not 1\n  fix: "1"',
+        ),
+        (
+            "- {type: model_as_a_judge_scorer, model_key: m, user_prompt: a, "
+            "score_min: 1, score_max: 1}",
+            "./t.yaml:2: score_max is more than score_min, and 1 is not more than 1",
+        ),
+        (
+            "- {type: model_as_a_judge_classifier, model_key: m, user_prompt: a, "
+            "correct_labels: [x], incorrect_labels: [x]}",
+            "./t.yaml:2: 'x' is a correct label and an incorrect one",
+        ),
+        (
+            "- {type: model_as_a_judge_scorer, user_prompt: a}",
+            "./t.yaml:2: model_key is missing\n  fix: model_key: "
+            '"<< config.my_model >>"',
+        ),
+        (
+            "- {type: rag_checker, judge_model_key: m, scores_to_compute: [recal]}",
+            "./t.yaml:2: no score called 'recal'; did you mean 'recall'?",
+        ),
+        (
+            "- {type: rag_checker, judge_model_key: m, mode: required_only}",
+            "./t.yaml:2: mode required_only needs to know which claims are required\n"
+            "  fix: target_labels_column: labels",
+        ),
+        (
+            "- {type: python_all_samples, compute_scores_snippet: "
+            "'def compute_scores(samples): pass'}",
+            "./t.yaml:2: python_all_samples sees samples only, and this task has a "
+            "solver\n  fix: type: python",
+        ),
+    ],
+)
+def test_what_a_scorer_cannot_say_is_told_with_its_line(read, yaml, told):
+    assert read(yaml)[2][0] == told
+
+
+def test_scorers_without_keys_are_called_by_their_types(read):
+    equals = '- {type: string_equals, ground_truth: "{{ sample.target }}"}'
+    scorers, _, _ = read("\n".join([equals] * 3))
+    assert [scorer.key for scorer in scorers] == [
+        "string_equals",
+        "string_equals_2",
+        "string_equals_3",
+    ]
