@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
@@ -20,23 +19,13 @@ from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
 from pytest_evals.prompts.calls import FieldError, call
 from pytest_evals.prompts.data_files import encoding_fault, named, row_fault
 from pytest_evals.prompts.features import features_of
+from pytest_evals.prompts.hub import is_out_of_reach, reading_datasets
 from pytest_evals.prompts.json_lines import read_json_lines
 
-__all__ = ["Source", "load", "located", "not_utf8", "quiet"]
+__all__ = ["Source", "load", "located", "not_utf8"]
 
 _FILE_BUILDERS = ("arrow", "csv", "json", "parquet", "text")
 """Builders of ``datasets`` that read files which the task file names."""
-_NETWORK = frozenset(
-    {
-        "ConnectionError",
-        "GatedRepoError",
-        "LocalEntryNotFoundError",
-        "OfflineModeIsEnabled",
-        "TimeoutError",
-        "TransportError",
-    }
-)
-"""Errors of Python, requests, httpx and huggingface_hub."""
 _DATA_SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".parquet", ".arrow", ".txt")
 
 
@@ -84,7 +73,8 @@ def load(source: Source, *, plain: bool = False) -> Mapping[str, Any]:
     if rows is not None:
         return rows
     try:
-        with quiet():
+        of_hub = source.path not in _FILE_BUILDERS and there.path == source.path
+        with reading_datasets(of_hub=of_hub):
             splits = _read(key)
     except Exception as error:
         raise _unreadable(source, there, error) from error
@@ -185,24 +175,6 @@ def _read(key: _Key) -> Any:
     if isinstance(arguments.get("features"), Mapping):
         arguments["features"] = features_of(arguments["features"])
     return datasets.load_dataset(source.path, name=source.name, **arguments)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Meanwhile the ``datasets`` library shows no progress bars, and does not tell a
-    server that a dataset was loaded (it would for local files too, and wait)."""
-    import datasets
-
-    hidden = datasets.are_progress_bars_disabled()
-    counted = datasets.config.HF_UPDATE_DOWNLOAD_COUNTS
-    datasets.disable_progress_bars()
-    datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False
-    try:
-        yield
-    finally:
-        datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = counted
-        if not hidden:
-            datasets.enable_progress_bars()
 
 
 def located(source: Source) -> Source:
@@ -306,13 +278,13 @@ def _unreadable(source: Source, located: Source, error: Exception) -> TaskFileEr
         f"the dataset {source.path!r}{name} cannot be read: "
         f"{type(root).__name__}: {reason}"
     )
-    fix = ""
-    if isinstance(error, ConnectionError | OSError) and not source.arguments:
+    fix, away = "", is_out_of_reach(error)
+    if away or (isinstance(error, OSError) and not source.arguments):
         fix = (
             "check the name, the network and the access rights; offline, a dataset "
             "must be in the cache already or come from local files"
         )
-    kind = UnreachableError if _is_out_of_reach(error) else TaskFileError
+    kind = UnreachableError if away else TaskFileError
     return kind([Problem(what, source.place, fix)])
 
 
@@ -329,16 +301,3 @@ def _is_script(source: Source) -> TaskFileError:
         "{revision: refs/convert/parquet}; or read yours with custom_dataset"
     )
     return TaskFileError([Problem(what, source.place, fix)])
-
-
-def _is_out_of_reach(error: BaseException) -> bool:
-    """Whether somewhere in its history there is a fault of the network or of access
-    rights; by name, since the libraries below have classes of their own."""
-    seen: list[BaseException] = []
-    at: BaseException | None = error
-    while at is not None and at not in seen:
-        seen.append(at)
-        if _NETWORK & {kind.__name__ for kind in type(at).__mro__}:
-            return True
-        at = at.__cause__ or at.__context__
-    return "gated dataset" in str(error)

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
 from pytest_evals.prompts.calls import FieldError, call
 from pytest_evals.prompts.fields import Field
+from pytest_evals.prompts.hub import reading_datasets
 from pytest_evals.prompts.recipe import Recipe
 from pytest_evals.prompts.rows import Table
-from pytest_evals.prompts.sources import load, quiet
+from pytest_evals.prompts.sources import load
 
 __all__ = ["Tables", "load_tables", "seeded"]
 
@@ -120,7 +121,7 @@ def _processed(rows: Any, process: Field) -> Any:
     cached = datasets.is_caching_enabled()
     datasets.disable_caching()
     try:
-        with quiet():
+        with reading_datasets():
             return call(process.spec, (rows,), process.key, process.place)
     except FieldError as error:
         raise TaskFileError([error.problem]) from error

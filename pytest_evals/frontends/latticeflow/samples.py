@@ -24,10 +24,11 @@ from pytest_evals.frontends.latticeflow.dataset_file import (
     UrlSource,
 )
 from pytest_evals.frontends.latticeflow.filters import kept
+from pytest_evals.prompts.hub import reading_datasets
 from pytest_evals.prompts.latticeflow.text_files import read_folder
 from pytest_evals.prompts.latticeflow.typed_csv import read_csv
 from pytest_evals.prompts.rows import Table
-from pytest_evals.prompts.sources import Source, load, quiet
+from pytest_evals.prompts.sources import Source, load
 
 __all__ = ["ID", "Generate", "Rows", "load_rows"]
 
@@ -150,7 +151,7 @@ def _fetched(source: UrlSource, *, typed: bool) -> Rows:
         ".csv" if source.url.partition("?")[0].lower().endswith(".csv") else ".jsonl"
     )
     try:
-        with quiet():
+        with reading_datasets():
             path = Path(datasets.DownloadManager().download(source.url))
         raw = path.read_bytes().decode("utf-8-sig")
     except Exception as error:

@@ -24,7 +24,7 @@ from pytest_evals.frontends.modules.beside import has_lm_eval
 from pytest_evals.frontends.modules.stand_ins import configurable
 from pytest_evals.frontends.modules.stand_ins.lacking import LACKING, needs_lm_eval
 from pytest_evals.prompts.calls import fault_of
-from pytest_evals.prompts.sources import quiet
+from pytest_evals.prompts.hub import reading_datasets
 from pytest_evals.prompts.tables import seeded
 from pytest_evals.scorers.metrics import MetricSpec, metric
 
@@ -63,7 +63,7 @@ class PythonObject:
             if installed != _LM_EVAL:
                 text = f"runs on lm-eval {installed}, and not on {_LM_EVAL}"
                 self.warnings.append(text)
-        with quiet(), seeded():
+        with reading_datasets(), seeded():
             self.task = self.call(lambda _: found(**self._arguments(config)))
 
     def _check_overrides(self) -> None:
