@@ -32,7 +32,7 @@ def test_github_gets_a_summary_and_an_annotation_at_the_gate(github, workers):
         [f"::error file=evals/quiz.yaml,line={line + 1},title=quiz exact_match::*"]
     )
     text = github.summary.read_text()
-    assert text.startswith("before\n## ❌ evals: gates: ")
+    assert text.startswith("before\n## ❌ evals: 1 failed")
     assert "`quiz[q4]` | the server is down" in text
     assert "`exact_match`" in text
 

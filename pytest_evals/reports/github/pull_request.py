@@ -76,13 +76,15 @@ def run_markdown(
 def _head(result: RunResult) -> str:
     counts = Counter(verdict.outcome for verdict in result.verdicts)
     n_errors = sum(task.n_errored + task.n_unscored for task in result.tasks)
-    told = [f"{n} {one.value}" for one, n in _in_order(counts)]
-    told += [f"{n_errors:,} documents without a score"] if n_errors else []
+    n_gates = counts.total()
+    outcomes = ", ".join(f"{n} {one.value}" for one, n in _in_order(counts))
+    told = [f"{outcomes} of {n_gates} gate{'s' * (n_gates != 1)}" * bool(n_gates)]
+    lacking = f"{n_errors:,} document{'s' * (n_errors != 1)} without a score"
+    told += [lacking] * bool(n_errors)
     is_red = n_errors or any(verdict.is_red for verdict in result.verdicts)
     only_green = set(counts) <= {Outcome.PASSED} and not result.partial
     sign = "❌" if is_red else "✅" if only_green else "⚠️"
-    gates = "gates: " if counts else ""
-    lines = [f"## {sign} evals: {gates}{', '.join(told) or 'no gates'}", ""]
+    lines = [f"## {sign} evals: {'; '.join(filter(None, told)) or 'no gates'}", ""]
     lines.append(f"Model {code(result.model)}.")
     if result.partial:
         lines.append(f"**A partial run:** {plain(result.partial)}.")

@@ -44,8 +44,8 @@ def run(make):
 def test_the_heading_tells_the_worst_first(run):
     first = run_markdown(run, 10**6).splitlines()[0]
     assert first == (
-        "## ❌ evals: gates: 1 failed, 1 inconclusive, 1 passed, "
-        "1 documents without a score"
+        "## ❌ evals: 1 failed, 1 inconclusive, 1 passed of 3 gates; "
+        "1 document without a score"
     )
 
 
