@@ -31,6 +31,21 @@ def test_all_views_fit_a_phone(tab, story):
         page.set_viewport_size({"width": 1280, "height": 800})
 
 
+def test_paper_is_white_whatever_the_screen_is(tab, story):
+    page = tab.open(story, "#/summary")
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    page.emulate_media(media="print", color_scheme="dark")
+    page.set_viewport_size({"width": 700, "height": 800})
+    try:
+        assert page.evaluate("getComputedStyle(document.documentElement).color") == (
+            "rgb(0, 0, 0)"
+        )
+        assert page.evaluate(BEYOND) == []
+    finally:
+        page.emulate_media(media="screen", color_scheme="light")
+        page.set_viewport_size({"width": 1280, "height": 800})
+
+
 def test_paper_gets_the_document_and_nothing_to_press(tab, story):
     page = tab.open(story, "#/documents?doc=quiz/1")
     sync_api.expect(page.locator(".document")).to_be_visible()
