@@ -1,0 +1,213 @@
+"""Documents of a module's tasks: shots, requests, images."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_evals.core.request import (
+    IMAGES,
+    Message,
+)
+from pytest_evals.errors import DocumentError
+from pytest_evals.prompts.images import without_images
+
+
+def test_shots_come_from_the_training_split_and_say_that_they_are_shots(module):
+    (task,) = module("TASKS_TABLE = [task(few_shots_select='random')]", "parity|2")
+    doc, (request,) = task.ask(0)
+    assert [shot.query for shot in doc.fewshot_samples] == ["100?", "101?"]
+    assert request.prompt == "Odd or even?\n\n100? even\n\n101? odd\n\n11?"
+    (task,) = module(
+        "TASKS_TABLE = [task(few_shots_select='random')]",
+        num_fewshot=1,
+        chat=True,
+        system_instruction="Be brief.",
+    )
+    assert task.ask(0).requests[0].prompt == (
+        Message("system", "Be brief."),
+        Message("user", "Odd or even?100?"),
+        Message("assistant", " even"),
+        Message("user", "11?"),
+    )
+
+
+def test_a_document_is_never_its_own_shot(module):
+    table = "TASKS_TABLE = [task(hf_avail_splits=['test'], few_shots_select='random')]"
+    (task,) = module(table, "parity|2")
+    for i in range(task.rows.total()):
+        doc = task.ask(i).doc
+        shots = [shot.query for shot in doc.fewshot_samples]
+        assert len(shots) == 2 and doc.query not in shots
+
+
+def test_pmi_asks_choices_alone_and_wants_to_know_after_what(module, problems):
+    metric = "metrics=[LogLikelihoodAccMetric(LogProbPMINorm())]"
+    said = problems(module, f"TASKS_TABLE = [task({metric})]")
+    assert "unconditioned_query" in said and "row 1 of split 'test'" in said
+    table = f"""
+def with_query(line, name):
+    doc = prompt(line, name)
+    if doc is not None:
+        doc.unconditioned_query = "Answer:"
+    return doc
+
+TASKS_TABLE = [task(prompt_function=with_query, {metric})]
+"""
+    (task,) = module(table)
+    asked = task.ask(0).requests
+    assert [one.context for one in asked] == ["Odd or even?\n\n11?"] * 2 + [
+        "Answer:"
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({"type": "regex", "value": "yes|no"}, {"type": "regex", "value": "yes|no"}),
+        ({"type": "json", "value": '{"a": 1}'}, {"type": "json", "value": {"a": 1}}),
+    ],
+)
+def test_a_grammar_travels_with_each_question(module, given, wanted):
+    (task,) = module(
+        "from lighteval.tasks.lighteval_task import TextGenerationInputGrammarType\n"
+        f"grammar = TextGenerationInputGrammarType(**{given!r})\n"
+        "TASKS_TABLE = [task(generation_grammar=grammar, metrics=['exact_match'])]"
+    )
+    (request,) = task.ask(0).requests
+    assert json.loads(dict(request.options)["grammar"]) == wanted
+
+
+def test_rows_are_filtered_and_equal_documents_count_once(module):
+    (task,) = module("TASKS_TABLE = [task(hf_filter=lambda row: row['n'] < 12)]")
+    assert sorted(task.rows.ids()) == ["0", "1"]
+    same = "prompt_function=lambda r, n: Doc('same', ['x'], 0)"
+    (task,) = module(f"TASKS_TABLE = [task({same}, must_remove_duplicate_docs=True)]")
+    assert task.rows.ids() == ["0"]
+    (task,) = module(
+        f"TASKS_TABLE = [task({same}, evaluation_splits=['train', 'test'])]"
+    )
+    assert len(set(task.rows.ids())) == 8 and "test-3" in task.rows.ids()
+
+
+def test_a_fault_of_one_row_is_that_of_its_document(module):
+    table = """
+def prompt2(line, name):
+    return Doc(str(line["n"]), ["x"], 0, specific={"rest": 1 / (line["n"] - 13)})
+
+TASKS_TABLE = [task(prompt_function=prompt2)]
+"""
+    (task,) = module(table)
+    asked = {}
+    for i, id_ in enumerate(task.rows.ids()):
+        try:
+            asked[id_] = task.ask(i).doc.query
+        except DocumentError as error:
+            asked[id_] = str(error)
+    fault = asked.pop("3")
+    assert "ZeroDivisionError" in fault and "parity0.py:" in fault
+    assert asked == {"0": "10", "1": "11", "2": "12"}
+
+
+PICTURES = """
+class Picture:
+    mode, size = "RGB", (1, 1)
+
+    def save(self, stream, format):
+        stream.write(b"\\x89PNG " + format.encode())
+
+def see(line, name):
+    return Doc("What is this?", ["A cat"], 0, instruction="Look.", images=[Picture()])
+"""
+
+
+def test_images_travel_behind_the_text_of_a_chat(module, problems):
+    """The multimodal example of lighteval's page on Doc, with a picture that has what
+    PIL's have."""
+    (task,) = module(f"{PICTURES}TASKS_TABLE = [task(prompt_function=see)]", "parity|2")
+    (request,) = task.ask(0).requests
+    assert request.prompt == (
+        Message("system", "Look."),
+        Message("user", "What is this?"),
+    )
+    (url,) = dict(request.options)[IMAGES]
+    assert url == "data:image/png;base64,iVBORyBQTkc="
+    said = problems(
+        module,
+        f"{PICTURES}TASKS_TABLE = [task(prompt_function=see, "
+        "metrics=[Metrics.loglikelihood_acc])]",
+    )
+    assert "only generated answers can be asked about images" in said
+
+
+def test_rows_with_images_are_the_same_in_every_process():
+    class Picture:
+        mode = "RGB"
+
+        def save(self, stream, **_):
+            stream.write(b"x")
+
+    row = {"a": [Picture()], "b": {"c": 1}}
+    # sha256 of the letter x
+    assert without_images(row) == {"a": ["<image 2d711642b726b044>"], "b": {"c": 1}}
+
+
+DOCS = """
+def capital(line, name):
+    return Doc(
+        query="What is the capital of France?",
+        choices=["London", "Paris", "Berlin", "Madrid"],
+        gold_index=1,
+        instruction="Answer the following geography question:",
+    )
+
+def story(line, name):
+    return Doc(
+        query="Write a short story about a robot.",
+        choices=[],
+        gold_index=0,
+        generation_size=100,
+        stop_sequences=["\\nEnd"],
+    )
+
+def translation(line, name):
+    return Doc(
+        query="Translate 'Hello world' to Spanish.",
+        choices=["Hola mundo", "Bonjour monde", "Ciao mondo"],
+        gold_index=0,
+        fewshot_samples=[
+            Doc(query="Translate 'Good morning' to Spanish.",
+                choices=["Buenos días", "Bonjour", "Buongiorno"], gold_index=0),
+            Doc(query="Translate 'Thank you' to Spanish.",
+                choices=["Gracias", "Merci", "Grazie"], gold_index=0),
+        ],
+    )
+
+none = dict(generation_size=None, stop_sequence=None)
+length = SampleLevelMetric(
+    "length", True, SamplingMethod.GENERATIVE, lambda doc, response: 1.0, max
+)
+TASKS_TABLE = [
+    task("capital", prompt_function=capital, metrics=[Metrics.loglikelihood_acc]),
+    task("story", prompt_function=story, metrics=[length], **none),
+    task("translation", prompt_function=translation, **none),
+]
+"""
+
+
+def test_examples_of_the_page_on_doc_are_asked_as_they_say(module):
+    capital, story, translation = module(DOCS)
+    first = capital.ask(0).requests[1]
+    assert first.context == (
+        "Answer the following geography question:\n\nWhat is the capital of France?"
+    )
+    assert first.continuation == "Paris"
+    (request,) = story.ask(0).requests
+    assert (request.stop, request.max_tokens) == (("\nEnd",), 100)
+    (request,) = translation.ask(0).requests
+    assert request.prompt == (
+        "Translate 'Good morning' to Spanish. Buenos días\n\n"
+        "Translate 'Thank you' to Spanish. Gracias\n\n"
+        "Translate 'Hello world' to Spanish."
+    )

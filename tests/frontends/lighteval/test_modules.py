@@ -1,0 +1,157 @@
+"""Modules as users of lighteval write them, read without lighteval."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pytest_evals.core.task import TaskOptions
+from pytest_evals.errors import TaskFileError
+from pytest_evals.frontends.lighteval.tasks import load_tasks
+from pytest_evals.frontends.sniff import is_task_module
+
+
+def test_torch_is_not_loaded_when_a_module_is_collected(module, tmp_path):
+    module("TASKS_TABLE = [task()]")
+    (path,) = tmp_path.glob("parity*.py")
+    code = (
+        "import sys; from pathlib import Path;"
+        "from pytest_evals.core.task import TaskOptions;"
+        "from pytest_evals.frontends.lighteval.tasks import load_tasks;"
+        f"task, = load_tasks(Path({str(path)!r}), TaskOptions()); task.ask(0);"
+        "assert task.rows.total() == 3;"
+        "print({'torch', 'transformers', 'lighteval', 'datasets'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "set()\n", done.stderr
+
+
+def test_a_module_of_lightevals_own_tree_finds_the_rest_of_it(tmp_path):
+    """Files without a stand-in are loaded one by one, and see the stand-ins, too."""
+    tree = tmp_path / "lighteval"
+    for name, text in {
+        "tasks/tasks/other/main.py": "from lighteval.metrics.metrics import Metrics\n"
+        "from lighteval.utils.imports import requires\n"
+        "NAME = Metrics.exact_match.value.names[0]\n",
+        "tasks/helping.py": "import torch_that_nobody_has\n",
+        "tasks/tasks/mine.py": "from langcodes import standardize_tag\n"
+        "from lighteval.tasks.tasks.other.main import NAME\n"
+        "from lighteval.metrics.metrics import math_scorer\n"
+        "assert (NAME, standardize_tag('fra')) == ('em', 'fr')\n"
+        "from lighteval.tasks.lighteval_task import LightevalTaskConfig\n"
+        "TASKS_TABLE = [LightevalTaskConfig(name=NAME, prompt_function=print,\n"
+        "    hf_repo='json', metrics=['exact_match'])]\n",
+        "tasks/tasks/lacks.py": "from lighteval.tasks.helping import x\n",
+    }.items():
+        path = tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (task,) = load_tasks(tree / "tasks/tasks/mine.py", TaskOptions())
+    assert task.name == "em"
+    with pytest.raises(TaskFileError, match="No module named 'torch_that_nobody_has'"):
+        load_tasks(tree / "tasks/tasks/lacks.py", TaskOptions())
+
+
+def test_metrics_that_execute_answers_want_to_be_allowed(tmp_path):
+    """LiveCodeBench's of lighteval, in a task of one's own."""
+    tree = tmp_path / "lighteval"
+    helper = tree / "tasks/tasks/lcb/codegen_metrics.py"
+    helper.parent.mkdir(parents=True)
+    helper.write_text("def codegen_metrics():\n    pass\n")
+    path = helper.with_name("main.py")
+    path.write_text(
+        "from lighteval.tasks.tasks.lcb.codegen_metrics import codegen_metrics\n"
+        "from lighteval.tasks.lighteval_task import LightevalTaskConfig\n"
+        "TASKS_TABLE = [LightevalTaskConfig(name='lcb', prompt_function=print,\n"
+        "    hf_repo='json', metrics=['exact_match'])]\n"
+    )
+    with pytest.raises(TaskFileError, match="execute what the model writes") as caught:
+        load_tasks(path, TaskOptions())
+    assert "--evals-allow-unsafe-code" in str(caught.value)
+    assert load_tasks(path, TaskOptions(allow_unsafe_code=True))
+
+
+def test_names_of_earlier_releases_still_work(module, n_lines):
+    table = """
+from aenum import extend_enum
+from inspect_ai.dataset import Sample
+from inspect_ai.solver import solver
+from lighteval.metrics.metrics import MetricCategory
+from lighteval.metrics.utils.metric_utils import MetricUseCase, SampleLevelMetric
+
+@solver
+def unused(sample: Sample | None = None) -> list[Sample]:
+    return [Sample(input="x")]
+
+def length(predictions, formatted_doc, **kwargs):
+    return len(predictions[0]) + len(formatted_doc.query)
+
+extend_enum(Metrics, "my_length", SampleLevelMetric(
+    metric_name="length", higher_is_better=True, category=MetricCategory.GENERATIVE,
+    use_case=MetricUseCase.REASONING, sample_level_fn=length, corpus_level_fn=max,
+))
+
+class Old(LightevalTaskConfig):
+    def __init__(self, name):
+        super().__init__(
+            name=name, prompt_function=prompt, suite=["community"], hf_repo="json",
+            hf_subset="default", hf_data_files={"test": "test.jsonl"},
+            metric=[Metrics.my_length, Metrics.prefix_quasi_exact_match.value],
+            evaluation_splits=["test"], trust_dataset=True,
+            sample_fields=lambda row: Sample(input=row), solver=[unused()],
+        )
+
+TASKS_TABLE = [Old("old")]
+"""
+    (task,) = module(table)
+    assert [metric.name for metric in task.metrics] == ["length", "pqem"]
+    line = table.splitlines()[task.source.line - n_lines - 1]
+    assert line.startswith("TASKS_TABLE")
+
+
+def test_modules_beside_a_module_are_found(module, tmp_path):
+    (tmp_path / "my_prompts.py").write_text(
+        "from lighteval.tasks.requests import Doc\n"
+        "def from_file(line, name):\n    return Doc('beside', ['x'], 0)\n"
+    )
+    table = "import my_prompts\nfrom .my_prompts import from_file as other\n"
+    table += "assert other is my_prompts.from_file\n"
+    table += "TASKS_TABLE = [task(prompt_function=my_prompts.from_file)]"
+    (task,) = module(table)
+    assert task.ask(0).doc.query == "beside"
+
+
+def test_a_library_that_is_not_there_is_named(module, problems):
+    said = problems(module, "import pycuontry.countries\nTASKS_TABLE = []")
+    assert "No module named 'pycuontry'" in said
+    assert "fix: install what brings 'pycuontry', or put pycuontry.py" in said
+
+
+def test_languages_have_the_second_names_that_lighteval_gives_them(module):
+    """Its enumeration (0.13.0) has 222 names of 218 languages."""
+    table = (
+        "from lighteval.utils.language import Language\n"
+        "assert Language.PUNJABI is Language.EASTERN_PANJABI\n"
+        "assert Language.KYRGYZ.value == 'kir' and Language.WARAY.value == 'war'\n"
+        "assert Language.SORANI is Language.CENTRAL_KURDISH\n"
+        "TASKS_TABLE = [task()]"
+    )
+    assert len(module(table)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("TASKS_TABLE = [x]", True),
+        ("TASKS_TABLE: list[LightevalTaskConfig] = []\n", True),
+        ("import x\nfrom tables import A, TASKS_TABLE\n", True),
+        ("# TASKS_TABLE = 3", False),
+        ("def f():\n    TASKS_TABLE = []\n", False),
+        ("assert TASKS_TABLE == []", False),
+        ("", False),
+    ],
+)
+def test_a_task_module_is_told_from_its_text(text, is_one):
+    assert is_task_module(text.encode()) is is_one
