@@ -1,4 +1,4 @@
-"""Records lighteval 0.13.0: what it says to the inputs of ``lighteval_inputs.py``.
+"""Records lighteval 0.13.0: what it says to the inputs of ``lighteval_inputs``.
 
 Run by hand, with a Python that has lighteval and its extras, NLTK 3.9.1, spaCy 3.8 and
 syllapy 0.8 among them, and none of this project's libraries::
@@ -13,6 +13,7 @@ spaCy's pipelines are the blank ones of their languages: nothing is downloaded.
 from __future__ import annotations
 
 import copy
+import importlib
 import importlib.util
 import json
 import math
@@ -507,17 +508,21 @@ def _number(value: Any) -> Any:
     return value
 
 
-def _inputs(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location("lighteval_inputs", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def _inputs() -> Any:
+    """The package beside this file, whatever else is called like it."""
+    name, folder = "lighteval_inputs", HERE / "lighteval_inputs"
+    spec = importlib.util.spec_from_file_location(
+        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[name])
+    return importlib.import_module(f"{name}.kinds")
 
 
 if __name__ == "__main__":
     asked, target = sys.argv[1:3]
     if asked.isdecimal():
-        wanted = _inputs(HERE / "lighteval_inputs.py").drawn(int(asked))
+        wanted = _inputs().drawn(int(asked))
     else:
         wanted = json.loads(Path(asked).read_text(encoding="utf-8"))
     found = [record(one) for one in wanted]

@@ -14,6 +14,7 @@ import importlib.util
 import json
 import math
 import re
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -221,7 +222,7 @@ NOT_OURS = (
 def _module(name: str) -> ModuleType:
     path = HERE / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"parity_{name}", path)
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[f"parity_{name}"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
@@ -268,11 +269,12 @@ class Verdict(NamedTuple):
     text: str
 
 
-def _judged(record: Mapping[str, Any], handlers: ModuleType) -> Verdict:
+def _judged(record: Mapping[str, Any], handlers: Sequence[ModuleType]) -> Verdict:
     foreign = _reason(NOT_OURS, record)
     if foreign:
         return Verdict("not ours", foreign)
-    handler = handlers.handler_of(record)
+    found = (one.handler_of(record) for one in handlers)
+    handler = next((one for one in found if one is not None), None)
     if handler is None:
         return Verdict("fault", "nothing computes it")
     verdict = _compared(record, handler)
@@ -308,7 +310,7 @@ def _compared(record: Mapping[str, Any], handler: Callable[..., Any]) -> Verdict
 def _verdicts(path: Path) -> list[tuple[Mapping[str, Any], Verdict]]:
     """What became of each record; it is printed how many of each kind there are."""
     records = json.loads(path.read_text(encoding="utf-8"))
-    handlers = _module("lighteval_handlers")
+    handlers = [_module("lighteval_handlers"), _module("lighteval_task_handlers")]
     verdicts = [(record, _judged(record, handlers)) for record in records]
     why = Counter((v.kind, v.text) for _, v in verdicts if v.kind != "match")
     for (kind, text), n in sorted(why.items()):
