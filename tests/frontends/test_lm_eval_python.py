@@ -291,3 +291,9 @@ def test_a_metric_that_a_class_cannot_measure_is_told_with_its_line(tmp_path):
     lines = str(caught.value).splitlines()
     assert "t.yaml:4: " in lines[0] and "did you mean 'exact_match'?" in lines[0]
     assert "t.yaml:5: " in lines[1] and "output_type generate_until" in lines[1]
+
+
+def test_a_class_with_images_says_so_before_any_of_them_is_read(tmp_path):
+    """So that models of texts are refused before one is loaded."""
+    shown = 'KEYS = {"doc_to_image": ["photo"]}\n'
+    assert load(tmp_path, shown).shows_images

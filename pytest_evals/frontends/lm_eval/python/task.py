@@ -101,6 +101,7 @@ def python_task(top: Section, names: Names, options: TaskOptions) -> Task:
         ),
         gates=gates,
         output_type=made.output_type,
+        shows_images=bool(getattr(made.task.config, "doc_to_image", None)),
         alias=names.alias,
         tags=names.tags,
         version=made.version,
