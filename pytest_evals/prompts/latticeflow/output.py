@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy, deepcopy
 from typing import Any
 
 from pytest_evals.errors import DocumentError
@@ -169,6 +170,15 @@ class SolverOutput:
         self.trace = trace_of(trace)
         self.direct_ios = list(direct_ios)
         self.solver_outputs = solver_outputs
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SolverOutput:
+        """An output of its own; what was kept of the calls may be anything, and is
+        shared."""
+        made = copy(self)
+        made.trace = deepcopy(self.trace, memo)
+        made.raw_outputs = deepcopy(self.raw_outputs, memo)
+        made.direct_ios = list(self.direct_ios)
+        return made
 
     @property
     def output(self) -> Any:

@@ -34,8 +34,9 @@ def read_python_scorer(
 
     def steps(sample: Sample, output: SolverOutput | None) -> Steps[SampleScore]:
         yield from ()
-        own = deepcopy(dict(sample))
-        given = _arguments(function, own, output)
+        # Whatever it does to them, other scorers see what was there.
+        own, solved = deepcopy(dict(sample)), deepcopy(output)
+        given = _arguments(function, own, solved)
         return function.read(lambda found: _score(found, function), *given)
 
     return ScorerParts(steps=steps)
