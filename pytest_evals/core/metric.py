@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["BOOTSTRAP_ITERS", "Estimate", "Metric", "MetricResult", "Totals"]
+__all__ = ["BOOTSTRAP_ITERS", "Estimate", "Metric", "MetricResult", "Ratio", "Totals"]
 
 BOOTSTRAP_ITERS = 100_000
 """Resamples of a bootstrapped standard error, as many as in lm-eval."""
@@ -49,6 +49,21 @@ class Totals:
     is_ratio: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A number that is one weighted count over another: precision, recall, F1. Each
+    document adds 1 to at most one of the counts.
+
+    Args:
+        above: Weights of the counts above the line, in the order of the totals'
+            columns.
+        below: Those below it.
+    """
+
+    above: tuple[int, ...]
+    below: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """One number of a task: which scores it reads and how it adds them up.
@@ -63,6 +78,7 @@ class Metric:
             answers says it exactly.
         totals: The documents' values to the sums that it is computed from; ``None``
             where there are none.
+        ratio: How these sums are one count over another, where they are.
         number: The documents' values to the number alone; ``None`` if only
             ``aggregate`` can say it.
         several: The documents' values to several numbers by name, where the names are
@@ -78,6 +94,7 @@ class Metric:
     higher_is_better: bool | None = None
     is_mean: bool = False
     totals: Callable[[Sequence[Any]], Totals] | None = None
+    ratio: Ratio | None = None
     number: Callable[[Sequence[Any]], float] | None = None
     several: Callable[[Sequence[Any]], Mapping[str, Estimate]] | None = None
     lacking: str = ""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from pytest_evals.core.metric import Estimate, Totals
+from pytest_evals.core.metric import Estimate, Ratio, Totals
 from pytest_evals.core.registry import Registry
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers import totals
@@ -50,6 +50,7 @@ class Aggregation:
         stderr: To the standard error by a formula.
         statistic: To what :func:`bootstrap.bootstrap_stderr` resamples.
         totals: To what gates know its noise by.
+        ratio: How these are one count over another, where they are.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Aggregation:
     stderr: Callable[[Any], float | None] | None = None
     statistic: Callable[[Any], Callable[[Any], Any]] | None = None
     totals: Callable[[Any], Totals] | None = None
+    ratio: Ratio | None = None
 
 
 def totals_of(aggregation: Aggregation) -> Callable[[Sequence[Any]], Totals] | None:
@@ -319,6 +321,7 @@ _TABLE = (
         value=lambda labels: agreement.f1_score(*labels),
         statistic=lambda labels: resampling.resampled_f1(*labels),
         totals=totals.f1_totals,
+        ratio=Ratio(above=(2, 0), below=(2, 1)),
     ),
     Aggregation(
         name="matthews_corrcoef",

@@ -209,6 +209,7 @@ def metric(
         higher_is_better=_higher_is_better(spec),
         is_mean=how is AGGREGATIONS["mean"],
         totals=totals_of(how),
+        ratio=how.ratio,
         number=number_of(how),
     )
 

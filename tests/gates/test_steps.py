@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import f1_score
+from sklearn.metrics import f1_score, precision_score, recall_score
 
 from pytest_evals.core.gate import Margin, Outcome
 from pytest_evals.core.metric import Estimate, Metric, MetricResult
@@ -19,11 +19,31 @@ from pytest_evals.errors import Place
 from pytest_evals.gates.rules.grammar import read_gate
 from pytest_evals.gates.stopping.steps import steps_of
 from pytest_evals.gates.verdicts.judge import judge
+from pytest_evals.scorers.latticeflow.classes import binary
 from pytest_evals.scorers.metrics import MetricSpec, metric
 
 HERE = Place(Path("arc.yaml"), 1)
 ACC = Metric(name="acc", aggregate=lambda values: Estimate(0.0), is_mean=True)
 F1 = metric(MetricSpec(name="f1"), "none", "multiple_choice", declared=False)
+BINARY = {one.name: one for one in binary("gold", "said", positive="1", negative="0")}
+
+
+def value_in(name):
+    """A pair of labels to the value of LatticeFlow's metric of that name."""
+    read = BINARY[name].read
+    return lambda pair: read({"gold": pair[0], "said": pair[1]})
+
+
+RATIOS = {
+    "f1": (f1_score, F1, lambda pair: pair),
+    "precision": (
+        precision_score,
+        BINARY["precision"].how("precision"),
+        value_in("precision"),
+    ),
+    "recall": (recall_score, BINARY["recall"].how("recall"), value_in("recall")),
+}
+"""sklearn's score, our metric, and what it makes of a pair of labels."""
 
 
 def gate_of(name="acc", **keys):
@@ -93,19 +113,28 @@ def test_steps_are_what_judging_says_of_each_number_of_right_answers(
 @given(
     st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=5, max_size=40),
     st.integers(1, 99),
+    st.sampled_from(["f1", "precision", "recall"]),
 )
-def test_f1_is_at_least_the_bar_when_the_sum_says_so(labels, percent):
-    """Against sklearn's F1."""
+def test_a_ratio_is_at_least_the_bar_when_the_sum_says_so(labels, percent, name):
+    """Against sklearn's F1, precision and recall."""
+    score, metric_, value_of = RATIOS[name]
     golds, said = zip(*labels, strict=True)
-    if not any(golds) and not any(said):
+    value = score(golds, said, zero_division=math.nan)
+    if math.isnan(value):
         return
     bar = percent / 100
-    steps = steps_of(gate_of("f1", min=bar), F1, len(labels))
-    total = sum(steps.share(pair) for pair in labels)
-    value = f1_score(golds, said)
+    steps = steps_of(gate_of(name, min=bar), metric_, len(labels))
+    shares = [steps.share(value_of(pair)) for pair in labels]
     if not math.isclose(value, bar, abs_tol=1e-9):
-        assert (at(steps, total) is Outcome.PASSED) == (value >= bar)
-    assert all(0 <= steps.share(pair) <= 1 for pair in labels)
+        assert (at(steps, sum(shares)) is Outcome.PASSED) == (value >= bar)
+    assert all(0 <= share <= 1 for share in shares)
+
+
+def test_a_document_of_several_rows_may_add_more_than_was_said():
+    _, precision, value_of = RATIOS["precision"]
+    steps = steps_of(gate_of("precision", min=0.5), precision, 10)
+    with pytest.raises(ValueError, match="to the counts of precision"):
+        steps.share((value_of((1, 1)), value_of((0, 1))))
 
 
 @pytest.mark.parametrize(
@@ -119,8 +148,8 @@ def test_f1_is_at_least_the_bar_when_the_sum_says_so(labels, percent):
         ),
         (Metric(name="bleu", aggregate=len), {"min": 30}, "bleu is no sum"),
         (Metric(name="mcc", aggregate=len), {"min": 0.5}, "mcc is no sum"),
-        (F1, {"min": 0.5, "over": "population"}, "the interval of F1"),
-        (F1, {"min": 0.5, "max": 0.9}, "one bound between 0 and 1 is wanted for F1"),
+        (F1, {"min": 0.5, "over": "population"}, "the interval of f1"),
+        (F1, {"min": 0.5, "max": 0.9}, "one bound between 0 and 1 is wanted for f1"),
     ],
 )
 def test_what_is_no_function_of_one_sum_is_refused_with_the_reason(metric_, keys, why):

@@ -1,9 +1,10 @@
 """A gate's verdict as a function of one sum over documents, where it is one.
 
 A share of right answers is a sum of ones, so that a bound on it, and an interval around
-it, turn from one verdict into another at certain sums. F1 is at least T just when the
-sum of ``2 both - T (2 both + one)`` is at least 0. Where there is no such sum, there is
-a reason. What a document adds is scaled to lie between 0 and 1.
+it, turn from one verdict into another at certain sums. A ratio of counts (precision,
+recall, F1) is at least T just when the sum of ``above - T below`` is at least 0. Where
+there is no such sum, there is a reason. What a document adds is scaled to lie between 0
+and 1.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from pytest_evals.core.gate import Bound, Gate, Outcome, Verdict
-from pytest_evals.core.metric import Estimate, Metric, MetricResult
+from pytest_evals.core.metric import Estimate, Metric, MetricResult, Ratio
 from pytest_evals.gates.bounds.scopes import judge_placed
 from pytest_evals.gates.evidence.reading import read
 from pytest_evals.gates.noise.placing import place_noise
@@ -27,7 +28,6 @@ __all__ = ["SHARES", "Cut", "Steps", "steps_of"]
 
 SHARES = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match")
 """Metrics that are shares of documents when they are averaged."""
-_F1 = "f1"
 _RANKS = (Outcome.FAILED, Outcome.INCONCLUSIVE, Outcome.PASSED)
 
 
@@ -84,8 +84,8 @@ def steps_of(
     reason = _refusal(gate, metric)
     if reason or metric is None:
         return reason
-    if _is_f1(metric):
-        return _f1_steps(gate, metric, n)
+    if metric.ratio is not None:
+        return _ratio_steps(gate, metric, metric.ratio, n)
     if gate.baseline:
         return _paired_steps(gate, n, old or {})
     if gate.over == "run" or (gate.over == "benchmark" and gate.flip_rate is None):
@@ -111,17 +111,14 @@ def _refusal(gate: Gate, metric: Metric | None) -> str:
 
 
 def _metric_refusal(gate: Gate, metric: Metric) -> str:
-    if _is_f1(metric):
+    if metric.ratio is not None:
         plain = gate.over == "run" and not gate.baseline
-        return "" if plain else "the interval of F1 is no function of one sum"
+        why = f"the interval of {metric.name} is no function of one sum"
+        return "" if plain else why
     if not metric.is_mean:
         return f"{metric.name} is no sum over documents with a known range"
     known = metric.name in SHARES
     return "" if known else f"the range of {metric.name} is not known"
-
-
-def _is_f1(metric: Metric) -> bool:
-    return metric.name == _F1 and not metric.is_mean and metric.totals is not None
 
 
 _Turns = Sequence[tuple[Cut | None, Outcome]]
@@ -205,19 +202,26 @@ def _paired_steps(gate: Gate, n: int, old: Mapping[int, float]) -> Steps | str:
     return Steps(**_combined([turns]), share=_0_or_1, only_ones=True, unit=1 / n)
 
 
-def _f1_steps(gate: Gate, metric: Metric, n: int) -> Steps | str:
+def _ratio_steps(gate: Gate, metric: Metric, ratio: Ratio, n: int) -> Steps | str:
+    """What a document adds to one of the counts moves ``above - T below`` by that
+    count's step, and one that adds to none by 0."""
     if len(gate.bounds) != 1 or not 0 < gate.bounds[0].value < 1:
-        return "one bound between 0 and 1 is wanted for F1"
-    bar = float(gate.bounds[0].value)
-    assert metric.totals is not None
+        return f"one bound between 0 and 1 is wanted for {metric.name}"
+    bar = Fraction(gate.bounds[0].value)
+    moves = [a - bar * b for a, b in zip(ratio.above, ratio.below, strict=True)]
+    least = min(Fraction(0), *moves)
+    span = max(Fraction(0), *moves) - least
     totals = metric.totals
+    assert totals is not None
 
     def share(value: Any) -> float:
-        (both,), (one,) = totals([value]).columns
-        added = (2 * both - bar * (2 * both + one) + bar) / (2 - bar)
-        return min(1.0, max(0.0, added))  # rounding aside
+        counts = [math.fsum(column) for column in totals([value]).columns]
+        if not {*counts} <= {0, 1} or math.fsum(counts) > 1:
+            raise ValueError(f"a document adds {counts} to the counts of {metric.name}")
+        moved = sum((m for m, c in zip(moves, counts, strict=True) if c), Fraction(0))
+        return float((moved - least) / span)
 
-    turns = _point(gate.bounds[0], n * Fraction(bar) / Fraction(2 - bar))
+    turns = _point(gate.bounds[0], -n * least / span)
     return Steps(**_combined([turns]), share=share, may_lack=False)
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pytest_evals.core.metric import Estimate
+from pytest_evals.core.metric import Estimate, Ratio
 from pytest_evals.scorers.latticeflow.metrics import (
     Measure,
     lacking,
@@ -66,7 +66,7 @@ def binary(gold: str, said: str, positive: str, negative: str) -> list[Measure]:
 
         return read
 
-    def ratio(name: str, weights: Sequence[int]) -> Measure:
+    def ratio(name: str, weights: tuple[int, ...]) -> Measure:
         def read(values: Values) -> list[Any] | None:
             return None if pair_of(values) is None else [one(values) for one in cells]
 
@@ -74,7 +74,8 @@ def binary(gold: str, said: str, positive: str, negative: str) -> list[Measure]:
             below = math.fsum(w * s for w, s in zip(weights, sums, strict=True))
             return weights[0] * sums[0] / below if below else 0.0
 
-        return ratio_of(name, read, score, lack)
+        hits = (weights[0], 0, 0)
+        return ratio_of(name, read, score, lack, Ratio(above=hits, below=weights))
 
     cells = (
         cell(positive, positive),

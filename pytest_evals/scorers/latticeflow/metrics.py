@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pytest_evals.core.metric import Estimate, Metric, Totals
+from pytest_evals.core.metric import Estimate, Metric, Ratio, Totals
 from pytest_evals.errors import EvalsError, did_you_mean
 from pytest_evals.scorers.latticeflow.rows import Values, flat, number_of, rows_of
 from pytest_evals.scorers.metrics import MetricSpec, metric
@@ -180,6 +180,7 @@ def ratio_of(
     read: Callable[[Values], list[Any] | None],
     score: Callable[[Sequence[float]], float],
     lack: str,
+    ratio: Ratio | None = None,
 ) -> Measure:
     """A number of counts, which add up over samples.
 
@@ -188,6 +189,7 @@ def ratio_of(
         read: The values of a row to its counts.
         score: The sums of the counts to the number.
         lack: What is said where no sample has counts.
+        ratio: How it is one count over another, of which a row adds 1 to one at most.
     """
 
     def totals(values: Sequence[Any]) -> Totals:
@@ -207,6 +209,7 @@ def ratio_of(
             aggregate=lambda values: _estimate(totals(values)),
             higher_is_better=True,
             totals=totals,
+            ratio=ratio,
             number=lambda values: _estimate(totals(values)).value,
             lacking=lack,
         )
