@@ -317,13 +317,16 @@ def saved_model(tmp_path_factory) -> Callable[[str], Path]:
 
 @pytest.fixture(scope="session")
 def opened(saved_model) -> Callable[..., object]:
-    """A function from a kind of model and arguments to the opened model."""
+    """A function from a kind of model and arguments to the opened model, which other
+    tests have asked too unless it is opened anew."""
     known: dict[str, object] = {}
 
-    def model(kind: str, **arguments: object) -> object:
+    def model(kind: str, *, anew: bool = False, **arguments: object) -> object:
         parts = [f"hf:{saved_model(kind)}", "device=cpu"]
         parts += [f"{name}={value}" for name, value in arguments.items()]
         text = ",".join(parts)
+        if anew:
+            return open_model(parse_spec(text))
         if text not in known:
             known[text] = open_model(parse_spec(text))
         return known[text]

@@ -276,7 +276,8 @@ def test_windows_score_each_token_once(n, width):
 
 def test_rolling_scores_bos_after_bos_unless_told_not_to(opened, oracle, ask):
     """lm-eval 0.4.13 scores P(BOS | BOS) where the tokenizer adds BOS."""
-    doubled, single = opened("llama"), opened("llama", add_bos_token="false")
+    doubled = opened("llama", anew=True)
+    single = opened("llama", anew=True, add_bos_token="false")
     (both,) = ask(doubled, Rolling("hello world"))
     (once,) = ask(single, Rolling("hello world"))
     ids = oracle("llama").tokenizer.encode("hello world")

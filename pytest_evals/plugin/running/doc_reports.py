@@ -42,9 +42,9 @@ def status_of(report: pytest.TestReport) -> Status | None:
     word = getattr(report, "evals_word", None)
     if word is None or report.when != "call" or hasattr(report, "wasxfail"):
         return None
-    if report.failed and word not in _RED:
+    if report.outcome == "failed" and word not in _RED:
         return None
-    return _DOCUMENTS.get("skipped" if report.skipped and word == "" else word)
+    return _DOCUMENTS.get("skipped" if word == "" and report.skipped else word)
 
 
 def report_of(

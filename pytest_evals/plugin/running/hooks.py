@@ -246,7 +246,8 @@ class Running:
         finally:
             sections = self._printed.end()
         report = report_of(item, excinfo, start, time.time())
-        report.sections += sections
+        if sections:
+            report.sections += sections
         send(report)
         if excinfo is not None and not report.skipped:
             call = call_of(excinfo, report)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import TextIO
+from collections.abc import Sequence
+from typing import Any, TextIO
 
 import pytest
 
@@ -15,24 +16,33 @@ Section = tuple[str, str]
 """Heading and text, as reports have it."""
 
 
+class _Bytes(io.BytesIO):
+    """Knows whether anything was done to it."""
+
+    is_touched = False
+
+    def write(self, data: Any, /) -> int:
+        self.is_touched = True
+        return super().write(data)
+
+    def close(self) -> None:
+        self.is_touched = True
+        super().close()
+
+
 class _Kept(io.TextIOWrapper):
     """Holds what is written; the descriptor is that of the stream in whose place it
     stands, for child processes."""
 
     def __init__(self, descriptor: int) -> None:
-        self._bytes = io.BytesIO()
-        super().__init__(self._bytes, "utf-8", "replace", "", write_through=True)
+        self.kept = _Bytes()
+        super().__init__(self.kept, "utf-8", "replace", "", write_through=True)
         self._descriptor = descriptor
-
-    @property
-    def is_unused(self) -> bool:
-        """Whether nobody has written anything to it."""
-        return not self.closed and not self._bytes.tell()
 
     @property
     def text(self) -> str:
         """All that was written; nothing, if somebody has closed it."""
-        return "" if self.closed else self._bytes.getvalue().decode("utf-8", "replace")
+        return "" if self.closed else self.kept.getvalue().decode("utf-8", "replace")
 
     def fileno(self) -> int:
         return self._descriptor
@@ -53,15 +63,15 @@ class Printed:
             self._before = sys.stdout, sys.stderr
             sys.stdout, sys.stderr = self._kept
 
-    def end(self) -> list[Section]:
+    def end(self) -> Sequence[Section]:
         """Keep nothing any more; gives what was kept."""
         if self._before is None:
-            return []
+            return ()
         sys.stdout, sys.stderr = self._before
         self._before = None
         out, err = self._kept
-        if out.is_unused and err.is_unused:
-            return []
+        if not (out.kept.is_touched or err.kept.is_touched):
+            return ()
         self._kept = (_Kept(1), _Kept(2))
         told = {"Captured stdout call": out.text, "Captured stderr call": err.text}
         return [(name, text) for name, text in told.items() if text]
