@@ -129,17 +129,6 @@ class Loader(yaml.SafeLoader):
 Loader.add_constructor("!function", lambda loader, node: f"!function {node.value}")
 
 
-@pytest.mark.parametrize("option", TABLE, ids=lambda option: option.name)
-def test_option_is_documented_with_its_ini_name_default_and_help(option):
-    flag = f"{option.flag} {option.metavar}".strip()
-    (row,) = [r for r in cells(page("options")) if f"`{flag}`" in r[1]]
-    _, _, ini, default, help_, _ = row
-    assert ini == (f"`{option.dest}`" if option.ini else "-")
-    usual = {"flag": "off"}.get(option.kind, "-")
-    assert default == (f"`{option.default}`" if option.default else usual)
-    assert help_ == option.help
-
-
 def test_options_page_has_no_option_that_does_not_exist():
     flags = set(
         re.findall(r"--evals-[a-z-]+[a-z]", " ".join(map(Path.read_text, TEXTS)))

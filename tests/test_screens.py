@@ -1,5 +1,5 @@
-"""Screens of the docs come from real runs: the script that makes them, and the pages
-that it follows."""
+"""Screens of the docs come from real runs, and tables of options and keys from the
+code: the scripts that make them, and the pages that have them."""
 
 import importlib.util
 import re
@@ -21,6 +21,7 @@ def script(name):
 
 
 screens, suites = script("screens"), script("screen_suites")
+tables = script("reference_tables")
 
 PAGE = """\
 <!-- a.txt -->
@@ -79,3 +80,28 @@ def test_commands_of_screens_have_options_that_exist(name):
     commands = " ".join(step.command for step in screens.steps(text))
     known = {option.flag for option in TABLE}
     assert set(re.findall(r"--evals-[a-z-]+", commands)) <= known
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_tables_of_a_page_are_those_of_the_code(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert tables.written(text) == text
+
+
+def test_each_table_is_on_a_page():
+    text = "".join((ROOT / name).read_text(encoding="utf-8") for name in PAGES)
+    found = [match["name"] for match in tables.MARKED.finditer(text)]
+    assert sorted(found) == sorted(["options", *tables.KEYS])
+
+
+@pytest.mark.parametrize("option", TABLE, ids=lambda option: option.name)
+def test_an_option_has_a_row_with_its_ini_name_and_help(option):
+    rows = tables.options().splitlines()
+    (row,) = [line for line in rows if re.search(f"`{option.flag}[ `]", line)]
+    assert option.help.replace("|", r"\|") in row
+    assert (f"`{option.dest}`" in row) == option.ini
+
+
+def test_each_key_says_what_it_does():
+    rows = [row for name in tables.KEYS for row in tables.key_rows(name)]
+    assert [key for key, kind, text in rows if not (kind and text)] == []

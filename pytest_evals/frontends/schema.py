@@ -30,6 +30,7 @@ _MAPPING: Schema = {"type": ["object", "null"]}
 _FUNCTION: Schema = {
     "type": ["string", "null"],
     "description": "A Python object: !function module.name",
+    "$comment": "function",
 }
 _LIST_OF_TEXT: Schema = {
     "anyOf": [_TEXT, {"type": "array", "items": {"type": "string"}}]
@@ -136,17 +137,19 @@ def _fields() -> dict[str, tuple[Schema, str]]:
 
 
 def _shots() -> Schema:
-    fields = {key: one for key, (one, _) in _fields().items()}
+    fields = _fields()
     for key in ("doc_to_image", "doc_to_audio"):
         del fields[key]
-    keys = {
-        "sampler": _word(SAMPLERS, or_function=True),
-        "split": _TEXT,
-        "process_docs": _FUNCTION,
-        "samples": {"type": ["array", "string", "null"]},
-        "fewshot_indices": {"type": ["array", "null"]},
+    rows = {"type": ["array", "string", "null"]}
+    told: dict[str, tuple[Schema, str]] = {
+        "sampler": (_word(SAMPLERS, or_function=True), "How shots are drawn."),
+        "split": (_TEXT, "Where shots come from."),
+        "process_docs": (_FUNCTION, "Rows to rows, for the pool of shots."),
+        "samples": (rows, "Shots as rows, in the file or of a function."),
+        "fewshot_indices": ({"type": ["array", "null"]}, "No effect, as in lm-eval."),
         **fields,
     }
+    keys = {key: _described(one, text) for key, (one, text) in told.items()}
     return {
         "type": ["object", "null"],
         "properties": keys,
@@ -176,10 +179,16 @@ def _metrics() -> Schema:
         "type": "object",
         "required": ["metric"],
         "properties": {
-            "metric": _offered(METRICS),
-            "aggregation": _word(AGGREGATIONS, or_function=True),
-            "higher_is_better": {"enum": [True, False, 1, 0, None]},
-            "hf_evaluate": _SWITCH,
+            "metric": _described(_offered(METRICS), "Its name, or a function."),
+            "aggregation": _described(
+                _word(AGGREGATIONS, or_function=True), "How values add up."
+            ),
+            "higher_is_better": _described(
+                {"enum": [True, False, 1, 0, None]}, "Which way is better."
+            ),
+            "hf_evaluate": _described(
+                _SWITCH, "Whether it is one of the evaluate library."
+            ),
         },
     }
     return {"type": ["array", "null"], "items": entry}
@@ -220,27 +229,37 @@ def _gate() -> Schema:
     number = {"type": ["number", "string"]}
     name = {"type": ["string", "integer"]}
     margin = {"max_drop": number, "max_rise": number}
-    keys = {
-        "metric": _described(name, "Name of the metric: acc, or exact_match,strict."),
-        "min": number,
-        "max": number,
-        "over": {"enum": [*get_args(Scope)]},
-        "confidence": number,
-        "noise": {"type": ["number", "string"]},
-        "inconclusive": {"enum": [*get_args(Policy)]},
-        "baseline": _described(name, "Name of a stored run: --evals-save makes it."),
-        **margin,
-        "recovery": number,
-        "each": {"type": "object", "properties": {**margin, "only": {}}},
-        "cluster": name,
-        "weights": {"type": ["string", "object"]},
-        "family": {"type": ["string", "null"]},
-        "reducer": {"type": "string"},
-        "must_pass": {"type": "array", "items": name, "minItems": 1},
-        "id": name,
-        "task": name,
-        "group": name,
+    alarm = {"type": "object", "properties": {**margin, "only": {}}}
+    documents = {"type": "array", "items": name, "minItems": 1}
+    told: dict[str, tuple[Schema, str]] = {
+        "metric": (name, "Name of the metric: acc, or exact_match,strict."),
+        "min": (number, "The number is at least this."),
+        "max": (number, "The number is at most this."),
+        "over": ({"enum": [*get_args(Scope)]}, "What the claim is about."),
+        "confidence": (number, "Of its interval, 0.95 by default."),
+        "noise": (
+            {"type": ["number", "string"]},
+            "Share of answers that turn between two runs; auto, none.",
+        ),
+        "inconclusive": ({"enum": [*get_args(Policy)]}, "When noise leaves it open."),
+        "baseline": (name, "Name of a stored run: --evals-save makes it."),
+        "max_drop": (number, "Most that is lost since the baseline: 0.02 or 2%."),
+        "max_rise": (number, "Most that is added since the baseline."),
+        "recovery": (number, "Share of the baseline's number that is kept."),
+        "each": (alarm, "An alarm for each task of a group."),
+        "cluster": (name, "Field of documents that belong together."),
+        "weights": (
+            {"type": ["string", "object"]},
+            "size, equal, or a weight for each task.",
+        ),
+        "family": ({"type": ["string", "null"]}, "Gates that are corrected together."),
+        "reducer": ({"type": "string"}, "Several answers to one number: pass@k, …"),
+        "must_pass": (documents, "Ids of documents that must be right."),
+        "id": (name, "Its name in node ids."),
+        "task": (name, "The task, in gates.yaml."),
+        "group": (name, "The group, in gates.yaml."),
     }
+    keys = {key: _described(one, text) for key, (one, text) in told.items()}
     short = {
         "type": "string",
         "description": "METRIC[,FILTER] >= NUMBER",

@@ -1,0 +1,112 @@
+"""Writes the tables of the docs that are made of the code::
+
+    python tests/reference_tables.py
+
+Options are those of the command line, keys those of the JSON Schema. A table stands
+between ``<!-- table: NAME -->`` and ``<!-- end of table -->``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.frontends.schema import schema
+from pytest_evals.plugin.settings.option_table import TABLE, Option
+
+PAGES = Path(__file__).parent.parent / "docs"
+MARKED = re.compile(
+    r"(?P<begin><!-- table: (?P<name>[^\n]+) -->\n\n).*?"
+    r"(?P<end>\n<!-- end of table -->)",
+    re.DOTALL,
+)
+KINDS = {
+    "string": "text",
+    "number": "number",
+    "integer": "whole number",
+    "boolean": "true or false",
+    "array": "list",
+    "object": "mapping",
+}
+
+
+def written(page: str) -> str:
+    """A page with its tables as the code has them."""
+    tables = {"options": options, **{name: keys_of(name) for name in KEYS}}
+    return MARKED.sub(lambda m: m["begin"] + tables[m["name"]]() + m["end"], page)
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def options() -> str:
+    return table(("option", "ini", "default", "what it does"), map(option_row, TABLE))
+
+
+def option_row(option: Option) -> list[str]:
+    names = [option.flag] if option.name != "model" else ["--model", option.flag]
+    shown = [f"`{f'{name} {option.metavar}'.strip()}`" for name in names]
+    default = f"`{option.default}`" if option.default else "-"
+    return [
+        ", ".join(shown).replace("|", r"\|"),
+        f"`{option.dest}`" if option.ini else "-",
+        "off" if option.kind == "flag" else default,
+        option.help.replace("|", r"\|"),
+    ]
+
+
+KEYS = ("task", "shots", "metric", "group", "gate")
+
+
+def keys_of(name: str) -> Callable[[], str]:
+    return lambda: table(("key", "what it is", "what it does"), key_rows(name))
+
+
+def key_rows(name: str) -> list[list[str]]:
+    kinds = schema()["$defs"]
+    task = kinds["task"]["properties"]
+    group = kinds["group"]["properties"]
+    found: Mapping[str, Any] = {
+        "task": task,
+        "shots": task["fewshot_config"]["properties"],
+        "metric": task["metric_list"]["items"]["properties"],
+        "group": {k: one for k, one in group.items() if task.get(k) != one},
+        "gate": kinds["gate"]["anyOf"][1]["properties"],
+    }[name]
+    return [[f"`{key}`", kind(one), text(one)] for key, one in found.items()]
+
+
+def text(one: Mapping[str, Any]) -> str:
+    return one.get("description", "").rstrip(".").replace("|", r"\|")
+
+
+def kind(one: Mapping[str, Any]) -> str:
+    """What a value may be, in words."""
+    if one.get("$comment") == "function":
+        return "function"
+    if "enum" in one and True in one["enum"]:
+        return "true or false"
+    if "enum" in one:
+        return ", ".join(f"`{word}`" for word in one["enum"] if word is not None)
+    if "anyOf" in one:
+        kinds = dict.fromkeys(kind(part) for part in one["anyOf"])
+        return " or ".join(one for one in kinds if one)
+    if "pattern" in one:
+        return "function"
+    given = one.get("type", [])
+    names = [given] if isinstance(given, str) else given
+    return " or ".join(KINDS[name] for name in names if name != "null") or "anything"
+
+
+def main() -> None:
+    for path in PAGES.glob("*.md"):
+        page = path.read_text(encoding="utf-8")
+        path.write_text(written(page), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
