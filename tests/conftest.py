@@ -12,6 +12,7 @@ seen by the README's command for the example suites.
 """
 
 import os
+import signal
 from importlib import import_module
 from pkgutil import walk_packages
 
@@ -72,6 +73,10 @@ for name in (*SET_OUTSIDE, "PYTHONDONTWRITEBYTECODE"):
 # The models here are tiny: a second thread costs more than it gives, all the more where
 # each worker has a core.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# A shell that starts a run in the background lets it and its children ignore Ctrl-C,
+# for which some tests would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 os.environ["PYTEST_PLUGINS"] = "pytest_evals.plugin.hooks,xdist.plugin"
 
