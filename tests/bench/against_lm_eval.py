@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import compileall
 import json
+import math
 import os
 import subprocess
 import sys
@@ -142,27 +143,33 @@ def main() -> None:
         model = place / f"model-{given.model}"
         make_model(given.model, model)
         print(_machine(given))
+        rate = _matrix_rate(given)
+        print(f"matrices are multiplied at {rate / 1e12:.2f} TFLOP/s in {given.dtype}")
         print(HEAD, flush=True)
         # Theirs was compiled when it was installed.
         compileall.compile_dir(ROOT / "pytest_evals", quiet=1)
         for kind in kinds:
-            _compare(kind, place, model, given)
+            ours = _compare(kind, place, model, given)
+            flops = 2 * _n_parameters(model) * ours.n_read
+            share = flops / max(1e-9, ours.inference_s) / rate
+            print(f"{'':11}ours reached up to {share:.0%} of that rate", flush=True)
 
 
-def _compare(kind: str, place: Path, model: Path, given: argparse.Namespace) -> None:
+def _compare(kind: str, place: Path, model: Path, given: argparse.Namespace) -> Cost:
     folder = place / f"run-{int(time.time())}-{kind}"
     tasks = folder / "tasks"
     names = make_tasks(kind, tasks, given.docs)
     ours = run_ours(tasks, model, folder / "ours", given)
     if given.alone:
         print(_line(kind, "ours", ours), flush=True)
-        return
+        return ours
     theirs = run_theirs(names, tasks, model, folder / "theirs", given)
     found = agreement.compare(folder / "ours", folder / "theirs", names)
     print(_line(kind, "lm-eval", theirs))
     print(_line("", "ours", ours))
     print(_ratios(ours, theirs))
     print(f"{'':11}{found}", flush=True)
+    return ours
 
 
 HEAD = (
@@ -207,6 +214,30 @@ def _machine(given: argparse.Namespace) -> str:
         f"{platform.python_version()}, torch {torch.__version__}, transformers "
         f"{transformers.__version__}, lm-eval with batches of {given.batch_size}"
     )
+
+
+def _matrix_rate(given: argparse.Namespace) -> float:
+    """Operations a second of large products of matrices, the best of ten."""
+    import torch
+
+    device, n = given.device or "cpu", 8192 if given.device else 2048
+    left = torch.rand(n, n, device=device, dtype=getattr(torch, given.dtype))
+    best_s = float("inf")
+    for _ in range(10):
+        began = time.perf_counter()
+        float((left @ left)[0, 0])  # waits for the device
+        best_s = min(best_s, time.perf_counter() - began)
+    return 2 * n**3 / best_s
+
+
+def _n_parameters(model: Path) -> int:
+    """Weights of the model that take part in products: all but the first lookup. Those
+    of the last layer do so at scored tokens only, so that it is a little too many."""
+    from safetensors import safe_open
+
+    with safe_open(model / "model.safetensors", framework="pt") as weights:
+        names = [n for n in weights.keys() if "embed" not in n]  # noqa: SIM118
+        return sum(math.prod(weights.get_slice(n).get_shape()) for n in names)
 
 
 def _processor() -> str:
