@@ -130,10 +130,13 @@ def pytest_collection(session: pytest.Session) -> None:
         add_included(session.config)
 
 
-@pytest.hookimpl(optionalhook=True)
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """``-n auto`` is the number of devices, when there is a model to run on them."""
-    if not config.stash[OPTIONS].model:
+    """``-n auto`` is the number of devices, when there is a model to run on them.
+
+    pytest-xdist asks before anybody is configured.
+    """
+    if not Options.from_config(config).model:
         return None
     return max(1, len(visible_devices()))
 

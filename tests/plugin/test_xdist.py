@@ -208,6 +208,14 @@ def test_hooks_see_prompts_and_answers_of_workers(suite):
     assert (found["answer,none"], found["prompt,none"]) == (20, 70)
 
 
+def test_auto_is_a_worker_a_device_and_one_where_there_is_none(suite, monkeypatch):
+    for visible, n in (("", 1), ("0,1", 2)):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        result = suite.run("evals", "-nauto")
+        result.stdout.fnmatch_lines([f"created: {n}/{n} worker*"])
+        result.assert_outcomes(passed=10)
+
+
 MARKED = """
 import pytest
 
