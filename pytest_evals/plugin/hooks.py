@@ -23,7 +23,7 @@ from pytest_evals.plugin.settings.options import (
     add_options,
     offer_model_alias,
 )
-from pytest_evals.plugin.settings.process import is_distributed, visible_devices
+from pytest_evals.plugin.settings.process import ALONE, is_distributed, visible_devices
 
 if TYPE_CHECKING:
     from pytest_evals.core.group import Group
@@ -138,7 +138,9 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """
     if not Options.from_config(config).model:
         return None
-    return max(1, len(visible_devices()))
+    n = len(visible_devices())
+    config.stash[ALONE] = n == 0
+    return max(1, n)
 
 
 @pytest.hookimpl(trylast=True)

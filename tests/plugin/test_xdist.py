@@ -213,6 +213,7 @@ def test_auto_is_a_worker_a_device_and_one_where_there_is_none(suite, monkeypatc
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
         result = suite.run("evals", "-nauto")
         result.stdout.fnmatch_lines([f"created: {n}/{n} worker*"])
+        assert ("-n auto sees no GPU" in result.stdout.str()) == (visible == "")
         result.assert_outcomes(passed=10)
 
 

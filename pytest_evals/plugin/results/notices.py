@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_evals.plugin.settings.options import suite_root
+from pytest_evals.plugin.settings.process import ALONE
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
@@ -47,6 +48,8 @@ class Notices:
             by_slot = [self.of_workers[slot] for slot in sorted(self.of_workers)]
             texts += merged(text for said in by_slot for text in said)
         config = session.config
+        if config.stash.get(ALONE, False):
+            texts.append("-n auto sees no GPU and takes 1 worker; -n N takes N")
         if suite_root(config, session.options.include_path) != config.rootpath:
             texts.append(
                 f"pytest took {config.rootpath} for the rootdir, and reads no ini "

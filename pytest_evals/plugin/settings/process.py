@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-__all__ = ["Orders", "is_distributed", "orders_of", "visible_devices"]
+__all__ = ["ALONE", "Orders", "is_distributed", "orders_of", "visible_devices"]
 
 
 class Orders(NamedTuple):
@@ -46,6 +46,10 @@ def orders_of(config: pytest.Config) -> Orders | None:
     """What this worker was told; ``None`` in any other process."""
     told: dict[str, Any] | None = getattr(config, "workerinput", {}).get("evals")
     return Orders(**told) if told else None
+
+
+ALONE: pytest.StashKey[bool] = pytest.StashKey()
+"""Whether ``-n auto`` has found no device, and takes one worker."""
 
 
 def visible_devices() -> list[str]:
