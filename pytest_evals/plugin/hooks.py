@@ -24,6 +24,7 @@ from pytest_evals.plugin.settings.options import (
     offer_model_alias,
 )
 from pytest_evals.plugin.settings.process import ALONE, is_distributed, visible_devices
+from pytest_evals.plugin.suite.packages import Package
 
 if TYPE_CHECKING:
     from pytest_evals.core.group import Group
@@ -106,17 +107,18 @@ def pytest_collect_file(
     return [*found, ours] if kept else [ours]
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collect_directory(
     path: Path, parent: pytest.Collector
 ) -> pytest.Collector | None:
-    """Folders of an include path are no packages: nothing in them is imported."""
+    """Packages are not imported for documents; folders of an include path are none, so
+    that nothing in them is imported."""
     options = parent.config.stash[OPTIONS]
-    if not options.include_path or path.is_relative_to(parent.config.rootpath):
-        return None
-    for folder in options.include_path:
-        if path.is_relative_to(folder) or folder.is_relative_to(path):
-            return pytest.Dir.from_parent(parent, path=path)
+    if not path.is_relative_to(parent.config.rootpath):
+        for folder in options.include_path:
+            if path.is_relative_to(folder) or folder.is_relative_to(path):
+                return pytest.Dir.from_parent(parent, path=path)
+    if (path / "__init__.py").is_file():
+        return Package.from_parent(parent, path=path)
     return None
 
 

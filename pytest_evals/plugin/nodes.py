@@ -232,6 +232,7 @@ class DocItem(pytest.Item):
 
     obj = None
     fixturenames: tuple[str, ...] = ()
+    in_package = False
     parent: TaskFile
     word = ""
     """What became of it, for reports: ``correct``, ``wrong``, ``scored``, …"""
@@ -320,6 +321,8 @@ def gate_items(parent: pytest.Collector, run: TaskRun | GroupRun) -> Iterator[Ga
 
 class GateItem(pytest.Item):
     """One gate; runs after all documents."""
+
+    in_package = False
 
     def __init__(self, *, gate: Gate, run: TaskRun | GroupRun, **kwargs: Any) -> None:
         """Remember the claim and what it is about."""

@@ -3,12 +3,17 @@
     python tests/bench/index.py [--files 14000] [--tree DIR]
 
 A tree is made, or one is given such as lm-eval's own ``lm_eval/tasks``. Its index is
-built with nothing on disk, and then with what the first time has left there.
+built with nothing on disk, and then with what the first time has left there; first by
+itself, then as the whole of a pytest that names one task and asks its one document.
+That task lies in a folder of its own, since lm-eval's have their data on a hub.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -24,10 +29,21 @@ dataset_name: part_{i}
 doc_to_text: "Question: {{{{question.strip()}}}}\\nAnswer:"
 doc_to_target: answer
 """
+ALONE = """\
+task: the_one_task
+dataset_path: json
+dataset_kwargs:
+  data_files: {test: rows.jsonl}
+test_split: test
+output_type: generate_until
+doc_to_text: "{{question}}"
+doc_to_target: "{{answer}}"
+metric_list: [{metric: exact_match}]
+"""
 
 
 def main() -> None:
-    """Print the seconds of three builds."""
+    """Print the seconds of three builds, and of four runs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=14_000)
     parser.add_argument("--tree", type=Path)
@@ -42,6 +58,32 @@ def main() -> None:
             index = Scanner(cache=place / "kept").index(tree, everything=True)
             seconds = time.perf_counter() - start
             print(f"{label}: {len(list(index))} names in {seconds:.2f} s")
+        alone = place / "alone"
+        alone.mkdir()
+        (alone / "alone.yaml").write_text(ALONE)
+        (alone / "rows.jsonl").write_text('{"question": "a", "answer": "b"}\n')
+        for label in ("cold", "warm", "warm again", "warm again"):
+            start = time.perf_counter()
+            _named(place, tree, alone)
+            print(f"pytest, {label}: {time.perf_counter() - start:.2f} s")
+
+
+def _named(place: Path, tree: Path, alone: Path) -> None:
+    """Name the one task in both folders, with no plugin but ours."""
+    only_ours = {
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "PYTEST_PLUGINS": "pytest_evals.plugin.hooks",
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "--model=scripted:first"]
+    command += [f"--evals-include-path={folder}" for folder in (tree, alone)]
+    command += ["--evals-tasks=the_one_task"]
+    subprocess.run(
+        command,
+        cwd=place,
+        env=os.environ | only_ours,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 def _made(tree: Path, n: int) -> Path:

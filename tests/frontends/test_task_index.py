@@ -89,7 +89,7 @@ def large(tmp_path):
 
 
 def settled(monkeypatch):
-    monkeypatch.setattr("pytest_evals.frontends.index.names.SETTLED_S", -3600.0)
+    monkeypatch.setattr("pytest_evals.frontends.index.kept.SETTLED_S", -3600.0)
 
 
 def test_a_kept_index_is_used_and_followed_when_a_file_changes(
@@ -127,18 +127,59 @@ def test_what_has_just_been_written_is_not_kept(large, tmp_path):
     """Two changes within one tick of the clock look the same."""
     Scanner(cache=tmp_path / "kept").index(large)
     (file,) = (tmp_path / "kept" / "cache").iterdir()
-    assert json.loads(file.read_text())["files"] == {}
+    kept = json.loads(file.read_text())
+    assert (kept["stamps"], kept["keys"], kept["names"]) == ({}, {}, None)
 
 
 @pytest.mark.parametrize(
-    "damage", ["", "{", "[]", '{"version": 1, "files": {"x": [1, {"task": 1.5}]}}']
+    "damage",
+    [
+        lambda kept: "",
+        lambda kept: "{",
+        lambda kept: "[]",
+        lambda kept: json.dumps(kept | {"version": 1}),
+        lambda kept: json.dumps(kept | {"stamps": {}}),
+        lambda kept: json.dumps(kept | {"names": {"paths": {}}}),
+        lambda kept: json.dumps(kept | {"names": kept["names"] | {"paths": {"t": 1}}}),
+        lambda kept: json.dumps(kept | {"names": kept["names"] | {"tags": {"t": 1}}}),
+        lambda kept: json.dumps(
+            kept | {"names": None, "keys": {k: {"task": 1.5} for k in kept["keys"]}}
+        ),
+    ],
 )
 def test_a_damaged_file_is_ignored(large, tmp_path, damage, monkeypatch):
     settled(monkeypatch)
     Scanner(cache=tmp_path / "kept").index(large)
     (file,) = (tmp_path / "kept" / "cache").iterdir()
-    file.write_text(damage)
+    file.write_text(damage(json.loads(file.read_text())))
     assert len(list(Scanner(cache=tmp_path / "kept").index(large))) == LEAST + 1
+
+
+def test_an_included_file_is_followed_wherever_it_is(large, tmp_path, monkeypatch):
+    settled(monkeypatch)
+    kept = tmp_path / "kept"
+    write(large, asking="include: ../outside/base\ntask: asking\n")
+    assert "asking" not in Scanner(cache=kept).index(large)
+    base = tmp_path / "outside" / "base"
+    base.parent.mkdir()
+    base.write_text("tag: one\n")
+    assert Scanner(cache=kept).index(large).find("one").members == ("asking",)
+    base.write_text("tag: other\n")
+    assert "one" not in Scanner(cache=kept).index(large)
+    base.unlink()
+    assert "asking" not in Scanner(cache=kept).index(large)
+
+
+def test_an_index_that_is_kept_says_what_the_first_said(large, tmp_path, monkeypatch):
+    settled(monkeypatch)
+    write(large, g="group: g\ntask: [t1]\n", twice="task: t1\n", z="task: all\n")
+    kept = tmp_path / "kept"
+    first, again = Scanner(cache=kept).index(large), Scanner(cache=kept).index(large)
+    assert [*first] == [*again]
+    for name in first:
+        assert first.find(name) == again.find(name)
+        assert first.clash(name) == again.clash(name)
+    assert "t1" in first.clash("t1")
 
 
 def test_a_place_that_cannot_be_written_costs_nothing_but_time(large, tmp_path):

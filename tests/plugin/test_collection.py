@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_evals.plugin.settings.option_table import TABLE
+
 
 def ids_of(result: pytest.RunResult) -> list[str]:
     return [line for line in result.outlines if "::" in line]
@@ -16,6 +18,30 @@ def test_every_document_is_an_item_named_by_its_id_column_and_gates_come_last(su
         *(f"evals/quiz.yaml::quiz[q{i}]" for i in range(10)),
         "evals/quiz.yaml::quiz::exact_match",
     ]
+
+
+def test_a_package_is_imported_for_the_tests_in_it_and_not_for_documents(suite):
+    (suite.evals / "__init__.py").write_text("import lm_eval_that_is_not_there")
+    suite.run("evals").assert_outcomes(passed=10)
+    (suite.evals / "test_it.py").write_text("def test_it(): pass")
+    result = suite.run("evals", "-k", "q1 or q2 or test_it")
+    result.assert_outcomes(errors=1)
+    assert "No module named 'lm_eval_that_is_not_there'" in result.stdout.str()
+    (suite.evals / "__init__.py").write_text("def setup_module(): print('set up')")
+    result = suite.run("evals", "-s")
+    result.assert_outcomes(passed=11)
+    assert result.stdout.str().count("set up") == 1
+
+
+def test_help_tells_of_every_option_with_its_default(suite):
+    result = suite.run("--help", model=None)
+    assert result.ret == 0
+    text = " ".join(result.stdout.str().split())
+    for option in TABLE:
+        assert f"{option.flag}" in text
+        assert f"{option.help}" in text.replace("- ", "-"), option.flag
+    assert "unanswered. Default: 5%." in text
+    assert "would not. Default: 1%." in text
 
 
 def test_gates_of_all_files_run_after_all_documents(suite):

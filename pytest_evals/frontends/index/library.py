@@ -9,6 +9,7 @@ with its own tasks.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -67,17 +68,10 @@ class TaskLibrary:
     def below(self, folder: Path) -> Iterator[str]:
         """The names of a folder of the suite, without those of include paths in it."""
         tree = self._tree(folder)
-        inside = any(path.is_relative_to(folder) for path in self._include)
-        for name in tree:
-            if not inside or not self._is_included(name, tree):
-                yield name
-
-    def _is_included(self, name: str, tree: TaskIndex) -> bool:
-        entry = tree.find(name)
-        if entry is None or entry.path is None:
-            members = entry.members if entry is not None else ()
-            return all(self._is_included(member, tree) for member in members)
-        return any(entry.path.is_relative_to(path) for path in self._include)
+        inside = [path for path in self._include if path.is_relative_to(folder)]
+        if not inside:
+            return iter(tree)
+        return tree.outside(tuple(os.path.join(path, "") for path in inside))
 
     def of_file(self, path: Path) -> Iterator[str]:
         """The names of a file of the suite."""

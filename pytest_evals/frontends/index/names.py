@@ -11,28 +11,29 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from pytest_evals.core.library import Entry
-from pytest_evals.errors import Place, StoreError
+from pytest_evals.errors import Place
+from pytest_evals.frontends.index.kept import (
+    Kept,
+    Stamp,
+    is_settled,
+    read_kept,
+    stamp,
+    stamp_of,
+    write_kept,
+)
 from pytest_evals.frontends.index.scan import Keys, scan
-from pytest_evals.store.cache import read_cache, write_cache
 
 __all__ = ["Scanner", "TaskIndex"]
 
-VERSION = 1
-"""Raised when other things are kept of a file."""
 LEAST = 200
 """Files of a tree that is worth to be kept on disk."""
-SETTLED_S = 2.0
-"""Seconds after which a file that is written again has other times for certain."""
 _SUFFIXES = (".yaml", ".yml")
 _IGNORED = frozenset({"__pycache__", ".ipynb_checkpoints"})
-
-Stamp = tuple[int, int, int, int]
 
 
 @dataclass(slots=True)
@@ -58,30 +59,28 @@ class Scanner:
                 names.
         """
         entered = (lambda path: False) if everything else self.skips
-        files = dict(_walk(str(root), entered))
-        names = sorted(
-            (name for name in files if name.endswith(_SUFFIXES)),
-            key=lambda name: name.replace(os.sep, "/"),
-        )
+        files = _files(str(root), entered)
         digest = hashlib.sha256(str(root).encode()).hexdigest()[:16]
-        keeps = self.cache is not None and len(names) >= LEAST
-        base, file = self.cache if keeps else None, f"index-{digest}.json"
-        reading = _Reading(self, files, _kept(base, file))
+        base = self.cache if len(files) >= LEAST else None
+        kept = read_kept(base, f"index-{digest}.json")
+        if kept.holds_for(files):
+            index = TaskIndex.of_state(kept.names)
+            if index is not None:
+                return index
         index = TaskIndex()
-        for name in names:
+        reading = _Reading(self, files, kept)
+        for name in sorted(files, key=lambda name: name.replace(os.sep, "/")):
             keys = reading.resolved(name)
             if keys is not None:
                 index.register(keys, name)
-        if base is not None and reading.stale:
-            with suppress(StoreError):  # it only saves time
-                data = {"version": VERSION, "files": reading.stamped}
-                write_cache(base, file, data)
+        reading.new.names = index.state() if reading.settled else None
+        write_kept(base, f"index-{digest}.json", reading.new)
         return index
 
     def file_index(self, path: Path) -> TaskIndex:
         """The names of one file."""
         index = TaskIndex()
-        keys = _Reading(self, {}, {}).resolved(str(path))
+        keys = _Reading(self, {}, Kept()).resolved(str(path))
         if keys is not None:
             index.register(keys, str(path))
         return index
@@ -97,6 +96,25 @@ class TaskIndex:
         self._tags: dict[str, list[str]] = {}
         self._second: dict[str, str] = {}
 
+    def state(self) -> dict[str, Any]:
+        """All that is registered, as JSON can say it."""
+        groups, tags, second = sorted(self._groups), self._tags, self._second
+        return {"paths": self._paths, "groups": groups, "tags": tags, "second": second}
+
+    @classmethod
+    def of_state(cls, state: Any) -> TaskIndex | None:
+        """The index that said this; ``None`` if none can have."""
+        index = cls()
+        try:
+            index._paths, index._second = state["paths"], state["second"]
+            index._groups, index._tags = set(state["groups"]), state["tags"]
+            told = [index._paths, index._second, dict.fromkeys(index._groups, "")]
+            told += [dict.fromkeys(names, "") for names in index._tags.values()]
+            sound = all(_is_text(*pair) for one in told for pair in one.items())
+        except (KeyError, TypeError, AttributeError):
+            return None
+        return index if sound else None
+
     def __contains__(self, name: str) -> bool:
         """Whether a task, a group or a tag has this name."""
         return name in self._paths or name in self._tags
@@ -105,6 +123,18 @@ class TaskIndex:
         """All names."""
         yield from self._paths
         yield from self._tags
+
+    def outside(self, folders: tuple[str, ...]) -> Iterator[str]:
+        """Names of what is defined in none of these folders, and tags of such tasks.
+
+        Args:
+            folders: Absolute, each with a separator at its end.
+        """
+        inside = {name for name, p in self._paths.items() if p.startswith(folders)}
+        yield from (name for name in self._paths if name not in inside)
+        yield from (
+            tag for tag, own in self._tags.items() if not inside.issuperset(own)
+        )
 
     def find(self, name: str) -> Entry | None:
         """What a name stands for."""
@@ -151,13 +181,15 @@ class _Reading:
     """The files of a tree with what they include, as far as they are asked for."""
 
     def __init__(
-        self, scanner: Scanner, files: dict[str, Stamp], kept: Mapping[str, Any]
+        self, scanner: Scanner, files: Mapping[str, Stamp], kept: Kept
     ) -> None:
         self._scanner, self._files, self._kept = scanner, files, kept
         self._resolved: dict[str, Keys | None] = {}
-        self.stamped: dict[str, tuple[Stamp, Keys | None]] = {}
-        self.stale = False
-        self._now = time.time_ns()
+        self._now_ns = time.time_ns()
+        self.new = Kept()
+        """What is known now of all files that further changes will show of."""
+        self.settled = True
+        """Whether these are all files."""
 
     def resolved(self, name: str, chain: tuple[str, ...] = ()) -> Keys | None:
         """A file's keys over those of its includes; ``None`` if one of them cannot be
@@ -183,52 +215,41 @@ class _Reading:
         return merged
 
     def _scanned(self, name: str) -> Keys | None:
-        stamp = self._files.get(name) or _stamp(name)
-        if stamp is None:
-            return None
-        kept = self._kept.get(name)
-        keys: Keys | None
-        if kept is not None and kept[0] == list(stamp):
-            keys = kept[1]
-        else:
+        now = self._files.get(name) or stamp(name)
+        keys = self._kept.keys_of(name, now)
+        if keys is False:
             known = self._scanner.known
             if name not in known:
-                known[name] = scan(Path(name))
+                known[name] = scan(Path(name)) if now is not None else None
             keys = known[name]
-            self.stale = True
-        if max(stamp[0], stamp[1]) < self._now - SETTLED_S * 1e9:
-            self.stamped[name] = (stamp, keys)
+        if is_settled(now, self._now_ns):
+            self.new.stamps[name], self.new.keys[name] = now, keys
+        else:
+            self.settled = False
         return keys
 
 
-def _walk(folder: str, skips: Callable[[Path], bool]) -> Iterator[tuple[str, Stamp]]:
-    """All files below a folder, with their stamps; links to folders are not followed,
-    and what cannot be read is left out."""
-    try:
-        with os.scandir(folder) as found:
-            entries = list(found)
-    except OSError:
-        return
-    for entry in entries:
+def _files(root: str, skips: Callable[[Path], bool]) -> dict[str, Stamp]:
+    """All task files below a folder, with their stamps; links to folders are not
+    followed, and what cannot be read is left out."""
+    files: dict[str, Stamp] = {}
+    folders = [root]
+    while folders:
         try:
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name not in _IGNORED and not skips(Path(entry.path)):
-                    yield from _walk(entry.path, skips)
-            elif entry.name.endswith(_SUFFIXES) and entry.is_file():
-                yield entry.path, _stamp_of(entry.stat())
+            with os.scandir(folders.pop()) as found:
+                entries = list(found)
         except OSError:
             continue
-
-
-def _stamp(name: str) -> Stamp | None:
-    try:
-        return _stamp_of(os.stat(name))
-    except OSError:
-        return None
-
-
-def _stamp_of(stat: os.stat_result) -> Stamp:
-    return stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino
+        for entry in entries:
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name not in _IGNORED and not skips(Path(entry.path)):
+                        folders.append(entry.path)
+                elif entry.name.endswith(_SUFFIXES) and entry.is_file():
+                    files[entry.path] = stamp_of(entry.stat())
+            except OSError:
+                continue
+    return files
 
 
 def _texts(value: Any) -> list[str]:
@@ -236,26 +257,5 @@ def _texts(value: Any) -> list[str]:
     return [one for one in listed if isinstance(one, str) and one]
 
 
-def _kept(base: Path | None, file: str) -> Mapping[str, Any]:
-    """Path → stamp and keys, as far as the file on disk can be used."""
-    data = read_cache(base, file) if base is not None else None
-    if not isinstance(data, dict) or data.get("version") != VERSION:
-        return {}
-    files = data.get("files")
-    if not isinstance(files, dict):
-        return {}
-    return {name: entry for name, entry in files.items() if _is_sound(entry)}
-
-
-def _is_sound(entry: object) -> bool:
-    match entry:
-        case [list(), None]:
-            return True
-        case [list(), dict(keys)]:
-            return all(
-                value is None
-                or isinstance(value, str | bool)
-                or (isinstance(value, list) and all(isinstance(v, str) for v in value))
-                for value in keys.values()
-            )
-    return False
+def _is_text(name: object, value: object) -> bool:
+    return isinstance(name, str) and isinstance(value, str)

@@ -13,7 +13,6 @@ from types import ModuleType
 from typing import Any
 
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
-from pytest_evals.frontends.modules.beside import import_for, load_module
 from pytest_evals.frontends.modules.stand_ins.lacking import INSTALL
 from pytest_evals.prompts.calls import fault_of
 
@@ -54,6 +53,9 @@ class FunctionRef:
         return found
 
     def _module(self, name: str) -> ModuleType:
+        # An index reads thousands of files and calls no function.
+        from pytest_evals.frontends.modules.beside import import_for, load_module
+
         file = self.place.path.parent.joinpath(*name.split(".")).with_suffix(".py")
         try:
             if file.is_file():

@@ -175,7 +175,8 @@ def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("evals", "benchmarks of language models")
     for option in TABLE:
         text = option.help + (f" Default: {option.default}." if option.default else "")
-        arguments: dict[str, Any] = {"dest": option.dest, "help": text}
+        plain = text.replace("%", "%%")  # argparse fills in its help
+        arguments: dict[str, Any] = {"dest": option.dest, "help": plain}
         if option.kind == "flag":
             arguments |= {"action": "store_true", "default": None}
         else:
