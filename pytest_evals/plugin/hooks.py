@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Sequence
+from os import environ
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -136,9 +137,11 @@ def pytest_collection(session: pytest.Session) -> None:
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """``-n auto`` is the number of devices, when there is a model to run on them.
 
-    pytest-xdist asks before anybody is configured.
+    pytest-xdist asks before anybody is configured. What its own variable of the
+    environment says comes first.
     """
-    if not Options.from_config(config).model:
+    is_set = environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS")
+    if is_set or not Options.from_config(config).model:
         return None
     n = len(visible_devices())
     config.stash[ALONE] = n == 0

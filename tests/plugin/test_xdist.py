@@ -209,11 +209,12 @@ def test_hooks_see_prompts_and_answers_of_workers(suite):
 
 
 def test_auto_is_a_worker_a_device_and_one_where_there_is_none(suite, monkeypatch):
-    for visible, n in (("", 1), ("0,1", 2)):
+    for visible, own, n in (("", "", 1), ("0,1", "", 2), ("", "2", 2)):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", own)
         result = suite.run("evals", "-nauto")
         result.stdout.fnmatch_lines([f"created: {n}/{n} worker*"])
-        assert ("-n auto sees no GPU" in result.stdout.str()) == (visible == "")
+        assert ("-n auto sees no GPU" in result.stdout.str()) == (n == 1)
         result.assert_outcomes(passed=10)
 
 
