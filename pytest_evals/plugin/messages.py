@@ -74,7 +74,7 @@ def message_of(error: BaseException, item: pytest.Item) -> Message | None:
     """The message of an error of ours; ``None`` for anybody else's."""
     path, line, _ = item.reportinfo()
     if isinstance(error, GateFailed):
-        return gate_message(error.verdict, error.result)
+        return gate_message(error.verdict, error.result, item.config)
     if isinstance(error, DocumentFailed):
         from pytest_evals.reports.details.document import document_lines
 
@@ -83,15 +83,22 @@ def message_of(error: BaseException, item: pytest.Item) -> Message | None:
         lines = str(error).splitlines()
     else:
         return None
-    return Message(lines, str(Path(path)), line or 0)
+    return Message(_in_style(lines, item.config), str(Path(path)), line or 0)
 
 
-def gate_message(verdict: Verdict, result: TaskResult | GroupResult) -> Message:
+def gate_message(
+    verdict: Verdict, result: TaskResult | GroupResult, config: pytest.Config
+) -> Message:
     """What, the numbers, where, how far, and examples."""
     from pytest_evals.reports.details.gate import gate_lines
 
-    place = verdict.gate.source
-    return Message(gate_lines(verdict, result), str(place.path), place.line)
+    place, lines = verdict.gate.source, gate_lines(verdict, result)
+    return Message(_in_style(lines, config), str(place.path), place.line)
+
+
+def _in_style(lines: list[str], config: pytest.Config) -> list[str]:
+    """The first line alone under ``--tb=line``: pytest writes the place behind it."""
+    return lines[:1] if config.getoption("tbstyle", "auto") == "line" else lines
 
 
 def gate_word(verdict: Verdict) -> str:

@@ -249,6 +249,9 @@ class DocItem(pytest.Item):
 
     @property
     def _fixtureinfo(self) -> Any:
+        # --fixtures-per-test wants a function of whatever has fixtures.
+        if self.config.getoption("show_fixtures_per_test"):
+            return None
         return self.parent.fixtureinfo(self)
 
     @property

@@ -31,7 +31,7 @@ def report_gate(session: EvalSession, nodeid: str) -> None:
     else:
         verdict, result = session.judging.judge(gate)
         properties = gate_properties(verdict)
-        said = _excused(_judged(gate, verdict, result), excuse)
+        said = _excused(_judged(session, verdict, result), excuse)
         phases = {"setup": {}, "call": said, "teardown": {}}
     hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
     for when, more in phases.items():
@@ -50,14 +50,18 @@ def report_gate(session: EvalSession, nodeid: str) -> None:
 
 
 def _judged(
-    gate: Gate, verdict: Verdict, result: TaskResult | GroupResult
+    session: EvalSession, verdict: Verdict, result: TaskResult | GroupResult
 ) -> dict[str, Any]:
     """What the report of the call says of a verdict."""
     said: dict[str, Any] = {"evals_word": gate_word(verdict)}
     if verdict.outcome is Outcome.SKIPPED:
-        said |= {"outcome": "skipped", "longrepr": _skipped(gate, verdict.reason)}
+        said |= {
+            "outcome": "skipped",
+            "longrepr": _skipped(verdict.gate, verdict.reason),
+        }
     elif verdict.is_red:
-        said |= {"outcome": "failed", "longrepr": gate_message(verdict, result)}
+        message = gate_message(verdict, result, session.config)
+        said |= {"outcome": "failed", "longrepr": message}
     return said
 
 

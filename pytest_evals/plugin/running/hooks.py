@@ -15,7 +15,7 @@ import pytest
 from pytest_evals.plugin.asking.progress import Progress
 from pytest_evals.plugin.late import is_late, turn
 from pytest_evals.plugin.messages import message_of
-from pytest_evals.plugin.nodes import DocItem, TaskFile
+from pytest_evals.plugin.nodes import DocItem, GateItem, TaskFile
 from pytest_evals.plugin.results.closing import close
 from pytest_evals.plugin.running.direct import Calls, calls_of
 from pytest_evals.plugin.running.doc_reports import (
@@ -85,16 +85,22 @@ class Running:
         """Gates run last, but for tests of the results; and never under ``--lf``
         without their documents."""
         settle(items, self._session.known)
+        # Those who leave out what stands before an item, as --sw does, are to see the
+        # order in which items run; others, as --ff, change it.
+        self._sort(items)
         collected = list(items)
         yield
         items[:0] = documents_of_gates(config, collected, items)
-        is_worker = self._session.orders is not None
-        items.sort(key=lambda item: turn(item, on_worker=is_worker))
+        self._sort(items)
         self._session.known.keeps_repeats = any(map(is_late, items))
         if self._session.stopping is not None:
             self._session.stopping.arrange(items)
-        if is_worker:
+        if self._session.orders is not None:
             self._session.news = told(self._session.known, excuses_of(items))
+
+    def _sort(self, items: list[pytest.Item]) -> None:
+        is_worker = self._session.orders is not None
+        items.sort(key=lambda item: turn(item, on_worker=is_worker))
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Check what was asked for, and plan it; a worker plans its shard."""
@@ -124,7 +130,7 @@ class Running:
         self, config: pytest.Config, items: Sequence[pytest.Item]
     ) -> list[str]:
         """Tasks, documents, gates, model; and prompts, if they are wanted."""
-        lines = collected_lines(self._session)
+        lines = collected_lines(self._session, items)
         if not self._session.options.write_out:
             return lines
         from pytest_evals.plugin.modes.writing_out import documents_of, write_out_lines
@@ -138,8 +144,8 @@ class Running:
             "continue_on_collection_errors"
         )
         options = self._session.options
-        is_run = not options.explain_cache and not options.plan
-        if self._session.runs and not failed and is_run:
+        is_run = not (options.explain_cache or options.plan or self._setup_only)
+        if is_run and not failed and self._has_news(session.items):
             self.begin()
         try:
             return (yield)
@@ -150,6 +156,16 @@ class Running:
             if self._outbox is not None:
                 self._outbox.empty()
             self._clear()
+
+    def _has_news(self, items: Sequence[pytest.Item]) -> bool:
+        """Whether this run has something to tell: a session that leaves out all of ours
+        is somebody else's, unless it is to write a file that told of another run."""
+        options = self._session.options
+        asked = options.json or options.html or options.markdown or options.save
+        ours = any(
+            isinstance(item, DocItem | GateItem) or is_late(item) for item in items
+        )
+        return bool(self._session.runs) and (ours or bool(asked))
 
     def begin(self) -> None:
         """From now on there is something to show and to sum up.

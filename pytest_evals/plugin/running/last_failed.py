@@ -1,5 +1,5 @@
-"""``--lf`` and gates: a gate that failed is run again with all its documents, since it
-says nothing over a part of them; and it stays failed until it was judged again.
+"""``--lf``, ``--sw`` and gates: a gate is run again with all its documents, since it
+says nothing over a part of them; one that failed stays so until it was judged again.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ __all__ = ["documents_of_gates", "keep_failed"]
 def documents_of_gates(
     config: pytest.Config, before: Sequence[pytest.Item], after: Sequence[pytest.Item]
 ) -> list[DocItem]:
-    """Documents that ``--lf`` has deselected although a gate of theirs runs again; all,
-    if a test of the results does, which may ask for any of them.
+    """Documents that ``--lf`` or ``--sw`` has deselected although a gate of theirs
+    runs; all, if a test of the results does, which may ask for any of them.
 
     Args:
         config: pytest's configuration.
@@ -27,7 +27,8 @@ def documents_of_gates(
         after: Those that are still selected.
     """
     option = config.option
-    if not config.getoption("lf", False) or option.keyword or option.markexpr:
+    leaves_out = config.getoption("lf", False) or config.getoption("stepwise", False)
+    if not leaves_out or option.keyword or option.markexpr:
         return []
     known = session_of(config).known
     judged = [item for item in after if isinstance(item, GateItem)]

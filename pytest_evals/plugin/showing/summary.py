@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_evals.core.turn import JUDGE
 from pytest_evals.models.spec import redacted
+from pytest_evals.plugin.nodes import GateItem
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.terminal.summary import summary_lines
 
@@ -17,15 +19,18 @@ if TYPE_CHECKING:
 __all__ = ["collected_lines", "write_summary"]
 
 
-def collected_lines(session: EvalSession) -> list[str]:
-    """After collection: how much there is to do, and what is odd about it."""
-    if session.config.get_verbosity() < 0:
+def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[str]:
+    """After collection: how much there is to do, and what is odd about it; nothing if
+    none of what is selected is ours."""
+    n_gates = sum(isinstance(item, GateItem) for item in items)
+    n_documents = session.models.n_documents
+    if session.config.get_verbosity() < 0 or not (n_gates or n_documents):
         return []
     groups = len(session.known.groups)
     counts = {"group": groups} if groups else {}
     counts["task"] = len(session.runs)
-    counts["document"] = session.models.n_documents
-    counts["gate"] = sum(len(run.gates) for run in session.known.all())
+    counts["document"] = n_documents
+    counts["gate"] = n_gates
     told = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
     model = redacted(session.options.model) or "(fixture eval_model)"
     judge = redacted(session.options.judge)

@@ -83,6 +83,8 @@ def looks_like_lighteval(path: Path, config: pytest.Config) -> bool:
 
 def is_test_file(path: Path, config: pytest.Config) -> bool:
     """Whether pytest itself would take a Python file that nobody names."""
+    if not config.pluginmanager.hasplugin("python"):
+        return False
     return matches(path, config.getini("python_files"))
 
 

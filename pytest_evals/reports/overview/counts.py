@@ -65,7 +65,8 @@ def _tokens(result: RunResult) -> str:
     read = sum(task.n_prompt_tokens for task in result.tasks)
     made = sum(task.n_tokens for task in result.tasks)
     text = f"tokens: {read:,} in prompts, {made:,} scored or generated"
-    return f"{text}; {result.n_requests:,} requests" if result.n_requests else text
+    n = result.n_requests
+    return f"{text}; {n:,} request{'s' * (n != 1)}" if n else text
 
 
 def _responses(result: RunResult) -> str:
