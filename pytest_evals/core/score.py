@@ -39,6 +39,8 @@ class Score:
         repeats: The value of each answer by itself, where the task asks several times
             and a gate wants to know.
         repeat_answers: Each of these answers as a person would read it.
+        lender: The metric whose function gave this value, where that function gives
+            several, each under a name of its own.
         is_copied: Whether these answers are one text though they were drawn at random:
             copies of one answer, and no evidence.
     """
@@ -53,6 +55,7 @@ class Score:
     unscored: str = ""
     repeats: tuple[Any, ...] = ()
     repeat_answers: tuple[str, ...] = ()
+    lender: str = ""
     is_copied: bool = False
 
     @property

@@ -71,7 +71,7 @@ _NO_ROW: Mapping[str, Any] = {}
 
 def _bare(score: Score) -> Score:
     value = score.value
-    if score.repeats:
+    if score.repeats or score.lender:
         return replace(score, answer="", filtered=(), explanation="")
     if value is None or type(value) is int or type(value) is float:
         return _number(score.metric, score.filter, value, score.correct, score.unscored)

@@ -24,9 +24,9 @@ class Turn(NamedTuple):
 
 
 def shot_turns(
-    question: str, answer: str, prefix: str, target_delimiter: str, end: str
+    question: str, answer: str | None, prefix: str, target_delimiter: str, end: str
 ) -> tuple[Turn, ...]:
-    """A question with its answer. An empty answer leaves the question alone.
+    """A question with its answer. ``None`` leaves the question alone.
 
     Args:
         question: The question.
@@ -35,7 +35,7 @@ def shot_turns(
         target_delimiter: Between question and answer.
         end: Behind the answer.
     """
-    if not answer:
+    if answer is None:
         return final_turns(question, prefix, target_delimiter)
     suffix = "" if prefix and not _apart(question, prefix) else target_delimiter
     return (

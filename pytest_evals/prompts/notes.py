@@ -112,15 +112,22 @@ def odd_target(
             f"{key} gives {first} for the first document and {later} for others, "
             "which are scored as if they were like the first, as in lm-eval"
         )
+    if not recipe.own_scoring:
+        yield from _oddly_scored(recipe, question.target, shape, gold)
+    for given in (question.text, question.target):
+        if recipe.fields.choices is not None and _odd_digits(given):
+            yield f"{given!r} has digits but is no number, and is kept as text"
+
+
+def _oddly_scored(
+    recipe: Recipe, target: Any, shape: Shape, gold: int | list[int]
+) -> Iterator[str]:
     if recipe.output_type == "multiple_choice":
         golds = gold if isinstance(gold, list) else [gold]
         if not golds or min(golds) < 0:
             yield "the target is not among the choices, which counts as wrong"
-    elif shape.multiple_targets and not recipe.own_scoring:
-        yield from _odd_targets(recipe, question.target)
-    for given in (question.text, question.target):
-        if recipe.fields.choices is not None and _odd_digits(given):
-            yield f"{given!r} has digits but is no number, and is kept as text"
+    elif shape.multiple_targets:
+        yield from _odd_targets(recipe, target)
 
 
 def _odd_targets(recipe: Recipe, targets: Any) -> Iterator[str]:

@@ -145,14 +145,15 @@ def choice_at(choices: Sequence[Any], position: Any, field: Field) -> Any:
         raise FieldError(what, field.place) from None
 
 
-def answer_text(target: Any, choices: Sequence[Any], field: Field) -> str:
-    """A shot's answer as text; empty if the target is.
+def answer_text(target: Any, choices: Sequence[Any], field: Field) -> str | None:
+    """A shot's answer as text; ``None`` without one, as a target that is an empty text
+    says. A choice may be empty and is an answer all the same.
 
     Raises:
         FieldError: The target names no text.
     """
     if target is None or target == "":
-        return ""
+        return None
     position = _position(target)
     if choices and position is not None:
         target = choice_at(choices, position, field)

@@ -12,7 +12,13 @@ from typing import Any, NamedTuple
 from pytest_evals.core.request import Loglikelihood, Prompt, Request, Rolling
 from pytest_evals.prompts.calls import FieldError
 from pytest_evals.prompts.chat import Turn, final_turns, render
-from pytest_evals.prompts.question import Question, choice_at, gold_of, text_of
+from pytest_evals.prompts.question import (
+    NO_CHOICE,
+    Question,
+    choice_at,
+    gold_of,
+    text_of,
+)
 from pytest_evals.prompts.recipe import Fields, Recipe
 
 __all__ = ["BUILDERS", "Built", "Frame", "Shape"]
@@ -88,7 +94,7 @@ def _multiple_choice(question: Question, frame: Frame) -> Built:
         ]
     else:
         query = text_of(question.text, fields.text)
-        gold = gold_of(question.target, question.choices, fields.target)
+        gold = _gold(question, frame)
         context = frame.prompt(query, question.prefix, fields.target_delimiter)
         asked = [Loglikelihood(context, delimiter + choice) for choice in choices]
     alone = frame.recipe.unconditioned_query
@@ -121,7 +127,7 @@ def _generate(question: Question, frame: Frame) -> Built:
 def _references(question: Question, frame: Frame) -> tuple[list[str], int | list[int]]:
     """The right texts; a list of positions if every target is a list."""
     target, field = question.target, frame.fields.target
-    if frame.fields.choices is not None:
+    if frame.fields.choices is not None and not _is_free(target, question, frame):
         if not isinstance(target, int):
             what = f"{field.key} gave {target!r}; with doc_to_choice it is a position"
             raise FieldError(what, field.place)
@@ -135,6 +141,25 @@ def _references(question: Question, frame: Frame) -> tuple[list[str], int | list
         return texts, list(range(len(texts)))
     text = str(target)
     return ([text], [0]) if frame.shape.multiple_targets else ([text], 0)
+
+
+def _is_free(target: Any, question: Question, frame: Frame) -> bool:
+    """Whether a target that names no choice is nobody's fault: only the task's own
+    scoring looks at it."""
+    n = len(question.choices)
+    named = isinstance(target, int) and -n <= target < n
+    return frame.recipe.own_scoring and not named
+
+
+def _gold(question: Question, frame: Frame) -> int | list[int]:
+    """The right choice, or the right ones."""
+    target, choices = question.target, question.choices
+    try:
+        return gold_of(target, choices, frame.fields.target)
+    except FieldError:
+        if _is_free(target, question, frame):
+            return NO_CHOICE
+        raise
 
 
 def _texts(choices: Sequence[Any], frame: Frame) -> list[str]:

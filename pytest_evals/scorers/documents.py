@@ -210,30 +210,12 @@ class Scorer:
 
     def metric_for(self, name: str, filter: str) -> Metric:  # noqa: A002
         """How the scores of that name add up, also when the task file does not list it:
-        a function that returns several values lends them its aggregation, and what
-        ``process_results`` returns beyond the list is averaged."""
+        what ``process_results`` returns beyond the list is averaged."""
         for spec in self.metrics:
             if spec.computed is not None and name in spec.names:
                 return next(m for m in self.metrics_of(spec, filter) if m.name == name)
         named = [spec for spec in self.metrics if spec.name == name]
-        functions = [spec for spec in self.metrics if spec.function is not None]
-        alike = functions and all(
-            (f.aggregation, f.higher_is_better)
-            == (functions[0].aggregation, functions[0].higher_is_better)
-            for f in functions
-        )
-        if named:
-            spec = named[0]
-        elif alike and self.process_results is None:
-            lent = functions[0]
-            spec = MetricSpec(
-                name=name,
-                function=lent.function,
-                aggregation=lent.aggregation,
-                higher_is_better=lent.higher_is_better,
-            )
-        else:
-            spec = MetricSpec(name=name, aggregation="mean")
+        spec = named[0] if named else MetricSpec(name=name, aggregation="mean")
         return self.metric(spec, filter, declared=not named)
 
     def metrics_of(self, spec: MetricSpec, filter: str) -> tuple[Metric, ...]:  # noqa: A002

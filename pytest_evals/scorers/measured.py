@@ -12,13 +12,14 @@ __all__ = ["Measured", "score_of"]
 
 class Measured(NamedTuple):
     """A metric's value, with what a person would want to see beside it; ``unscored`` is
-    why there is none."""
+    why there is none, ``lender`` the listed metric that gave it under another name."""
 
     metric: str
     value: Any
     answer: str = ""
     explanation: str = ""
     unscored: str = ""
+    lender: str = ""
 
 
 def score_of(
@@ -46,4 +47,5 @@ def score_of(
         filtered=filtered,
         explanation=measured.explanation,
         unscored=measured.unscored,
+        lender=measured.lender,
     )

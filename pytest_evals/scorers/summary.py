@@ -10,7 +10,7 @@ from functools import partial
 from pytest_evals.core.metric import Estimate, Metric, MetricResult
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import TaskResult
-from pytest_evals.core.score import Status
+from pytest_evals.core.score import Score, Status
 from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.metrics import MetricSpec, metric
@@ -53,14 +53,28 @@ def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskRes
 def _metrics(task: Task, records: Sequence[Record]) -> list[Metric]:
     """The task's metrics without those that its scorer never gave and need not give (a
     function that names its values itself, say), and those that it gave beyond them."""
-    scores = {(s.metric, s.filter): s for record in records for s in record.scores}
+    scores: dict[tuple[str, str], Score] = {}
+    for record in records:
+        for score in record.scores:
+            scores.setdefault((score.metric, score.filter), score)
     if not scores:
         return list(task.metrics)
     kept = [m for m in task.metrics if m.lacking or (m.name, m.filter) in scores]
     listed = {(m.name, m.filter) for m in kept}
-    metric_for = task.metric_for or partial(_mean_of, task.output_type)
-    beyond = (metric_for(*key) for key in scores if key not in listed)
+    beyond = [
+        _beyond(task, score) for key, score in scores.items() if key not in listed
+    ]
     return kept + [metric for metric in beyond if metric is not None]
+
+
+def _beyond(task: Task, score: Score) -> Metric | None:
+    """How the scores of a name that the task does not list add up: as those of the
+    metric whose function gives them, if there is one."""
+    for listed in task.metrics:
+        if (listed.name, listed.filter) == (score.lender, score.filter):
+            return replace(listed, name=score.metric)
+    metric_for = task.metric_for or partial(_mean_of, task.output_type)
+    return metric_for(score.metric, score.filter)
 
 
 def _mean_of(output_type: str, name: str, filter_: str) -> Metric:

@@ -226,7 +226,10 @@ class Called:
                 return [Measured(self.name, float(any(hits)), answer)]
             value = self.form(references[0], response)
         if isinstance(value, Mapping):
-            return [Measured(str(name), v, answer) for name, v in value.items()]
+            return [
+                Measured(str(name), v, answer, lender=self.name)
+                for name, v in value.items()
+            ]
         return [Measured(self.name, value, answer)]
 
     def _one(self, reference: Any, response: Any) -> Any:

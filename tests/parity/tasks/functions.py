@@ -152,3 +152,16 @@ def judge_text(row, results):
         "byte_perplexity": (logprob, n_bytes),
         "bits_per_byte": (logprob, n_bytes),
     }
+
+
+def lengths(references, predictions):
+    return {"lengths": len(predictions[0]), "wanted": len(references[0])}
+
+
+def ends(references, predictions):
+    same = predictions[0][-1:] == references[0][-1:]
+    return {"ends": float(same), "asked": len(references[0]) / 3}
+
+
+def judge_free(row, results):
+    return {"longer": float(len(results[0]) > len(row["opts"][0])), "n": row["gold"][0]}
