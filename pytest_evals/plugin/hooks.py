@@ -17,13 +17,8 @@ import pytest
 
 from pytest_evals import hookspecs
 from pytest_evals.plugin.fixtures import eval_judge, eval_model, eval_results
-from pytest_evals.plugin.settings.options import (
-    OPTIONS,
-    STARTED,
-    Options,
-    add_options,
-    offer_model_alias,
-)
+from pytest_evals.plugin.settings.adding import add_options, offer_model_alias
+from pytest_evals.plugin.settings.options import OPTIONS, STARTED, Options
 from pytest_evals.plugin.settings.process import ALONE, is_distributed, visible_devices
 from pytest_evals.plugin.suite.packages import Package
 

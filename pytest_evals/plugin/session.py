@@ -33,6 +33,7 @@ from pytest_evals.plugin.results.records import Records
 from pytest_evals.plugin.results.repeats import Repeats
 from pytest_evals.plugin.settings.options import OPTIONS, STARTED
 from pytest_evals.plugin.settings.process import is_distributed, orders_of
+from pytest_evals.plugin.settings.refusals import with_place
 from pytest_evals.plugin.settings.run_options import (
     answers_of,
     check_gates,
@@ -213,6 +214,12 @@ class EvalSession:
         Raises:
             pytest.UsageError: A gate names nothing, or the model cannot exist.
         """
+        try:
+            self._check(ids)
+        except pytest.UsageError as error:
+            raise with_place(self.config, error) from None
+
+    def _check(self, ids: Iterable[str] | None) -> None:
         self.selection.check(self.library.included_names())
         check_places(self.options)
         base = self.config.invocation_params.dir

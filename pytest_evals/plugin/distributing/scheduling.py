@@ -24,6 +24,7 @@ from pytest_evals.plugin.late import HOST, hand_over
 from pytest_evals.plugin.running.starting import begin, start
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.options import OPTIONS
+from pytest_evals.plugin.settings.refusals import with_place
 from pytest_evals.plugin.suite.library import names_of
 from pytest_evals.plugin.suite.sniffing import is_eval_file
 from pytest_evals.plugin.workers.shards import deal
@@ -320,7 +321,8 @@ def refuse_empty_selection(config: pytest.Config) -> None:
     wanted = config.stash[OPTIONS].tasks
     if wanted:
         names = ", ".join(map(repr, wanted))
-        raise pytest.UsageError(f"--evals-tasks: no task, group or tag called {names}")
+        text = f"--evals-tasks: no task, group or tag called {names}"
+        raise with_place(config, pytest.UsageError(text))
 
 
 def slot_of(node: WorkerController) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from pytest_evals.plugin.settings.option_table import TABLE, Option
+from pytest_evals.plugin.settings.refusals import check_together, with_place
 from pytest_evals.plugin.settings.values import (
     documents,
     junit,
@@ -37,8 +38,6 @@ __all__ = [
     "OPTIONS",
     "STARTED",
     "Options",
-    "add_options",
-    "offer_model_alias",
     "suite_root",
 ]
 
@@ -100,14 +99,17 @@ class Options:
         """Read the options.
 
         Raises:
-            pytest.UsageError: A value means nothing.
+            pytest.UsageError: A value means nothing, or two contradict each other.
         """
+        try:
+            return cls._read(config)
+        except pytest.UsageError as error:
+            raise with_place(config, error) from None
+
+    @classmethod
+    def _read(cls, config: pytest.Config) -> Options:
         raw = {option.name: _raw(config, option) for option in TABLE}
-        if raw["limit"] and raw["sample"]:
-            raise pytest.UsageError(
-                "--evals-limit and --evals-sample both choose documents; give one"
-            )
-        _refuse_two(raw, ("fresh", "no-cache", "rescore"))
+        check_together(raw)
         base = config.invocation_params.dir
         include = _folders(config, raw["include-path"])
         folder = suite_root(config, include) / raw["dir"]
@@ -154,7 +156,7 @@ class Options:
             strict=raw["strict"],
             config=_parameters(raw["config"]),
             csv_text=raw["csv-text"],
-            allow_code=tuple((base / path).resolve() for path in raw["allow-code"]),
+            allow_code=tuple(_code_root(base / path) for path in raw["allow-code"]),
             snippet_timeout=_checked("snippet-timeout", raw, seconds),
             allow_unsafe_code=raw["allow-unsafe-code"],
             # Without a model nothing can be asked, and the prompts are what is wanted.
@@ -170,55 +172,24 @@ STARTED: pytest.StashKey[float] = pytest.StashKey()
 """Unix time at which pytest was configured."""
 
 
-def add_options(parser: pytest.Parser) -> None:
-    """Add every option of the table and its ini twin."""
-    group = parser.getgroup("evals", "benchmarks of language models")
-    for option in TABLE:
-        text = option.help + (f" Default: {option.default}." if option.default else "")
-        plain = text.replace("%", "%%")  # argparse fills in its help
-        arguments: dict[str, Any] = {"dest": option.dest, "help": plain}
-        if option.kind == "flag":
-            arguments |= {"action": "store_true", "default": None}
-        else:
-            arguments |= {"metavar": option.metavar, "default": None}
-            arguments |= {"action": "append"} if option.kind == "list" else {}
-            arguments |= {"nargs": "?", "const": option.alone} if option.alone else {}
-        group.addoption(option.flag, **arguments)
-        if option.ini:
-            kinds: dict[str, Literal["string", "bool", "linelist"]]
-            kinds = {"text": "string", "flag": "bool", "list": "linelist"}
-            parser.addini(option.dest, text, type=kinds[option.kind], default=None)
-
-
-def offer_model_alias(parser: pytest.Parser) -> None:
-    """Offer ``--model`` for ``--evals-model``, unless a conftest or plugin has it.
-
-    It reads two private attributes of pytest's parser; where they are gone, the alias
-    is silently not offered.
-    """
-    try:
-        groups = (parser._anonymous, *parser._groups)
-        taken = {name for group in groups for o in group.options for name in o.names()}
-    except AttributeError:
-        return
-    if "--model" not in taken:
-        parser.getgroup("evals").addoption(
-            "--model",
-            dest="evals_model",
-            metavar="SPEC",
-            default=None,
-            help="Short for --evals-model.",
-        )
-
-
 def _raw(config: pytest.Config, option: Option) -> Any:
     """Command line before ini before default."""
     value = config.getoption(option.dest)
     if value is None and option.ini:
-        value = config.getini(option.dest)
+        value = _ini(config, option)
     if value is None or value == "":
         return {"flag": False, "list": []}.get(option.kind, option.default)
     return value
+
+
+def _ini(config: pytest.Config, option: Option) -> Any:
+    try:
+        return config.getini(option.dest)
+    except (ValueError, pytest.UsageError) as error:
+        if option.dest in str(error):
+            raise
+        where = f"{option.dest} in {config.inipath}"
+        raise pytest.UsageError(f"{where}: {error}; write true or false") from None
 
 
 def _names(text: str, base: Path) -> tuple[str, ...]:
@@ -235,6 +206,8 @@ def _names(text: str, base: Path) -> tuple[str, ...]:
         from pytest_evals.plugin.settings.selection import names_of
 
         names_of(names)  # raises
+    elif text:
+        raise pytest.UsageError(f"--evals-tasks={text}: there is no name in it")
     return tuple(names)
 
 
@@ -289,16 +262,6 @@ def _baseline(name: str, folder: Path, here: Path) -> str:
     return name
 
 
-def _refuse_two(raw: Mapping[str, Any], names: Sequence[str]) -> None:
-    given = [name for name in names if raw[name]]
-    if len(given) > 1:
-        first, second, *_ = given
-        raise pytest.UsageError(
-            f"--evals-{first} and --evals-{second} say different things of the store; "
-            "give one"
-        )
-
-
 def suite_root(config: pytest.Config, include: Sequence[Path]) -> Path:
     """The rootdir; or the folder where pytest was started, if pytest took an include
     path for the rootdir, as it does with the value in ``--evals-include-path DIR``."""
@@ -335,6 +298,12 @@ def _folders(config: pytest.Config, given: Sequence[str]) -> tuple[Path, ...]:
         if not folder.is_dir():
             raise pytest.UsageError(f"--evals-include-path: {folder} is no folder")
     return tuple(dict.fromkeys(folders))
+
+
+def _code_root(path: Path) -> Path:
+    if not path.is_dir():
+        raise pytest.UsageError(f"--evals-allow-code: {path} is no folder")
+    return path.resolve()
 
 
 def _paths(text: str) -> list[str]:

@@ -133,7 +133,10 @@ def mapping(text: str) -> dict[str, Any]:
     """A mapping as JSON, or as :func:`pairs`."""
     if not text.startswith("{"):
         return pairs(text)
-    found: dict[str, Any] = json.loads(text)
+    try:
+        found: dict[str, Any] = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"this is no JSON: {error}") from None
     return found
 
 
@@ -145,7 +148,7 @@ def statuses(text: str) -> tuple[str, ...]:
     """What documents of an earlier run were, separated by commas.
 
     Raises:
-        ValueError: A word is none of these.
+        ValueError: A word is none of these, or there is none.
     """
     words = tuple(word.strip() for word in text.split(",") if word.strip())
     for word in words:
@@ -154,6 +157,8 @@ def statuses(text: str) -> tuple[str, ...]:
 
             known = did_you_mean(word, STATUSES) or f"; known: {', '.join(STATUSES)}"
             raise ValueError(f"a document is never {word!r}{known}")
+    if not words:
+        raise ValueError(f"a word is wanted, of {', '.join(STATUSES)}")
     return words
 
 

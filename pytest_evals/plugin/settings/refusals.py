@@ -1,0 +1,65 @@
+"""Refusals of options: those that contradict each other, and where a refused value was
+set, if nobody has typed it.
+
+Standard library and pytest only: this is imported in every pytest run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from pytest_evals.plugin.settings.option_table import TABLE, Option
+
+__all__ = ["check_together", "with_place"]
+
+_TOGETHER = (
+    (("limit", "sample"), "both choose documents"),
+    (("fresh", "no-cache", "rescore"), "say different things of the store"),
+    (("validate", "plan", "explain-cache", "calibrate"), "ask for different runs"),
+    (("validate", "save"), "contradict each other: nothing is run, and none kept"),
+    (("plan", "save"), "contradict each other: nothing is run, and none kept"),
+    (("explain-cache", "save"), "contradict each other: nothing is run, and none kept"),
+    (("rescore", "calibrate"), "contradict each other: further runs ask the model"),
+)
+"""Options of which one may be given, and why."""
+
+
+def check_together(raw: Mapping[str, Any]) -> None:
+    """Refuse options that contradict each other.
+
+    Args:
+        raw: Name of an option → what was given, false if nothing was.
+
+    Raises:
+        pytest.UsageError: With the first two.
+    """
+    for names, why in _TOGETHER:
+        given = [f"--evals-{name}" for name in names if raw[name]]
+        if len(given) > 1:
+            raise pytest.UsageError(f"{given[0]} and {given[1]} {why}; give one")
+
+
+def with_place(config: pytest.Config, error: pytest.UsageError) -> pytest.UsageError:
+    """The error, with the place of each option in it that comes from the ini file."""
+    text = str(error)
+    places = [
+        _place(config, option)
+        for option in TABLE
+        if option.ini
+        and re.search(rf"{option.flag}(?![\w-])", text)
+        and config.getoption(option.dest) is None
+        and config.getini(option.dest)
+    ]
+    return pytest.UsageError("\n  ".join([text, *places])) if places else error
+
+
+def _place(config: pytest.Config, option: Option) -> str:
+    typed = config.getoption("override_ini", None) or ()
+    if any(one.partition("=")[0].strip() == option.dest for one in typed):
+        return f"{option.flag} is set by -o {option.dest}"
+    back = "" if option.kind == "flag" else f"; {option.flag}= takes that back"
+    return f"{option.flag} is set by {option.dest} in {config.inipath}{back}"

@@ -1,0 +1,67 @@
+"""Values and pairs of options that mean nothing: what is wrong, where it was set."""
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("--evals-tasks=,", "--evals-tasks=,: there is no name in it"),
+        ("--evals-select=,", "--evals-select=,: a word is wanted, of wrong, error, *"),
+        ("--evals-allow-code=nosuch", "--evals-allow-code: */nosuch is no folder"),
+        ("--evals-metadata={a", "--evals-metadata={a: this is no JSON: *"),
+        (
+            "--evals-limit=2 --evals-sample=2",
+            "--evals-limit and --evals-sample both choose documents; give one",
+        ),
+        (
+            "--evals-plan --evals-calibrate=3",
+            "--evals-plan and --evals-calibrate ask for different runs; give one",
+        ),
+        (
+            "--evals-validate --evals-save=main",
+            "--evals-validate and --evals-save contradict each other: nothing is *",
+        ),
+    ],
+)
+def test_what_was_typed_is_refused(suite, given, told):
+    result = suite.run(*given.split(), "evals")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {told}"])
+
+
+def test_what_an_ini_file_says_is_refused_with_its_place(suite):
+    def told(ini: str, *arguments: str) -> list[str]:
+        suite.pytester.makeini(f"[pytest]\n{ini}\n")
+        result = suite.run("evals", *arguments)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        return result.errlines[:2]
+
+    path = suite.pytester.path / "tox.ini"
+    place = f"is set by {{}} in {path}; {{}}= takes that back"
+    limit = place.format("evals_limit", "--evals-limit")
+    two = "--evals-limit and --evals-sample both choose documents; give one"
+    assert told("evals_limit = 2", "--evals-sample=3") == [
+        f"ERROR: {two}",
+        f"  --evals-limit {limit}",
+    ]
+    # What is found wrong after the files were read, too.
+    tasks = place.format("evals_tasks", "--evals-tasks")
+    assert told("evals_tasks = quis") == [
+        "ERROR: --evals-tasks: no task, group or tag called 'quis'; did you mean "
+        "'quiz'?",
+        f"  --evals-tasks {tasks}",
+    ]
+    assert told("", "-o", "evals_stop=x") == [
+        "ERROR: --evals-stop=x: it is off, curtail or auto",
+        "  --evals-stop is set by -o evals_stop",
+    ]
+    (first, *_) = told("evals_strict = maybe")
+    assert first.startswith(f"ERROR: evals_strict in {path}: ")
+    assert first.endswith("write true or false")
+
+
+def test_an_empty_value_takes_back_what_the_ini_file_says(suite):
+    suite.pytester.makeini("[pytest]\nevals_limit = 2\n")
+    assert suite.run("evals").parseoutcomes() == {"passed": 2}
+    assert suite.run("evals", "--evals-limit=").parseoutcomes() == {"passed": 10}
