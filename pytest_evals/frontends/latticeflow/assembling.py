@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pytest_evals.core.metric import Estimate, Metric
 from pytest_evals.core.task import Task
-from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.errors import Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.latticeflow.actions import read_actions
 from pytest_evals.frontends.latticeflow.asked_models import AskedModels
 from pytest_evals.frontends.latticeflow.evaluation import JUDGE_KEY
 from pytest_evals.frontends.latticeflow.later_rows import COLUMNS, EarlierTask
 from pytest_evals.frontends.latticeflow.numbers import FinalName, Number, final_names
 from pytest_evals.frontends.latticeflow.over_all import seen_together
-from pytest_evals.frontends.latticeflow.parameters import Given, Parameter, values_of
+from pytest_evals.frontends.latticeflow.parameters import Parameter, values_of
+from pytest_evals.frontends.latticeflow.parts import Assembled, Parts, Use
 from pytest_evals.frontends.latticeflow.policies import Subject
 from pytest_evals.frontends.latticeflow.recipe import NamedNumber, Recipe
 from pytest_evals.frontends.latticeflow.sample_rows import (
     SampleRows,
     Samples,
-    Subsample,
 )
 from pytest_evals.frontends.latticeflow.scoring.reading import read_scorers
 from pytest_evals.frontends.latticeflow.scoring.scorer import Scorer
@@ -44,50 +44,7 @@ from pytest_evals.frontends.latticeflow.task_dataset import (
 from pytest_evals.frontends.latticeflow.task_file import DATASET_KEY, TaskEntity
 from pytest_evals.frontends.reading.section import Section
 
-__all__ = ["Assembled", "Use", "assembled"]
-
-
-def _no_earlier(key: str, place: Place) -> Assembled:
-    what = f"there is no result {key!r}: this task is run by itself"
-    fix = "name a specification of the same evaluation, and run the run file"
-    raise TaskFileError([Problem(what, place, fix)])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
-    """How a task is used: by itself, or by a specification of an evaluation.
-
-    Args:
-        name: Of the task in the session.
-        place: Where it is used.
-        config: Values of its parameters.
-        model: Key of the model that is tested, empty if none is said.
-        subsample: Samples to take; ``None`` for all.
-        n_trials: Goes at each sample, 0 for what the task says.
-        evaluation: Key of the evaluation, empty if there is none.
-        earlier: Gives another task of the evaluation by the key of its specification,
-            and where that is named.
-    """
-
-    name: str
-    place: Place
-    config: Mapping[str, Given] = field(default_factory=dict)
-    model: str = ""
-    subsample: Subsample | None = None
-    n_trials: int = 0
-    evaluation: str = ""
-    earlier: Callable[[str, Place], Assembled] = _no_earlier
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assembled:
-    """A task, which numbers a policy may be about, and what a later task may look at,
-    if anything."""
-
-    task: Task
-    subjects: tuple[Subject, ...]
-    recipe: Recipe | None = None
-    rows: SampleRows | None = None
+__all__ = ["assembled"]
 
 
 def assembled(task: TaskEntity, use: Use, suite: Suite) -> Assembled:
@@ -147,6 +104,47 @@ class _Building:
 
     def benchmark(self) -> Assembled | None:
         """A task over samples."""
+        parts = self._parts()
+        self._definition.close("the definition of a task")
+        if self.problems:
+            return None
+        if parts.earlier is not None:
+            rows, source = self._later_rows(parts.earlier, parts.scorers)
+        else:
+            rows, source = self._rows(parts.datasets, parts.scorers), None
+        numbers = [number for one in parts.scorers for number in one.numbers]
+        names = final_names(numbers)
+        recipe = Recipe(
+            task=self._use.name,
+            sample=rows.sample,
+            id=rows.id,
+            solver=parts.solver,
+            scorers=seen_together(parts.scorers, rows),
+            numbers=[
+                NamedNumber(one.name, n) for one, n in zip(names, numbers, strict=True)
+            ],
+            actions=parts.actions,
+            trials=parts.trials,
+            earlier=source,
+        )
+        task = Task(
+            **self._common(),
+            rows=rows,
+            ask=recipe.ask,
+            follow_up=None if recipe.asks_once(parts.models.line) else recipe.follow_up,
+            score=recipe.score,
+            exclude=recipe.exclude if parts.actions else None,
+            models=parts.sources,
+            asks_model=parts.asks_tested,
+            metrics=_metrics(names, numbers, has_rows=recipe.makes_rows),
+            metric_for=lambda _name, _filter: None,  # what scorers say is kept only
+            warnings=lambda: (*self._warnings, *rows.warnings()),
+        )
+        told = self._subjects(names, numbers) or (self._subject(),)
+        return Assembled(task=task, subjects=told, recipe=recipe, rows=rows)
+
+    def _parts(self) -> Parts:
+        """All that the definition names, with the problems of each."""
         definition = self._definition
         keys = read_task_dataset(definition, self._names, self._warnings)
         if self._task.lacks_dataset:
@@ -162,53 +160,26 @@ class _Building:
         )
         section = definition.section("solver")
         solver = read_solver(section, models.line) if section is not None else None
-        has_solver = section is not None
         scorers, odd = read_scorers(
-            definition.entries("scorers"), models.line, has_solver=has_solver
+            definition.entries("scorers"), models.line, has_solver=section is not None
         )
         self._warnings += odd
         self._check_aggregators(trials, scorers)
-        actions = read_actions(definition)
-        definition.close("the definition of a task")
-        if self.problems:
-            return None
-        if earlier is not None:
-            rows, source = self._later_rows(earlier, scorers)
-        else:
-            rows, source = self._rows(keys.datasets, scorers), None
-        numbers = [number for one in scorers for number in one.numbers]
-        names = final_names(numbers)
-        recipe = Recipe(
-            task=self._use.name,
-            sample=rows.sample,
-            id=rows.id,
-            solver=solver,
-            scorers=seen_together(scorers, rows),
-            numbers=[
-                NamedNumber(one.name, n) for one, n in zip(names, numbers, strict=True)
-            ],
-            actions=actions,
+        return Parts(
+            datasets=keys.datasets,
+            earlier=earlier,
             trials=trials,
-            earlier=source,
+            models=models,
+            solver=solver,
+            scorers=scorers,
+            actions=read_actions(definition),
         )
-        sources = {**(earlier.task.models if earlier else {}), **models.sources}
-        asked = frozenset[str]().union(*(one.models for one in scorers))
-        asked |= solver.models if solver is not None else frozenset()
-        task = Task(
-            **self._common(),
-            rows=rows,
-            ask=recipe.ask,
-            follow_up=None if recipe.asks_once(models.line) else recipe.follow_up,
-            score=recipe.score,
-            exclude=recipe.exclude if actions else None,
-            models=sources,
-            asks_model=any(not models.line(key).name for key in asked)
-            or (earlier is not None and earlier.task.asks_model),
-            metrics=_metrics(names, numbers, has_rows=recipe.makes_rows),
-            metric_for=lambda _name, _filter: None,  # what scorers say is kept only
-            warnings=lambda: (*self._warnings, *rows.warnings()),
-        )
-        subjects = [
+
+    def _subjects(
+        self, names: Sequence[FinalName], numbers: Sequence[Number]
+    ) -> tuple[Subject, ...]:
+        """What policies may call each number."""
+        return tuple(
             self._subject(
                 scorer=one.scorer,
                 metric=one.metric,
@@ -217,9 +188,7 @@ class _Building:
                 prefix=final.prefix,
             )
             for one, final in zip(numbers, names, strict=True)
-        ]
-        told = tuple(subjects) or (self._subject(),)
-        return Assembled(task=task, subjects=told, recipe=recipe, rows=rows)
+        )
 
     def _trials(self) -> Trials | None:
         """How often each sample is solved: as often as the specification says, with the

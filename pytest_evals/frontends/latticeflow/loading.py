@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
-from pytest_evals.frontends.latticeflow.assembling import Assembled, Use, assembled
+from pytest_evals.frontends.latticeflow.assembling import assembled
 from pytest_evals.frontends.latticeflow.entities import Entities, Entity
 from pytest_evals.frontends.latticeflow.evaluation import (
     Evaluation,
@@ -17,6 +17,7 @@ from pytest_evals.frontends.latticeflow.evaluation import (
     read_run,
 )
 from pytest_evals.frontends.latticeflow.parameters import Given, Parameter
+from pytest_evals.frontends.latticeflow.parts import Assembled, Use
 from pytest_evals.frontends.latticeflow.policies import Rule, gates_of, read_policy
 from pytest_evals.frontends.latticeflow.suite import Suite
 from pytest_evals.frontends.latticeflow.task_file import TaskEntity, marker, read_task
