@@ -129,6 +129,15 @@ def test_a_prompt_without_two_parts_is_the_delimiter(toy, promptsource):
     assert (request.prompt, doc.target) == ("##", "##")
 
 
+def test_what_promptsource_lacks_itself_is_told_by_name(toy, promptsource, tmp_path):
+    templates = tmp_path / "library" / "promptsource" / "templates.py"
+    templates.write_text("import pkg_of_nobody\n")
+    assert fault(toy, "use_prompt: promptsource:x\n") == (
+        f"{Path('toy.yaml')}:7: use_prompt: the library promptsource cannot be "
+        "imported: No module named 'pkg_of_nobody'"
+    )
+
+
 def test_promptsource_without_the_library_is_one_clear_error(toy):
     assert fault(toy, "use_prompt: promptsource:x\n") == (
         f"{Path('toy.yaml')}:7: use_prompt: this prompt is one of the library "

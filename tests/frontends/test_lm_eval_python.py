@@ -250,6 +250,10 @@ def test_a_chat_that_the_class_changes_is_an_error_of_its_document(tmp_path):
         ("KEYS = {'output_type': 'guess'}\n", "class: Mine: ValueError"),
         ("Mine.aggregation = lambda self: {'a': 1}\n", "gives 1 for 'a'"),
         ("KEYS = {'unsafe_code': True}\n", "executes code that the model writes"),
+        (
+            "Mine = type('Mine', (ConfigurableTask,), {})\n",
+            "class: Mine: neither the file nor the class names a dataset",
+        ),
         ("1 / 0\n", "importing 'task' failed: ZeroDivisionError"),
     ],
 )

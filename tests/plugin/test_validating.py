@@ -125,14 +125,16 @@ def test_gates_files_are_checked(suite, gate, said):
     done.stdout.fnmatch_lines([f"evals/gates.yaml:2: {said}"])
 
 
-def test_a_gates_file_that_many_share_is_told_once(suite):
+def test_a_gates_file_that_many_share_is_told_once_and_hides_nothing(suite):
     suite.task("second")
+    suite.task("third", test_split="tset")
     (suite.evals / "gates.yaml").write_text("gates: [quiz/exact_match > much]\n")
     done = check(suite)
-    done.assert_outcomes(failed=2)
+    done.assert_outcomes(failed=3)
     told, _, _ = done.stdout.str().partition("short test summary info")
     assert told.count("a finite number is wanted") == 1
     done.stdout.fnmatch_lines(["*the same problem as told before"])
+    done.stdout.fnmatch_lines(["evals/third.yaml:*'tset'*"])
 
 
 def test_warnings_are_listed_and_do_not_fail(suite):

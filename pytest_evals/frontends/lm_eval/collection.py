@@ -108,7 +108,10 @@ def _entry(known: Mapping[str, Any], name: str, noun: str = "prompt") -> Any:
 def _promptsource(where: _Collection, name: str) -> Any:
     try:
         from promptsource.templates import DatasetTemplates
-    except ImportError:
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "promptsource":
+            what = f"the library promptsource cannot be imported: {error}"
+            raise EvalsError(what) from error
         what = "this prompt is one of the library promptsource; pip install it"
         raise EvalsError(what) from None
     try:

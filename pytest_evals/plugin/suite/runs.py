@@ -132,12 +132,26 @@ class Runs:
             return known
         if task.name in self.groups:
             raise TaskFileError([_twice(task, self.groups[task.name])])
-        gates = self._gates.of(task, task.gates, path.parent, task.metrics)
-        ids = self._ids(task, gates)
+        gates, ids = self._gates_and_ids(task, path.parent)
         indices = task.rows.indices()
         run = TaskRun(task, path, nodeid, changed, ids, indices, gates)
         self.tasks[task.name] = run
         return run
+
+    def _gates_and_ids(
+        self, task: Task, folder: Path
+    ) -> tuple[tuple[Gate, ...], Sequence[str]]:
+        """The gates of a task and the ids of its documents; faults of a gates.yaml do
+        not hide the task's own."""
+        try:
+            gates = self._gates.of(task, task.gates, folder, task.metrics)
+        except TaskFileError as error:
+            try:
+                self._ids(task, task.gates)
+            except TaskFileError as own:
+                raise TaskFileError([*error.problems, *own.problems]) from error
+            raise
+        return gates, self._ids(task, gates)
 
     def _ids(self, task: Task, gates: Sequence[Gate]) -> Sequence[str]:
         """Ids of a task's documents, its gates checked; without data as far as they

@@ -8,14 +8,16 @@ object reads its dataset.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.errors import TaskFileError
+from pytest_evals.errors import Place, TaskFileError
 from pytest_evals.frontends.gating.entries import metadata_of, own_gates
 from pytest_evals.frontends.lm_eval.python.documents import PythonDocuments
-from pytest_evals.frontends.lm_eval.python.metrics import entries_apart
+from pytest_evals.frontends.lm_eval.python.metrics import ComputedMetrics, entries_apart
 from pytest_evals.frontends.lm_eval.python.metrics import made as computed_metrics
 from pytest_evals.frontends.lm_eval.python.task_object import PythonObject
 from pytest_evals.frontends.modules.functions import missing
@@ -54,13 +56,51 @@ def python_task(top: Section, names: Names, options: TaskOptions) -> Task:
     check_overrides(options.gen_kwargs)
     metadata = metadata_of(top, options.metadata)
     gates = own_gates(top, names.name, metadata)
+    found = _class_of(top)
+    entries, others = entries_apart(top, options)
+    config = _config(top, names, metadata, options)
+    if others is not None:
+        config["metric_list"] = others
+    made = PythonObject(found, config, top.place("class"))
+    made.set_up(names.name, options)
+    repeats = made.task.config.repeats
+    measuring = computed_metrics(entries, made.output_type, repeats, options)
+    specs = made.specs()
+    sure = frozenset(n for n, spec in specs.items() if _tells_right_from_wrong(spec))
+    documents = made.call(
+        lambda _: PythonDocuments(made, names.name, sure, options, measuring)
+    )
+    task = _told(names, top.place("task"), made, documents, measuring)
+    return replace(
+        task,
+        metrics=(*made.metrics(specs), *measuring.house_metrics(made.pipelines)),
+        metric_for=lambda name, pipeline: made.metric(
+            made.spec_for(name, specs), pipeline
+        ),
+        gates=gates,
+        warnings=lambda: (*top.file.warnings, *made.warnings, *documents.warnings),
+    )
+
+
+def _class_of(top: Section) -> type[Any]:
+    """The class that the file names.
+
+    Raises:
+        TaskFileError: It names none, or has other faults: all of them.
+    """
     found = top.raw("class")
     if not isinstance(found, type) and found is not missing:
         what = f"class is a Python class, not {found!r:.80}"
         top.problem("class", what, "class: !function task.MyTask")
     if top.problems:
         raise TaskFileError(dict.fromkeys(top.problems))
-    source = top.place("class")
+    return cast("type[Any]", found)
+
+
+def _config(
+    top: Section, names: Names, metadata: Mapping[str, Any], options: TaskOptions
+) -> dict[str, Any]:
+    """What the class is made with, as lm-eval hands it over."""
     config = {key: v for key, v in top.values.items() if key not in _STRUCTURE}
     config["task"] = names.name
     if isinstance(config.get("dataset_kwargs"), dict):
@@ -70,45 +110,35 @@ def python_task(top: Section, names: Names, options: TaskOptions) -> Task:
         **options.model_arguments,
         "config_source": str(top.file.path),
     }
-    entries, others = entries_apart(top, options)
-    if others is not None:
-        config["metric_list"] = others
-    made = PythonObject(found, config, source)
-    made.set_up(names.name, options)
-    specs = made.specs()
-    repeats = made.task.config.repeats
-    measuring = computed_metrics(entries, made.output_type, repeats, options)
-    metrics = (
-        *made.metrics(specs),
-        *measuring.house_metrics(made.pipelines),
-    )
-    sure = frozenset(n for n, spec in specs.items() if _tells_right_from_wrong(spec))
-    documents = made.call(
-        lambda _: PythonDocuments(made, names.name, sure, options, measuring)
-    )
-    at_once = (*top.file.warnings, *made.warnings)
+    return config
+
+
+def _told(
+    names: Names,
+    place: Place,
+    made: PythonObject,
+    documents: PythonDocuments,
+    measuring: ComputedMetrics,
+) -> Task:
+    """What the object says of itself, but for what its scores add up to."""
+    config = made.task.config
     return Task(
         name=names.name,
-        source=top.place("task"),
+        source=place,
+        alias=names.alias,
+        tags=names.tags,
         rows=documents,
         ask=documents.ask,
         follow_up=documents.follow_up if measuring.judges else None,
         models=measuring.judges,
         score=documents.score,
-        metrics=metrics,
-        metric_for=lambda name, pipeline: made.metric(
-            made.spec_for(name, specs), pipeline
-        ),
-        gates=gates,
+        metrics=(),
         output_type=made.output_type,
-        shows_images=bool(getattr(made.task.config, "doc_to_image", None)),
-        alias=names.alias,
-        tags=names.tags,
+        shows_images=bool(getattr(config, "doc_to_image", None)),
         version=made.version,
-        n_shots=made.task.config.num_fewshot or 0,
-        repeats=repeats,
+        n_shots=config.num_fewshot or 0,
+        repeats=config.repeats,
         config=made.dumped(),
-        warnings=lambda: (*at_once, *documents.warnings),
     )
 
 

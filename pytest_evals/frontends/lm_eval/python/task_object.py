@@ -58,6 +58,7 @@ class PythonObject:
         if not issubclass(found, base.Task):
             raise self._fault(f"class: {found.__name__} is no task of lm-eval", _DERIVE)
         self._check_overrides()
+        self._check_dataset(config)
         if has_lm_eval():
             installed = distributions.version("lm_eval")
             if installed != _LM_EVAL:
@@ -76,6 +77,22 @@ class PythonObject:
                 raise self._fault(text, fix)
             if not has_lm_eval():
                 raise self._fault(needs_lm_eval(what))
+
+    def _check_dataset(self, config: Mapping[str, Any]) -> None:
+        """That there is a dataset to load, where it is lm-eval that loads it: with
+        none, the library of datasets fails on its own argument."""
+        bases = (_lm_evals().Task, _lm_evals().ConfigurableTask)
+        for method in ("__init__", "download"):
+            own = getattr(self._class, method)
+            if all(own is not getattr(base, method) for base in bases):
+                return
+        said = {**(getattr(self._class, "CONFIG", None) or {}), **config}
+        known = said.get("dataset_path") or said.get("custom_dataset")
+        if not known and getattr(self._class, "DATASET_PATH", None) is None:
+            name = self._class.__name__
+            what = f"class: {name}: neither the file nor the class names a dataset"
+            fix = "dataset_path: json, with dataset_kwargs: {data_files: …}"
+            raise self._fault(what, f"{fix}; or {name}.download makes self.dataset")
 
     def _fault(self, what: str, fix: str = "") -> TaskFileError:
         return TaskFileError([Problem(what, self._place, fix)])
