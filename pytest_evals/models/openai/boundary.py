@@ -15,12 +15,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
-from pytest_evals.models.openai.readings import Reading
+from pytest_evals.models.openai.readings import MOST_SPECIAL, Reading
 
 __all__ = ["begins_with", "boundary", "split"]
-
-MOST_SPECIAL = 3
-"""Special tokens that a server may put in front of a text."""
 
 
 def split(context: str, continuation: str) -> tuple[str, str]:

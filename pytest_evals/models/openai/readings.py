@@ -12,16 +12,32 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from pytest_evals.core.request import Response
 from pytest_evals.models.openai.endpoint import Reply
 from pytest_evals.models.openai.faults import Fault, shortened
 from pytest_evals.models.openai.usage import tokens_of
 from pytest_evals.models.openai.writing import choice_of
 
-__all__ = ["FORMS", "Form", "Reading", "Sent", "Token"]
+__all__ = [
+    "FORMS",
+    "MOST_SPECIAL",
+    "Form",
+    "Reading",
+    "Sent",
+    "Token",
+    "response_of",
+    "words_of",
+]
 
 
 BROKEN = "\ufffd"
 HALF = math.log(0.5)
+MOST_SPECIAL = 3
+"""Special tokens that a server may put in front of a text."""
+_NO_FIRST = (
+    "the first token has no log-probability, since the server puts no token before a "
+    "text; name one that it knows, as in prefix=<|endoftext|>"
+)
 
 
 Sent = str | Sequence[int]
@@ -49,25 +65,53 @@ class Reading:
     Args:
         tokens: All of the text's tokens, with those that the server put in front.
         offsets: Where each begins, in characters, if the server says.
+        n_unlisted: Tokens that the server counts as the text's and does not list, such
+            as BOS (llama-cpp-python 0.3).
     """
 
     tokens: tuple[Token, ...]
     offsets: tuple[int, ...] = ()
+    n_unlisted: int = 0
 
 
 class Form(NamedTuple):
     """A way to ask for log-probabilities of a text.
 
     ``body`` is what a request says besides the text, ``read`` makes the reading of a
-    reply and what was sent.
+    reply, what was sent and ``n_unlisted``, that of a reading of plain words.
     """
 
     name: str
     body: Mapping[str, Any]
-    read: Callable[[Reply, Sent], Reading]
+    read: Callable[[Reply, Sent, int], Reading]
+    n_unlisted: int = 0
 
 
-def _read_echo(reply: Reply, sent: Sent) -> Reading:
+def response_of(tokens: Sequence[Token], n_context: int) -> Response:
+    """The response that consists of some tokens, after a number of others.
+
+    Raises:
+        Fault: One of them has no log-probability.
+    """
+    logprobs: list[float] = []
+    for number, token in enumerate(tokens):
+        if token.logprob is None:
+            raise Fault(
+                _NO_FIRST
+                if n_context + number == 0
+                else f"it gives no log-probability for {token.text!r}"
+            )
+        logprobs.append(token.logprob)
+    flags = {token.greedy for token in tokens}
+    return Response(
+        logprob=math.fsum(logprobs),
+        greedy=False if False in flags else None if None in flags else True,
+        n_prompt_tokens=n_context,
+        n_tokens=len(tokens),
+    )
+
+
+def _read_echo(reply: Reply, sent: Sent, n_unlisted: int) -> Reading:
     """``choices[0].logprobs`` with ``tokens``, ``token_logprobs``, ``top_logprobs`` and
     ``text_offset``, of the text and of the new token after it."""
     found = choice_of(reply).get("logprobs")
@@ -83,18 +127,25 @@ def _read_echo(reply: Reply, sent: Sent) -> Reading:
     offsets: Any = found.get("text_offset")
     known = isinstance(offsets, list) and len(offsets) == len(texts)
     places: list[int] = offsets if known and _are_whole(offsets) else []
-    n = _n_read(texts, reply, sent)
+    n = _n_read(texts, reply, sent, n_unlisted)
     pairs = zip(texts, map(_logprob, values), tops, strict=True)
     tokens = [Token(t, value, _is_top(t, value, top)) for t, value, top in pairs]
-    return Reading(tokens=tuple(tokens[:n]), offsets=tuple(places[:n]))
+    return Reading(
+        tokens=tuple(tokens[:n]),
+        offsets=tuple(places[:n]),
+        n_unlisted=max(0, tokens_of(reply)[0] - n),
+    )
 
 
 def _are_whole(values: Sequence[Any]) -> bool:
     return all(type(value) is int for value in values)
 
 
-def _n_read(texts: Sequence[str], reply: Reply, sent: Sent) -> int:
+def _n_read(texts: Sequence[str], reply: Reply, sent: Sent, n_unlisted: int) -> int:
     """How many of the tokens are the text's: all but what was written after it.
+
+    The server's own count is asked last: it may hold a BOS token that is not in the
+    list, where as many others are that were written.
 
     Raises:
         Fault: The text was not repeated.
@@ -102,17 +153,18 @@ def _n_read(texts: Sequence[str], reply: Reply, sent: Sent) -> int:
     if not isinstance(sent, str):
         return _n_sent(len(texts), sent, most=len(sent) + 1)
     n_in, n_out = tokens_of(reply)
-    if n_in and len(texts) in (n_in, n_in + n_out):
-        return n_in
     if n_in and len(texts) <= n_out:
         raise Fault("it does not repeat the text")
-    whole = "".join(texts)
-    for n in (len(texts) - 1, len(texts)):
-        if n > 0 and "".join(texts[:n]).endswith(sent):
-            return n
+    for n_special in range(min(MOST_SPECIAL, len(texts)) + 1):
+        for n in (len(texts) - 1, len(texts)):
+            if n > n_special and "".join(texts[n_special:n]) == sent:
+                return n
+    n = n_in - n_unlisted
+    if n > 0 and len(texts) in (n, n + n_out):
+        return n
     raise Fault(
         f"the tokens of {shortened(sent)} cannot be told from those that were written "
-        f"after it: {shortened(whole)}"
+        f"after it: {shortened(''.join(texts))}"
     )
 
 
@@ -142,7 +194,16 @@ def _is_top(text: str, logprob: float | None, top: Any) -> bool | None:
     return logprob >= max(values) if values else None
 
 
-def _read_prompt_logprobs(reply: Reply, sent: Sent) -> Reading:
+def words_of(reply: Reply) -> tuple[str, ...]:
+    """The tokens of a text that was asked for with ``logprobs``; none if the server
+    does not say them."""
+    found = choice_of(reply).get("logprobs")
+    words = found.get("tokens") if isinstance(found, dict) else None
+    sound = isinstance(words, list) and all(isinstance(word, str) for word in words)
+    return tuple(words) if sound and words else ()
+
+
+def _read_prompt_logprobs(reply: Reply, sent: Sent, _n_unlisted: int) -> Reading:
     """``choices[0].prompt_logprobs``: for each token ``null``, or a mapping of its id
     to ``logprob``, ``rank`` and ``decoded_token``."""
     found = choice_of(reply).get("prompt_logprobs")

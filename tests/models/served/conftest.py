@@ -199,7 +199,11 @@ class Tiny:
         oracle: Tokenizer and model.
         form: ``openai`` for echo with places in the text, ``vllm`` for echo whose
             places count the special token in front, ``sglang`` for echo without
-            places, ``prompt_logprobs`` for vLLM's own, where echo is refused.
+            places, ``prompt_logprobs`` for vLLM's own, where echo is refused,
+            ``unlisted`` for echo without the special token in front and with nothing
+            for parts of characters, as llama-cpp-python 0.3 gives it,
+            ``late`` for echo with the probabilities of the next place, as
+            it gives them for texts without BOS.
     """
 
     def __init__(self, oracle: Any, form: str) -> None:
@@ -211,10 +215,14 @@ class Tiny:
 
         sent = body["prompt"]
         ids = self.tokenizer.encode(sent) if isinstance(sent, str) else [*sent]
+        if not {"echo", "prompt_logprobs"} & body.keys():
+            return self.written(ids, body["max_tokens"])
         with self.lock, torch.no_grad():
             logits = self.model(torch.tensor([ids])).logits[0]
         shares = logits.double().log_softmax(-1)
         ids.append(int(shares[-1].argmax()))
+        if self.form == "late":
+            shares = shares.roll(-1, 0)
         words = [self.spelled(i) for i in ids]
         values = [None, *(float(shares[n, i]) for n, i in enumerate(ids[1:]))]
         tops = [None, *(self.top(shares[n], i) for n, i in enumerate(ids[1:]))]
@@ -233,6 +241,10 @@ class Tiny:
                 "top_logprobs": tops,
                 "text_offset": self.places(words, ids),
             }
+            if self.form == "unlisted":
+                lists = {name: of[1:] for name, of in choice["logprobs"].items()}
+                lists["token_logprobs"][0] = lists["top_logprobs"][0] = None
+                choice["logprobs"] = lists
         if "prompt_logprobs" in body and self.form == "prompt_logprobs":
             choice["prompt_logprobs"] = [
                 None,
@@ -240,11 +252,26 @@ class Tiny:
             ]
         return {"choices": [choice], "usage": usage}
 
+    def written(self, ids: list[int], n_tokens: int) -> dict[str, Any]:
+        """What the model holds for most likely, token by token."""
+        import torch
+
+        new: list[int] = []
+        with self.lock, torch.no_grad():
+            while len(new) < n_tokens:
+                logits = self.model(torch.tensor([ids + new])).logits
+                new.append(int(logits[0, -1].argmax()))
+        words = [self.spelled(i) for i in new]
+        text = self.tokenizer.decode(new)
+        return {"choices": [{"text": text, "logprobs": {"tokens": words}}]}
+
     def spelled(self, token: int) -> str:
         """OpenAI spells parts of characters as bytes, the others as U+FFFD."""
         word: str = self.tokenizer.decode([token])
         if self.form == "openai" and "\ufffd" in word:
             return f"bytes:{self.tokenizer.convert_ids_to_tokens(token)}"
+        if self.form == "unlisted":
+            return word.replace("\ufffd", "")
         return word
 
     def top(self, row: Any, token: int) -> dict[str, float]:
@@ -263,7 +290,7 @@ class Tiny:
         bos = ids[0] == self.tokenizer.bos_token_id
         counted, at = [], 0
         for n, word in enumerate(words):
-            if self.form == "openai":
+            if self.form in ("openai", "unlisted"):
                 at = len(self.tokenizer.decode(ids[bos:n]).rstrip("\ufffd"))
             counted.append(at)
             at += len(word)

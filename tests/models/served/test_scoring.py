@@ -11,6 +11,7 @@ from pytest_evals.errors import ModelError
 
 FORMS = ["openai", "vllm", "sglang", "prompt_logprobs"]
 SERVERS = [(kind, form) for kind in ("gpt2", "llama") for form in FORMS]
+SERVERS.append(("llama", "unlisted"))
 PAIRS = [
     ("the cat sat on the", " mat"),
     ("the cat sat on the", " dog and the cat"),
@@ -20,6 +21,8 @@ PAIRS = [
     ("Question: é", "à ö"),  # characters of two tokens each
     ("x", "é"),
 ]
+TRIAL = 3
+"""Requests before the first text is scored."""
 VAGUE = [("Question: é", "à ö"), ("x", "é")]
 """All parts of characters are spelled alike by some servers, so that nobody can say
 which of them is the most likely one."""
@@ -48,7 +51,8 @@ def test_a_server_gives_what_the_same_model_gives_in_this_process(
     for ours, theirs in zip(found, local, strict=True):
         assert ours.logprob == pytest.approx(theirs.logprob, abs=1e-4)
         assert ours.n_tokens == theirs.n_tokens
-        assert ours.n_prompt_tokens == theirs.n_prompt_tokens
+        n_unlisted = server[1] == "unlisted"
+        assert ours.n_prompt_tokens == theirs.n_prompt_tokens - n_unlisted
 
 
 def test_a_context_is_asked_for_only_where_a_token_reaches_over_its_end(
@@ -57,7 +61,7 @@ def test_a_context_is_asked_for_only_where_a_token_reaches_over_its_end(
     served.reply = tiny("gpt2")
     model = model_of()
     ask(model, *(Loglikelihood("the cat sat", c) for c in (" on", " mat", " dog")))
-    texts = [body["prompt"] for _, body in served.bodies[1:]]  # the first is the probe
+    texts = [body["prompt"] for _, body in served.bodies[TRIAL:]]
     assert sorted(texts) == ["the cat sat dog", "the cat sat mat", "the cat sat on"]
     served.bodies.clear()
     ask(model, *(Loglikelihood("the c", c) for c in ("at", "at sat", "at on")))
@@ -163,12 +167,35 @@ def test_a_server_that_refuses_echo_is_asked_for_prompt_logprobs(
     assert model.info["loglikelihoods"] == "prompt_logprobs"
 
 
+def test_a_server_whose_log_probabilities_belong_to_other_tokens_is_one_error(
+    served, model_of, tiny
+):
+    """As llama-cpp-python 0.3 for models without BOS: its numbers look sound, and are
+    those of the next place."""
+    served.reply = tiny("trained", "late")
+    with pytest.raises(ModelError) as caught:
+        list(model_of().answer([Loglikelihood("the cat", " sat")] * 20))
+    assert "echo: its log-probabilities belong to other tokens" in str(caught.value)
+    assert "are not the most likely ones" in str(caught.value)
+    assert len(served.bodies) == TRIAL + 1  # the one for prompt_logprobs
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_server_whose_log_probabilities_are_right_is_not_taken_for_such_a_one(
+    served, model_of, tiny, oracle, ask, form
+):
+    served.reply = tiny("trained", form)
+    (found,) = ask(model_of(), Loglikelihood("Question: 1+1=?\nAnswer:", " 2"))
+    expected, greedy = oracle("trained").loglikelihood("Question: 1+1=?\nAnswer:", " 2")
+    assert (found.logprob, found.greedy) == (pytest.approx(expected, abs=1e-6), greedy)
+
+
 def test_the_server_is_tried_once(served, model_of, tiny, ask):
     served.reply = tiny()
     model = model_of()
     for _ in range(3):
         ask(model, Loglikelihood("the cat", " sat"))
-    assert len(served.bodies) == 1 + 3
+    assert len(served.bodies) == TRIAL + 3
 
 
 def test_the_chat_api_scores_nothing_and_is_not_asked(served, model_of):

@@ -1,0 +1,137 @@
+"""The trial of a server, before the first text is scored: in which form it gives
+log-probabilities, and whether they are those of the tokens that it gives them for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import TYPE_CHECKING, Protocol
+
+from pytest_evals.core.request import Loglikelihood
+from pytest_evals.errors import ModelError
+from pytest_evals.models.openai.boundary import boundary
+from pytest_evals.models.openai.faults import Fault, shortened
+from pytest_evals.models.openai.readings import (
+    FORMS,
+    Form,
+    Reading,
+    Sent,
+    response_of,
+)
+from pytest_evals.models.openai.settings import OpenAISettings
+
+if TYPE_CHECKING:
+    from pytest_evals.models.openai.encoding import Encoding
+
+__all__ = ["Tried", "form_of"]
+
+PROBE = "The quick brown fox jumps over the lazy dog"
+START = "The quick brown fox"
+N_WRITTEN = 8
+"""Tokens that are written after the start: too many for all to be near ties."""
+
+
+class Tried(Protocol):
+    """A server that is tried."""
+
+    @property
+    def settings(self) -> OpenAISettings:
+        """How it is asked."""
+        ...
+
+    async def read(self, sent: Sent, form: Form, /) -> Reading:
+        """The tokens of a text."""
+        ...
+
+    async def write(self, text: str, n_tokens: int, /) -> Sequence[str]:
+        """The tokens that it writes after a text, with temperature 0; none if it does
+        not say them."""
+        ...
+
+
+async def form_of(server: Tried, encoding: Encoding | None) -> Form:
+    """The first form in which a server gives log-probabilities.
+
+    Raises:
+        ModelError: It gives them in none; or ids mean another text to it.
+    """
+    reasons = []
+    for form in FORMS:
+        try:
+            reading = await server.read(PROBE, form)
+            _check(reading)
+            form = form._replace(n_unlisted=reading.n_unlisted)
+            await _check_places(server, form)
+            if encoding is not None:
+                await _check_ids(server, encoding, form)
+        except Fault as fault:
+            reasons.append(f"{form.name}: {fault.what}")
+            continue
+        return form
+    told = "\n  ".join(reasons)
+    raise ModelError(
+        f"{server.settings.url} cannot score texts, as tasks with log-likelihoods "
+        f"need (multiple_choice, loglikelihood, loglikelihood_rolling)\n  {told}\n"
+        "  fix: run tasks with output_type generate_until on this server, and the "
+        "others on vLLM or with hf:"
+    )
+
+
+def _check(reading: Reading) -> None:
+    if len(reading.tokens) < 2:
+        raise Fault("it does not repeat the text")
+    if response_of(reading.tokens[1:], n_context=1).greedy is None:
+        raise Fault("it does not say which tokens are the most likely ones")
+
+
+async def _check_places(server: Tried, form: Form) -> None:
+    """Make sure that log-probabilities stand beside their own tokens.
+
+    What a server writes with temperature 0 must be what it holds for most likely when
+    it reads the same tokens again. llama-cpp-python 0.3 gives each token of a text
+    without BOS the distribution that comes after it. Half is enough, since penalties
+    and near ties take some away; a text that is read as other tokens says nothing.
+
+    Raises:
+        Fault: Most of the tokens that it wrote are not.
+    """
+    words = await server.write(START, N_WRITTEN)
+    text = START + "".join(words)
+    reading = await server.read(text, form)
+    first = boundary(reading, text, len(START)) or len(reading.tokens)
+    again = takewhile(
+        lambda pair: pair[0] == pair[1].text,
+        zip(words, reading.tokens[first:], strict=False),
+    )
+    known = [token.greedy for _, token in again if token.greedy is not None]
+    n_lost = known.count(False)
+    if 2 * n_lost > len(known):
+        raise Fault(
+            f"its log-probabilities belong to other tokens: after {START!r} it writes "
+            f"{shortened(''.join(words))}, and by them {n_lost} of the first "
+            f"{len(known)} tokens of that are not the most likely ones"
+        )
+
+
+async def _check_ids(server: Tried, encoding: Encoding, form: Form) -> None:
+    """Make sure that a server reads ids as its tokenizer does here.
+
+    Raises:
+        Fault: It takes no ids.
+        ModelError: They mean another text to it.
+    """
+    from pytest_evals.models.openai.encoding import Encoded
+
+    request = Loglikelihood("", PROBE)
+    encoded = encoding.of([request])[request]
+    if isinstance(encoded, str):  # no token stands for the beginning of a text
+        encoded = Encoded(encoding.text(PROBE), 0)
+    reading = await server.read(encoded.ids, form)
+    # How the first token of a text is spelled alone is not said everywhere.
+    words = "".join(token.text for token in reading.tokens[encoded.n_context + 1 :])
+    if not words or not PROBE.endswith(words):
+        settings = server.settings
+        raise ModelError(
+            f"tokenizer={settings.tokenizer} is not that of the server's "
+            f"{settings.target!r}: its ids of {PROBE!r} mean {words!r} there"
+        )
