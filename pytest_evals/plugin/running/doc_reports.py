@@ -37,10 +37,16 @@ _RED = ("error", "unscored", "invalid")
 """Words that say of themselves that something failed."""
 
 
+_OUTCOMES = ("passed", "failed", "skipped")
+"""pytest's own; pytest-rerunfailures has one for a failure that does not count."""
+
+
 def status_of(report: pytest.TestReport) -> Status | None:
     """How a report of ours is counted and shown; ``None`` for all others."""
     word = getattr(report, "evals_word", None)
     if word is None or report.when != "call" or hasattr(report, "wasxfail"):
+        return None
+    if report.outcome not in _OUTCOMES:
         return None
     if report.outcome == "failed" and word not in _RED:
         return None

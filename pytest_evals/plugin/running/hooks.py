@@ -6,6 +6,7 @@ import gc
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -30,6 +31,7 @@ from pytest_evals.plugin.running.excuses import excuses_of
 from pytest_evals.plugin.running.last_failed import documents_of_gates, keep_failed
 from pytest_evals.plugin.running.outbox import Outbox
 from pytest_evals.plugin.running.printed import Printed
+from pytest_evals.plugin.running.protocols import Protocol, protocol_of_others
 from pytest_evals.plugin.running.settling import settle
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.outlets import Outlets, torn_down
@@ -191,7 +193,8 @@ class Running:
         """The light protocol, for documents between two documents of their file.
 
         The others go through pytest's own, so that what is set up for the file is set
-        up once and torn down once.
+        up once and torn down once. A plugin with a protocol of its own, as
+        pytest-rerunfailures, comes first.
         """
         self.n_run = 1
         outbox = self._outbox
@@ -202,6 +205,8 @@ class Running:
             if outbox is not None:
                 outbox.empty()
             return None
+        if self._ran_elsewhere(item, nextitem):
+            return True
         if outbox is not None:
             self._run(item, outbox.send)
             return True
@@ -215,6 +220,19 @@ class Running:
                 self._show_and_run(document, calls)
                 self.n_run += 1
         return True
+
+    def _ran_elsewhere(self, item: DocItem, nextitem: pytest.Item | None) -> bool:
+        """Whether another plugin has run the item."""
+        run = self._protocol_of_others
+        if run is None:
+            return False
+        if self._outbox is not None:
+            self._outbox.empty()
+        return bool(run(item=item, nextitem=nextitem))
+
+    @cached_property
+    def _protocol_of_others(self) -> Protocol | None:
+        return protocol_of_others(self._session.config)
 
     def _is_between(
         self, item: pytest.Item, nextitem: pytest.Item | None

@@ -1,0 +1,56 @@
+"""Another plugin runs items in its own way, as pytest-rerunfailures does (16.7: a hook
+``pytest_runtest_protocol`` that calls ``runtestprotocol`` and gives a failure that is
+tried again the outcome ``rerun``)."""
+
+import pytest
+
+AGAIN = """
+import pytest
+from _pytest.runner import runtestprotocol
+from pytest_evals import Response
+
+def pytest_runtest_protocol(item, nextitem):
+    for attempt in range(2):
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        failed = any(report.failed for report in reports)
+        for report in reports:
+            if report.failed and attempt == 0:
+                report.outcome = "rerun"
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        if not failed:
+            break
+    return True
+
+def pytest_report_teststatus(report):
+    if report.outcome == "rerun":
+        return "rerun", "R", ("RERUN", {"yellow": True})
+
+class Busy:
+    name = "busy"
+
+    def __init__(self):
+        self.seen = set()
+
+    def answer(self, requests):
+        for position, request in enumerate(requests):
+            number = request.prompt.split()[1].rstrip("?")
+            busy = number in "369" and number not in self.seen
+            self.seen.add(number)
+            answer = {"error": "busy"} if busy else {"text": "a" + number}
+            yield position, Response(**answer)
+
+@pytest.fixture(scope="session")
+def eval_model():
+    return Busy()
+"""
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_documents_are_tried_again_and_count_once(suite, workers):
+    suite.task("quiz", gates=["exact_match >= 1"])
+    suite.pytester.makeconftest(AGAIN)
+    result = suite.run("evals", "-n", workers, model=None)
+    assert (result.ret, result.parseoutcomes()) == (0, {"passed": 11, "rerun": 3})
+    assert len(suite.samples()) == 10
