@@ -77,6 +77,21 @@ def test_a_gate_over_a_part_of_its_members_is_skipped_never_green(groups, argume
     result.stdout.fnmatch_lines(["*of 20 documents were run*"])
 
 
+def test_members_that_cannot_be_loaded_are_told_of_at_every_group_with_them(groups):
+    for name in ("bad", "worse"):
+        groups.task(name, dataset_kwargs={"data_files": {"test": f"{name}.none"}})
+    groups.group("inner", task=["art", "bad", "worse"])
+    groups.group("all", task=["inner"])
+    result = groups.run("evals")
+    result.assert_outcomes(errors=4)
+    for name in ("bad", "worse"):
+        line = (
+            f"evals/{name}.yaml:3: no such data file: evals/{name}.none or {name}.none"
+        )
+        assert result.outlines.count(line) == 3
+    groups.run("evals/inner.yaml", "--evals-validate").assert_outcomes(failed=1)
+
+
 def test_a_gate_is_invalid_when_errors_of_a_member_could_turn_it(groups):
     groups.knows(errors=[0, 1, 2, 3], tasks=["art", "zoo"])
     result = groups.run("evals/both.yaml")

@@ -34,6 +34,8 @@ __all__ = ["Check", "TaskCheck", "Validating"]
 class Check(pytest.Item):
     """Something that is known to be wrong, or that could not be looked at."""
 
+    in_package = False
+
     def __init__(self, *, error: Exception, **kwargs: Any) -> None:
         """Remember what was found when it was collected."""
         super().__init__(**kwargs)

@@ -207,9 +207,29 @@ class Runs:
             raise TaskFileError(faults)
         run = GroupRun(group, path, nodeid, changed, gates)
         self.groups[group.name] = run
-        for child in group.children:
-            self._child(child, run)
+        try:
+            self._children(run)
+        except TaskFileError:
+            del self.groups[group.name]
+            raise
         return run
+
+    def _children(self, run: GroupRun) -> None:
+        """Take the members of a group.
+
+        Raises:
+            TaskFileError: With the problems of all of them.
+        """
+        faults = []
+        for child in run.group.children:
+            try:
+                self._child(child, run)
+            except TaskFileError as fault:
+                faults.append(fault)
+        if faults:
+            away = all(isinstance(fault, UnreachableError) for fault in faults)
+            problems = dict.fromkeys(p for fault in faults for p in fault.problems)
+            raise (UnreachableError if away else TaskFileError)(problems)
 
     def _child(self, child: Task | Group, parent: GroupRun) -> None:
         path = child.source.path
