@@ -103,6 +103,11 @@ def _check_judges(text: str, tasks: Iterable[Task], *, may_lack: bool) -> None:
             if why:
                 what, _, fix = why.partition("\n")
                 raise pytest.UsageError(f"{where} asks a judge: {what}\n{fix}")
+    try:
+        if text:
+            check_spec(parse_spec(text))
+    except OptionError as error:
+        raise pytest.UsageError(f"--evals-judge: {error}") from None
 
 
 def _overrides_judge(config: pytest.Config) -> bool:
