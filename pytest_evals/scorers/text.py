@@ -279,6 +279,9 @@ def _form(
 
 def _pair(spec: MetricSpec) -> TextMetric:
     def measure(doc: Doc, response: Any) -> list[Measured]:
+        if _has_many(doc) and callable(spec.aggregation):
+            # A pair is something, so any of several counts as a hit, as in lm-eval.
+            return [Measured(spec.name, float(bool(_texts(doc))), shown(response))]
         if _has_many(doc):
             raise DocumentError(
                 f"metric {spec.name!r} hands pairs to its aggregation and is not "
@@ -291,7 +294,12 @@ def _pair(spec: MetricSpec) -> TextMetric:
 
 
 def _bypass(spec: MetricSpec) -> TextMetric:
-    return lambda doc, response: [Measured(spec.name, None, shown(response))]
+    def measure(doc: Doc, response: Any) -> list[Measured]:
+        # Any of several nothings is false, as in lm-eval.
+        value = 0.0 if _has_many(doc) else None
+        return [Measured(spec.name, value, shown(response))]
+
+    return measure
 
 
 TEXT_METRICS: Mapping[str, Callable[[MetricSpec], TextMetric]] = {

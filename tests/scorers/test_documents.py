@@ -312,8 +312,10 @@ def test_acc_on_generated_text_hands_pairs_to_the_tasks_aggregation():
     spec = MetricSpec(name="acc", aggregation=len)
     (pair,) = scorer("generate_until", spec)(record(doc(["a"]), *texts("b")))
     assert (pair.value, pair.correct) == (["a", "b"], None)
+    (any_,) = scorer("generate_until", spec)(record(doc(["a"], [0]), *texts("b")))
+    assert any_.value == 1.0  # as recorded: tests/parity, gen_any
     with pytest.raises(DocumentError, match="not defined for several references"):
-        scorer("generate_until", spec)(record(doc(["a"], [0]), *texts("b")))
+        scorer("generate_until", "acc")(record(doc(["a"], [0]), *texts("b")))
 
 
 def test_process_results_gets_a_copy_of_the_row_and_one_value_a_request():
