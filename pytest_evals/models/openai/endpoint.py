@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from base64 import b64encode
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 import openai
 
 from pytest_evals.models.openai.faults import (
+    CLOSED,
     LATE,
     UNREACHED,
     Fault,
@@ -35,6 +37,8 @@ need no key are given one such as ``none`` or ``EMPTY``."""
 _PATHS: Mapping[Path, str] = {"chat": "chat/completions", "completions": "completions"}
 _KEY = "set the environment variable {variable} to a key that the server takes"
 _FIXES = {
+    CLOSED: "run again, with the same options, when the server takes requests again: "
+    "what was answered is not asked again",
     UNREACHED: "start the server, or see base_url=",
     "401": _KEY,
     "403": _KEY,
@@ -159,4 +163,5 @@ def _parsed(text: str) -> Reply:
 
 def _code(error: Any) -> int:
     code = error.get("code") if isinstance(error, dict) else None
-    return code if isinstance(code, int) and 400 <= code < 600 else 500
+    text = str(code)
+    return int(text) if re.fullmatch("[45][0-9][0-9]", text) else 500

@@ -7,12 +7,26 @@ import json
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-__all__ = ["LATE", "UNREACHED", "Fault", "of_status", "said", "seconds", "shortened"]
+__all__ = [
+    "CLOSED",
+    "LATE",
+    "UNREACHED",
+    "Fault",
+    "of_status",
+    "said",
+    "seconds",
+    "shortened",
+]
 
 MOST_SHOWN = 200
+LONGEST_WAIT_S = 300.0
+"""What is waited for a server that asks for it; whoever asks for more has had enough for
+today."""
 UNUSABLE = "unusable reply"
 UNREACHED = "no connection"
 LATE = "timeout"
+CLOSED = "long wait"
+YEAR_S = 365 * 86400.0
 BUSY = frozenset({408, 409, 425, 429})
 OVERLOADED = frozenset({408, 429, 503, 504, 529})
 HOPELESS = frozenset({401, 403, 404})
@@ -56,13 +70,15 @@ def of_status(status: int, text: str, wait_s: float) -> Fault:
     words = said(text)
     out_of_money = status == 429 and "insufficient_quota" in text
     again = (status in BUSY or status >= 500) and not out_of_money
+    closed = again and wait_s > LONGEST_WAIT_S
+    asks = f", and asks to wait for {wait_s:,.0f} s" if closed else ""
     return Fault(
-        f"the server said {status}: {words}",
-        str(status),
-        again=again,
-        slower=again and status in OVERLOADED,
-        wait_s=wait_s,
-        hopeless=status in HOPELESS or out_of_money,
+        f"the server said {status}: {words}{asks}",
+        CLOSED if closed else str(status),
+        again=again and not closed,
+        slower=again and not closed and status in OVERLOADED,
+        wait_s=0.0 if closed else wait_s,
+        hopeless=status in HOPELESS or out_of_money or closed,
     )
 
 
@@ -95,10 +111,11 @@ def seconds(retry_after: str, now: float, milliseconds: str = "") -> float:
     """
     for value, unit in ((milliseconds, 0.001), (retry_after, 1.0)):
         try:
-            return max(0.0, min(float(value) * unit, 3600.0))
+            return min(max(0.0, float(value) * unit), YEAR_S)
         except ValueError:
             continue
     try:
-        return max(0.0, min(parsedate_to_datetime(retry_after).timestamp() - now, 3600))
-    except (TypeError, ValueError):
+        left_s = parsedate_to_datetime(retry_after).timestamp() - now
+    except (TypeError, ValueError, OverflowError):
         return 0.0
+    return min(max(0.0, left_s), YEAR_S)

@@ -28,10 +28,34 @@ _FINISH: Mapping[str, Finish] = {
     "stop_sequence": "stop",
     "length": "length",
     "max_tokens": "length",
+    "model_length": "length",
 }
 """Why texts end, in the words of OpenAI and of some others."""
-_BROKEN_OFF = ("error", "abort", "aborted", "cancelled")
-"""The same, of texts that are no answers (OpenRouter; vLLM, SGLang)."""
+_BROKEN_OFF = frozenset(
+    [
+        "error",
+        "abort",
+        "aborted",
+        "cancelled",
+        "insufficient_system_resource",
+        "network_error",
+    ]
+)
+"""Those of texts that are no answers (OpenRouter; vLLM, SGLang; DeepSeek; Zhipu)."""
+_FILTERED = frozenset(
+    [
+        "content_filter",
+        "content_filtered",
+        "sensitive",
+        "refusal",
+        "safety",
+        "recitation",
+        "blocklist",
+        "prohibited_content",
+        "spii",
+    ]
+)
+"""Those of texts that may not be told (OpenAI, AWS, Zhipu, Anthropic, Google)."""
 
 
 def path_of(request: Generate, settings: OpenAISettings) -> Path:
@@ -106,16 +130,17 @@ def read_text(
         Fault: It holds none.
     """
     choice = choice_of(reply)
-    ended = choice.get("finish_reason")
+    ended = str(choice.get("finish_reason")).lower()
     text = _text(choice, path_of(request, settings))
-    if ended == "content_filter":
+    # Some name what was filtered behind a colon.
+    if ended.partition(":")[0] in _FILTERED:
         raise Fault("the server's content filter stopped the answer")
     if ended in _BROKEN_OFF or choice.get("error"):
         why = choice.get("error") or f"finish_reason {ended!r}"
         what = f"the server broke the answer off: {shortened(str(why))}"
         raise Fault(what, again=True)
-    if text is None:
-        raise _silence(choice, ended)
+    if text is None or (not text and _refusal(choice)):
+        raise _silence(choice)
     if settings.think_end_token:
         text = text.split(settings.think_end_token)[-1].lstrip()
     cut = text
@@ -126,21 +151,23 @@ def read_text(
         text=cut,
         n_prompt_tokens=n_prompt_tokens,
         n_tokens=n_tokens,
-        finish="stop" if cut != text else _FINISH.get(str(ended), ""),
+        finish="stop" if cut != text else _FINISH.get(ended, ""),
         elapsed_s=elapsed_s,
     )
 
 
 def choice_of(reply: Reply) -> Mapping[str, Any]:
-    """The first of a reply's answers.
+    """The first of a reply's answers, by their numbers where it has any.
 
     Raises:
         Fault: There is none.
     """
     choices = reply.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+    sound = isinstance(choices, list) and all(isinstance(c, dict) for c in choices)
+    if not sound or not choices:
         raise Fault(f"the reply has no choices: {shortened(str(reply))}", again=True)
-    found: Mapping[str, Any] = choices[0]
+    numbered = (choice for choice in choices if choice.get("index") == 0)
+    found: Mapping[str, Any] = next(numbered, choices[0])
     return found
 
 
@@ -159,15 +186,20 @@ def _text(choice: Mapping[str, Any], path: Path) -> str | None:
     return text
 
 
-def _silence(choice: Mapping[str, Any], ended: Any) -> Fault:
+def _silence(choice: Mapping[str, Any]) -> Fault:
     """An answer without text, which is not an empty text."""
-    message = choice.get("message")
-    message = message if isinstance(message, dict) else {}
-    if message.get("refusal"):
-        return Fault(f"the model refused: {shortened(str(message['refusal']))}")
+    ended = choice.get("finish_reason")
+    if refusal := _refusal(choice):
+        return Fault(f"the model refused: {shortened(refusal)}")
     if ended == "length":
         return Fault(
             "the answer is null: the model used up its tokens before it began to "
             "answer; raise max_gen_toks"
         )
     return Fault(f"the answer is null (finish_reason {ended!r})", again=True)
+
+
+def _refusal(choice: Mapping[str, Any]) -> str:
+    """What a model says that it will not say."""
+    message = choice.get("message")
+    return str(message.get("refusal") or "") if isinstance(message, dict) else ""

@@ -53,6 +53,55 @@ def test_retry_after_is_waited_for(served, model_of, ask, fault):
     assert served.times[1] - served.times[0] >= 0.3
 
 
+@pytest.mark.parametrize("after", ["36000", "inf", "Wed, 21 Oct 2065 07:28:00 GMT"])
+def test_a_server_that_asks_for_hours_is_not_waited_for(
+    served, model_of, ask, fault, after
+):
+    words = {"error": {"message": "daily limit"}}
+    closed = fault(429, words, {"retry-after": after})
+    served.fault = lambda body: closed if "bad" in body["prompt"] else None
+    model = model_of()
+    with pytest.raises(ModelError) as caught:
+        ask(model, *[Generate("bad")] * 50)
+    told = "the server said 429: 'daily limit', and asks to wait for "
+    assert told in str(caught.value)
+    assert "fix: run again, with the same options" in str(caught.value)
+    ask(model, Generate("first"))
+    bad, good = ask(model, Generate("bad"), Generate("good"))
+    assert told in bad.error
+    assert good.text == "said good"
+
+
+@pytest.mark.parametrize(
+    "after", ["nan", "-5", "soon", "Wed, 21 Oct 2015 07:28:00 GMT"]
+)
+def test_a_retry_after_that_means_nothing_is_no_wait(
+    served, model_of, ask, fault, after
+):
+    served.faults.append(fault(429, "{}", {"retry-after": after}))
+    (found,) = ask(model_of(), Generate("Q:"))
+    assert found.text == "said Q:"
+
+
+def test_answers_out_of_order_are_told_apart_by_their_numbers(
+    served, model_of, ask, fault
+):
+    choices = [{"index": 1, "text": "second"}, {"index": 0, "text": "first"}]
+    served.fault = lambda body: fault(body={"choices": choices})
+    assert ask(model_of(), Generate("Q:"))[0].text == "first"
+
+
+@pytest.mark.parametrize(
+    "ended",
+    ["content_filter", "SAFETY", "content_filter: PROHIBITED_CONTENT", "sensitive"],
+)
+def test_what_a_filter_stopped_is_no_answer(served, model_of, ask, fault, ended):
+    stopped = fault(body=body(text="par", finish_reason=ended))
+    served.fault = lambda body: stopped
+    (found,) = ask(model_of(), Generate("Q:"))
+    assert found.error == "the server's content filter stopped the answer"
+
+
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504])
 def test_a_fault_that_goes_away_costs_no_answer(served, model_of, ask, fault, status):
     served.faults.extend([fault(status, "<html>busy</html>")] * 3)
@@ -89,6 +138,17 @@ def test_a_fault_that_goes_away_costs_no_answer(served, model_of, ask, fault, st
         (
             {"body": body(text="", finish_reason="error")},
             "the server broke the answer off: \"finish_reason 'error'\"",
+        ),
+        ({"body": {"choices": [None]}}, "the reply has no choices"),
+        ({"body": "<html>", "headers": {"content-type": "text/html"}}, "is not JSON"),
+        (
+            {"body": "no gzip", "headers": {"content-encoding": "gzip"}},
+            "the connection to",
+        ),
+        ({"status": 307, "headers": {"location": "/v1/completions"}}, "redirects"),
+        (
+            {"body": body(text="", finish_reason="insufficient_system_resource")},
+            "the server broke the answer off",
         ),
         (
             {"body": body(text="half", finish_reason="abort")},
@@ -240,14 +300,15 @@ def test_chat_replies_without_text_are_errors(served, model_of, ask, fault):
         "cut": {"message": {"content": None}, "finish_reason": "length"},
         "filtered": {"message": {"content": "par"}, "finish_reason": "content_filter"},
         "refused": {"message": {"content": None, "refusal": "no"}},
+        "declined": {"message": {"content": "", "refusal": "no"}},
         "void": {},
     }
     served.fault = lambda body: fault(body=_chosen(silent, body))
     chats = [Generate((Message("user", name),)) for name in silent]
-    cut, filtered, refused, void = ask(model_of(max_retries=0), *chats)
+    cut, filtered, refused, declined, void = ask(model_of(max_retries=0), *chats)
     assert "the model used up its tokens before it began to answer" in cut.error
     assert filtered.error == "the server's content filter stopped the answer"
-    assert refused.error == "the model refused: 'no'"
+    assert refused.error == declined.error == "the model refused: 'no'"
     assert "the reply has no message" in void.error
 
 
