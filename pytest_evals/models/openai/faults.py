@@ -20,8 +20,8 @@ __all__ = [
 
 MOST_SHOWN = 200
 LONGEST_WAIT_S = 300.0
-"""What is waited for a server that asks for it; whoever asks for more has had enough for
-today."""
+"""The longest pause of a server that is kept; one that asks for more is closed for now.
+"""
 UNUSABLE = "unusable reply"
 UNREACHED = "no connection"
 LATE = "timeout"
