@@ -15,6 +15,8 @@ __all__ = ["NOT_STORED", "Render", "StoredModel"]
 Render = Callable[[Prompt], str]
 _Keys = list[RequestKey | None]
 _Found = dict[RequestKey, Response]
+_OF_A_RUN = ("first_tokens", "usage")
+"""What a model says of what it was asked, and not of itself."""
 NOT_STORED = (
     "not in the store: this model has not answered this request before\n"
     "  fix: run once without --evals-rescore"
@@ -170,10 +172,12 @@ class StoredModel:
 
     @property
     def info(self) -> Mapping[str, Any]:
-        """What the model says of itself, now or when it was last open."""
+        """What the model says of itself, now or when it was last open; then nothing of
+        what it was asked."""
         if self._model is not None:
             return getattr(self._model, "info", None) or {}
-        return self._stored_info or {}
+        stored = self._stored_info or {}
+        return {name: said for name, said in stored.items() if name not in _OF_A_RUN}
 
     @property
     def notes(self) -> tuple[str, ...]:

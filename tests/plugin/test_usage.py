@@ -55,6 +55,7 @@ def test_counts_are_sums_and_all_else_is_the_firsts(parts):
         assert found.get("usage", {"n": {}})["n"].get(name, 0) == sum(counts)
 
 
-def test_a_model_that_does_not_count_is_none_of_them():
-    assert with_usage([{"a": 1}, {"usage": {"n": 2}}]) == {"a": 1}
+def test_a_worker_that_has_asked_nothing_hides_no_usage_of_another():
+    assert with_usage([{"a": 1}, {"usage": {"n": 2}}]) == {"a": 1, "usage": {"n": 2}}
+    assert with_usage([{"a": 1}]) == {"a": 1}
     assert with_usage([]) == {}

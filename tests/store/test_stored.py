@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -90,3 +91,23 @@ def test_a_model_that_does_not_listen_is_told_nothing(tmp_path):
     next(stream)
     stored.expect([request(3)])
     assert len(list(stream)) == 1
+
+
+def test_a_model_that_is_not_opened_says_nothing_of_what_it_was_asked_once(tmp_path):
+    """Its prompts began otherwise then, and what they have cost is paid."""
+
+    class Asked(Model):
+        info: ClassVar = {
+            "model": "listening",
+            "first_tokens": ["Question"],
+            "usage": {"cost": 3.2},
+        }
+
+    fingerprint = {"version": 1}
+    first = StoredModel("one", Responses(tmp_path, fingerprint), Asked)
+    list(first.answer([request(1)]))
+    assert first.info == Asked.info
+    first.close()
+    again = StoredModel("one", Responses(tmp_path, fingerprint), Asked)
+    list(again.answer([request(1)]))
+    assert again.info == {"model": "listening"}

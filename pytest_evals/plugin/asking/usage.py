@@ -14,7 +14,8 @@ def with_usage(infos: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     if not said:
         return {}
     used = [u for info in said if isinstance(u := info.get("usage"), Mapping)]
-    return {**said[0], "usage": _sum(used)} if len(used) > 1 else said[0]
+    # The first may have asked nothing, and so have used nothing.
+    return {**said[0], "usage": _sum(used)} if used else said[0]
 
 
 def _sum(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
