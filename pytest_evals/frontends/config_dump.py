@@ -46,7 +46,7 @@ def dumped(
         "description": values.get("description") or "",
         "target_delimiter": recipe.fields.target_delimiter,
         "fewshot_delimiter": recipe.fields.fewshot_delimiter,
-        "fewshot_config": _shots(recipe),
+        "fewshot_config": _shots(values, recipe),
         "num_fewshot": recipe.shots.n,
         "output_type": recipe.output_type,
         "repeats": recipe.repeats,
@@ -58,13 +58,14 @@ def dumped(
     return {key: as_json(known[key]) for key in TASK_KEYS if known.get(key) is not None}
 
 
-def _shots(recipe: Recipe) -> dict[str, Any]:
+def _shots(values: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
     shots, fields = recipe.shots, recipe.shots.fields
+    typed = values.get("fewshot_config") or {}
     return {
         "sampler": shots.sampler,
         "split": recipe.splits.fewshot,
         "process_docs": shots.process_docs and shots.process_docs.spec,
-        "fewshot_indices": None,
+        "fewshot_indices": typed.get("fewshot_indices"),
         "samples": shots.samples,
         "doc_to_text": fields.text.spec,
         "doc_to_choice": fields.choices and fields.choices.spec,

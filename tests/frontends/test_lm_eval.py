@@ -149,6 +149,7 @@ def test_what_has_no_effect_is_flagged(toy):
         "fewshot_config.fewshot_indices has no effect, as in lm-eval",
         "generation_kwargs has no effect with output_type multiple_choice",
     )
+    assert loaded.config["fewshot_config"]["fewshot_indices"] == [1]  # as typed there
 
 
 def test_a_key_given_twice_is_flagged(toy):
