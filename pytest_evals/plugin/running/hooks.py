@@ -84,8 +84,8 @@ class Running:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, None, None]:
-        """Gates run last, but for tests of the results; and never under ``--lf``
-        without their documents."""
+        """Gates run last, but for tests of the results; and under ``--lf`` or ``--sw``
+        never without their documents."""
         settle(items, self._session.known)
         # Those who leave out what stands before an item, as --sw does, are to see the
         # order in which items run; others, as --ff, change it.
