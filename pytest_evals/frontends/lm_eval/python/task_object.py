@@ -86,9 +86,11 @@ class PythonObject:
             own = getattr(self._class, method)
             if all(own is not getattr(base, method) for base in bases):
                 return
-        said = {**(getattr(self._class, "CONFIG", None) or {}), **config}
-        known = said.get("dataset_path") or said.get("custom_dataset")
-        if not known and getattr(self._class, "DATASET_PATH", None) is None:
+        known = any(config.get(key) for key in ("dataset_path", "custom_dataset"))
+        # A CONFIG of the class is lm-eval's object, which may name one too.
+        for own in ("DATASET_PATH", "CONFIG"):
+            known = known or getattr(self._class, own, None) is not None
+        if not known:
             name = self._class.__name__
             what = f"class: {name}: neither the file nor the class names a dataset"
             fix = "dataset_path: json, with dataset_kwargs: {data_files: …}"
