@@ -228,6 +228,9 @@ MARKS = {
     "left": pytest.mark.skip(reason="later"),
     "never": pytest.mark.xfail(reason="no", run=False),
     "other": pytest.mark.xfail(reason="no such error", raises=ValueError),
+    "group": pytest.mark.xfail(raises=pytest.RaisesGroup(ValueError)),
+    "any": pytest.mark.xfail(raises=pytest.RaisesExc(Exception)),
+    "unclear": pytest.mark.skipif("nonsense +", reason="no Python"),
 }
 
 def pytest_collection_modifyitems(items):
@@ -241,6 +244,7 @@ def test_markers_of_gates_mean_the_same_with_workers_and_without(suite):
     """Without workers pytest itself obeys them."""
     suite.knows(wrong=[1])
     bars = {"red": 1, "green": 0, "strict": 0, "left": 1, "never": 1, "other": 1}
+    bars |= {"group": 1, "any": 1, "unclear": 0}
     suite.task(
         "quiz",
         gates=[{"id": i, "metric": "exact_match", "min": n} for i, n in bars.items()],
@@ -259,8 +263,8 @@ def test_markers_of_gates_mean_the_same_with_workers_and_without(suite):
         }
         found[n] = (result.ret, result.parseoutcomes(), gates)
     assert found["0"] == found["2"]
-    expected = {"passed": 9, "wrong": 1, "failed": 2, "skipped": 1}
-    expected |= {"xfailed": 2, "xpassed": 1}
+    expected = {"passed": 9, "wrong": 1, "failed": 3, "skipped": 1, "errors": 1}
+    expected |= {"xfailed": 3, "xpassed": 1}
     assert found["2"][1] == expected
 
 

@@ -82,6 +82,8 @@ def _excused(said: dict[str, Any], excuse: Excuse | None) -> dict[str, Any]:
 
 def _left_out(gate: Gate, excuse: Excuse) -> dict[str, Any]:
     """What the report of the setup says of a gate that is not judged."""
+    if excuse.fails:
+        return {"outcome": "failed", "longrepr": excuse.reason}
     if excuse.skips:
         return {"outcome": "skipped", "longrepr": _skipped(gate, excuse.reason)}
     return {"outcome": "skipped", "wasxfail": f"[NOTRUN] {excuse.reason}"}

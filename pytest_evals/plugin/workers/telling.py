@@ -17,7 +17,8 @@ __all__ = ["Excuse", "Told", "told"]
 
 
 class Excuse(NamedTuple):
-    """A ``skip``, or an ``xfail``, whose conditions hold.
+    """A ``skip``, or an ``xfail``, whose conditions hold; or a condition that cannot be
+    understood.
 
     Args:
         reason: Why.
@@ -25,6 +26,7 @@ class Excuse(NamedTuple):
         runs: Whether the gate is judged.
         strict: Whether it must not be green.
         covers: Whether it may be red.
+        fails: Whether it is an error by its condition, and ``reason`` says which.
     """
 
     reason: str
@@ -32,6 +34,7 @@ class Excuse(NamedTuple):
     runs: bool = False
     strict: bool = False
     covers: bool = True
+    fails: bool = False
 
 
 class Told(NamedTuple):
