@@ -22,7 +22,9 @@ Key = tuple[str, int]
 
 ANSWER_KEYS = ("output_type", "generation_kwargs", "repeats", "filter_list")
 """Keys of a task file that answers depend on beside the prompt, which has a hash."""
-MACHINE_KEYS = ("device", "torch_version", "transformers_version")
+MACHINE_KEYS = ("device", "dtype", "torch_version", "transformers_version")
+BATCH_KEYS = ("batch_size", "batch_tokens")
+"""Arguments of a model that move its numbers by rounding only."""
 MOST_NAMED = 4
 
 
@@ -261,12 +263,27 @@ def _change(task: str, old: Row, new: Row) -> DocumentChange:
 
 
 def _machine_changes(before: Side, now: Side) -> Iterator[str]:
-    old, new = (
-        before.results.get("model_info") or {},
-        now.results.get("model_info") or {},
-    )
-    for key in MACHINE_KEYS:
-        if new and old.get(key) != new.get(key):  # a model may say nothing of itself
+    """What makes numbers differ by a little, in words."""
+    old, new = (side.results.get("model_info") or {} for side in (before, now))
+    keys = MACHINE_KEYS if new else ()  # a model may say nothing of itself
+    if old.get("device_name") and new.get("device_name"):
+        keys = (*keys, "device_name")
+    yield from _differing(keys, old, new, "not known")
+    if "config" in before.results and "config" in now.results:  # not before its end
+        old, new = _arguments(before), _arguments(now)
+        yield from _differing(BATCH_KEYS, old, new, "automatic")
+
+
+def _differing(
+    keys: Iterable[str], old: Mapping[str, Any], new: Mapping[str, Any], absent: str
+) -> Iterator[str]:
+    for key in keys:
+        if old.get(key) != new.get(key):
             known = (one.get(key) for one in (new, old))
-            told = ("not known" if value is None else repr(value) for value in known)
+            told = (absent if value is None else repr(value) for value in known)
             yield "{} is {}, in the baseline {}".format(key, *told)
+
+
+def _arguments(side: Side) -> Mapping[str, Any]:
+    found = side.results["config"].get("model_args")
+    return found if isinstance(found, dict) else {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -115,6 +116,7 @@ def describe(loaded: Loaded, name: str) -> Mapping[str, Any]:
         "num_parameters": model.num_parameters(),
         "dtype": str(model.dtype).removeprefix("torch."),
         "device": str(loaded.device),
+        "device_name": _device_name(loaded.device),
         "device_map": settings.device_map,
         "peft": settings.peft,
         "peft_weights": _fingerprint(settings.peft),
@@ -132,6 +134,13 @@ def describe(loaded: Loaded, name: str) -> Mapping[str, Any]:
         "torch_version": torch.__version__,
         "transformers_version": transformers.__version__,
     }
+
+
+def _device_name(device: torch.device) -> str:
+    """What kind of GPU it is, or of processor."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return platform.machine()
 
 
 def _load_tokenizer(settings: HfSettings) -> Any:

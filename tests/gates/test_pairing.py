@@ -1,0 +1,51 @@
+"""What a comparison with a baseline warns of: what moves numbers a little, and is no
+reason to refuse."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_evals.gates.baseline.pairing import Side, compare
+
+
+def side(arguments=None, **info):
+    known = {"device": "cuda:0", "dtype": "float32", "torch_version": "2.9.0", **info}
+    results = {"model_info": known, "config": {"model_args": arguments or {}}}
+    return Side(results=results, rows={})
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [
+        (side(), side(), []),
+        (side(), side(device="cpu"), ["device is 'cpu', in the baseline 'cuda:0'"]),
+        (
+            side(),
+            side(torch_version="2.13.0"),
+            ["torch_version is '2.13.0', in the baseline '2.9.0'"],
+        ),
+        (
+            side(),
+            side(dtype="bfloat16"),
+            ["dtype is 'bfloat16', in the baseline 'float32'"],
+        ),
+        (
+            side({"batch_size": "8"}),
+            side({"batch_tokens": 64}),
+            [
+                "batch_size is automatic, in the baseline '8'",
+                "batch_tokens is 64, in the baseline automatic",
+            ],
+        ),
+        (
+            side(device_name="NVIDIA A100"),
+            side(device_name="NVIDIA H100"),
+            ["device_name is 'NVIDIA H100', in the baseline 'NVIDIA A100'"],
+        ),
+        # A baseline of an earlier version says nothing of it.
+        (side(), side(device_name="NVIDIA H100"), []),
+    ],
+)
+def test_machines_versions_and_batches_that_differ_are_told(before, now, told):
+    found = compare("main", before, now)
+    assert (found.warnings, found.refused) == (tuple(told), ())
