@@ -476,7 +476,7 @@ def test_what_lm_eval_cannot_hand_on_is_an_error_of_its_request_only(
 
 def test_texts_that_generate_writes_say_that_they_are_slow(saved_model, ask):
     model = open_model(parse_spec(f"hf:{saved_model('gpt2')}"))
-    ask(model, Generate("a", max_tokens=2, options=(("min_length", 4),)))
+    ask(model, Generate("a", max_tokens=4, options=(("min_length", 4),)))
     assert (
         "texts with min_length were written one at a time by transformers' generate, "
         "which is slow"
