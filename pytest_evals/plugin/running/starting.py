@@ -28,6 +28,7 @@ def start(config: pytest.Config) -> EvalSession:
     """The session's state; made, with its plugins, when it is first asked for."""
     if SESSION not in config.stash:
         session = config.stash[SESSION] = EvalSession(config)
+        config.pluginmanager.register(Terminating(session), f"{NAME}-terminating")
         if not session.options.validate:
             _run(session, config.pluginmanager)
             _show(session, config)
@@ -46,7 +47,6 @@ def _run(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:
     running = Running(session)
     plugins.register(running, NAME)
     plugins.register(Loop(running), f"{NAME}-loop")
-    plugins.register(Terminating(session), f"{NAME}-terminating")
     if session.orders is not None:
         plugins.register(LightReports(), "evals-light-reports")
 
