@@ -34,6 +34,7 @@ __all__ = [
     "open_model",
     "parse_spec",
     "redacted",
+    "why_unable",
     "why_unfit",
 ]
 
@@ -134,6 +135,12 @@ LIMITS: Registry[Limit] = Registry(
 """Kind → why a model cannot answer a task, empty if it can or if only the model itself
 can say."""
 
+TRIALS: Registry[Callable[[ModelSpec], str]] = Registry(
+    "kind of model that is tried",
+    {"openai": "pytest_evals.models.openai.opening:why_unable"},
+)
+"""Kind → why a model cannot score texts, as only asking it tells."""
+
 Fingerprint = Callable[[ModelSpec, Callable[[Path], str]], Mapping[str, Any] | None]
 
 FINGERPRINTS: Registry[Fingerprint] = Registry(
@@ -205,6 +212,12 @@ def why_unfit(spec: ModelSpec, needs: Needs) -> str:
     """
     spec = answering(spec)
     return LIMITS[spec.kind](spec, needs) if spec.kind in LIMITS else ""
+
+
+def why_unable(spec: ModelSpec) -> str:
+    """Why a model cannot score texts, of kinds that are asked about it; empty if
+    nothing is known against it."""
+    return TRIALS[spec.kind](spec) if spec.kind in TRIALS else ""
 
 
 def answering(spec: ModelSpec) -> ModelSpec:

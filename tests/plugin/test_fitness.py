@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
 import pytest
 from PIL import Image
 
@@ -32,6 +36,57 @@ def test_the_chat_api_is_refused_for_tasks_with_log_likelihoods(mixed, workers):
     )
     assert "fix: leave api=chat out, if the server has completions too; or run" in text
     assert "INTERNALERROR" not in text
+
+
+@pytest.fixture
+def text_server():
+    """A server that writes and knows no log-probabilities: its address, and the prompts
+    that it was sent."""
+    prompts = []
+    choice = {"index": 0, "text": "a0", "finish_reason": "stop"}
+
+    class Writing(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            prompts.append(json.loads(body)["prompt"])
+            reply = json.dumps({"choices": [choice]}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(reply)))
+            self.end_headers()
+            self.wfile.write(reply)
+
+        def log_message(self, *words):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Writing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"openai:gpt,base_url=http://127.0.0.1:{server.server_port}/v1", prompts
+        server.shutdown()
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["alone", "workers"])
+def test_a_server_without_log_probabilities_is_refused_before_anything_is_asked(
+    mixed, text_server, workers
+):
+    model, prompts = text_server
+    result = mixed.run("evals", *workers, model=model)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    text = result.stderr.str() + result.stdout.str()
+    assert "cannot score texts, as tasks with log-likelihoods need" in text
+    assert "zoo (multiple_choice, evals/zoo.yaml:1)\n  echo: it gives no" in text
+    assert not any("quiz" in prompt or "zoo" in prompt for prompt in prompts)
+    assert "INTERNALERROR" not in text
+
+
+def test_a_server_is_not_tried_where_nothing_is_asked_or_scored(mixed, text_server):
+    model, prompts = text_server
+    for arguments in (["--collect-only"], ["--evals-plan"], ["--evals-rescore"]):
+        mixed.run("evals", *arguments, model=model)
+        assert prompts == []
+    result = mixed.run("evals/quiz.yaml", model=model)
+    assert result.parseoutcomes() == {"passed": 1, "wrong": 9}
+    assert len(prompts) == 10
 
 
 def test_tasks_that_do_not_run_are_not_its_business(mixed):

@@ -64,10 +64,23 @@ class OpenAIModel:
                 cannot score texts and has to; before the batch is sent.
         """
         if any(not isinstance(request, Generate) for request in requests):
-            self._be_able_to_score()
+            self.be_able_to_score()
             self._scorer.prepare(requests)
         work = [partial(self._one, i, request) for i, request in enumerate(requests)]
         yield from self._background.stream(work, self._settings.concurrency)
+
+    def be_able_to_score(self) -> None:
+        """Make sure, once, that the server gives log-probabilities of a text.
+
+        Raises:
+            UnableError: It gives none.
+            ModelError: It does not answer; or the chat api is asked for.
+        """
+        if self._settings.api == "chat":
+            raise ModelError(NO_CHAT)
+        self._background.run(self._scorer.probe())
+        form = self._scorer.form
+        self.info["loglikelihoods"] = form.name if form else ""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -89,13 +102,6 @@ class OpenAIModel:
     def close(self) -> None:
         """End what is on its way, and close the connections."""
         self._background.close(self._endpoint.close)
-
-    def _be_able_to_score(self) -> None:
-        if self._settings.api == "chat":
-            raise ModelError(NO_CHAT)
-        self._background.run(self._scorer.probe())
-        form = self._scorer.form
-        self.info["loglikelihoods"] = form.name if form else ""
 
     async def _one(self, position: int, request: Request) -> Answer:
         try:

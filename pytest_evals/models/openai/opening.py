@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import os
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-from pytest_evals.core.request import Model
-from pytest_evals.errors import MissingExtraError, OptionError
+from pytest_evals.errors import EvalsError, MissingExtraError, OptionError
 from pytest_evals.models.openai.settings import OpenAISettings, read_settings
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = ["open_openai"]
+if TYPE_CHECKING:
+    from pytest_evals.models.openai.model import OpenAIModel
+
+__all__ = ["open_openai", "why_unable"]
 
 
-def open_openai(spec: ModelSpec) -> Model:
+def open_openai(spec: ModelSpec) -> OpenAIModel:
     """The model that a spec names; nothing is sent yet.
 
     Raises:
@@ -33,6 +36,26 @@ def open_openai(spec: ModelSpec) -> Model:
     from pytest_evals.models.openai.model import OpenAIModel
 
     return OpenAIModel(str(spec), settings, key)
+
+
+def why_unable(spec: ModelSpec) -> str:
+    """Why a server cannot score texts, as it says itself: a few requests are sent.
+    Empty if it can, and if it does not answer: whoever asks will be told."""
+    try:
+        model = open_openai(spec)
+    except EvalsError:
+        return ""
+    from pytest_evals.models.openai.trial import UnableError
+
+    try:
+        model.be_able_to_score()
+    except UnableError as error:
+        return str(error)
+    except EvalsError:
+        return ""
+    finally:
+        model.close()
+    return ""
 
 
 def _key(settings: OpenAISettings) -> str:

@@ -23,12 +23,16 @@ from pytest_evals.models.openai.settings import OpenAISettings
 if TYPE_CHECKING:
     from pytest_evals.models.openai.encoding import Encoding
 
-__all__ = ["Tried", "form_of"]
+__all__ = ["Tried", "UnableError", "form_of"]
 
 PROBE = "The quick brown fox jumps over the lazy dog"
 START = "The quick brown fox"
 N_WRITTEN = 8
 """Tokens that are written after the start: too many for all to be near ties."""
+
+
+class UnableError(ModelError):
+    """A server that answers, and gives no log-probabilities that can be used."""
 
 
 class Tried(Protocol):
@@ -53,9 +57,11 @@ async def form_of(server: Tried, encoding: Encoding | None) -> Form:
     """The first form in which a server gives log-probabilities.
 
     Raises:
-        ModelError: It gives them in none; or ids mean another text to it.
+        UnableError: It gives them in none; or ids mean another text to it.
+        ModelError: It cannot be told, since it does not answer.
     """
-    reasons = []
+    reasons: list[str] = []
+    kind: type[ModelError] = UnableError
     for form in FORMS:
         try:
             reading = await server.read(PROBE, form)
@@ -66,10 +72,11 @@ async def form_of(server: Tried, encoding: Encoding | None) -> Form:
                 await _check_ids(server, encoding, form)
         except Fault as fault:
             reasons.append(f"{form.name}: {fault.what}")
+            kind = ModelError if fault.again else kind
             continue
         return form
     told = "\n  ".join(reasons)
-    raise ModelError(
+    raise kind(
         f"{server.settings.url} cannot score texts, as tasks with log-likelihoods "
         f"need (multiple_choice, loglikelihood, loglikelihood_rolling)\n  {told}\n"
         "  fix: run tasks with output_type generate_until on this server, and the "
@@ -118,7 +125,7 @@ async def _check_ids(server: Tried, encoding: Encoding, form: Form) -> None:
 
     Raises:
         Fault: It takes no ids.
-        ModelError: They mean another text to it.
+        UnableError: They mean another text to it.
     """
     from pytest_evals.models.openai.encoding import Encoded
 
@@ -131,7 +138,7 @@ async def _check_ids(server: Tried, encoding: Encoding, form: Form) -> None:
     words = "".join(token.text for token in reading.tokens[encoded.n_context + 1 :])
     if not words or not PROBE.endswith(words):
         settings = server.settings
-        raise ModelError(
+        raise UnableError(
             f"tokenizer={settings.tokenizer} is not that of the server's "
             f"{settings.target!r}: its ids of {PROBE!r} mean {words!r} there"
         )

@@ -9,7 +9,13 @@ import pytest
 
 from pytest_evals.core.task import Task
 from pytest_evals.errors import OptionError
-from pytest_evals.models.spec import Needs, check_spec, parse_spec, why_unfit
+from pytest_evals.models.spec import (
+    Needs,
+    check_spec,
+    parse_spec,
+    why_unable,
+    why_unfit,
+)
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.process import is_distributed
 
@@ -20,6 +26,7 @@ NO_JUDGE = (
     "  fix: give one, as in --evals-judge=openai:gpt-4o, or set evals_judge in the ini "
     "file"
 )
+_SCORED = frozenset({"multiple_choice", "loglikelihood", "loglikelihood_rolling"})
 _SHOWN = 10
 """Tasks that a message lists."""
 
@@ -43,6 +50,8 @@ def check_models(config: pytest.Config, spec: str, tasks: Sequence[Task]) -> Non
     if spec:
         asking = [task for task in tasks if task.asks_model]
         _check_model(spec, asking, chat=options.apply_chat_template)
+        if _asks(config):
+            _check_scoring(spec, asking)
     # A controller of workers has not read the conftests below the folders.
     if not is_distributed(config) and not _overrides_judge(config):
         _check_judges(options.judge, tasks, may_lack=options.validate)
@@ -67,12 +76,30 @@ def _check_model(text: str, tasks: Iterable[Task], *, chat: bool) -> None:
         for task in tasks:
             why = why_unfit(spec, Needs(task.output_type, chat, task.shows_images))
             if why:
-                told = f"{task.name} ({task.output_type}, {task.source})"
-                unfit.setdefault(why, []).append(told)
+                unfit.setdefault(why, []).append(_named(task))
     except OptionError as error:
         raise pytest.UsageError(str(error)) from None
     if unfit:
         raise pytest.UsageError("\n".join(_told(*one) for one in unfit.items()))
+
+
+def _asks(config: pytest.Config) -> bool:
+    """Whether the session sends anything to a model."""
+    options, pytests = config.stash[OPTIONS], config.option
+    own = options.validate or options.plan or options.explain_cache or options.rescore
+    return not (own or pytests.collectonly or pytests.setupplan)
+
+
+def _check_scoring(text: str, tasks: Iterable[Task]) -> None:
+    """Refuse a server that gives no log-probabilities where a task needs them.
+
+    Raises:
+        pytest.UsageError: With the reason, and the tasks.
+    """
+    scored = [task for task in tasks if task.output_type in _SCORED]
+    why = why_unable(parse_spec(text)) if scored else ""
+    if why:
+        raise pytest.UsageError(_told(why, [_named(task) for task in scored]))
 
 
 def _check_judges(text: str, tasks: Iterable[Task], *, may_lack: bool) -> None:
@@ -114,6 +141,10 @@ def _overrides_judge(config: pytest.Config) -> bool:
     """Whether a conftest or plugin defines a judge of its own."""
     plugins = config.pluginmanager.get_plugins()
     return sum(hasattr(plugin, "eval_judge") for plugin in plugins) > 1
+
+
+def _named(task: Task) -> str:
+    return f"{task.name} ({task.output_type}, {task.source})"
 
 
 def _told(why: str, tasks: list[str]) -> str:
