@@ -192,7 +192,7 @@ def test_a_server_writes_what_the_model_writes_in_this_process(
     ],
     indirect=["server"],
 )
-def test_a_server_without_log_probabilities_of_a_text_is_one_error(
+def test_a_server_without_log_probabilities_of_a_text_is_refused_at_once(
     server, pytester, example_suites, why
 ):
     result = pytester.runpytest(
@@ -200,9 +200,9 @@ def test_a_server_without_log_probabilities_of_a_text_is_one_error(
         *(f"--model={server.spec}", "--evals-limit=12"),
         f"--evals-dir={pytester.path / 'results'}",
     )
-    assert result.parseoutcomes() == {"failed": 1, "skipped": 14}
-    result.stdout.fnmatch_lines(
-        ["*cannot score texts, as tasks with log-likelih*", f"*{why}*"]
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*cannot score texts, as tasks with log-likelih*: capitals (*", f"*{why}*"]
     )
 
 
