@@ -17,6 +17,7 @@ from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.core.turn import Turn
 from pytest_evals.errors import DocumentError, TaskFileError
 from pytest_evals.frontends.lm_eval.task import load_tasks
+from pytest_evals.scorers.summary import summarise
 
 MODULE = """
 import datasets
@@ -176,20 +177,29 @@ def test_a_method_that_nobody_would_call_is_an_error_of_the_file(name, tmp_path)
         load(tmp_path, f"\nMine.{name} = lambda self, **more: None\n")
 
 
-def test_values_of_a_function_that_returns_several_have_its_aggregation(tmp_path):
-    """As lm-eval 0.4.13 lends it (``api/task.py``, ``process_results``)."""
-    more = "\ndef several(references, predictions):\n    return {'a': 1, 'b': 2}\n"
+def test_values_of_functions_that_return_several_have_their_aggregations(tmp_path):
+    """As lm-eval 0.4.13 lends them (``api/task.py``, ``process_results``)."""
+    more = "\ndef several(references, predictions):\n"
+    more += "    return {'a': 1, 'b': len(predictions[0])}\n"
+    more += "def further(references, predictions):\n"
+    more += "    return {'c': len(predictions[0])}\n"
     more += "def most(values):\n    return max(values)\n"
-    more += "KEYS = {'metric_list': [{'metric': several, 'aggregation': most, "
-    more += "'higher_is_better': False}]}\n"
+    more += "def least(values):\n    return min(values)\n"
+    more += "KEYS = {'metric_list': ["
+    more += "{'metric': several, 'aggregation': most, 'higher_is_better': False}, "
+    more += "{'metric': further, 'aggregation': least, 'higher_is_better': True}]}\n"
     more += "for name in ('process_results', 'aggregation', 'higher_is_better'):\n"
     more += "    delattr(Mine, name)\n"
     task = load(tmp_path, more)
-    scores = task.score(answered(task, 0, "x"))
-    assert [(one.metric, one.value) for one in scores] == [("a", 1), ("b", 2)]
-    metric = task.metric_for("b", "none")
-    assert metric.aggregate([1, 5, 2]).value == 5
-    assert metric.higher_is_better is False
+    asked = [answered(task, i, "x" * n) for i, n in enumerate((1, 5, 2))]
+    scored = [replace(record, scores=task.score(record)) for record in asked]
+    found = {one.name: one for one in summarise(task, scored, 3).metrics}
+    assert {name: one.estimate.value for name, one in found.items()} == {
+        "a": 1,
+        "b": 5,
+        "c": 1,
+    }
+    assert [found[name].higher_is_better for name in "abc"] == [False, False, True]
 
 
 def test_a_document_that_the_class_fails_on_is_an_error_of_that_document(tmp_path):

@@ -31,6 +31,7 @@ from pytest_evals.frontends.lm_eval.python.shots import ShotStream
 from pytest_evals.frontends.lm_eval.python.task_object import PythonObject
 from pytest_evals.prompts.images import without_images
 from pytest_evals.prompts.rows import Table, document_ids, selection
+from pytest_evals.scorers.metrics import MetricSpec, is_accuracy
 from pytest_evals.scorers.neighbours import LOOKS_BEYOND, Neighbours
 from pytest_evals.scorers.text import shown
 from pytest_evals.scorers.user_code import UserCode, plain
@@ -55,7 +56,7 @@ class PythonDocuments:
         self,
         made: PythonObject,
         name: str,
-        accuracies: frozenset[str],
+        specs: Mapping[str, MetricSpec],
         options: TaskOptions,
         measuring: ComputedMetrics,
     ) -> None:
@@ -64,14 +65,17 @@ class PythonDocuments:
         Args:
             made: The object, set up.
             name: Name of the task.
-            accuracies: Metrics whose 1 and 0 mean right and wrong.
+            specs: The metrics that the object knows how to add up.
             options: What the command line changes.
             measuring: Metrics that are none of lm-eval's.
         """
         self._measuring = measuring
         task = made.task
         self._task, self._name, self._options = task, name, options
-        self._accuracies = accuracies
+        self._object, self._specs = made, specs
+        self._accuracies = frozenset(
+            each for each, spec in specs.items() if _tells_right_from_wrong(spec)
+        )
         docs = task.task_docs if hasattr(task, "task_docs") else task.eval_docs
         whole = hasattr(docs, "__len__") and hasattr(docs, "__getitem__")
         self._docs: Any = docs if whole else list(docs)
@@ -202,6 +206,9 @@ class PythonDocuments:
             correct=value == 1 if binary and metric in self._accuracies else None,
             answer=shown(texts[0]) if texts else "",
             filtered=filtered,
+            lender=""
+            if metric in self._specs
+            else self._object.lender_of(metric, self._specs),
         )
 
     def _answered(self, built: _Built, record: Record) -> list[Any]:
@@ -297,3 +304,9 @@ def _seen(request: Request, response: Response) -> Any:
     if isinstance(request, Loglikelihood):
         return (response.logprob, bool(response.greedy))
     return response.logprob
+
+
+def _tells_right_from_wrong(spec: MetricSpec) -> bool:
+    """Whether 1 means right and 0 wrong; any function called ``mean`` is one."""
+    named = getattr(spec.aggregation, "__name__", "") == "mean"
+    return is_accuracy(spec) or (named and spec.higher_is_better is not False)

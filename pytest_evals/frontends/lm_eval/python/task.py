@@ -24,7 +24,7 @@ from pytest_evals.frontends.modules.functions import missing
 from pytest_evals.frontends.reading.section import Section
 from pytest_evals.prompts.generation import check_overrides
 from pytest_evals.prompts.sources import Source, located
-from pytest_evals.scorers.metrics import MetricSpec, is_accuracy
+from pytest_evals.scorers.metrics import MetricSpec
 
 __all__ = ["Names", "python_task"]
 
@@ -66,16 +66,15 @@ def python_task(top: Section, names: Names, options: TaskOptions) -> Task:
     repeats = made.task.config.repeats
     measuring = computed_metrics(entries, made.output_type, repeats, options)
     specs = made.specs()
-    sure = frozenset(n for n, spec in specs.items() if _tells_right_from_wrong(spec))
     documents = made.call(
-        lambda _: PythonDocuments(made, names.name, sure, options, measuring)
+        lambda _: PythonDocuments(made, names.name, specs, options, measuring)
     )
     task = _told(names, top.place("task"), made, documents, measuring)
     return replace(
         task,
         metrics=(*made.metrics(specs), *measuring.house_metrics(made.pipelines)),
         metric_for=lambda name, pipeline: made.metric(
-            made.spec_for(name, specs), pipeline
+            specs.get(name) or MetricSpec(name=name, aggregation="mean"), pipeline
         ),
         gates=gates,
         warnings=lambda: (*top.file.warnings, *made.warnings, *documents.warnings),
@@ -152,9 +151,3 @@ def _with_whole_paths(top: Section, options: TaskOptions) -> dict[str, Any]:
         base=Path(options.base) if options.base else Path.cwd(),
     )
     return dict(located(source).arguments)
-
-
-def _tells_right_from_wrong(spec: MetricSpec) -> bool:
-    """Whether 1 means right and 0 wrong; any function called ``mean`` is one."""
-    named = getattr(spec.aggregation, "__name__", "") == "mean"
-    return is_accuracy(spec) or (named and spec.higher_is_better is not False)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
-from dataclasses import replace
 from importlib import import_module
 from importlib import metadata as distributions
 from typing import Any
@@ -160,22 +159,16 @@ class PythonObject:
             for name, function in how.items()
         }
 
-    def spec_for(self, name: str, specs: Mapping[str, MetricSpec]) -> MetricSpec:
-        """How values of a name add up that the object may not know: a function that
-        returns several values lends them its aggregation, all else is averaged."""
-        if name in specs:
-            return specs[name]
-        lent = list(self._functions(specs)) if self._scores_by_keys() else []
-        if not lent or any(
-            replace(each, name=name) != replace(lent[0], name=name) for each in lent
-        ):
-            return MetricSpec(name=name, aggregation="mean")
-        return replace(lent[0], name=name)
-
-    def _scores_by_keys(self) -> bool:
-        if "process_results" in _own_names(self._class):
-            return False
-        return self.task.get_config("process_results") is None
+    def lender_of(self, name: str, specs: Mapping[str, MetricSpec]) -> str:
+        """The metric whose function gave a value of another name, as the object says
+        once it has scored a document (lm-eval 0.4.13, ``process_results``); empty if
+        none did."""
+        how = self.task.aggregation().get(name)
+        better = direction_of(self.task.higher_is_better().get(name))
+        for spec in self._functions(specs):
+            if spec.aggregation is how and spec.higher_is_better == better:
+                return spec.name
+        return ""
 
     def _functions(self, specs: Mapping[str, MetricSpec]) -> Iterator[MetricSpec]:
         """The metrics that are functions of the task's own."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.frontends.modules.stand_ins.fields import field_of
@@ -61,6 +61,9 @@ def _step(step: Mapping[str, Any]) -> FilterStep:
     return FilterStep(function=function, arguments=rest)
 
 
+T = TypeVar("T")
+
+
 class Scoring:
     """The metrics of a class's configuration."""
 
@@ -75,6 +78,8 @@ class Scoring:
             # Of two entries with one name the later one, as in lm-eval.
             by_name = {spec.name: spec for spec in map(_spec, listed)}
             self._specs = tuple(by_name.values())
+        self._lenders: dict[str, str] = {}
+        """Names that only what a function gave has said → that function's metric."""
 
     def values(self, task: Any, doc: Any, results: Sequence[Any]) -> dict[str, Any]:
         """The values of a document by metric.
@@ -87,6 +92,9 @@ class Scoring:
             return self._rolling(task, doc, results[0])
         known = _doc(task, doc, self._config.output_type)
         found = self._scorer.measured(known, tuple(results))
+        for measured in found:
+            if measured.lender and measured.metric not in self._aggregations:
+                self._lenders.setdefault(measured.metric, measured.lender)
         return {measured.metric: measured.value for measured in found}
 
     @cached_property
@@ -117,16 +125,25 @@ class Scoring:
         return {name: (logprob, sizes[name]) for name in names}
 
     def aggregations(self) -> dict[str, Callable[[Any], Any]]:
-        """How values add up, by metric.
+        """How values add up, by metric; as in lm-eval also those of names that only a
+        function's mapping has said, once it has.
 
         Raises:
             UnknownNameError: There is no aggregation of that name.
         """
-        return {spec.name: _aggregation(spec) for spec in self._specs}
+        return self._with_lent(self._aggregations)
 
     def directions(self) -> dict[str, bool | None]:
         """Which way is better, by metric."""
-        return {spec.name: _direction(spec) for spec in self._specs}
+        return self._with_lent({spec.name: _direction(spec) for spec in self._specs})
+
+    @cached_property
+    def _aggregations(self) -> dict[str, Callable[[Any], Any]]:
+        return {spec.name: _aggregation(spec) for spec in self._specs}
+
+    def _with_lent(self, own: Mapping[str, T]) -> dict[str, T]:
+        lent = {name: own[lender] for name, lender in self._lenders.items()}
+        return {**own, **lent}
 
 
 def _aggregation(spec: MetricSpec) -> Callable[[Any], Any]:
