@@ -166,7 +166,13 @@ def test_a_change_over_clusters_that_stands_without_documents_stands_with_them(
 ):
     n = len(values)
     old = data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n))
-    _check_change_over_clusters(values, margin, old, n_clusters)
+    labels = [str(i % n_clusters) for i in range(n)]
+    keys = {"max_drop": margin, "baseline": "main", "cluster": "passage"}
+    found = verdict(values, keys, old=old, labels=labels).outcome
+    if found is not Outcome.INVALID:
+        outcomes = {verdict(whole, keys, old=old, labels=labels).outcome
+                    for whole in ways(values)}  # fmt: skip
+        assert outcomes == {found}
 
 
 @pytest.mark.parametrize(
@@ -185,16 +191,6 @@ def test_so_does_one_with_more_ways_than_are_tried(margin, expected):
     first, *between, last = ways(values)
     for whole in (first, last, *random.sample(between, 10)):
         assert verdict(whole, keys, **known).outcome is expected
-
-
-def _check_change_over_clusters(values, margin, old, n_clusters):
-    labels = [str(i % n_clusters) for i in range(len(values))]
-    keys = {"max_drop": margin, "baseline": "main", "cluster": "passage"}
-    found = verdict(values, keys, old=old, labels=labels).outcome
-    if found is not Outcome.INVALID:
-        outcomes = {verdict(whole, keys, old=old, labels=labels).outcome
-                    for whole in ways(values)}  # fmt: skip
-        assert outcomes == {found}
 
 
 @pytest.mark.parametrize(

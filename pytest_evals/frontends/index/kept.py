@@ -86,11 +86,11 @@ def read_kept(base: Path | None, file: str) -> Kept:
     """
     match read_cache(base, file) if base is not None else None:
         case {
-            "version": 2,
+            "version": version,
             "stamps": dict(stamps),
             "keys": dict(keys),
             "names": dict() | None as names,
-        } if stamps.keys() == keys.keys():
+        } if version == VERSION and stamps.keys() == keys.keys():
             return Kept(stamps, keys, names)
     return Kept()
 
