@@ -6,11 +6,10 @@ Numbers and labels in, numbers out.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-__all__ = ["Clustered", "clustered_stderr", "stderr_range"]
+__all__ = ["Clustered", "clustered_stderr"]
 
 
 class Clustered(NamedTuple):
@@ -56,28 +55,3 @@ def clustered_stderr(
     plain = math.fsum(value * value for value in deviations) / n / (n - 1)
     effect = max(1.0, stderr * stderr / plain) if plain > 0 else 1.0
     return Clustered(stderr, n_clusters, effect)
-
-
-def stderr_range(
-    values: Sequence[float], labels: Sequence[Hashable], *, n_loose: int
-) -> tuple[float, float]:
-    """What the clustered standard error of a mean is at least and at most, where some
-    values are only known to lie within a half of what is given.
-
-    By the triangle inequality: the sums of clusters, less what the mean makes of them,
-    move by no more than both can.
-
-    Args:
-        values: (n,) the loose ones last, each in the middle of where it may lie.
-        labels: (n,) the cluster of each; at least two are different.
-        n_loose: How many are loose.
-    """
-    n = len(values)
-    mean = math.fsum(values) / n
-    found = clustered_stderr([value - mean for value in values], labels)
-    sizes, loose = Counter(labels), Counter(labels[n - n_loose :])
-    moved = math.hypot(*loose.values()) / 2
-    moved += n_loose / (2 * n) * math.hypot(*sizes.values())
-    correction = math.sqrt(found.n_clusters / (found.n_clusters - 1))
-    reach = correction * moved / n
-    return max(0.0, found.stderr - reach), found.stderr + reach

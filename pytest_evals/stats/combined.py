@@ -60,5 +60,4 @@ def _stderr(spread: Spread) -> float:
 def _freedom(part: Part) -> float:
     if isinstance(part.spread, Located):
         return part.spread.df
-    n = getattr(part.spread, "n_clusters", 0) or part.n
-    return max(1.0, n - 1.0)
+    return max(1.0, part.n - 1.0)

@@ -26,14 +26,11 @@ class PairedShares(NamedTuple):
         gained: Documents that the second one alone has right.
         lost: Documents that the first one alone has right.
         n: All documents, at least 1.
-        counts: How many documents each of them is worth; less than 1 where they hang
-            together.
     """
 
     gained: int
     lost: int
     n: int
-    counts: float = 1.0
 
     @property
     def value(self) -> float:
@@ -44,7 +41,7 @@ class PairedShares(NamedTuple):
     def stderr(self) -> float:
         """Its standard error, as Wald has it; 0 when no answers differ."""
         changed = (self.gained + self.lost) / self.n
-        return math.sqrt(max(0.0, changed - self.value**2) / self.n / self.counts)
+        return math.sqrt(max(0.0, changed - self.value**2) / self.n)
 
     def score(self, difference: float) -> float:
         """How many standard errors, as they are if that is the true difference, the one
@@ -60,7 +57,7 @@ class PairedShares(NamedTuple):
         variance = n * (2 * lost_share + difference * (1 - difference))
         if variance <= 0:
             return math.copysign(math.inf, above) if above else 0.0
-        return above / math.sqrt(variance) * math.sqrt(self.counts)
+        return above / math.sqrt(variance)
 
     def interval(self, confidence: float) -> Interval:
         """Tango's interval of the difference; each bound is one-sided."""
@@ -82,9 +79,12 @@ class PairedShares(NamedTuple):
                 high = middle
         return (low + high) / 2
 
-    def tail(self, bar: float) -> float:
-        """Probability of a difference as small as this or smaller, if the true one is
-        ``bar``."""
-        if not -1 < bar < 1:
-            return 1.0 if bar <= -1 else 0.0
-        return NormalDist().cdf(self.score(bar))
+    def p_less(self, bound: float) -> float:
+        """One-sided p-value of "the true difference is less than the bound"."""
+        if not -1 < bound < 1:
+            return 1.0 if bound <= -1 else 0.0
+        return NormalDist().cdf(self.score(bound))
+
+    def p_greater(self, bound: float) -> float:
+        """One-sided p-value of "the true difference is greater than the bound"."""
+        return 1 - self.p_less(bound)

@@ -68,11 +68,15 @@ class Replicates:
         low, high = self.ordered[below], self.ordered[below + 1]
         return low + (place - below) * (high - low)
 
-    def tail(self, bar: float) -> float:
-        """By the bound that would lie on the bar."""
+    def p_greater(self, bound: float) -> float:
+        """By the limit that would lie on the bound."""
+        return 1 - self.p_less(bound)
+
+    def p_less(self, bound: float) -> float:
+        """By the limit that would lie on the bound."""
         n = len(self.ordered)
-        below = bisect_left(self.ordered, bar)
-        middle = (below + bisect_right(self.ordered, bar)) / 2
+        below = bisect_left(self.ordered, bound)
+        middle = (below + bisect_right(self.ordered, bound)) / 2
         share = min(max(middle, 0.5), n - 0.5) / n
         away = _NORMAL.inv_cdf(share) - self.bias
         room = 1 + self.acceleration * away

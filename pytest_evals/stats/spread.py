@@ -1,7 +1,7 @@
-"""Where a number lies, as far as its noise goes: intervals and tails by one name.
+"""Numbers with their uncertainty: one-sided confidence limits and p-values.
 
-Numbers in, numbers out. Each :class:`Spread` answers the same two questions, whatever
-stands behind it: a share of right answers, a mean, a difference, many replicates.
+Floats in, floats out. Each :class:`Spread` answers the same questions, whatever it is
+made of: a proportion, a mean, a difference, many bootstrap replicates.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
-from pytest_evals.stats.intervals import Interval, cumulative, student, wilson
+from pytest_evals.stats.intervals import Interval, cumulative, student
 
-__all__ = ["Located", "Share", "Spread", "Still"]
+__all__ = ["Located", "Proportion", "Spread", "Still", "Widest"]
 
 
 class Spread(Protocol):
-    """A number with its noise."""
+    """A number with its uncertainty."""
 
     @property
     def value(self) -> float:
@@ -25,95 +25,162 @@ class Spread(Protocol):
 
     @property
     def stderr(self) -> float:
-        """Its standard error, as good as there is one."""
+        """Its standard error, approximate for skewed distributions."""
         ...
 
     def interval(self, confidence: float) -> Interval:
-        """Two one-sided bounds, each at that confidence."""
+        """Lower and upper confidence limit, each one-sided at that confidence."""
         ...
 
-    def tail(self, bar: float) -> float:
-        """Probability of a number as small as this or smaller, if the true one is
-        ``bar``. Below 1 - confidence exactly where the upper bound lies below."""
+    def p_less(self, bound: float) -> float:
+        """One-sided p-value of "the true number is less than the bound".
+
+        Below 1 - confidence exactly if the upper confidence limit is below the bound.
+        """
+        ...
+
+    def p_greater(self, bound: float) -> float:
+        """One-sided p-value of "the true number is greater than the bound"."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """A share of right answers, by Wilson's score.
+class Proportion:
+    """A proportion of independent documents, by the exact binomial test.
 
     Args:
-        value: The share.
-        n: Documents; fewer than there are where they hang together.
-        n_clusters: How many clusters say how much they do, where these are few; 0 if
-            that is no question.
+        total: Documents that count.
+        n: All documents, at least 1.
     """
 
-    value: float
-    n: float
-    n_clusters: int = 0
+    total: int
+    n: int
+
+    @property
+    def value(self) -> float:
+        """The proportion."""
+        return self.total / self.n
 
     @property
     def stderr(self) -> float:
-        """Of the share, as Wald has it; 0 at 0 and 1."""
+        """Wald's standard error; 0 at 0 and 1."""
         return math.sqrt(self.value * (1 - self.value) / self.n)
 
     def interval(self, confidence: float) -> Interval:
-        """Wilson's; wider by Student's t where clusters are few."""
-        return wilson(self.value, self.n, confidence, self._df)
+        """Limits of Clopper and Pearson (1934)."""
+        from scipy.special import betaincinv
 
-    def tail(self, bar: float) -> float:
-        """By the normal distribution whose variance is that of the bar."""
-        if not 0 < bar < 1:
-            return 1.0 if self.value >= bar else 0.0
-        z = (self.value - bar) / math.sqrt(bar * (1 - bar) / self.n)
-        return cumulative(z, self._df)
+        k, n, alpha = self.total, self.n, 1 - confidence
+        low = float(betaincinv(k, n - k + 1, alpha)) if k else 0.0
+        high = float(betaincinv(k + 1, n - k, confidence)) if k < n else 1.0
+        return Interval(low, high)
 
-    @property
-    def _df(self) -> float:
-        return self.n_clusters - 1 if self.n_clusters else math.inf
+    def p_less(self, bound: float) -> float:
+        """P(X <= total) for n documents with the bound as probability."""
+        if bound > 1:
+            return 0.0
+        from scipy.special import bdtr
+
+        return float(bdtr(self.total, self.n, max(bound, 0.0)))
+
+    def p_greater(self, bound: float) -> float:
+        """P(X >= total) for n documents with the bound as probability."""
+        if bound < 0 or self.total == 0:
+            return 0.0 if bound < 0 else 1.0
+        from scipy.special import bdtrc
+
+        return float(bdtrc(self.total - 1, self.n, min(bound, 1.0)))
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A number whose errors have a known or an estimated standard error.
+    """A number with a normal error of known or estimated standard error.
 
     Args:
         value: The number.
         stderr: Its standard error.
         df: Degrees of freedom of the standard error; infinite if it is known.
+        low: Smallest possible value; limits are cut there.
+        high: Largest possible value.
     """
 
     value: float
     stderr: float
     df: float = math.inf
+    low: float = -math.inf
+    high: float = math.inf
 
     def interval(self, confidence: float) -> Interval:
-        """Student's t; the normal one where the standard error is known."""
-        return student(self.value, self.stderr, self.df, confidence)
+        """Student's t; the normal distribution if the standard error is known."""
+        low, high = student(self.value, self.stderr, self.df, confidence)
+        return Interval(max(low, self.low), min(high, self.high))
 
-    def tail(self, bar: float) -> float:
+    def p_less(self, bound: float) -> float:
         """By the same distribution."""
         if self.stderr == 0:
-            return 1.0 if self.value >= bar else 0.0
-        return cumulative((self.value - bar) / self.stderr, self.df)
+            return 1.0 if self.value >= bound else 0.0
+        return cumulative((self.value - bound) / self.stderr, self.df)
+
+    def p_greater(self, bound: float) -> float:
+        """By the same distribution."""
+        if self.stderr == 0:
+            return 1.0 if self.value <= bound else 0.0
+        return cumulative((bound - self.value) / self.stderr, self.df)
 
 
 @dataclass(frozen=True, slots=True)
 class Still:
-    """A number that no document has moved: the same answers again."""
+    """A number without any uncertainty."""
 
     value: float = 0.0
 
     @property
     def stderr(self) -> float:
-        """None."""
+        """Zero."""
         return 0.0
 
     def interval(self, confidence: float) -> Interval:
         """The number itself."""
         return Interval(self.value, self.value)
 
-    def tail(self, bar: float) -> float:
-        """Certainty."""
-        return 1.0 if self.value >= bar else 0.0
+    def p_less(self, bound: float) -> float:
+        """0 or 1."""
+        return 1.0 if self.value >= bound else 0.0
+
+    def p_greater(self, bound: float) -> float:
+        """0 or 1."""
+        return 1.0 if self.value <= bound else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Widest:
+    """One number by several methods, of which the least certain one counts.
+
+    Args:
+        methods: At least one; all have the same value.
+    """
+
+    methods: tuple[Spread, ...]
+
+    @property
+    def value(self) -> float:
+        """The number."""
+        return self.methods[0].value
+
+    @property
+    def stderr(self) -> float:
+        """The largest standard error."""
+        return max(one.stderr for one in self.methods)
+
+    def interval(self, confidence: float) -> Interval:
+        """The lowest lower limit and the highest upper limit."""
+        limits = [one.interval(confidence) for one in self.methods]
+        return Interval(min(one.low for one in limits), max(one.high for one in limits))
+
+    def p_less(self, bound: float) -> float:
+        """The largest p-value."""
+        return max(one.p_less(bound) for one in self.methods)
+
+    def p_greater(self, bound: float) -> float:
+        """The largest p-value."""
+        return max(one.p_greater(bound) for one in self.methods)

@@ -14,30 +14,25 @@ from pytest_evals.core.metric import Metric, Totals
 from pytest_evals.gates.evidence.unsound import UnsoundError
 from pytest_evals.gates.noise.chance import NO_TURNS
 from pytest_evals.gates.noise.placed import (
-    NEGLIGIBLE,
     STILL,
     Placed,
     antilog,
-    few_clusters,
     still,
 )
 from pytest_evals.gates.noise.placing import turns
 from pytest_evals.gates.noise.sums import (
     Labels,
+    are_shares,
+    place_bounded,
     place_number,
     place_totals,
-    ratio,
     totals_of,
 )
-from pytest_evals.stats.clusters import clustered_stderr
+from pytest_evals.stats.averages import mean
 from pytest_evals.stats.paired import PairedShares
-from pytest_evals.stats.spread import Located
+from pytest_evals.stats.spread import Located, Widest
 
 __all__ = ["Moved", "between_runs", "moved"]
-
-FEW_PAIRS = 50
-"""Documents below which the mean of differences is not trusted to be normal."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
@@ -89,6 +84,8 @@ def moved(
     """
     if how.is_mean and _are_right_or_wrong(old) and _are_right_or_wrong(new):
         return _shares(old, new, labels)
+    if how.is_mean and are_shares(old) and are_shares(new):
+        return _bounded(old, new, labels)
     before, now = totals_of(how, old), totals_of(how, new)
     if before is not None and now is not None:
         return _sums(how, before, now, labels, only_number=only_number)
@@ -124,7 +121,10 @@ def _shares(old: Sequence[Any], new: Sequence[Any], labels: Labels) -> Moved:
     shares = PairedShares(pairs.count((0, 1)), pairs.count((1, 0)), len(pairs))
     placed = Placed(spread=shares, method="paired score test")
     if labels is not None:
-        placed = _clustered(pairs, shares, labels)
+        differences = [float(new_ - old_) for old_, new_ in pairs]
+        found = place_bounded(differences, labels, low=-1.0)
+        spread = Widest((shares, found.spread))
+        placed = replace(found, spread=spread, method=f"paired {found.method}")
     return Moved(
         before=Fraction(int(sum(old)), len(pairs)),
         now=Fraction(int(sum(new)), len(pairs)),
@@ -135,23 +135,16 @@ def _shares(old: Sequence[Any], new: Sequence[Any], labels: Labels) -> Moved:
     )
 
 
-def _clustered(
-    pairs: Sequence[tuple[Any, Any]], shares: PairedShares, labels: Sequence[Any]
-) -> Placed:
-    differences = [new - old for old, new in pairs]
-    away = [one - shares.value for one in differences]
-    found = clustered_stderr(away, labels)
-    if found.stderr > NEGLIGIBLE:
-        ones = [1.0] * len(pairs)
-        totals = Totals(columns=(differences, ones), score=ratio, is_ratio=True)
-        placed = place_totals(totals, labels)
-        return replace(placed, method=f"paired {placed.method}")
-    # All clusters have moved alike: then there is as much doubt as if each of them were
-    # one document.
-    return Placed(
-        spread=shares._replace(counts=found.n_clusters / len(pairs)),
-        method="paired score test over clusters",
-        notes=few_clusters(found.n_clusters),
+def _bounded(old: Sequence[Any], new: Sequence[Any], labels: Labels) -> Moved:
+    """Of means of scores between 0 and 1: their differences lie between -1 and 1."""
+    differences = [float(b) - float(a) for a, b in zip(old, new, strict=True)]
+    placed = place_bounded(differences, labels, low=-1.0)
+    return Moved(
+        before=mean(old),
+        now=mean(new),
+        placed=replace(placed, method=f"paired {placed.method}"),
+        n=len(old),
+        unit="points",
     )
 
 
@@ -170,7 +163,7 @@ def _sums(
     if not all(map(math.isfinite, values)):
         raise ValueError(f"it was {values[0]} and is {values[1]}")
     try:
-        placed = place_totals(both, labels, bootstrap_below=FEW_PAIRS)
+        placed = place_totals(both, labels)
     except ValueError:
         if not only_number:
             raise

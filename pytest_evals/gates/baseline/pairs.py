@@ -22,11 +22,7 @@ from pytest_evals.gates.evidence.documents import labels_of, values_of
 from pytest_evals.gates.evidence.reading import shortfall
 from pytest_evals.gates.evidence.repeating import reduced_reference
 from pytest_evals.gates.evidence.unsound import UnsoundError
-from pytest_evals.gates.noise.extremes import ways
-from pytest_evals.gates.noise.placed import NEGLIGIBLE
-from pytest_evals.stats.clusters import stderr_range
 from pytest_evals.stats.paired import PairedShares
-from pytest_evals.stats.spread import Located
 
 __all__ = ["Pairs", "ends_of", "lacking_text", "pairs_of"]
 
@@ -150,35 +146,13 @@ def _ends(
 def _clustered_ends(
     gate: Gate, metric: MetricResult, result: TaskResult, pairs: Pairs
 ) -> list[Moved]:
+    """With all of them wrong, and with all of them right."""
     assert metric.how is not None
     try:
         labels = labels_of(result, gate.cluster, [*pairs.positions, *pairs.lacking])
     except UnsoundError:  # nobody knows where a lost document belongs
         return []
-    assert labels is not None
-    before = [*pairs.lacking.values()]
-    old, n = [*pairs.old, *before], len(before)
-    tried = ways([*zip(labels[len(pairs.new) :], before, strict=True)])
-    outer = tried or [[0] * n, [1] * n]
-    ends = [moved(metric.how, old, [*pairs.new, *way], labels) for way in outer]
-    return ends if tried else _loosened(ends, old, pairs.new, labels)
-
-
-def _loosened(
-    ends: Sequence[Moved], old: Sequence[Any], new: Sequence[Any], labels: Sequence[Any]
-) -> list[Moved]:
-    """Both ends by as little noise as there may be between them, and by as much;
-    nothing where all clusters might have moved alike: another test judges that."""
-    n_loose = len(old) - len(new)
-    halves = [*new, *[0.5] * n_loose]
-    changes = [b - a for a, b in zip(old, halves, strict=True)]
-    least, most = stderr_range(changes, labels, n_loose=n_loose)
-    if least <= NEGLIGIBLE:
-        return []
-    df = len({*labels}) - 1
-    low, high = ends
+    old, n = [*pairs.old, *pairs.lacking.values()], len(pairs.lacking)
     return [
-        replace(end, placed=replace(end.placed, spread=Located(value, stderr, df)))
-        for end, stderr in ((low, least), (low, most), (high, least), (high, most))
-        for value in (end.placed.spread.value,)
+        moved(metric.how, old, [*pairs.new, *[value] * n], labels) for value in (0, 1)
     ]

@@ -147,11 +147,12 @@ def decide(gate: Gate, found: Moved) -> Decided:
     check_varies(gate, found)
     placed = found.placed
     low, high = placed.spread.interval(gate.confidence)
-    tail = placed.spread.tail(float(bar))
     if margin.sign > 0:
         proven, broken = low >= bar, high < bar
+        tail = placed.spread.p_less(float(bar))
     else:
-        proven, broken, tail = high <= bar, low > bar, 1 - tail
+        proven, broken = high <= bar, low > bar
+        tail = placed.spread.p_greater(float(bar))
     outcome = Outcome.INCONCLUSIVE
     if proven or broken:
         outcome = Outcome.PASSED if proven else Outcome.FAILED

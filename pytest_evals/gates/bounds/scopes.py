@@ -54,8 +54,6 @@ def judge_placed(
     reading: Reading,
     placed: Placed,
     ends: Sequence[Placed] = (),
-    *,
-    is_every: bool = True,
 ) -> Verdict:
     """What becomes of a gate whose number's place is known.
 
@@ -64,9 +62,8 @@ def judge_placed(
         metric: What it is about.
         reading: Its number.
         placed: Where that lies.
-        ends: Where it would lie, whatever the documents without a score are worth;
-            needed where there are such documents.
-        is_every: Whether these are all such places, and not only the outermost ones.
+        ends: Where it would lie if all documents without a score were wrong, and if all
+            were right; needed if there are such documents.
 
     Raises:
         UnsoundError: Documents without a score decide it.
@@ -75,7 +72,7 @@ def judge_placed(
     outcome = _outcome(gate.bounds, interval)
     if reading.n_lacking:
         others = [_interval(gate, end) for end in ends]
-        if not _stands(gate.bounds, outcome, others, is_every=is_every):
+        if not _stands(gate.bounds, outcome, others):
             raise UnsoundError(lacking(reading, gate.bounds[0].value))
     bound = _deciding(gate.bounds, interval, outcome)
     failed = outcome is Outcome.FAILED
@@ -102,8 +99,8 @@ def _interval(gate: Gate, placed: Placed) -> Interval:
 def _p_value(bound: Bound, placed: Placed) -> float:
     """Probability of a number as far beyond the bound as this, or farther, if the true
     one stands on it."""
-    tail = placed.spread.tail(_on_scale(bound, placed))
-    return tail if bound.op in (">=", ">") else 1 - tail
+    spread, at = placed.spread, _on_scale(bound, placed)
+    return spread.p_less(at) if bound.op in (">=", ">") else spread.p_greater(at)
 
 
 def _on_scale(bound: Bound, placed: Placed) -> float:
@@ -123,11 +120,7 @@ def _outcome(bounds: Sequence[Bound], interval: Interval) -> Outcome:
 
 
 def _stands(
-    bounds: Sequence[Bound],
-    outcome: Outcome,
-    ends: Sequence[Interval],
-    *,
-    is_every: bool,
+    bounds: Sequence[Bound], outcome: Outcome, ends: Sequence[Interval]
 ) -> bool:
     """Whether the outcome is the same wherever the interval may lie.
 
@@ -136,7 +129,7 @@ def _stands(
     """
     if {_outcome(bounds, end) for end in ends} != {outcome}:
         return False
-    if is_every or outcome is Outcome.PASSED:
+    if outcome is Outcome.PASSED:
         return True
     return any({_outcome((one,), end) for end in ends} == {outcome} for one in bounds)
 

@@ -19,7 +19,7 @@ from pytest_evals.gates.evidence.documents import labels_of, values_of
 from pytest_evals.gates.evidence.reading import Reading, read
 from pytest_evals.gates.evidence.unsound import UnsoundError
 from pytest_evals.gates.groups.members import Member
-from pytest_evals.gates.noise.extremes import ends_of_share, noisiest
+from pytest_evals.gates.noise.extremes import ends_of_share
 from pytest_evals.gates.noise.placed import Placed, antilog
 from pytest_evals.gates.noise.placing import place_noise
 from pytest_evals.gates.noise.repeats import place_repeats
@@ -96,7 +96,7 @@ def judge_group_noise(
         notes=notes_of(members, placed),
     )
     ends = _noisy_ends(gate, reading, members, placed, whole)
-    return judge_placed(gate, metric, reading, whole, ends, is_every=False)
+    return judge_placed(gate, metric, reading, whole, ends)
 
 
 def _noisy_ends(
@@ -115,7 +115,6 @@ def _noisy_ends(
         ends = [one]
         if own.n_lacking:
             ends = ends_of_share(gate, own, one, member.task, key)
-            ends += noisiest(ends)
         parts = sorted((_part(end, of_all) for end in ends), key=_noise)
         if not parts:
             return []

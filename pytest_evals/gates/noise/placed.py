@@ -1,11 +1,11 @@
-"""A number with where it lies, and what is said of it."""
+"""A number with its uncertainty, and remarks about both."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from pytest_evals.stats.spread import Share, Spread, Still
+from pytest_evals.stats.spread import Spread, Still
 
 __all__ = [
     "NEGLIGIBLE",
@@ -13,7 +13,6 @@ __all__ = [
     "Placed",
     "antilog",
     "few_clusters",
-    "share_of",
     "still",
 ]
 
@@ -26,13 +25,13 @@ STILL = "no document differs"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """A number, and where it lies as far as its noise goes.
+    """A number with its uncertainty.
 
     Args:
         spread: On the scale on which it is compared.
         method: How that was obtained.
         is_log: Whether that scale is the logarithm.
-        notes: What a reader should know of it.
+        notes: Remarks for the reader.
     """
 
     spread: Spread
@@ -42,7 +41,7 @@ class Placed:
 
 
 def still(value: float, *, is_log: bool = False) -> Placed:
-    """A number whose noise is not counted, or of which there is none.
+    """A number without uncertainty.
 
     Args:
         value: The number.
@@ -51,21 +50,15 @@ def still(value: float, *, is_log: bool = False) -> Placed:
     return Placed(spread=Still(value), method=STILL, is_log=is_log)
 
 
-def share_of(value: float, n: float, n_clusters: int) -> Share:
-    """A share of documents that hang together, worth ``n`` that do not."""
-    few = n_clusters if n_clusters < FEW_CLUSTERS else 0
-    return Share(value, n, few)
-
-
 def few_clusters(n_clusters: int) -> tuple[str, ...]:
-    """A remark where there are too few for the interval to be exact."""
+    """A remark if there are too few clusters for a normal approximation."""
     if n_clusters >= FEW_CLUSTERS:
         return ()
-    return (f"only {n_clusters} clusters: the interval is approximate",)
+    return (f"only {n_clusters} clusters: the confidence limits are approximate",)
 
 
 def antilog(value: float) -> float:
-    """What has this logarithm; infinite where a double cannot hold it."""
+    """The number with this logarithm; infinite if a double cannot hold it."""
     try:
         return math.exp(value)
     except OverflowError:

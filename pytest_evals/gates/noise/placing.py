@@ -1,7 +1,6 @@
-"""Values of documents to a number and where it lies.
+"""Confidence limits of a metric: which statistics fit which metric.
 
-Which statistics fit which metric: shares of right answers, means, ratios of sums, what
-is computed from sums, and the rest.
+Proportions, bounded means, other ratios of sums, statistics of sums, and the rest.
 """
 
 from __future__ import annotations
@@ -16,16 +15,17 @@ from pytest_evals.errors import EvalsError
 from pytest_evals.gates.evidence.reading import Reading
 from pytest_evals.gates.evidence.unsound import UnsoundError
 from pytest_evals.gates.noise.chance import NO_TURNS
-from pytest_evals.gates.noise.placed import STILL, Placed, few_clusters, share_of
+from pytest_evals.gates.noise.placed import STILL, Placed
 from pytest_evals.gates.noise.sums import (
     FEW,
     Labels,
+    are_shares,
+    place_bounded,
     place_number,
     place_totals,
     totals_of,
 )
-from pytest_evals.stats.clusters import clustered_stderr
-from pytest_evals.stats.spread import Located, Share
+from pytest_evals.stats.spread import Located, Proportion
 
 __all__ = ["place", "place_between_runs", "place_noise", "place_share", "turns"]
 
@@ -37,17 +37,17 @@ def place_noise(
     values: Sequence[Any],
     labels: Labels,
 ) -> Placed:
-    """Where a metric lies by the noise that a gate counts.
+    """Confidence limits of a metric for the inference target of a gate.
 
     Args:
         gate: The gate.
-        metric: What it is about.
+        metric: The metric.
         reading: Its number.
         values: One a document with a score, in order; empty if they are not known.
         labels: Their clusters.
 
     Raises:
-        UnsoundError: Nothing says how it varies.
+        UnsoundError: There is no information about its variance.
     """
     if gate.over == "population":
         return place(metric, reading, values, labels)
@@ -55,20 +55,21 @@ def place_noise(
 
 
 def place_between_runs(gate: Gate, reading: Reading) -> Placed:
-    """Where a mean lies over other runs on the same documents.
+    """Limits of a mean over further runs on the same documents.
 
-    The variance of a mean of answers of which a share turns between two runs is half
+    The variance of a mean of answers of which a share flips between two runs is half
     that share a document; of other numbers, half the mean square of their changes.
 
     Raises:
-        UnsoundError: It is no share of right answers, and its changes were not
-            measured.
+        UnsoundError: It is not a proportion, and its changes were not measured.
     """
     if reading.total is None and not gate.measured:
         raise UnsoundError(NO_TURNS)
     stderr = math.sqrt((gate.flip_rate or 0.0) / (2 * reading.n_scored))
-    spread = Located(float(reading.value), stderr)
-    return Placed(spread=spread, method=turns(gate, is_share=reading.total is not None))
+    is_share = reading.total is not None
+    low, high = (0.0, 1.0) if is_share else (-math.inf, math.inf)
+    spread = Located(float(reading.value), stderr, low=low, high=high)
+    return Placed(spread=spread, method=turns(gate, is_share=is_share))
 
 
 def turns(gate: Gate, *, is_share: bool) -> str:
@@ -82,7 +83,7 @@ def turns(gate: Gate, *, is_share: bool) -> str:
 def place(
     metric: MetricResult, reading: Reading, values: Sequence[Any], labels: Labels
 ) -> Placed:
-    """Where a metric lies among other documents like these.
+    """Limits of a metric over other documents like these.
 
     Args:
         metric: The metric.
@@ -91,13 +92,15 @@ def place(
         labels: Their clusters.
 
     Raises:
-        UnsoundError: Nothing says how it varies.
+        UnsoundError: There is no information about its variance.
     """
     how = metric.how
     if reading.total is not None:
-        return place_share(float(reading.value), reading.n_scored, values, labels)
+        return place_share(reading.total, reading.n_scored, values, labels)
     if how is not None and values:
         try:
+            if how.is_mean and are_shares(values):
+                return place_bounded(values, labels)
             totals = totals_of(how, values)
             if totals is not None:
                 return _varied(metric, place_totals(totals, labels))
@@ -121,36 +124,22 @@ def _varied(metric: MetricResult, placed: Placed) -> Placed:
     return placed
 
 
-def place_share(value: float, n: int, values: Sequence[Any], labels: Labels) -> Placed:
-    """Where a share of right answers lies, by Wilson; of documents that hang together
-    there are fewer than it seems.
+def place_share(total: int, n: int, values: Sequence[Any], labels: Labels) -> Placed:
+    """Limits of a proportion: the exact ones of the binomial distribution.
 
     Args:
-        value: The share.
+        total: Documents that count.
         n: Documents.
         values: Each document's; empty if they are not known.
         labels: Their clusters.
     """
     if labels is None or len({*labels}) < 2 or len(values) != n:
-        return Placed(spread=Share(value, n), method="Wilson")
-    found = clustered_stderr([one - value for one in values], labels)
-    varies = 0 < value < 1
-    n_effective = n / found.design_effect if varies else found.n_clusters
-    effect = (
-        f"design effect {found.design_effect:.3g} over {found.n_clusters} clusters"
-        if varies
-        else f"all alike over {found.n_clusters} clusters"
-    )
-    note = f"{effect} (effective n {n_effective:.0f})"
-    return Placed(
-        spread=share_of(value, n_effective, found.n_clusters),
-        method="clustered Wilson",
-        notes=(note, *few_clusters(found.n_clusters)),
-    )
+        return Placed(spread=Proportion(total, n), method="Clopper-Pearson")
+    return place_bounded(values, labels)
 
 
 def _by_own_stderr(metric: MetricResult, reading: Reading) -> Placed:
-    """By the standard error that the metric has itself: Student's t where it is a
+    """By the standard error that the metric has itself: Student's t if it is a
     mean's."""
     estimate, n = metric.estimate, reading.n_scored
     stderr = estimate.stderr if estimate is not None else None

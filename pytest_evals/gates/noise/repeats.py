@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Any
-
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import TaskResult
 from pytest_evals.gates.noise.placed import Placed
-from pytest_evals.stats.averages import mean
-from pytest_evals.stats.spread import Located
+from pytest_evals.gates.noise.sums import are_shares
+from pytest_evals.stats.reruns import mean_over_reruns
 
 __all__ = ["place_repeats"]
 
@@ -40,12 +36,7 @@ def place_repeats(
     least = min(map(len, groups), default=0)
     if least < 2 or metric.estimate is None:
         return None
-    within = math.fsum(_variance(values) / len(values) for values in groups)
-    n = len(groups)
-    spread = Located(metric.estimate.value, math.sqrt(within) / n)
+    is_bounded = are_shares([value for values in groups for value in values])
+    spread = mean_over_reruns(groups, (0.0, 1.0) if is_bounded else None)
     return Placed(spread=spread, method=f"{least} answers to each document")
 
-
-def _variance(values: Sequence[Any]) -> float:
-    centre = mean(values)
-    return math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)

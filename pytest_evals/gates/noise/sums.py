@@ -17,18 +17,54 @@ from pytest_evals.stats.spread import Located
 if TYPE_CHECKING:
     from pytest_evals.stats.replicates import Replicates
 
-__all__ = ["FEW", "Labels", "place_number", "place_totals", "ratio", "totals_of"]
+__all__ = [
+    "FEW",
+    "Labels",
+    "are_shares",
+    "place_bounded",
+    "place_number",
+    "place_totals",
+    "ratio",
+    "totals_of",
+]
 
 Labels = Sequence[Hashable] | None
 """The cluster of each document; ``None`` where documents do not hang together."""
 FEW = 30
 """Documents below which a corpus metric's noise cannot be told, and that of a mean only
 about right."""
-LEAST_RESAMPLED = 10
-"""Documents below which resamples hardly leave those that there are: Student's t is
-wider."""
+MOST_RESAMPLED = 2000
+"""Documents up to which skewness of unbounded values matters: with more of them,
+Student's t has the stated error rate."""
 ENOUGH = 200
 """Documents from which the slope of a corpus metric tells its noise."""
+
+
+def are_shares(values: Sequence[Any]) -> bool:
+    """Whether all values lie between 0 and 1, the range that a mean then has."""
+    return all(isinstance(v, (int, float)) and 0 <= v <= 1 for v in values)
+
+
+def place_bounded(values: Sequence[float], labels: Labels, low: float = 0.0) -> Placed:
+    """Limits of a mean of values in a known range.
+
+    Args:
+        values: Each document's.
+        labels: Clusters of the documents.
+        low: Lower end of the range; the upper one is 1.
+    """
+    from pytest_evals.stats.bounded_mean import bounded_mean
+
+    spread = bounded_mean(values, low=low, clusters=labels)
+    if labels is None:
+        return Placed(spread=spread, method="Gaffke")
+    n_clusters = len({*labels})
+    if n_clusters < 2:
+        raise ValueError("one cluster says nothing of how clusters differ")
+    deviations = [value - spread.value for value in values]
+    effect = clustered_stderr(deviations, labels).design_effect
+    note = f"design effect {effect:.3g} over {n_clusters} clusters"
+    return Placed(spread=spread, method="clustered Gaffke", notes=(note,))
 
 
 def totals_of(how: Metric, values: Sequence[Any]) -> Totals | None:
@@ -45,14 +81,12 @@ def ratio(sums: Sequence[float]) -> float:
     return sums[0] / sums[1]
 
 
-def place_totals(totals: Totals, labels: Labels, *, bootstrap_below: int = 0) -> Placed:
-    """Where a number that is computed from sums lies.
+def place_totals(totals: Totals, labels: Labels) -> Placed:
+    """Limits of a number that is computed from sums.
 
     Args:
         totals: What each document adds to the sums.
         labels: Clusters of the documents.
-        bootstrap_below: Documents below which even a ratio of sums is not trusted to be
-            normal.
 
     Raises:
         ValueError: There are too few documents, or they do not vary.
@@ -64,12 +98,12 @@ def place_totals(totals: Totals, labels: Labels, *, bootstrap_below: int = 0) ->
     n_units = n if labels is None else len({*labels})
     if n_units < 2:
         raise ValueError("one cluster says nothing of how clusters differ")
-    enough = bootstrap_below if totals.is_ratio else ENOUGH
-    if totals.is_ratio and n_units < LEAST_RESAMPLED:
-        enough = 0
-    if totals.is_smooth and (n_units >= enough or (labels and totals.is_ratio)):
+    found = None
+    if totals.is_ratio and n_units <= MOST_RESAMPLED:
+        found = _by_bootstrap_t(totals, labels)
+    if found is None and totals.is_smooth and (totals.is_ratio or n_units >= ENOUGH):
         found = _by_slopes(totals, labels)
-    else:
+    if found is None:
         found = _by_bootstrap(totals, labels)
     if not math.isfinite(found.spread.value):
         raise ValueError(f"it is {found.spread.value}, which is no finite number")
@@ -108,6 +142,29 @@ def _by_slopes(totals: Totals, labels: Labels) -> Placed:
     return Placed(spread=spread, method=method, notes=notes)
 
 
+def _by_bootstrap_t(totals: Totals, labels: Labels) -> Placed | None:
+    """Of a ratio of two sums, or of the change of one between two runs; ``None`` if the
+    number is neither."""
+    from pytest_evals.stats.bootstrap_t import Quotient, bootstrap_t
+
+    columns = totals.columns
+    if labels is not None:
+        columns = [_summed(column, labels) for column in columns]
+    if len(columns) not in (2, 4):
+        return None
+    *before, above, below = columns
+    value = totals.score([math.fsum(column) for column in columns])
+    baseline = Quotient(*before) if before else None
+    try:
+        found = bootstrap_t(Quotient(above, below), baseline)
+    except ValueError:
+        return still(value)
+    if not _is_nothing(found.value - value, value):
+        return None
+    clustered = "" if labels is None else "clustered "
+    return Placed(spread=found, method=f"{clustered}bootstrap-t")
+
+
 def _by_bootstrap(totals: Totals, labels: Labels) -> Placed:
     from pytest_evals.stats.replicates import resample_sums
 
@@ -132,7 +189,7 @@ def _summed(column: Sequence[float], labels: Sequence[Hashable]) -> list[float]:
 
 def _is_nothing(distance: float, value: float) -> bool:
     """Whether rounding alone can be what is between two numbers of this size."""
-    return distance <= NEGLIGIBLE * max(1.0, abs(value))
+    return abs(distance) <= NEGLIGIBLE * max(1.0, abs(value))
 
 
 def _do_not_vary(found: Replicates) -> bool:

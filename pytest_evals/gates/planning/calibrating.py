@@ -9,7 +9,7 @@ from pytest_evals.core.calibration import Bar, Calibration
 from pytest_evals.core.metric import Metric
 from pytest_evals.stats.averages import mean, mean_stderr
 from pytest_evals.stats.power import chance_below
-from pytest_evals.stats.turning import Turning, turning
+from pytest_evals.stats.reruns import Turning, turning
 
 __all__ = ["calibrate"]
 

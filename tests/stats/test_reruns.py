@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evals.stats.turning import turning
+from pytest_evals.stats.reruns import turning
 
 
 @given(

@@ -1,0 +1,142 @@
+"""Confidence limits of means and ratios of unbounded, possibly skewed values.
+
+The studentized bootstrap (Efron 1979; Hall 1992, "The Bootstrap and Edgeworth
+Expansion", section 3.3): each resample has its own standard error, so skewness of the
+values is corrected to second order, unlike by Student's t.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_evals.stats.intervals import Interval
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["BootstrapT", "Quotient", "bootstrap_t"]
+
+N_RESAMPLES = 1999
+_CHUNK = 2_000_000
+"""Draws that are held in memory at once."""
+
+
+class Quotient(NamedTuple):
+    """A sum over a sum.
+
+    Args:
+        above: (n,) what each unit adds to the numerator.
+        below: (n,) what it adds to the denominator, which is positive in all resamples.
+    """
+
+    above: Sequence[float]
+    below: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapT:
+    """A number with its studentized resamples, as a :class:`~.spread.Spread`.
+
+    Args:
+        value: The number.
+        stderr: Its standard error.
+        scores: (resampled number - number) / its own standard error, in ascending
+            order.
+    """
+
+    value: float
+    stderr: float
+    scores: Sequence[float]
+
+    def interval(self, confidence: float) -> Interval:
+        """Lower and upper confidence limit, each one-sided."""
+        low = self.value - self._quantile(confidence) * self.stderr
+        high = self.value - self._quantile(1 - confidence) * self.stderr
+        return Interval(low, high)
+
+    def _quantile(self, share: float) -> float:
+        n = len(self.scores)
+        at = math.ceil(share * (n + 1)) if share > 0.5 else math.floor(share * (n + 1))
+        return self.scores[min(max(at, 1), n) - 1]
+
+    def p_less(self, bound: float) -> float:
+        """Share of resamples with a score as low as the distance to the bound."""
+        return (1 + bisect_right(self.scores, self._score(bound))) / self._n
+
+    def p_greater(self, bound: float) -> float:
+        """Share of resamples with a score as high as the distance to the bound."""
+        below = bisect_left(self.scores, self._score(bound))
+        return (1 + len(self.scores) - below) / self._n
+
+    def _score(self, bound: float) -> float:
+        return (self.value - bound) / self.stderr
+
+    @property
+    def _n(self) -> int:
+        return len(self.scores) + 1
+
+
+def bootstrap_t(now: Quotient, before: Quotient | None = None) -> BootstrapT:
+    """A ratio of two sums over units, or the change of one between two runs.
+
+    Args:
+        now: The ratio. A mean has ones below.
+        before: The same units in another run, to be subtracted.
+
+    Raises:
+        ValueError: There are fewer than two units, or they do not vary.
+    """
+    import numpy as np
+
+    quotients = [now] if before is None else [now, before]
+    columns = np.array([side for one in quotients for side in one], dtype=np.float64)
+    n = columns.shape[1]
+    if n < 2:
+        raise ValueError(f"it takes 2 documents, and there are {n}")
+    # (m + m * m, n): the columns and their products, whose sums give value and stderr
+    table = np.vstack([columns, *(columns * row for row in columns)])
+    value, stderr = _moments(table.sum(axis=1)[None], n, len(columns))
+    scale = float(np.abs(columns[::2].sum(1) / columns[1::2].sum(1)).max())
+    if not stderr[0] > 1e-12 * max(scale, 1e-300):
+        raise ValueError("no document differs")
+    generator = np.random.default_rng(0)
+    scores: list[float] = []
+    while len(scores) < N_RESAMPLES:
+        rows = min(N_RESAMPLES - len(scores), max(1, _CHUNK // n))
+        counts = generator.multinomial(n, np.full(n, 1 / n), size=rows).astype(float)
+        values, errors = _moments(counts @ table.T, n, len(columns))
+        away = values - value[0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.where(
+                errors > 1e-12 * stderr[0], away / errors, np.sign(away) * np.inf
+            )
+        scores += found[~np.isnan(found)].tolist()
+    return BootstrapT(float(value[0]), float(stderr[0]), tuple(sorted(scores)))
+
+
+def _moments(
+    sums: NDArray[np.float64], n: int, m: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Number and standard error of each row of sums: the delta method.
+
+    Args:
+        sums: (b, m + m * m) sums of m columns and of their products.
+        n: Units.
+        m: Columns: numerator and denominator of each ratio.
+    """
+    import numpy as np
+
+    above, below = sums[:, 0:m:2], sums[:, 1:m:2]
+    ratios = above / below
+    signs = np.array([1.0, -1.0])[: m // 2]
+    gradient = np.empty((len(sums), m))
+    gradient[:, 0::2] = signs / below
+    gradient[:, 1::2] = -signs * ratios / below
+    products = sums[:, m:].reshape(-1, m, m)
+    square = np.einsum("bi,bij,bj->b", gradient, products, gradient)
+    return ratios @ signs, np.sqrt(np.maximum(square, 0.0) * n / (n - 1))

@@ -1,0 +1,237 @@
+"""One-sided confidence limits of a mean whose values lie in a known range.
+
+The rule is Gaffke's (2005, "Three test statistics for a nonparametric one-sided
+hypothesis on the mean of a nonnegative variable"): give the n values and one
+pseudo-value at the end of the range independent exponential weights; the upper limit at
+confidence 1 - alpha is the 1 - alpha quantile of the weighted mean with the pseudo-value
+at the upper end, and the lower limit the alpha quantile with it at the lower end. For
+values of 0 and 1 these are the exact limits of Clopper and Pearson (1934).
+
+Dependent values enter as clusters: a cluster has one weight, which its sum and its size
+share, and the pseudo-value is as large as the cluster of a typical document. The limits
+are never narrower than those of independent values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pytest_evals.stats.intervals import Interval
+from pytest_evals.stats.spread import Widest
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["BoundedMean", "bounded_mean", "probability_not_positive"]
+
+MOST_DISTINCT = 2048
+"""Distinct values that are kept; more are grouped into as many bins by their mean."""
+_STEPS = 64
+"""Steps of the quadrature on each side of the middle."""
+_TOLERANCE = 1e-10
+"""Of confidence limits, in units of the range."""
+_ROUNDING = 1e-13
+
+
+def probability_not_positive(
+    coefficients: NDArray[np.float64], counts: NDArray[np.float64]
+) -> float:
+    """P(sum of c_j E_jk <= 0) for independent standard exponential E_jk.
+
+    Inverts the moment generating function along the vertical line through its
+    saddlepoint (Daniels 1954), by double exponential quadrature; accurate to 1e-7.
+
+    Args:
+        coefficients: (m,) the c_j.
+        counts: (m,) how often each of them occurs, more than 0.
+    """
+    import numpy as np
+
+    varying = coefficients != 0
+    c, counts = coefficients[varying], counts[varying]
+    if not len(c) or c.max() <= 0:
+        return 1.0
+    if c.min() >= 0:
+        return 0.0
+    c = c / np.abs(c).max()
+    s, scale = _saddlepoint(c, counts)
+    t = np.linspace(-3.4, 3.4, 2 * _STEPS + 1)
+    y = np.exp(math.pi / 2 * np.sinh(t))
+    weights = (t[1] - t[0]) * math.pi / 2 * np.cosh(t) * y
+    z = s + 1j * scale * y
+    log_mgf = -(counts[:, None] * np.log(1 - z * c[:, None])).sum(axis=0)
+    tail = float(((np.exp(log_mgf) / z).real * weights).sum()) * scale / math.pi
+    return min(1.0, max(0.0, -tail if s < 0 else 1 - tail))
+
+
+def _saddlepoint(
+    c: NDArray[np.float64], counts: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Where the moment generating function is smallest, kept off its pole at 0, and the
+    width of the integrand there."""
+    import numpy as np
+
+    low, high = float(1 / c.min()), float(1 / c.max())
+    left, right, s = low, high, 0.0
+    for _ in range(200):
+        ratio = c / (1 - s * c)
+        slope = float((counts * ratio).sum())
+        left, right = (left, s) if slope > 0 else (s, right)
+        step = s - slope / float((counts * ratio * ratio).sum())
+        step = step if left < step < right else (left + right) / 2
+        if abs(step - s) <= 1e-12 * max(abs(step), abs(s)):
+            break
+        s = step
+    width = 1 / math.sqrt(float((counts * (c / (1 - s * c)) ** 2).sum()))
+    if abs(s) < 0.3 * width:
+        s = math.copysign(0.3 * width, s)
+        s = s if low < s < high else (low if s < 0 else high) / 2
+        width = 1 / math.sqrt(float((counts * (c / (1 - s * c)) ** 2).sum()))
+    return s, width if np.isfinite(width) else 1.0
+
+
+@dataclass(frozen=True)
+class BoundedMean:
+    """The mean of values in a known range, as a :class:`~.spread.Spread`.
+
+    Args:
+        value: The mean.
+        stderr: Its standard error; cluster-robust if there are clusters.
+        low: Lower end of the range.
+        high: Upper end of the range.
+        units: Independent units with equal sum and size: (sum, size, count) each.
+    """
+
+    value: float
+    stderr: float
+    low: float
+    high: float
+    units: tuple[tuple[float, float, float], ...]
+
+    @cached_property
+    def _table(self) -> NDArray[np.float64]:
+        import numpy as np
+
+        return np.array(self.units, dtype=np.float64)
+
+    @cached_property
+    def _pseudo_size(self) -> float:
+        """Size of the unit of an average document."""
+        _, sizes, counts = self._table.T
+        return float((counts * sizes**2).sum() / (counts * sizes).sum())
+
+    def p_less(self, bound: float) -> float:
+        """One-sided p-value of "the true mean is less than the bound".
+
+        Small values are evidence for it.
+        """
+        return self._p_value(bound, self.high, -1.0)
+
+    def p_greater(self, bound: float) -> float:
+        """One-sided p-value of "the true mean is greater than the bound"."""
+        return self._p_value(bound, self.low, 1.0)
+
+    def _p_value(self, bound: float, end: float, sign: float) -> float:
+        import numpy as np
+
+        if not self.low <= bound <= self.high:
+            return 0.0 if (bound < self.low) == (sign > 0) else 1.0
+        sums, sizes, counts = self._table.T
+        away = sign * np.append(
+            sums - bound * sizes, (end - bound) * self._pseudo_size
+        )
+        # Rounding must not make a value that equals the bound differ from it.
+        away[np.abs(away) <= _ROUNDING * (self.high - self.low)] = 0.0
+        return probability_not_positive(away, np.append(counts, 1.0))
+
+    def interval(self, confidence: float) -> Interval:
+        """Lower and upper confidence limit, each one-sided; within the range."""
+        alpha = 1 - confidence
+        low, high = self.low, self.high
+        if self.p_greater(low) < alpha:
+            low = self._root(lambda at: self.p_greater(at) - alpha, low, self.value)
+        if self.p_less(high) < alpha:
+            high = self._root(lambda at: self.p_less(at) - alpha, self.value, high)
+        return Interval(low, high)
+
+    def _root(self, of: Callable[[float], float], low: float, high: float) -> float:
+        from scipy.optimize import brentq
+
+        tolerance = _TOLERANCE * (self.high - self.low)
+        return float(brentq(of, low, high, xtol=tolerance))
+
+
+def bounded_mean(
+    values: Sequence[float],
+    *,
+    low: float = 0.0,
+    high: float = 1.0,
+    clusters: Sequence[Hashable] | None = None,
+) -> BoundedMean | Widest:
+    """The mean of values in a known range, with its confidence limits.
+
+    Args:
+        values: (n,) at least one, each in the range.
+        low: Lower end of the range.
+        high: Upper end of the range, more than ``low``.
+        clusters: (n,) label of the cluster of each value; ``None`` if the values are
+            independent. The limits are then the wider ones of both ways.
+
+    Raises:
+        ValueError: A value is outside of the range.
+    """
+    outside = next((v for v in values if not low <= v <= high), None)
+    if outside is not None:
+        raise ValueError(f"{outside!r} is outside of the range [{low:g}, {high:g}]")
+    numbers = [float(value) for value in values]
+    independent = _of_units([(value, 1) for value in numbers], low, high)
+    if clusters is None:
+        return independent
+    units: dict[Hashable, tuple[float, int]] = {}
+    for value, label in zip(numbers, clusters, strict=True):
+        total, size = units.get(label, (0.0, 0))
+        units[label] = (total + value, size + 1)
+    return Widest((_of_units([*units.values()], low, high), independent))
+
+
+def _of_units(
+    units: Sequence[tuple[float, int]], low: float, high: float
+) -> BoundedMean:
+    """The mean over units of (sum, size)."""
+    n, size = len(units), sum(size for _, size in units)
+    mean = math.fsum(total for total, _ in units) / size
+    square = math.fsum((total - mean * size) ** 2 for total, size in units)
+    return BoundedMean(
+        value=min(high, max(low, mean)),
+        stderr=math.sqrt(square * n / (n - 1)) / size if n > 1 else 0.0,
+        low=low,
+        high=high,
+        units=_grouped(units),
+    )
+
+
+def _grouped(
+    units: Sequence[tuple[float, int]],
+) -> tuple[tuple[float, float, float], ...]:
+    """Units with equal sum and size as one row with their count; rows that are hardly
+    different are merged if there are very many."""
+    counts: dict[tuple[float, int], float] = {}
+    for unit in units:
+        counts[unit] = counts.get(unit, 0.0) + 1
+    if len(counts) <= MOST_DISTINCT:
+        return tuple((*unit, count) for unit, count in sorted(counts.items()))
+    sizes = [size for _, size in counts]
+    means = [total / size for total, size in counts]
+    least, span = min(means), max(means) - min(means)
+    bins: dict[tuple[int, int], list[float]] = {}
+    for (unit, count), mean, size in zip(counts.items(), means, sizes, strict=True):
+        at = round((mean - least) / span * MOST_DISTINCT)
+        row = bins.setdefault((at, size), [0.0, 0.0])
+        row[0] += unit[0] * count
+        row[1] += count
+    return tuple((total / n, size, n) for (_, size), (total, n) in sorted(bins.items()))

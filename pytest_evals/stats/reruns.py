@@ -1,0 +1,77 @@
+"""How much a number varies when a run is repeated on the same documents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pytest_evals.stats.spread import Located
+
+__all__ = ["Turning", "mean_over_reruns", "turning"]
+
+
+class Turning(NamedTuple):
+    """What repeated runs of the same documents have shown.
+
+    Args:
+        mean: Of all runs.
+        rate: Mean square of a document's change between two runs: of answers that are
+            right or wrong, the share that turns.
+        stderr: Standard deviation of a run's mean, by that rate.
+        spread: Standard deviation of the means of the runs, as they were.
+    """
+
+    mean: float
+    rate: float
+    stderr: float
+    spread: float
+
+
+def turning(values: Sequence[Sequence[float]]) -> Turning:
+    """How much runs differ.
+
+    Args:
+        values: (k, n) a number of each of n documents in each of k runs, k at least 2.
+    """
+    table = np.array(values, dtype=float)
+    means = table.mean(axis=1)
+    # The square of a difference of two draws is twice their variance, on average.
+    rate = 2 * float(table.var(axis=0, ddof=1).mean())
+    n = table.shape[1]
+    return Turning(
+        float(means.mean()), rate, (rate / (2 * n)) ** 0.5, float(means.std(ddof=1))
+    )
+
+
+def mean_over_reruns(
+    answers: Sequence[Sequence[float]], limits: tuple[float, float] | None
+) -> Located:
+    """The mean over documents, with its uncertainty over further runs on them.
+
+    The variances within documents add up, with degrees of freedom by Satterthwaite
+    (1946). One pseudo-document with the largest variance that the range allows makes up
+    for flips that were too rare to be seen: without it, values that never differed
+    would count as certain.
+
+    Args:
+        answers: At least two values of each document.
+        limits: The range of the values, ``None`` if they are unbounded.
+    """
+    n = len(answers)
+    variances = [float(np.var(values, ddof=1)) for values in answers]
+    sizes = [len(values) for values in answers]
+    if limits is not None:
+        variances.append((limits[1] - limits[0]) ** 2 / 4)
+        sizes.append(min(sizes))
+    terms = [variance / size for variance, size in zip(variances, sizes, strict=True)]
+    total = math.fsum(terms)
+    doubt = math.fsum(
+        term * term / (size - 1) for term, size in zip(terms, sizes, strict=True)
+    )
+    value = math.fsum(math.fsum(values) / len(values) for values in answers) / n
+    df = total * total / doubt if doubt else math.inf
+    low, high = limits or (-math.inf, math.inf)
+    return Located(value, math.sqrt(total) / n, df, low, high)
