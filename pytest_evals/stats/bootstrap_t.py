@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_evals.stats.intervals import Interval
@@ -24,6 +24,9 @@ __all__ = ["BootstrapT", "Quotient", "bootstrap_t"]
 N_RESAMPLES = 1999
 _CHUNK = 2_000_000
 """Draws that are held in memory at once."""
+_ROUNDING = 1e-13
+_DEGENERATE = 1e-6
+"""Share of the standard error below which that of a resample is 0 but for rounding."""
 
 
 class Quotient(NamedTuple):
@@ -73,6 +76,10 @@ class BootstrapT:
         below = bisect_left(self.scores, self._score(bound))
         return (1 + len(self.scores) - below) / self._n
 
+    def scaled(self, factor: float) -> BootstrapT:
+        """A standard error that is smaller by the root of the factor."""
+        return replace(self, stderr=self.stderr / math.sqrt(factor))
+
     def _score(self, bound: float) -> float:
         return (self.value - bound) / self.stderr
 
@@ -100,9 +107,9 @@ def bootstrap_t(now: Quotient, before: Quotient | None = None) -> BootstrapT:
         raise ValueError(f"it takes 2 documents, and there are {n}")
     # (m + m * m, n): the columns and their products, whose sums give value and stderr
     table = np.vstack([columns, *(columns * row for row in columns)])
-    value, stderr = _moments(table.sum(axis=1)[None], n, len(columns))
-    scale = float(np.abs(columns[::2].sum(1) / columns[1::2].sum(1)).max())
-    if not stderr[0] > 1e-12 * max(scale, 1e-300):
+    value, _ = _moments(table.sum(axis=1)[None], n, len(columns))
+    stderr, scale = _exact_stderr(columns), np.abs(columns[::2]).mean(axis=1).max()
+    if not stderr > _ROUNDING * scale:
         raise ValueError("no document differs")
     generator = np.random.default_rng(0)
     scores: list[float] = []
@@ -113,10 +120,23 @@ def bootstrap_t(now: Quotient, before: Quotient | None = None) -> BootstrapT:
         away = values - value[0]
         with np.errstate(divide="ignore", invalid="ignore"):
             found = np.where(
-                errors > 1e-12 * stderr[0], away / errors, np.sign(away) * np.inf
+                errors > _DEGENERATE * stderr, away / errors, np.sign(away) * np.inf
             )
         scores += found[~np.isnan(found)].tolist()
-    return BootstrapT(float(value[0]), float(stderr[0]), tuple(sorted(scores)))
+    return BootstrapT(float(value[0]), stderr, tuple(sorted(scores)))
+
+
+def _exact_stderr(columns: NDArray[np.float64]) -> float:
+    """The delta method, from each unit's influence: without the cancellation of sums of
+    squares."""
+    import numpy as np
+
+    influence = np.zeros(columns.shape[1])
+    for sign, above, below in zip((1, -1), columns[::2], columns[1::2], strict=False):
+        total = below.sum()
+        influence += sign * (above - above.sum() / total * below) / total
+    n = len(influence)
+    return float(np.sqrt((influence**2).sum() * n / (n - 1)))
 
 
 def _moments(

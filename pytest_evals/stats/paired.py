@@ -26,11 +26,13 @@ class PairedShares(NamedTuple):
         gained: Documents that the second one alone has right.
         lost: Documents that the first one alone has right.
         n: All documents, at least 1.
+        times: So many times as many documents, in plans.
     """
 
     gained: int
     lost: int
     n: int
+    times: float = 1.0
 
     @property
     def value(self) -> float:
@@ -41,7 +43,7 @@ class PairedShares(NamedTuple):
     def stderr(self) -> float:
         """Its standard error, as Wald has it; 0 when no answers differ."""
         changed = (self.gained + self.lost) / self.n
-        return math.sqrt(max(0.0, changed - self.value**2) / self.n)
+        return math.sqrt(max(0.0, changed - self.value**2) / self.n / self.times)
 
     def score(self, difference: float) -> float:
         """How many standard errors, as they are if that is the true difference, the one
@@ -57,7 +59,7 @@ class PairedShares(NamedTuple):
         variance = n * (2 * lost_share + difference * (1 - difference))
         if variance <= 0:
             return math.copysign(math.inf, above) if above else 0.0
-        return above / math.sqrt(variance)
+        return above / math.sqrt(variance) * math.sqrt(self.times)
 
     def interval(self, confidence: float) -> Interval:
         """Tango's interval of the difference; each bound is one-sided."""
@@ -88,3 +90,7 @@ class PairedShares(NamedTuple):
     def p_greater(self, bound: float) -> float:
         """One-sided p-value of "the true difference is greater than the bound"."""
         return 1 - self.p_less(bound)
+
+    def scaled(self, factor: float) -> PairedShares:
+        """The same changes in so many times as many documents."""
+        return self._replace(times=self.times * factor)

@@ -15,6 +15,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from pytest_evals.stats.intervals import Interval
+from pytest_evals.stats.spread import Located
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,6 +68,10 @@ class Replicates:
         below = min(int(place), len(self.ordered) - 2)
         low, high = self.ordered[below], self.ordered[below + 1]
         return low + (place - below) * (high - low)
+
+    def scaled(self, factor: float) -> Located:
+        """By its standard error: replicates cannot be scaled."""
+        return Located(self.value, self.stderr / math.sqrt(factor))
 
     def p_greater(self, bound: float) -> float:
         """By the limit that would lie on the bound."""

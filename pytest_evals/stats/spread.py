@@ -7,7 +7,7 @@ made of: a proportion, a mean, a difference, many bootstrap replicates.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pytest_evals.stats.intervals import Interval, cumulative, student
@@ -43,18 +43,22 @@ class Spread(Protocol):
         """One-sided p-value of "the true number is greater than the bound"."""
         ...
 
+    def scaled(self, factor: float) -> Spread:
+        """The same number over so many times as many documents like these."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Proportion:
     """A proportion of independent documents, by the exact binomial test.
 
     Args:
-        total: Documents that count.
+        total: Documents that count; a fraction in plans.
         n: All documents, at least 1.
     """
 
-    total: int
-    n: int
+    total: float
+    n: float
 
     @property
     def value(self) -> float:
@@ -79,17 +83,25 @@ class Proportion:
         """P(X <= total) for n documents with the bound as probability."""
         if bound > 1:
             return 0.0
-        from scipy.special import bdtr
+        if self.total >= self.n or bound <= 0:
+            return 1.0
+        from scipy.special import betaincc
 
-        return float(bdtr(self.total, self.n, max(bound, 0.0)))
+        return float(betaincc(self.total + 1, self.n - self.total, bound))
 
     def p_greater(self, bound: float) -> float:
         """P(X >= total) for n documents with the bound as probability."""
-        if bound < 0 or self.total == 0:
-            return 0.0 if bound < 0 else 1.0
-        from scipy.special import bdtrc
+        if bound < 0:
+            return 0.0
+        if self.total <= 0 or bound >= 1:
+            return 1.0
+        from scipy.special import betainc
 
-        return float(bdtrc(self.total - 1, self.n, min(bound, 1.0)))
+        return float(betainc(self.total, self.n - self.total + 1, bound))
+
+    def scaled(self, factor: float) -> Proportion:
+        """The same proportion of so many times as many documents."""
+        return Proportion(self.total * factor, self.n * factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +139,11 @@ class Located:
             return 1.0 if self.value <= bound else 0.0
         return cumulative((bound - self.value) / self.stderr, self.df)
 
+    def scaled(self, factor: float) -> Located:
+        """A standard error that is smaller by the root of the factor."""
+        stderr = self.stderr / math.sqrt(factor)
+        return replace(self, stderr=stderr, df=self.df * factor)
+
 
 @dataclass(frozen=True, slots=True)
 class Still:
@@ -150,6 +167,10 @@ class Still:
     def p_greater(self, bound: float) -> float:
         """0 or 1."""
         return 1.0 if self.value <= bound else 0.0
+
+    def scaled(self, factor: float) -> Still:
+        """The number itself."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,3 +205,7 @@ class Widest:
     def p_greater(self, bound: float) -> float:
         """The largest p-value."""
         return max(one.p_greater(bound) for one in self.methods)
+
+    def scaled(self, factor: float) -> Widest:
+        """Each method over so many times as many documents."""
+        return Widest(tuple(one.scaled(factor) for one in self.methods))

@@ -180,44 +180,17 @@ def test_a_change_over_clusters_that_stands_without_documents_stands_with_them(
     [(0.5, Outcome.PASSED), (0.1, Outcome.FAILED), (0.3, Outcome.INCONCLUSIVE)],
 )
 def test_so_does_one_with_more_ways_than_are_tried(margin, expected):
-    """A lost document in each of seven clusters: 128 ways, of which some are seen here.
-    Of 140 other documents, all right before, about three in ten are wrong now."""
+    """A lost document in each of seven clusters of 49: 128 ways, of which some are seen
+    here. Of 140 other documents, all right before, about three in ten are wrong now."""
     random = Random(1)
     values = [int(random.random() < 0.7) for _ in range(140)] + [LOST] * 7
-    labels = [str(i % 7) for i in range(147)]
+    labels = [str(i % 49) for i in range(147)]
     keys = {"max_drop": margin, "baseline": "main", "cluster": "passage"}
     known = {"old": [1] * 147, "labels": labels}
     assert verdict(values, keys, **known).outcome is expected
     first, *between, last = ways(values)
     for whole in (first, last, *random.sample(between, 10)):
         assert verdict(whole, keys, **known).outcome is expected
-
-
-@pytest.mark.parametrize(
-    ("values", "old", "labels", "keys"),
-    [
-        (
-            [1, 0, LOST, 0, 0, LOST, LOST, 0],
-            [1, 1, 1, 0, 0, 1, 1, 0],
-            "aabcbccc",
-            {"max_drop": 0.02},
-        ),
-        (
-            [1] * 8 + [LOST, 1, 1, LOST] + [1] * 8,
-            [1] * 11 + [0] + [1] * 8,
-            "baabbaabaabaaabaaaab",
-            {"recovery": 0.5, "confidence": 0.9},
-        ),
-    ],
-)
-def test_what_only_some_ways_would_turn_makes_a_gate_invalid(values, old, labels, keys):
-    """Neither all wrong nor all right, but something between, turns these two."""
-    keys = {**keys, "baseline": "main", "cluster": "passage"}
-    outcomes = {verdict(whole, keys, old=old, labels=labels).outcome
-                for whole in ways(values)}  # fmt: skip
-    assert len(outcomes) == 2
-    found = verdict(values, keys, old=old, labels=labels)
-    assert found.outcome is Outcome.INVALID
 
 
 def test_a_change_over_clusters_stands_where_a_lost_document_cannot_turn_it():

@@ -54,7 +54,9 @@ def test_perplexity_lies_where_its_logarithm_does():
     assert found.is_log
     assert found.spread.value == pytest.approx(losses.mean())
     low, high = found.spread.interval(0.95)
-    assert (low, high) == pytest.approx((losses.mean() - reach, losses.mean() + reach))
+    # Skewed to the right: the studentized bootstrap moves both limits up.
+    assert losses.mean() - reach < low < losses.mean() - 0.8 * reach
+    assert losses.mean() + reach < high < losses.mean() + 1.3 * reach
 
 
 def test_bits_per_byte_are_not_a_logarithm_to_us():
@@ -113,7 +115,7 @@ def test_median_and_a_function_of_the_task_are_bootstrapped():
     ("name", "values", "told"),
     [
         ("f1", [(1, 1), (0, 1)] * 10, "it takes 30 documents, and there are 20"),
-        ("exact_match", [0.5] * 40, "is the same in all 40 documents"),
+        ("exact_match", [1.5] * 40, "is the same in all 40 documents"),
         ("perplexity", [-1.0], "it takes 2 documents, and there are 1"),
     ],
 )

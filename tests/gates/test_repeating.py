@@ -108,15 +108,26 @@ def test_over_other_documents_counts_documents_and_not_answers():
     means = np.mean(answers, axis=1)
     found = verdict(answers, min=0.1, reducer="mean", over="population")
     reach = stats.t.ppf(0.95, 149) * np.std(means, ddof=1) / math.sqrt(150)
-    assert found.interval.low == pytest.approx(means.mean() - reach, rel=1e-6)
+    assert found.interval.method == "Gaffke"
+    assert found.interval.low == pytest.approx(means.mean() - reach, abs=0.2 * reach)
+
+
+def limits_of_reruns(answers):
+    """By the variances within documents, one pseudo-document with the largest variance
+    that values between 0 and 1 can have, and Satterthwaite's degrees of freedom."""
+    n, k = np.shape(answers)
+    variances = np.append(np.var(answers, axis=1, ddof=1), 0.25)
+    df = (k - 1) * variances.sum() ** 2 / (variances**2).sum()
+    reach = stats.t.ppf(0.95, df) * math.sqrt(variances.sum() / k) / n
+    return np.mean(answers) - reach, np.mean(answers) + reach
 
 
 def test_over_another_run_counts_the_variance_between_answers():
     answers = drawn(150, 4)
     found = verdict(answers, min=0.1, reducer="mean", over="benchmark")
-    within = np.var(answers, axis=1, ddof=1).mean()
-    reach = stats.norm.ppf(0.95) * math.sqrt(within / (150 * 4))
-    assert found.interval.low == pytest.approx(np.mean(answers) - reach)
+    low, high = limits_of_reruns(answers)
+    assert found.interval.low == pytest.approx(low)
+    assert found.interval.high == pytest.approx(high)
     assert found.interval.method == "4 answers to each document"
 
 
@@ -145,11 +156,11 @@ def test_intervals_keep_their_promise_over_documents_with_repeats(k):
 
 
 def test_an_answer_that_is_lost_leaves_the_noise_of_repeats_standing():
-    """100 documents are right each time, one has no score: 100 of 101 at least."""
-    answers = [(1, 1)] * 101
+    """Most documents are right each time, one has no score: 980 of 1001 at least."""
+    answers = [(1, 1)] * 981 + [(0, 0)] * 20
     found = verdict(answers, lost={3}, min=0.5, reducer="mean", over="benchmark")
     assert found.outcome is Outcome.PASSED
-    close = verdict(answers, lost={3}, min=0.995, reducer="mean", over="benchmark")
+    close = verdict(answers, lost={3}, min=0.9821, reducer="mean", over="benchmark")
     assert close.outcome is Outcome.INVALID
 
 
@@ -157,13 +168,15 @@ AGAINST = {"baseline": "main", "max_drop": 0.05}
 
 
 def test_means_of_answers_are_paired_document_by_document():
-    """Student's t of the differences of the documents' means, by scipy."""
+    """Near Student's t of the differences of the documents' means, by scipy, and never
+    narrower."""
     old, new = drawn(120, 4, seed=1), drawn(120, 4, seed=2)
     found = verdict(new, old=old, reducer="mean", **AGAINST)
     pairs = stats.ttest_rel(np.mean(new, axis=1), np.mean(old, axis=1))
     known = pairs.confidence_interval(0.9)
-    assert found.interval.low == pytest.approx(known.low, rel=1e-6)
-    assert found.interval.high == pytest.approx(known.high, rel=1e-6)
+    assert found.interval.method == "paired Gaffke"
+    assert known.low - 0.015 < found.interval.low < known.low
+    assert known.high < found.interval.high < known.high + 0.015
 
 
 def test_majorities_are_right_or_wrong_and_are_counted():
@@ -194,4 +207,4 @@ def test_a_group_counts_the_variance_between_answers_too():
     answers = [drawn(150, 4, seed) for seed in (1, 2)]
     within = [np.var(one, axis=1, ddof=1).mean() / (150 * 4) for one in answers]
     reach = stats.norm.ppf(0.95) * math.sqrt(sum(within) / 4)
-    assert found.interval.low == pytest.approx(np.mean(answers) - reach)
+    assert found.interval.low == pytest.approx(np.mean(answers) - reach, abs=5e-4)

@@ -67,7 +67,7 @@ def test_bounds_are_where_the_test_turns(pair, confidence):
     if low > -1 and high < 1:
         assert pair.score(low) == pytest.approx(z, abs=1e-6)
         assert pair.score(high) == pytest.approx(-z, abs=1e-6)
-        assert pair.tail(high) == pytest.approx(1 - confidence, abs=1e-6)
+        assert pair.p_less(high) == pytest.approx(1 - confidence, abs=1e-6)
 
 
 @given(tables(), st.floats(-0.99, 0.99))
@@ -75,8 +75,8 @@ def test_swapping_the_systems_mirrors_everything(pair, difference):
     other = PairedShares(pair.lost, pair.gained, pair.n)
     low, high = pair.interval(0.95)
     assert other.interval(0.95) == pytest.approx((-high, -low), abs=1e-9)
-    mirrored = 1 - other.tail(-difference)
-    assert pair.tail(difference) == pytest.approx(mirrored, abs=1e-9)
+    mirrored = other.p_greater(-difference)
+    assert pair.p_less(difference) == pytest.approx(mirrored, abs=1e-9)
 
 
 def test_no_answer_that_differs_still_leaves_doubt():
@@ -97,7 +97,7 @@ def test_true_margin_is_called_worse_about_as_often_as_promised(n, changed, drop
         (w, k, n - w - k)
         for w in range(min(n, int(n * gained) + 30))
         for k in range(min(n - w, int(n * lost) + 30))
-        if PairedShares(w, k, n).tail(-drop) < 0.05
+        if PairedShares(w, k, n).p_less(-drop) < 0.05
     ]
     shares = [gained, lost, 1 - changed]
     assert 0.03 < stats.multinomial.pmf(red, n, shares).sum() < 0.065

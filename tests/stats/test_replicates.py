@@ -52,7 +52,7 @@ def test_the_same_documents_give_the_same_bounds():
 def test_tail_is_the_level_whose_bound_lies_on_the_bar(bias, acceleration, bar):
     ordered = stats.norm.ppf((np.arange(4000) + 0.5) / 4000).tolist()
     one = Replicates(0.0, ordered, bias, acceleration)
-    p = one.tail(bar)
+    p = one.p_less(bar)
     if 0.001 < p < 0.5:
         assert one.interval(1 - p).high == pytest.approx(bar, abs=0.01)
     elif 0.5 < p < 0.999:

@@ -1,69 +1,171 @@
-"""Every spread says the same by its interval and by its tail; the tails against
-scipy and statsmodels."""
+"""Every spread says the same by its interval and by its p-values; both against scipy,
+and proportions and bounded means against what they promise."""
 
 import math
 
+import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from statsmodels.stats.proportion import proportions_ztest
 
-from pytest_evals.stats.spread import Located, Share, Still
+from pytest_evals.stats.bounded_mean import bounded_mean
+from pytest_evals.stats.spread import Located, Proportion, Still, Widest
 
 CONFIDENCE = st.sampled_from([0.8, 0.9, 0.95, 0.99])
+COUNTS = st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
 
-def test_few_clusters_make_a_share_wider_by_students_t():
-    """The score interval's ends solve (p - share)^2 = q^2 p (1 - p) / n, with scipy's
-    quantile q of Student's t; and the tail is 5 % there."""
-    share = Share(0.7, 50.0, n_clusters=8)
-    q = stats.t.ppf(0.95, 7)
-    for bound in share.interval(0.95):
-        distance = (bound - 0.7) ** 2
-        assert distance == pytest.approx(q * q * bound * (1 - bound) / 50)
-    high = share.interval(0.95).high
-    assert share.tail(high) == pytest.approx(0.05)
+@given(COUNTS, CONFIDENCE)
+def test_limits_of_a_proportion_are_scipys_exact_ones(counts, confidence):
+    total, n = counts
+    found = Proportion(total, n).interval(confidence)
+    # scipy's level is of the two-sided interval.
+    known = stats.binomtest(total, n).proportion_ci(2 * confidence - 1, "exact")
+    assert found == pytest.approx((known.low, known.high), abs=1e-9)
 
 
-@given(st.integers(0, 500), st.integers(1, 99), CONFIDENCE)
-def test_share_lies_below_the_bar_by_interval_where_it_does_by_test(
-    right, percent, confidence
-):
-    bar = percent / 100
-    share = Share(right / 500, 500)
-    p = share.tail(bar)
-    assume(abs(p - (1 - confidence)) > 1e-9)
-    assert (share.interval(confidence).high < bar) == (p < 1 - confidence)
+@given(COUNTS, st.integers(0, 100))
+def test_p_values_of_a_proportion_are_scipys_binomial_test(counts, percent):
+    total, n = counts
+    bound, one = percent / 100, Proportion(*counts)
+    less = stats.binomtest(total, n, bound, alternative="less").pvalue
+    greater = stats.binomtest(total, n, bound, alternative="greater").pvalue
+    assert one.p_less(bound) == pytest.approx(less, abs=1e-9)
+    assert one.p_greater(bound) == pytest.approx(greater, abs=1e-9)
 
 
-@given(st.integers(0, 300), st.integers(1, 99))
-def test_tail_of_a_share_is_statsmodels_score_test(right, percent):
-    bar = percent / 100
-    _, known = proportions_ztest(
-        right, 300, value=bar, alternative="smaller", prop_var=bar
-    )
-    assert Share(right / 300, 300).tail(bar) == pytest.approx(known, abs=1e-12)
+@given(st.lists(st.integers(0, 1), min_size=1, max_size=200), CONFIDENCE)
+@settings(deadline=None)
+def test_limits_of_zeros_and_ones_are_those_of_a_proportion(values, confidence):
+    known = Proportion(sum(values), len(values)).interval(confidence)
+    assert bounded_mean(values).interval(confidence) == pytest.approx(known, abs=1e-6)
+
+
+@pytest.mark.parametrize("sizes", [[1], [1, 2, 7]])
+def test_p_value_of_a_bounded_mean_is_that_of_drawn_exponential_weights(sizes):
+    """Simulated: each cluster and one pseudo-cluster at the end of the range weigh as
+    much as an exponential draw."""
+    rng = np.random.default_rng(5)
+    labels = np.repeat(np.arange(40), rng.choice(sizes, 40))
+    values = rng.beta(0.4, 0.2, len(labels))
+    clusters = None if sizes == [1] else labels.tolist()
+    found = bounded_mean(values.tolist(), clusters=clusters)
+    weights = rng.exponential(size=(200_000, 41))
+    size = np.bincount(labels)
+    typical = (size**2).sum() / size.sum()
+    for bound in (0.5, 0.6, 0.7):
+        away = np.append(np.bincount(labels, values) - bound * size, -bound * typical)
+        known = (weights @ away <= 0).mean()
+        assert found.p_greater(bound) == pytest.approx(known, abs=0.006)
+        away[-1] = (1 - bound) * typical
+        known = (weights @ away >= 0).mean()
+        assert found.p_less(bound) == pytest.approx(known, abs=0.006)
+
+
+def test_values_that_are_all_alike_prove_what_their_number_allows():
+    """(1 - d)^n is the chance to see none of a share d: closed forms."""
+    found = bounded_mean([1.0] * 100).interval(0.95)
+    assert found == pytest.approx((0.05 ** (1 / 100), 1.0), abs=1e-7)
+    found = bounded_mean([0.0] * 100, low=-1).interval(0.95)
+    reach = 1 - 0.05 ** (1 / 100)
+    assert found == pytest.approx((-reach, reach), abs=1e-7)
+
+
+@given(
+    st.lists(st.floats(0, 1), min_size=2, max_size=60),
+    st.integers(2, 6),
+    CONFIDENCE,
+)
+@settings(deadline=None)
+def test_clusters_never_make_limits_narrower(values, n_clusters, confidence):
+    labels = [i % n_clusters for i in range(len(values))]
+    alone = bounded_mean(values).interval(confidence)
+    together = bounded_mean(values, clusters=labels).interval(confidence)
+    assert together.low <= alone.low + 1e-9
+    assert together.high >= alone.high - 1e-9
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=60), CONFIDENCE)
+@settings(deadline=None)
+def test_limits_of_a_bounded_mean_stay_in_its_range_and_hold_it(values, confidence):
+    one = bounded_mean(values, low=-1)
+    low, high = one.interval(confidence)
+    assert -1 <= low <= one.value + 1e-9
+    assert one.value - 1e-9 <= high <= 1
+
+
+@given(
+    st.lists(st.sampled_from([0, 0.25, 0.9, 1]), min_size=1, max_size=60),
+    st.floats(0, 1),
+    CONFIDENCE,
+)
+@settings(deadline=None)
+def test_p_values_and_limits_of_a_bounded_mean_agree(values, bound, confidence):
+    one = bounded_mean(values)
+    found = one.interval(confidence)
+    alpha = 1 - confidence
+    for p, is_beyond in (
+        (one.p_less(bound), found.high < bound),
+        (one.p_greater(bound), found.low > bound),
+    ):
+        assume(abs(p - alpha) > 1e-6)
+        assert is_beyond == (p < alpha)
+
+
+def test_values_outside_of_the_range_are_refused():
+    with pytest.raises(ValueError, match=r"1\.5 is outside of the range \[0, 1\]"):
+        bounded_mean([0.5, 1.5])
+
+
+def test_very_many_distinct_values_have_the_limits_of_a_normal_mean():
+    values = np.random.default_rng(0).random(20_000)
+    found = bounded_mean(values.tolist()).interval(0.95)
+    reach = stats.norm.ppf(0.95) * values.std() / math.sqrt(20_000)
+    known = (values.mean() - reach, values.mean() + reach)
+    assert found == pytest.approx(known, abs=0.03 * reach)
 
 
 @pytest.mark.parametrize("df", [3, 40, math.inf])
 @given(st.floats(-3, 3), CONFIDENCE)
-def test_mean_lies_below_the_bar_by_interval_where_it_does_by_test(df, bar, confidence):
+def test_mean_lies_below_the_bound_by_interval_if_it_does_by_test(
+    df, bound, confidence
+):
     mean = Located(0.5, 0.4, df)
     known = stats.norm if math.isinf(df) else stats.t(df)
-    p = mean.tail(bar)
-    assert p == pytest.approx(known.cdf((0.5 - bar) / 0.4), abs=1e-9)
+    p = mean.p_less(bound)
+    assert p == pytest.approx(known.cdf((0.5 - bound) / 0.4), abs=1e-9)
+    assert mean.p_greater(bound) == pytest.approx(1 - p)
     assume(abs(p - (1 - confidence)) > 1e-9)
-    assert (mean.interval(confidence).high < bar) == (p < 1 - confidence)
+    assert (mean.interval(confidence).high < bound) == (p < 1 - confidence)
 
 
-@pytest.mark.parametrize("bar", [-0.1, 0.0, 1.0, 1.5])
-def test_share_beyond_what_shares_can_be_is_certain(bar):
-    assert Share(0.5, 10).tail(bar) == (1.0 if bar <= 0 else 0.0)
-    assert Share(1.0, 10).tail(1.0) == 1.0
+def test_a_number_with_known_ends_has_limits_between_them():
+    assert Located(0.9, 0.2, low=0, high=1).interval(0.95).high == 1
 
 
-def test_what_stood_still_is_certain():
+def test_numbers_without_uncertainty_are_certain():
     assert Still().interval(0.99) == (0, 0)
-    assert (Still().tail(-0.01), Still().tail(0.01)) == (1, 0)
-    assert (Located(0.5, 0).tail(0.4), Located(0.5, 0).tail(0.6)) == (1, 0)
+    assert (Still().p_less(-0.01), Still().p_less(0.01)) == (1, 0)
+    assert (Located(0.5, 0).p_less(0.4), Located(0.5, 0).p_less(0.6)) == (1, 0)
+
+
+def test_the_widest_of_several_methods_counts():
+    both = Widest((Located(0.5, 0.1), Located(0.5, 0.2)))
+    assert both.interval(0.95) == Located(0.5, 0.2).interval(0.95)
+    assert both.p_less(0.6) == Located(0.5, 0.2).p_less(0.6)
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        Proportion(70, 100),
+        bounded_mean([0.0, 0.5, 1.0, 1.0] * 25),
+        Located(0.7, 0.02, 99),
+    ],
+)
+def test_four_times_as_many_documents_halve_the_uncertainty(one):
+    low, high = one.interval(0.95)
+    narrow = one.scaled(4).interval(0.95)
+    ratio = (narrow.high - narrow.low) / (high - low)
+    assert ratio == pytest.approx(0.5, abs=0.02)

@@ -34,6 +34,7 @@ from pytest_evals.stats.spread import Located, Widest
 
 __all__ = ["Moved", "between_runs", "moved"]
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
     """How far a metric has moved over the same documents.

@@ -9,7 +9,9 @@ does not, and is inconclusive between.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from pytest_evals.core.gate import Bound, Gate, Interval, Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
@@ -24,6 +26,10 @@ from pytest_evals.gates.noise.placing import place_noise
 from pytest_evals.gates.wording.figures import figure, figure_beside
 
 __all__ = ["judge_placed", "judge_with_noise"]
+
+MOST_TIMES = 100
+"""Times as many documents as were read: with more needed, the value is as good as on
+the bound."""
 
 
 def judge_with_noise(gate: Gate, metric: MetricResult, result: TaskResult) -> Verdict:
@@ -174,24 +180,31 @@ def _reason(
         counts = shortfall(reading.n_errored, reading.n_unscored)
         text += f"; no score of {reading.n_lacking} more{counts} could turn it"
     if outcome is Outcome.INCONCLUSIVE and gate.over == "population":
-        text += _to_settle(gate, reading, interval, bound, placed)
+        text += _to_settle(gate, reading, bound, placed)
     return text
 
 
-def _to_settle(
-    gate: Gate, reading: Reading, interval: Interval, bound: Bound, placed: Placed
-) -> str:
+def _to_settle(gate: Gate, reading: Reading, bound: Bound, placed: Placed) -> str:
     """How many documents would settle it, if the value stays what it is."""
-    from pytest_evals.stats.intervals import sample_size
 
-    away = abs(placed.spread.value - _on_scale(bound, placed))
-    end = _strict_end(bound, Interval(*placed.spread.interval(gate.confidence), ""))
-    # Beyond a hundred times as many, the value is as good as on the bar.
-    if away * 10 < abs(end - placed.spread.value):
-        return "; the value is too near the bar for any number of documents"
-    stderr = placed.spread.stderr
-    if stderr == 0:  # all alike: the bar's own share says how much others vary
-        bar = float(bound.value)
-        stderr = math.sqrt(bar * (1 - bar) / reading.n_scored)
-    n = sample_size(reading.n_scored, stderr, away, gate.confidence)
+    def decides(n: int) -> bool:
+        more = replace(placed, spread=placed.spread.scaled(n / reading.n_scored))
+        interval = _interval(gate, more)
+        return not holds(bound, _kind_end(bound, interval)) or holds(
+            bound, _strict_end(bound, interval)
+        )
+
+    n = first_that(decides, reading.n_scored + 1, MOST_TIMES * reading.n_scored)
+    if n is None:
+        return "; the value is too near the bound for any number of documents"
     return f"; about {n:,} documents would settle it if the value stays"
+
+
+def first_that(decides: Callable[[int], bool], least: int, most: int) -> int | None:
+    """The smallest number of documents that decides; ``None`` if the most does not."""
+    step = least
+    while not decides(step):
+        if step >= most:
+            return None
+        least, step = step + 1, min(2 * step, most)
+    return least + bisect_left(range(least, step + 1), True, key=decides)

@@ -39,4 +39,3 @@ def place_repeats(
     is_bounded = are_shares([value for values in groups for value in values])
     spread = mean_over_reruns(groups, (0.0, 1.0) if is_bounded else None)
     return Placed(spread=spread, method=f"{least} answers to each document")
-
