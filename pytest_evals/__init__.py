@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         StoreError,
         TaskFileError,
     )
+    from pytest_evals.gates.scores import judge, judge_all
     from pytest_evals.plugin.eval_results import EvalResults, assert_gate
     from pytest_evals.scorers.lighteval.metric import (
         CorpusLevelMetric,
@@ -72,6 +73,7 @@ _MODULES = {
         "StoreError",
         "TaskFileError",
     ),
+    "gates.scores": ("judge", "judge_all"),
     "plugin.eval_results": ("EvalResults", "assert_gate"),
     "scorers.lighteval.metric": (
         "CorpusLevelMetric",
@@ -123,6 +125,8 @@ __all__ = [
     "Verdict",
     "assert_gate",
     "evaluate",
+    "judge",
+    "judge_all",
 ]
 
 

@@ -23,6 +23,7 @@ from pytest_evals.errors import StoreError
 from pytest_evals.gates.stopping.saving import PAYS, expected_share
 from pytest_evals.gates.stopping.steps import Steps, steps_of
 from pytest_evals.gates.stopping.watch import Watch, in_order, reading_order, wave_size
+from pytest_evals.gates.verdicts.families import family_of
 from pytest_evals.store.history import EarlierRun
 
 __all__ = ["Entry", "Known", "Reading", "Stops", "candidates", "earlier_values"]
@@ -115,12 +116,11 @@ class Known:
 
     def is_corrected(self, gate: Gate) -> bool:
         """Whether the full run would correct a red verdict for other gates."""
+        own = family_of(gate)
         family = [
-            one
-            for one in self.gates
-            if one.family == gate.family and _counts_noise(one)
+            one for one in self.gates if family_of(one) == own and _counts_noise(one)
         ]
-        return bool(gate.family) and _counts_noise(gate) and len(family) > 1
+        return own is not None and _counts_noise(gate) and len(family) > 1
 
 
 def candidates(

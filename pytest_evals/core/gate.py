@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import Enum
+from enum import StrEnum
 from typing import Literal
 
 from pytest_evals.core.metric import MetricResult
@@ -115,8 +115,8 @@ class Gate:
             (questions on one passage, say); empty if they do not.
         weights: Of a group's tasks.
         each: Alarms on each task of a group: how far any one of them may be worse.
-        family: Gates whose red verdicts are corrected together, for they are many;
-            empty for none.
+        family: Gates whose failures are corrected together for their number; empty for
+            the gates of its task or group, ``none`` for no correction.
         reducer: How the answers to one document become one value, where the task asks
             several times; empty for whatever its filters choose.
         text: The claim as written, for headings.
@@ -139,7 +139,7 @@ class Gate:
     cluster: str = ""
     weights: Weights = ""
     each: Margin | None = None
-    family: str = "holm"
+    family: str = ""
     reducer: str = ""
     text: str = ""
     source: Place
@@ -191,7 +191,7 @@ class Change:
     lost: int | None = None
 
 
-class Outcome(Enum):
+class Outcome(StrEnum):
     """What became of a gate."""
 
     PASSED = "passed"
@@ -223,13 +223,16 @@ class Verdict:
         interval: What was held against the bounds, where noise counts; of a baseline
             gate, the interval of the change.
         change: What a baseline gate has found.
-        p_value: Of "it keeps its bound", one-sided: small when that is hardly so.
-            ``None`` where no noise counts.
-        p_adjusted: The same after the correction for all gates of the family.
+        p_fails: One-sided p-value of "the condition is broken": small values are
+            evidence for it. ``None`` if no noise counts, or if it cannot be broken.
+        p_passes: The same of "the condition holds".
+        p_adjusted: ``p_fails`` after the correction for all gates of the family.
         notes: What a reader should know of these numbers, one line each.
         has_alarms: Whether single tasks of a group are what failed it.
         policy: What it means if the outcome is inconclusive.
         early: Whether it was decided before all documents were read.
+        fails_alone: Whether it is inconclusive only because of the other gates of its
+            family: it would fail without them.
     """
 
     gate: Gate
@@ -241,16 +244,51 @@ class Verdict:
     documents: tuple[str, ...] = ()
     interval: Interval | None = None
     change: Change | None = None
-    p_value: float | None = None
+    p_fails: float | None = None
+    p_passes: float | None = None
     p_adjusted: float | None = None
     notes: tuple[str, ...] = ()
     has_alarms: bool = False
     policy: Policy = "warn"
     early: bool = False
+    fails_alone: bool = False
+
+    @property
+    def value(self) -> float | None:
+        """The number that was judged; of a baseline gate, the change: new - baseline.
+        ``None`` if there is none."""
+        if self.change is not None:
+            return self.change.difference
+        found = self.metric and self.metric.estimate
+        return found.value if found else None
+
+    @property
+    def low(self) -> float | None:
+        """One-sided lower confidence limit, ``None`` if no noise counts."""
+        return self.interval.low if self.interval else None
+
+    @property
+    def high(self) -> float | None:
+        """One-sided upper confidence limit, ``None`` if no noise counts."""
+        return self.interval.high if self.interval else None
+
+    @property
+    def p_value(self) -> float | None:
+        """One-sided p-value of the outcome that was decided; the smaller one of both
+        sides if it is inconclusive, ``None`` if no noise counts."""
+        if self.outcome is Outcome.PASSED:
+            return self.p_passes
+        if self.outcome is Outcome.FAILED:
+            return self.p_fails
+        known = [p for p in (self.p_passes, self.p_fails) if p is not None]
+        return min(known, default=None)
 
     @property
     def is_red(self) -> bool:
         """Whether it fails the session."""
         if self.outcome is Outcome.INCONCLUSIVE:
+            # More gates in a family must not turn a failure into a success unasked.
+            if self.fails_alone and not self.gate.inconclusive:
+                return True
             return self.policy == "fail"
         return self.outcome in (Outcome.FAILED, Outcome.INVALID)

@@ -86,6 +86,8 @@ class Metric:
             own name.
         lacking: What is wrong where no document has a value; empty if the metric is
             then left out.
+        limits: Ends of the values that a document can have; ``None`` if they are not
+            known: then 0 and 1 are assumed if no document lies outside of them.
     """
 
     name: str
@@ -98,6 +100,7 @@ class Metric:
     number: Callable[[Sequence[Any]], float] | None = None
     several: Callable[[Sequence[Any]], Mapping[str, Estimate]] | None = None
     lacking: str = ""
+    limits: tuple[float, float] | None = None
 
     @property
     def key(self) -> str:

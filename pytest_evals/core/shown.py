@@ -137,7 +137,7 @@ def _gates(run: RunResult) -> Iterator[dict[str, Any]]:
             "value": estimate.value if estimate else None,
             "low": verdict.interval.low if verdict.interval else None,
             "high": verdict.interval.high if verdict.interval else None,
-            "p_value": verdict.p_value,
+            "p_value": verdict.p_fails,
             "reason": verdict.reason,
         }
 

@@ -145,7 +145,7 @@ def gate_properties(verdict: Verdict) -> list[tuple[str, object]]:
         names = ("baseline", "before", "difference", "bar", "n", "gained", "lost")
         facts = ((name, getattr(verdict.change, name)) for name in names)
         found += [(name, value) for name, value in facts if value is not None]
-    if verdict.p_value is not None:
-        found.append(("p_value", verdict.p_value))
+    if verdict.p_fails is not None:
+        found.append(("p_value", verdict.p_fails))
         found.append(("p_adjusted", verdict.p_adjusted))
     return found + [("note", note) for note in verdict.notes]

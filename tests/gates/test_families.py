@@ -11,9 +11,9 @@ from pytest_evals.gates.verdicts.families import corrected
 RED, OPEN = Outcome.FAILED, Outcome.INCONCLUSIVE
 
 
-def verdict(name, p, outcome=RED, family="holm"):
+def verdict(name, p, outcome=RED, family=""):
     gate = Gate(id=name, task="t", family=family, source=Place(Path("g.yaml"), 1))
-    return Verdict(gate=gate, outcome=outcome, p_value=p, reason="worse")
+    return Verdict(gate=gate, outcome=outcome, p_fails=p, reason="worse")
 
 
 def test_a_red_verdict_that_chance_explains_among_many_is_open():
@@ -23,8 +23,8 @@ def test_a_red_verdict_that_chance_explains_among_many_is_open():
     assert [v.p_adjusted for v in found] == pytest.approx([0.003, 0.06, 0.6])
     assert [v.outcome for v in found] == [RED, OPEN, OPEN]
     assert found[1].reason == (
-        "worse, but not for sure among so many gates: p = 0.030 alone, 0.060 after "
-        "Holm over 3 gates"
+        "worse; fails alone, not among 3: p = 0.030 alone, 0.060 after Holm over 3 "
+        "gates"
     )
     assert found[0].notes == ("p = 0.001 alone, 0.003 after Holm over 3 gates",)
 
@@ -34,7 +34,7 @@ def test_families_are_apart_and_a_gate_without_one_stands_alone():
         [
             verdict("a", 0.03),
             verdict("b", 0.03, family="x"),
-            verdict("c", 0.03, family=""),
+            verdict("c", 0.03, family="none"),
         ]
     )
     assert [v.outcome for v in found] == [RED] * 3
@@ -49,3 +49,32 @@ def test_gates_that_count_no_noise_are_outside_of_all_families():
 def test_nothing_green_turns():
     given = [verdict(str(i), 1.0, Outcome.PASSED) for i in range(20)]
     assert [v.outcome for v in corrected(given)] == [Outcome.PASSED] * 20
+
+
+def test_a_family_is_a_task_unless_the_gate_names_one():
+    def of(task, family):
+        gate = Gate(id="a", task=task, family=family, source=Place(Path("g.yaml"), 1))
+        return Verdict(gate=gate, outcome=RED, p_fails=0.03, reason="worse")
+
+    alone = corrected([of("algebra", ""), of("logic", "")])
+    assert [v.outcome for v in alone] == [RED, RED]
+    together = corrected([of("algebra", "all"), of("logic", "all")])
+    assert [v.p_adjusted for v in together] == pytest.approx([0.06, 0.06])
+
+
+@pytest.mark.parametrize(
+    ("own", "session", "red"),
+    [("", "warn", True), ("warn", "warn", False), ("fail", "warn", True)],
+)
+def test_gates_that_pass_never_turn_a_failure_into_exit_0(own, session, red):
+    """Four gates that surely pass make the fifth inconclusive; it still fails the
+    session unless it says ``inconclusive: warn`` itself."""
+    gate = Gate(id="a", task="t", inconclusive=own, source=Place(Path("g.yaml"), 1))
+    failing = Verdict(
+        gate=gate, outcome=RED, p_fails=0.03, reason="worse", policy=own or session
+    )
+    passing = [verdict(str(i), 1.0, Outcome.PASSED) for i in range(4)]
+    first, *_ = corrected([failing, *passing])
+    assert first.outcome is OPEN
+    assert "fails alone, not among 5" in first.reason
+    assert first.is_red is red

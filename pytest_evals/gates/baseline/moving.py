@@ -22,7 +22,7 @@ from pytest_evals.gates.noise.placed import (
 from pytest_evals.gates.noise.placing import turns
 from pytest_evals.gates.noise.sums import (
     Labels,
-    are_shares,
+    limits_of,
     place_bounded,
     place_number,
     place_totals,
@@ -85,8 +85,9 @@ def moved(
     """
     if how.is_mean and _are_right_or_wrong(old) and _are_right_or_wrong(new):
         return _shares(old, new, labels)
-    if how.is_mean and are_shares(old) and are_shares(new):
-        return _bounded(old, new, labels)
+    ends = limits_of([*old, *new], how.limits)
+    if how.is_mean and ends is not None:
+        return _bounded(old, new, labels, ends)
     before, now = totals_of(how, old), totals_of(how, new)
     if before is not None and now is not None:
         return _sums(how, before, now, labels, only_number=only_number)
@@ -123,7 +124,7 @@ def _shares(old: Sequence[Any], new: Sequence[Any], labels: Labels) -> Moved:
     placed = Placed(spread=shares, method="paired score test")
     if labels is not None:
         differences = [float(new_ - old_) for old_, new_ in pairs]
-        found = place_bounded(differences, labels, low=-1.0)
+        found = place_bounded(differences, labels, (-1.0, 1.0))
         spread = Widest((shares, found.spread))
         placed = replace(found, spread=spread, method=f"paired {found.method}")
     return Moved(
@@ -136,16 +137,22 @@ def _shares(old: Sequence[Any], new: Sequence[Any], labels: Labels) -> Moved:
     )
 
 
-def _bounded(old: Sequence[Any], new: Sequence[Any], labels: Labels) -> Moved:
-    """Of means of scores between 0 and 1: their differences lie between -1 and 1."""
+def _bounded(
+    old: Sequence[Any],
+    new: Sequence[Any],
+    labels: Labels,
+    ends: tuple[float, float],
+) -> Moved:
+    """Of means of scores in a known range, which bounds their differences too."""
     differences = [float(b) - float(a) for a, b in zip(old, new, strict=True)]
-    placed = place_bounded(differences, labels, low=-1.0)
+    width = ends[1] - ends[0]
+    placed = place_bounded(differences, labels, (-width, width))
     return Moved(
         before=mean(old),
         now=mean(new),
         placed=replace(placed, method=f"paired {placed.method}"),
         n=len(old),
-        unit="points",
+        unit="points" if ends == (0, 1) else "plain",
     )
 
 

@@ -52,7 +52,8 @@ class Decided(NamedTuple):
     outcome: Outcome
     change: Change
     interval: Interval | None = None
-    p_value: float | None = None
+    p_fails: float | None = None
+    p_passes: float | None = None
 
 
 def judge_change(
@@ -146,19 +147,21 @@ def decide(gate: Gate, found: Moved) -> Decided:
         return Decided(outcome, _change(gate, found, bar))
     check_varies(gate, found)
     placed = found.placed
-    low, high = placed.spread.interval(gate.confidence)
+    spread = placed.spread
+    low, high = spread.interval(gate.confidence)
     if margin.sign > 0:
         proven, broken = low >= bar, high < bar
-        tail = placed.spread.p_less(float(bar))
+        p_fails, p_passes = spread.p_less(float(bar)), spread.p_greater(float(bar))
     else:
         proven, broken = high <= bar, low > bar
-        tail = placed.spread.p_greater(float(bar))
+        p_fails, p_passes = spread.p_greater(float(bar)), spread.p_less(float(bar))
     outcome = Outcome.INCONCLUSIVE
     if proven or broken:
         outcome = Outcome.PASSED if proven else Outcome.FAILED
     ends = (_natural(low, placed), _natural(high, placed))
     interval = Interval(*ends, placed.method)
-    return Decided(outcome, _change(gate, found, bar), interval, tail)
+    change = _change(gate, found, bar)
+    return Decided(outcome, change, interval, p_fails, p_passes)
 
 
 def check_varies(gate: Gate, found: Moved) -> None:
@@ -253,7 +256,8 @@ def verdict_of(
         reason=reason,
         interval=decided.interval,
         change=change,
-        p_value=decided.p_value,
+        p_fails=decided.p_fails,
+        p_passes=decided.p_passes,
         notes=(*about, *remarks(gate, decided.outcome, change, found)),
     )
 

@@ -89,7 +89,8 @@ def judge_placed(
         short=distance(bound, reading.value) if failed else 0.0,
         reason=_reason(gate, reading, placed, bound, outcome),
         interval=interval,
-        p_value=min(_p_value(one, placed) for one in gate.bounds),
+        p_fails=_p_fails(gate.bounds, placed),
+        p_passes=max(_p_passes(bound, placed) for bound in gate.bounds),
         notes=placed.notes,
     )
 
@@ -102,11 +103,25 @@ def _interval(gate: Gate, placed: Placed) -> Interval:
     return Interval(low, high, placed.method)
 
 
-def _p_value(bound: Bound, placed: Placed) -> float:
-    """Probability of a number as far beyond the bound as this, or farther, if the true
-    one stands on it."""
+def _p_fails(bounds: Sequence[Bound], placed: Placed) -> float | None:
+    """The least p-value of the bounds that can break at all; ``None`` if none can."""
+    low, high = placed.range
+    able = [
+        bound
+        for bound in bounds
+        if (bound.value > low if bound.op in (">=", ">") else bound.value < high)
+    ]
+    return min((_p_broken(one, placed) for one in able), default=None)
+
+
+def _p_broken(bound: Bound, placed: Placed) -> float:
     spread, at = placed.spread, _on_scale(bound, placed)
     return spread.p_less(at) if bound.op in (">=", ">") else spread.p_greater(at)
+
+
+def _p_passes(bound: Bound, placed: Placed) -> float:
+    spread, at = placed.spread, _on_scale(bound, placed)
+    return spread.p_greater(at) if bound.op in (">=", ">") else spread.p_less(at)
 
 
 def _on_scale(bound: Bound, placed: Placed) -> float:

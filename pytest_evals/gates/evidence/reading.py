@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -74,12 +74,26 @@ def read(metric: MetricResult) -> Reading:
             value = share
         else:
             total = None
-    return Reading(
+    reading = Reading(
         value=value,
         total=total,
         n_scored=metric.n_scored,
         n_errored=metric.n_errored,
         n_unscored=metric.n_unscored,
+    )
+    how = metric.how
+    if total is None and how is not None and how.is_mean and how.limits is not None:
+        return replace(reading, given_ends=_ends(reading, how.limits))
+    return reading
+
+
+def _ends(reading: Reading, limits: tuple[float, float]) -> tuple[Fraction, ...]:
+    """A mean if each document without a score had the lowest value, and the highest."""
+    if not all(map(math.isfinite, limits)):
+        return ()
+    known = Fraction(reading.value) * reading.n_scored
+    return tuple(
+        (known + reading.n_lacking * Fraction(end)) / reading.n for end in limits
     )
 
 

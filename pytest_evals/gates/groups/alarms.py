@@ -37,7 +37,7 @@ def alarms(gate: Gate, tasks: Sequence[tuple[str, Moved]]) -> list[str]:
         tasks: Name of each task, and how far it has moved.
     """
     decided = [alarm(gate, found) for _, found in tasks]
-    adjusted = holm([one.p_value or 0.0 for one in decided])
+    adjusted = holm([one.p_fails or 0.0 for one in decided])
     return [
         f"{name} {shown_change(one.change.difference, one.change.unit)}"
         f"{suffix(one.change.unit)} is not {shown_bar(one.change)}"

@@ -99,7 +99,7 @@ def _with_noise(found: Moved, noisy: Moved) -> Moved:
 
 
 def _p_value(gate: Gate, found: Moved) -> float:
-    return alarm(gate, found).p_value or 0.0
+    return alarm(gate, found).p_fails or 0.0
 
 
 def _held(

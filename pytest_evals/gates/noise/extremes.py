@@ -16,6 +16,7 @@ from pytest_evals.gates.evidence.reading import Reading
 from pytest_evals.gates.evidence.unsound import UnsoundError
 from pytest_evals.gates.noise.placed import Placed
 from pytest_evals.gates.noise.placing import place_between_runs, place_share
+from pytest_evals.gates.noise.sums import place_bounded
 from pytest_evals.stats.spread import Located, Still
 
 __all__ = ["at_ends", "ends_of_share"]
@@ -33,8 +34,8 @@ def at_ends(reading: Reading, placed: Placed) -> list[Placed]:
 def ends_of_share(
     gate: Gate, reading: Reading, placed: Placed, result: TaskResult, key: str
 ) -> list[Placed]:
-    """Limits of a task's proportion; empty if it is not one, or if the cluster of a
-    document without a score is not known.
+    """Limits of a task's proportion or bounded mean; empty if it is neither, or if the
+    cluster of a document without a score is not known.
 
     Args:
         gate: The gate.
@@ -43,7 +44,7 @@ def ends_of_share(
         result: The task.
         key: Metric and filter.
     """
-    if not reading.n_lacking or reading.total is None:
+    if not reading.n_lacking or not reading.ends:
         return []
     return [*_ends(gate, reading, placed, result, key)]
 
@@ -51,7 +52,6 @@ def ends_of_share(
 def _ends(
     gate: Gate, reading: Reading, placed: Placed, result: TaskResult, key: str
 ) -> Iterator[Placed]:
-    assert reading.total is not None
     values = values_of(result, key)
     lacking = [
         record.index
@@ -64,13 +64,17 @@ def _ends(
             labels = labels_of(result, gate.cluster, [*values, *lacking])
         except UnsoundError:
             return
-    for share in reading.ends:
-        total = int(share * reading.n)
+    limits = placed.range if reading.total is None else (0, 1)
+    for share, end in zip(reading.ends, limits, strict=True):
+        whole_values = [*values.values(), *[end] * reading.n_lacking]
         if gate.flip_rate is not None:
+            total = None if reading.total is None else int(share * reading.n)
             whole = replace(reading, value=share, total=total, n_scored=reading.n)
             yield place_between_runs(gate, whole)
         elif isinstance(placed.spread, (Located, Still)):
             yield replace(placed, spread=replace(placed.spread, value=float(share)))
+        elif reading.total is None:
+            yield place_bounded(whole_values, labels, placed.range)
         else:
-            rest = [int(total > reading.total)] * reading.n_lacking
-            yield place_share(total, reading.n, [*values.values(), *rest], labels)
+            total = int(share * reading.n)
+            yield place_share(total, reading.n, whole_values, labels)

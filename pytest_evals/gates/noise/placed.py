@@ -32,12 +32,14 @@ class Placed:
         method: How that was obtained.
         is_log: Whether that scale is the logarithm.
         notes: Remarks for the reader.
+        range: Ends of the values that the number can have.
     """
 
     spread: Spread
     method: str
     is_log: bool = False
     notes: tuple[str, ...] = ()
+    range: tuple[float, float] = (-math.inf, math.inf)
 
 
 def still(value: float, *, is_log: bool = False) -> Placed:

@@ -19,7 +19,7 @@ from pytest_evals.gates.noise.placed import STILL, Placed
 from pytest_evals.gates.noise.sums import (
     FEW,
     Labels,
-    are_shares,
+    limits_of,
     place_bounded,
     place_number,
     place_totals,
@@ -69,7 +69,8 @@ def place_between_runs(gate: Gate, reading: Reading) -> Placed:
     is_share = reading.total is not None
     low, high = (0.0, 1.0) if is_share else (-math.inf, math.inf)
     spread = Located(float(reading.value), stderr, low=low, high=high)
-    return Placed(spread=spread, method=turns(gate, is_share=is_share))
+    method = turns(gate, is_share=is_share)
+    return Placed(spread=spread, method=method, range=(low, high))
 
 
 def turns(gate: Gate, *, is_share: bool) -> str:
@@ -99,8 +100,9 @@ def place(
         return place_share(reading.total, reading.n_scored, values, labels)
     if how is not None and values:
         try:
-            if how.is_mean and are_shares(values):
-                return place_bounded(values, labels)
+            ends = limits_of(values, how.limits)
+            if how.is_mean and ends is not None:
+                return place_bounded(values, labels, ends)
             totals = totals_of(how, values)
             if totals is not None:
                 return _varied(metric, place_totals(totals, labels))
@@ -134,8 +136,9 @@ def place_share(total: int, n: int, values: Sequence[Any], labels: Labels) -> Pl
         labels: Their clusters.
     """
     if labels is None or len({*labels}) < 2 or len(values) != n:
-        return Placed(spread=Proportion(total, n), method="Clopper-Pearson")
-    return place_bounded(values, labels)
+        spread = Proportion(total, n)
+        return Placed(spread=spread, method="Clopper-Pearson", range=(0.0, 1.0))
+    return place_bounded(values, labels, (0.0, 1.0))
 
 
 def _by_own_stderr(metric: MetricResult, reading: Reading) -> Placed:

@@ -6,7 +6,7 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import TaskResult
 from pytest_evals.gates.noise.placed import Placed
-from pytest_evals.gates.noise.sums import are_shares
+from pytest_evals.gates.noise.sums import limits_of
 from pytest_evals.stats.reruns import mean_over_reruns
 
 __all__ = ["place_repeats"]
@@ -36,6 +36,7 @@ def place_repeats(
     least = min(map(len, groups), default=0)
     if least < 2 or metric.estimate is None:
         return None
-    is_bounded = are_shares([value for values in groups for value in values])
-    spread = mean_over_reruns(groups, (0.0, 1.0) if is_bounded else None)
+    known = metric.how.limits if metric.how is not None else None
+    ends = limits_of([value for values in groups for value in values], known)
+    spread = mean_over_reruns(groups, ends)
     return Placed(spread=spread, method=f"{least} answers to each document")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FEW",
     "Labels",
-    "are_shares",
+    "limits_of",
     "place_bounded",
     "place_number",
     "place_totals",
@@ -40,31 +40,44 @@ ENOUGH = 200
 """Documents from which the slope of a corpus metric tells its noise."""
 
 
-def are_shares(values: Sequence[Any]) -> bool:
-    """Whether all values lie between 0 and 1, the range that a mean then has."""
-    return all(isinstance(v, (int, float)) and 0 <= v <= 1 for v in values)
+def limits_of(
+    values: Sequence[Any], limits: tuple[float, float] | None = None
+) -> tuple[float, float] | None:
+    """The range of the values that a mean is taken of, ``None`` if it has no ends.
+
+    Args:
+        values: Each document's.
+        limits: The known range; if it is not known, 0 and 1 are assumed if all values
+            lie between them.
+    """
+    if limits is None:
+        is_usual = all(isinstance(v, (int, float)) and 0 <= v <= 1 for v in values)
+        return (0.0, 1.0) if is_usual else None
+    return limits if all(map(math.isfinite, limits)) else None
 
 
-def place_bounded(values: Sequence[float], labels: Labels, low: float = 0.0) -> Placed:
+def place_bounded(
+    values: Sequence[float], labels: Labels, ends: tuple[float, float]
+) -> Placed:
     """Limits of a mean of values in a known range.
 
     Args:
         values: Each document's.
         labels: Clusters of the documents.
-        low: Lower end of the range; the upper one is 1.
+        ends: Of the range.
     """
     from pytest_evals.stats.bounded_mean import bounded_mean
 
-    spread = bounded_mean(values, low=low, clusters=labels)
+    spread = bounded_mean(values, low=ends[0], high=ends[1], clusters=labels)
     if labels is None:
-        return Placed(spread=spread, method="Gaffke")
+        return Placed(spread=spread, method="Gaffke", range=ends)
     n_clusters = len({*labels})
     if n_clusters < 2:
         raise ValueError("one cluster says nothing of how clusters differ")
     deviations = [value - spread.value for value in values]
     effect = clustered_stderr(deviations, labels).design_effect
     note = f"design effect {effect:.3g} over {n_clusters} clusters"
-    return Placed(spread=spread, method="clustered Gaffke", notes=(note,))
+    return Placed(spread=spread, method="clustered Gaffke", notes=(note,), range=ends)
 
 
 def totals_of(how: Metric, values: Sequence[Any]) -> Totals | None:

@@ -15,7 +15,6 @@ from pytest_evals.gates.rules.claim import ClaimError, read_number
 __all__ = ["SAMPLE_KEYS", "Sampled", "read_sampled"]
 
 SAMPLE_KEYS = ("cluster", "weights", "family", "reducer")
-USUAL_FAMILY = "holm"
 _WEIGHTS = ("size", "equal")
 
 
@@ -25,7 +24,7 @@ class Sampled(NamedTuple):
 
     cluster: str = ""
     weights: Weights = ""
-    family: str = USUAL_FAMILY
+    family: str = ""
     reducer: str = ""
 
 
@@ -54,9 +53,9 @@ def _name(entry: Mapping[object, object], key: str, example: str) -> str:
 
 
 def _family(entry: Mapping[object, object]) -> str:
-    if "family" not in entry:
-        return USUAL_FAMILY
-    return _name(entry, "family", USUAL_FAMILY)
+    if entry.get("family", "none") in ("none", None):
+        return "none" if "family" in entry else ""
+    return _name(entry, "family", "release")
 
 
 def _reducer(entry: Mapping[object, object]) -> str:
