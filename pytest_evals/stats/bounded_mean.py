@@ -151,12 +151,33 @@ class BoundedMean:
     def interval(self, confidence: float) -> Interval:
         """Lower and upper confidence limit, each one-sided; within the range."""
         alpha = 1 - confidence
-        low, high = self.low, self.high
-        if self.p_greater(low) < alpha:
-            low = self._root(lambda at: self.p_greater(at) - alpha, low, self.value)
-        if self.p_less(high) < alpha:
-            high = self._root(lambda at: self.p_less(at) - alpha, self.value, high)
-        return Interval(low, high)
+        return Interval(
+            self._limit(self.p_greater, self.low, alpha),
+            self._limit(self.p_less, self.high, alpha),
+        )
+
+    def _limit(
+        self, p_value: Callable[[float], float], end: float, alpha: float
+    ) -> float:
+        """Where the p-value comes to alpha, between the mean and an end of the range.
+
+        Searched on the scale of normal quantiles, on which it is nearly a line.
+        """
+        from scipy.optimize import brentq
+        from scipy.special import ndtri
+
+        def away(at: float) -> float:
+            return float(ndtri(min(max(p_value(at), 1e-300), 1 - 1e-16)) - target)
+
+        target, width = float(ndtri(alpha)), self.high - self.low
+        if p_value(end) >= alpha:
+            return end
+        far = self.value + math.copysign(
+            5 * (self.stderr + width / len(self.units)), end - self.value
+        )
+        if not self.low < far < self.high or away(far) > 0:
+            far = end
+        return float(brentq(away, self.value, far, xtol=_TOLERANCE * width))
 
     def scaled(self, factor: float) -> BoundedMean:
         """Each unit so many times as often."""
@@ -165,12 +186,6 @@ class BoundedMean:
             stderr=self.stderr / math.sqrt(factor),
             units=tuple((s, size, n * factor) for s, size, n in self.units),
         )
-
-    def _root(self, of: Callable[[float], float], low: float, high: float) -> float:
-        from scipy.optimize import brentq
-
-        tolerance = _TOLERANCE * (self.high - self.low)
-        return float(brentq(of, low, high, xtol=tolerance))
 
 
 def bounded_mean(
