@@ -1,0 +1,59 @@
+"""``python -m pytest_evals judge``: a gate on a file of scores."""
+
+import json
+
+import pytest
+
+from pytest_evals.__main__ import main
+
+
+@pytest.fixture
+def scores(tmp_path):
+    path = tmp_path / "scores.jsonl"
+
+    def write(rows):
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return str(path)
+
+    return write
+
+
+def test_exit_code_says_whether_the_gate_passes(scores, capsys):
+    path = scores([{"id": i, "acc": i < 95} for i in range(100)])
+    assert main(["judge", path, "acc >= 0.9"]) == 0
+    assert capsys.readouterr().out == "passed: 0.950 >= 0.9 (95 of 100)\n"
+    assert main(["judge", path, "acc >= 0.97"]) == 1
+    assert capsys.readouterr().out.startswith("failed: 0.950 is not >= 0.97")
+    gate = json.dumps({"metric": "acc", "min": 0.9, "over": "population"})
+    assert main(["judge", path, gate]) == 1
+    assert capsys.readouterr().out.startswith("inconclusive: 0.950 [0.898, 0.980]")
+
+
+def test_baseline_and_clusters_are_read_too(scores, tmp_path, capsys):
+    path = scores([{"acc": 1, "passage": i // 10} for i in range(400)])
+    baseline = tmp_path / "old.jsonl"
+    baseline.write_text('{"acc": 1}\n' * 400)
+    gate = '{"metric": "acc", "max_drop": 0.1}'
+    given = ["judge", path, gate, "--baseline", str(baseline), "--cluster", "passage"]
+    assert main(given) == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "gate", "told"),
+    [
+        ([{"acc": 1}], "f1 >= 0.9", "scores.jsonl:1: no key 'f1'; the keys are 'acc'"),
+        ([[1]], "acc >= 0.9", "scores.jsonl:1: a line must be an object"),
+        ([{"acc": 7}], "acc >= 0.9", "scores[0] is 7, outside of range"),
+        ([{"acc": 1}], "acc => 0.9", "did you mean '>='"),
+        ([{"acc": 1}], '{"metric": "acc", "mn": 1}', "no key 'mn'"),
+        ([{"acc": 1}], '{"min": 1}', "names no metric"),
+    ],
+)
+def test_a_fault_is_named_with_its_place(scores, capsys, rows, gate, told):
+    assert main(["judge", scores(rows), gate]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_an_unknown_command_shows_the_known_ones(capsys):
+    assert main(["juge"]) == 2
+    assert "{judge,report}" in capsys.readouterr().err
