@@ -8,6 +8,7 @@ import re
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_evals import (
+    ModelError,
     OptionError,
     Response,
     Score,
@@ -377,3 +379,43 @@ def test_a_plugin_reads_files_of_its_own(both):
 def test_a_plugin_that_would_never_be_called_is_refused(both, plugin, told):
     with pytest.raises(OptionError, match=re.escape(told)):
         evaluate("evals/zoo.yaml", Partly(), plugins=[plugin])
+
+
+def here(call):
+    return call()
+
+
+def in_an_event_loop(call):
+    async def cell():
+        return call()
+
+    return asyncio.run(cell())
+
+
+def in_a_thread(call):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
+
+
+class Breaking:
+    name = "breaking"
+
+    def answer(self, requests):
+        raise ValueError("the weights are gone")
+
+
+@pytest.mark.parametrize("run", [here, in_an_event_loop, in_a_thread])
+@pytest.mark.parametrize(
+    ("source", "model", "kind"),
+    [
+        ("evals/none.yaml", "scripted:first", TaskFileError),
+        ("evals/quiz.yaml", "nothing:m", OptionError),
+        ("evals/quiz.yaml", "openai:m,base_url=http://127.0.0.1:9/v1", ModelError),
+        ("evals/quiz.yaml", Breaking(), ValueError),
+    ],
+)
+def test_an_error_is_not_chained_to_an_unrelated_one(both, source, model, kind, run):
+    with pytest.raises(kind) as caught:
+        run(lambda: evaluate(source, model))
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None or caught.value.__suppress_context__

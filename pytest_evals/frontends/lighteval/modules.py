@@ -160,11 +160,13 @@ def _installed(name: str) -> Any:
     """What an installed package has of that name; ``None`` if there is none."""
     if find_spec(name.partition(".")[0]) is None:
         return None
+    above, _, last = name.rpartition(".")
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError:
-        above, _, last = name.rpartition(".")
-        return getattr(importlib.import_module(above), last, None) if above else None
+        if not above:
+            return None
+    return getattr(importlib.import_module(above), last, None)
 
 
 def _needs(name: str) -> str:
