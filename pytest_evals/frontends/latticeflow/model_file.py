@@ -241,8 +241,8 @@ def _connection(
     fingerprint = context.fingerprint(raw, adapter)
 
     def open_() -> Model:
-        if find_spec("httpx") is None:
-            raise MissingExtraError("a model with a url", "httpx", "openai")
+        if find_spec("openai") is None:
+            raise MissingExtraError("a model with a url", "openai", "openai")
         from pytest_evals.models.latticeflow.http import Connection, HttpModel
 
         connection = Connection(

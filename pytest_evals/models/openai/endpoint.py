@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-import time
 from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -15,13 +13,13 @@ import openai
 
 from pytest_evals.models.openai.faults import (
     CLOSED,
-    LATE,
+    REDIRECTED,
     UNREACHED,
     Fault,
     of_status,
-    seconds,
     shortened,
 )
+from pytest_evals.models.openai.http_client import HttpClient, lost, wait_of
 from pytest_evals.models.openai.settings import OpenAISettings
 from pytest_evals.models.spec import redacted
 
@@ -40,6 +38,7 @@ _FIXES = {
     CLOSED: "run again, with the same options, when the server takes requests again: "
     "what was answered is not asked again",
     UNREACHED: "start the server, or see base_url=",
+    REDIRECTED: "if you trust the address that it redirects to, give that by base_url=",
     "401": _KEY,
     "403": _KEY,
     "404": "see that the server has a model {model!r} and takes {path} (api=chat or "
@@ -60,7 +59,7 @@ class Endpoint:
             api_key=key or "none",
             base_url=urlunsplit(parts._replace(query="", fragment="")),
             default_query=dict(parse_qsl(parts.query)) or None,
-            timeout=settings.timeout,
+            http_client=HttpClient(settings.url, settings.timeout),
             max_retries=0,
         )
 
@@ -71,22 +70,17 @@ class Endpoint:
             Fault: There is none that can be used.
         """
         try:
-            # The library's own limit begins anew with every byte of a slow server.
-            async with asyncio.timeout(self._settings.timeout):
-                text = await self._text(path, dict(body))
+            text = await self._text(path, dict(body))
         except openai.APIStatusError as error:
-            headers = error.response.headers
-            after = headers.get("retry-after", ""), headers.get("retry-after-ms", "")
-            wait_s = seconds(after[0], time.time(), after[1])
             said = self._hidden(error.response.text)
-            fault = of_status(error.status_code, said, wait_s)
-            raise self._safe(fault) from None
-        except (TimeoutError, openai.APITimeoutError):
-            limit = f"no reply within {self._settings.timeout:g} s"
-            raise Fault(limit, LATE, again=True, slower=True) from None
+            fault = of_status(error.status_code, said, wait_of(error.response))
+        except Fault as caught:
+            fault = caught
         except openai.APIConnectionError as error:
-            raise self._lost(error) from None
-        return _parsed(self._hidden(text))
+            fault = lost(self._settings.url, error)
+        else:
+            return _parsed(self._hidden(text))
+        raise self._safe(fault)
 
     def address(self, path: Path) -> str:
         """Where requests of that path go, without what is secret in it."""
@@ -114,14 +108,6 @@ class Endpoint:
         texts = self._client.completions.with_raw_response
         prompt = extra.pop("prompt")
         return (await texts.create(model=model, prompt=prompt, extra_body=extra)).text
-
-    def _lost(self, error: openai.APIConnectionError) -> Fault:
-        cause: BaseException = error
-        while cause.__cause__ is not None:
-            cause = cause.__cause__
-        words = shortened(str(cause)) if str(cause) else type(cause).__name__
-        what = f"the connection to {self._settings.url} failed: {words}"
-        return self._safe(Fault(what, UNREACHED, again=True))
 
     def _hidden(self, text: str) -> str:
         """What a server said, before anything is cut off it or kept of it: it may

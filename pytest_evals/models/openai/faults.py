@@ -10,6 +10,7 @@ from typing import Any
 __all__ = [
     "CLOSED",
     "LATE",
+    "REDIRECTED",
     "UNREACHED",
     "Fault",
     "of_status",
@@ -26,6 +27,7 @@ UNUSABLE = "unusable reply"
 UNREACHED = "no connection"
 LATE = "timeout"
 CLOSED = "long wait"
+REDIRECTED = "redirect"
 YEAR_S = 365 * 86400.0
 BUSY = frozenset({408, 409, 425, 429})
 OVERLOADED = frozenset({408, 429, 503, 504, 529})

@@ -3,6 +3,7 @@ of vLLM. Its texts are canned, or come from a tiny model by way of plain torch."
 
 from __future__ import annotations
 
+import itertools
 import json
 import socket
 import threading
@@ -28,7 +29,8 @@ class Fault:
 
     Args:
         status: The reply's status.
-        body: The reply, as text or as JSON.
+        body: The reply, as text, as bytes or as JSON.
+        chunks: The reply in parts, each sent as soon as it is made; instead of a body.
         headers: Further headers.
         slow_s: How long it takes.
         cut: Whether the connection ends within the reply.
@@ -41,10 +43,12 @@ class Fault:
         headers: dict[str, str] | None = None,
         slow_s: float = 0.0,
         cut: bool = False,
+        chunks: Callable[[], Iterator[bytes]] | None = None,
     ) -> None:
         self.status, self.headers = status, headers or {}
-        self.text = body if isinstance(body, str) else json.dumps(body)
-        self.slow_s, self.cut = slow_s, cut
+        text = body if isinstance(body, str | bytes) else json.dumps(body)
+        self.data = text.encode() if isinstance(text, str) else text
+        self.slow_s, self.cut, self.chunks = slow_s, cut, chunks
 
 
 class Served:
@@ -114,14 +118,21 @@ class _Handler(BaseHTTPRequestHandler):
                 served.running -= 1
 
     def send(self, fault: Fault) -> None:
-        data = fault.text.encode()
+        data = fault.data
         self.send_response(fault.status)
         self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(data)))
+        if fault.chunks is None:
+            self.send_header("content-length", str(len(data)))
+        else:
+            self.send_header("transfer-encoding", "chunked")
         for name, value in fault.headers.items():
             self.send_header(name, value)
         self.end_headers()
-        if fault.cut:
+        if fault.chunks is not None:
+            for chunk in itertools.chain(fault.chunks(), [b""]):
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+                self.wfile.flush()
+        elif fault.cut:
             self.wfile.write(data[: len(data) // 2])
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)

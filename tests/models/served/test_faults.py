@@ -143,7 +143,7 @@ def test_a_fault_that_goes_away_costs_no_answer(served, model_of, ask, fault, st
         ({"body": "<html>", "headers": {"content-type": "text/html"}}, "is not JSON"),
         (
             {"body": "no gzip", "headers": {"content-encoding": "gzip"}},
-            "the connection to",
+            "the reply is not gzip, as its headers say",
         ),
         ({"status": 307, "headers": {"location": "/v1/completions"}}, "redirects"),
         (
