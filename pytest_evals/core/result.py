@@ -38,6 +38,8 @@ class TaskResult:
         n_prompt_tokens: Tokens of all prompts.
         n_tokens: Tokens scored or generated.
         n_truncated: Documents with a prompt that did not fit into the model.
+        n_cut_short: Documents with an answer that ended by a limit of tokens before its
+            own.
     """
 
     task: Task
@@ -54,6 +56,7 @@ class TaskResult:
     n_prompt_tokens: int = 0
     n_tokens: int = 0
     n_truncated: int = 0
+    n_cut_short: int = 0
 
     def __repr__(self) -> str:
         """The task and its numbers on one line."""

@@ -47,6 +47,7 @@ def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskRes
         n_prompt_tokens=sum(r.n_prompt_tokens for r in responses),
         n_tokens=sum(r.n_tokens for r in responses),
         n_truncated=sum(any(r.n_truncated for r in record.said) for record in ordered),
+        n_cut_short=sum(record.cut_short for record in ordered),
     )
 
 

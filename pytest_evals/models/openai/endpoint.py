@@ -21,18 +21,23 @@ from pytest_evals.models.openai.faults import (
 )
 from pytest_evals.models.openai.http_client import HttpClient, lost, wait_of
 from pytest_evals.models.openai.settings import OpenAISettings
+from pytest_evals.models.openai.window import too_long
 from pytest_evals.models.spec import redacted
 
 __all__ = ["Endpoint", "Path", "Reply"]
 
-Path = Literal["chat", "completions"]
+Path = Literal["chat", "completions", "models"]
 Reply = Mapping[str, Any]
 """What a server said, as JSON."""
 
 SHORTEST = 8
 """Characters of a secret that is looked for in all that a server says. Servers that
 need no key are given one such as ``none`` or ``EMPTY``."""
-_PATHS: Mapping[Path, str] = {"chat": "chat/completions", "completions": "completions"}
+_PATHS: Mapping[Path, str] = {
+    "chat": "chat/completions",
+    "completions": "completions",
+    "models": "models",
+}
 _KEY = "set the environment variable {variable} to a key that the server takes"
 _FIXES = {
     CLOSED: "run again, with the same options, when the server takes requests again: "
@@ -74,6 +79,8 @@ class Endpoint:
         except openai.APIStatusError as error:
             said = self._hidden(error.response.text)
             fault = of_status(error.status_code, said, wait_of(error.response))
+            if error.status_code < 500:
+                fault.what += too_long(fault.what, self._settings)
         except Fault as caught:
             fault = caught
         except openai.APIConnectionError as error:
@@ -98,6 +105,8 @@ class Endpoint:
         await self._client.close()
 
     async def _text(self, path: Path, body: dict[str, Any]) -> str:
+        if path == "models":
+            return (await self._client.models.with_raw_response.list()).text
         model = self._settings.target
         extra = {**body, **self._settings.extra_body}
         if path == "chat":

@@ -21,6 +21,7 @@ _WITHOUT_EFFECT = frozenset(
         "api_key_env",
         "base_url",
         "concurrency",
+        "max_length",
         "max_retries",
         "price_in",
         "price_out",
@@ -63,5 +64,7 @@ def openai_fingerprint(
         "url": settings.url,
         **others,
         **({"tokenizer": tokenizer} if tokenizer else {}),
+        # Left out where it is not given: responses of earlier versions stay usable.
+        **({"max_length": settings.max_length} if settings.max_length else {}),
         "thinks": settings.thinks,
     }

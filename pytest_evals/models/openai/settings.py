@@ -50,7 +50,6 @@ REFUSED = {
     "ca_cert_path": "set the environment variable SSL_CERT_FILE",
     "header": "put what the body needs into extra_body",
     "max_gen_toks": "use --evals-gen-kwargs",
-    "max_length": "the server refuses what does not fit",
     "model": "the model is named after 'openai:'",
     "num_concurrent": "use concurrency",
     "seed": "use send_seed, or --evals-gen-kwargs seed=…",
@@ -87,7 +86,9 @@ class OpenAISettings:
         prefix: Text that stands in front of a text without context, such as the
             end-of-text token of models without BOS.
         tokenizer: Folder or name of the served model's tokenizer: texts that are
-            scored are then sent as its token ids. Empty to send texts.
+            scored are then sent as its token ids, and prompts that do not fit are cut.
+            Empty to send texts.
+        max_length: Tokens of the server's window; 0 for what the server says.
         extra_body: What else each request says.
         price_in: What a million tokens of prompts cost.
         price_out: What a million tokens of answers cost.
@@ -107,6 +108,7 @@ class OpenAISettings:
     revision: str = ""
     prefix: str = ""
     tokenizer: str = ""
+    max_length: int = 0
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     price_in: float = 0.0
     price_out: float = 0.0
@@ -180,6 +182,11 @@ def read_settings(spec: ModelSpec) -> OpenAISettings:
             "the openai model takes one of prefix and tokenizer: the tokenizer knows "
             "the token in front of a text"
         )
+    if "max_length" in given and "tokenizer" not in given:
+        raise OptionError(
+            "the openai model takes max_length only with tokenizer: prompts are cut by "
+            "their tokens\n  fix: add tokenizer=, a folder or a name on the Hub"
+        )
     return OpenAISettings(target=spec.target, **given)
 
 
@@ -233,6 +240,7 @@ _READERS: Mapping[str, Callable[[str, str], Any]] = {
     "revision": _ARGUMENTS.text,
     "prefix": _ARGUMENTS.text,
     "tokenizer": _ARGUMENTS.text,
+    "max_length": _ARGUMENTS.whole(3),
     "extra_body": _ARGUMENTS.mapping,
     "price_in": _number,
     "price_out": _number,

@@ -236,6 +236,7 @@ def _counts(result: TaskResult) -> dict[str, int]:
         "missing": result.n_missing,
         **({"excluded": result.n_excluded} if result.n_excluded else {}),
         "truncated": result.n_truncated,
+        **({"cut_short": result.n_cut_short} if result.n_cut_short else {}),
         "prompt_tokens": result.n_prompt_tokens,
         "tokens": result.n_tokens,
     }

@@ -62,7 +62,9 @@ class Served:
         """For the next requests, one after the other; ``None`` is no fault."""
         self.fault: Callable[[dict[str, Any]], Fault | None] = lambda body: None
         """For each request, by what it asks."""
-        self.reply: Callable[[str, dict[str, Any]], dict[str, Any]] = canned
+        self.reply: Callable[[str, dict[str, Any]], dict[str, Any] | Fault] = canned
+        self.models: Any = None
+        """What it lists as its models; ``None`` where it lists none."""
         self.running = 0
         self.most_running = 0
         self.counts: Counter[str] = Counter()
@@ -76,7 +78,8 @@ class Served:
             self.times.append(time.monotonic())
             fault = self.faults.popleft() if self.faults else None
         fault = fault or self.fault(body)
-        return fault or Fault(body=self.reply(path, body))
+        reply = fault or self.reply(path, body)
+        return reply if isinstance(reply, Fault) else Fault(body=reply)
 
 
 def canned(path: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -97,6 +100,12 @@ def canned(path: str, body: dict[str, Any]) -> dict[str, Any]:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     served: Served
+
+    def do_GET(self) -> None:
+        if self.served.models is None:
+            self.send(Fault(404, {"detail": "Not Found"}))
+        else:
+            self.send(Fault(body=self.served.models))
 
     def do_POST(self) -> None:
         served = self.served
@@ -314,5 +323,57 @@ def tiny(oracle: Callable[[str], Any]) -> Callable[..., Tiny]:
 
     def reply(kind: str = "gpt2", form: str = "openai") -> Tiny:
         return Tiny(oracle(kind), form)
+
+    return reply
+
+
+class Windowed(Tiny):
+    """As vLLM 0.32, whose window has ``window`` tokens: it needs room for a new token
+    whatever is asked, and writes fewer than asked where there is less room. It refuses
+    longer requests in its own words."""
+
+    def __init__(self, oracle: Any, form: str, window: int) -> None:
+        super().__init__(oracle, form)
+        self.window = window
+
+    def __call__(self, path: str, body: dict[str, Any]) -> dict[str, Any] | Fault:
+        sent = body.get("prompt")
+        if sent is None:
+            sent = self.tokenizer.apply_chat_template(
+                body["messages"], tokenize=False, add_generation_prompt=True
+            )
+        ids = self.tokenizer.encode(sent) if isinstance(sent, str) else [*sent]
+        most = body.get("max_tokens", 16)
+        if len(ids) > self.window:
+            return self.refused(
+                f"This model's maximum context length is {self.window} tokens. However,"
+                f" you requested {most} output tokens and your prompt contains "
+                f"{len(ids)} input tokens. Please reduce the length of the messages."
+            )
+        if len(ids) == self.window:
+            return self.refused("max_tokens must be at least 1, got 0.")
+        if {"echo", "prompt_logprobs"} & body.keys():
+            return super().__call__(path, {**body, "prompt": ids})
+        reply = self.written(ids, min(most, self.window - len(ids)))
+        (choice,) = reply["choices"]
+        n_new = len(choice["logprobs"]["tokens"])
+        choice["finish_reason"] = "length"
+        if path.endswith("chat/completions"):
+            choice["message"] = {"role": "assistant", "content": choice.pop("text")}
+        usage = {"prompt_tokens": len(ids), "completion_tokens": n_new}
+        return {**reply, "usage": usage}
+
+    def refused(self, words: str) -> Fault:
+        return Fault(400, {"error": {"message": words, "code": 400}})
+
+
+@pytest.fixture
+def windowed(oracle: Callable[[str], Any]) -> Callable[..., Windowed]:
+    """A function from a kind of model, a format and a window to a server's replies."""
+
+    def reply(
+        kind: str = "gpt2", form: str = "prompt_logprobs", window: int = 64
+    ) -> Windowed:
+        return Windowed(oracle(kind), form, window)
 
     return reply
