@@ -199,14 +199,14 @@ async def _whole(reply: Any, most: int) -> Any:
 
 
 class _BodyError(Exception):
-    """Why a body cannot be used, to be said after "the reply"."""
+    """Why a body cannot be used; follows "the reply" in messages."""
 
     again = False
 
 
 class _TooLargeError(_BodyError):
     def __init__(self, most: int) -> None:
-        super().__init__(f"has more than {most:,} bytes, far more than was asked for")
+        super().__init__(f"exceeds {most:,} bytes, the limit for this request")
 
 
 class _TornError(_BodyError):
@@ -253,10 +253,10 @@ def _stages(reply: Any, most: int) -> list[_Stage]:
     names = [name for name in names if name not in ("", "identity")]
     for name in names:
         if name not in ("gzip", "deflate"):
-            what = f"is compressed with {shortened(name)}, for which it was not asked"
+            what = f"has the encoding {shortened(name)}, which was not requested"
             raise _BodyError(what)
     if len(names) > MOST_ENCODINGS:
-        raise _BodyError(f"is compressed {len(names)} times")
+        raise _BodyError(f"has {len(names)} encodings")
     return [_Stage(name, most) for name in reversed(names)]
 
 

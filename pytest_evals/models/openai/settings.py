@@ -184,8 +184,8 @@ def read_settings(spec: ModelSpec) -> OpenAISettings:
         )
     if "max_length" in given and "tokenizer" not in given:
         raise OptionError(
-            "the openai model takes max_length only with tokenizer: prompts are cut by "
-            "their tokens\n  fix: add tokenizer=, a folder or a name on the Hub"
+            "the openai model takes max_length only with tokenizer, which counts the "
+            "tokens of prompts\n  fix: add tokenizer=, a folder or a name on the Hub"
         )
     return OpenAISettings(target=spec.target, **given)
 

@@ -62,16 +62,16 @@ def too_long(said: str, settings: OpenAISettings) -> str:
     """
     if not _TOO_LONG.search(said):
         return ""
-    what = "; prompt and answer do not fit into the server's window"
+    what = "; the prompt and the answer's limit exceed the server's context window"
     if settings.max_length and settings.api != "chat":
         return f"{what}, which is not max_length={settings.max_length}"
-    ways = [
-        "leave api=chat out" * (settings.api == "chat"),
-        "give the served model's tokenizer by tokenizer=" * (not settings.tokenizer),
-        "give the window's tokens by max_length=" * bool(settings.tokenizer),
-    ]
-    way = " and ".join(filter(None, ways))
-    return f"{what}: {way}, to have prompts cut as by hf: models; or lower max_gen_toks"
+    ways = ["remove api=chat"] if settings.api == "chat" else []
+    if settings.tokenizer:
+        ways.append("pass max_length= (the window in tokens)")
+    else:
+        ways.append("pass tokenizer= (the served model's)")
+    way = " and ".join(ways)
+    return f"{what}: {way} to cut prompts as hf: does, or lower max_gen_toks"
 
 
 def window_in(reply: Mapping[str, Any], model: str) -> int:

@@ -40,8 +40,8 @@ def remarks(result: RunResult) -> Iterator[tuple[str, Mapping[str, bool]]]:
             yield what + "fit into the model; their prompts were cut", {"yellow": True}
         if task.n_cut_short:
             what = f"{name}: {task.n_cut_short} of {task.n_selected} documents have an "
-            what += "answer that was cut off before its own limit of tokens: the "
-            yield what + "window was full, or the server allows less", {"yellow": True}
+            what += "answer cut off before its own token limit: the context window was "
+            yield what + "full or the server has a lower limit", {"yellow": True}
 
 
 def _has_stderr(result: RunResult, method: str) -> bool:

@@ -24,7 +24,7 @@ from pytest_evals.models.spec import check_spec, fingerprint_of, parse_spec
 WINDOW = 64
 FORMS = ["vllm", "prompt_logprobs"]
 LISTED = {"object": "list", "data": [{"id": "tiny", "max_model_len": WINDOW}]}
-TOKENIZER = "give the served model's tokenizer by tokenizer="
+TOKENIZER = "pass tokenizer= (the served model's) to cut prompts as hf: does"
 
 
 @pytest.fixture(params=["gpt2", "llama"])
@@ -164,7 +164,7 @@ def test_a_chat_is_cut_as_its_text(behind, served, opened, ask):
 def test_chats_for_the_chat_api_are_left_to_the_server(behind, served, ask):
     model = behind("llama", api="chat")
     (found,) = ask(model, Generate((Message("user", "q" * 99),), max_tokens=16))
-    assert "do not fit into the server's window: leave api=chat out" in found.error
+    assert "exceed the server's context window: remove api=chat and pass" in found.error
     assert {path for path, _ in served.bodies} == {"/v1/chat/completions"}
 
 
@@ -200,12 +200,12 @@ def test_where_the_server_does_not_say_it_the_window_can_be_given(
     served.models = models
     request, pair = Generate("q" * 99, max_tokens=16), Loglikelihood("q" * 99, " cat")
     for one in ask(behind("gpt2"), request, pair):
-        assert "give the window's tokens by max_length=" in one.error
+        assert "pass max_length= (the window in tokens) to cut" in one.error
     text, scored = ask(behind("gpt2", max_length=WINDOW), request, pair)
     assert text.text == oracle("gpt2").generate("q" * 99, (), 16)
     assert (text.n_truncated > 0, scored.n_truncated > 0) == (True, True)
     (refused,) = ask(behind("gpt2", max_length=80), request)
-    assert "the server's window, which is not max_length=80" in refused.error
+    assert "the server's context window, which is not max_length=80" in refused.error
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,10 @@ def test_without_a_tokenizer_the_refusal_is_explained(
         model_of(), Generate("q" * n, max_tokens=8), Loglikelihood("q" * n, " a")
     )
     for one in found:
-        assert "prompt and answer do not fit into the server's window: " in one.error
+        assert (
+            "the prompt and the answer's limit exceed the server's context window: "
+            in one.error
+        )
         assert TOKENIZER in one.error
         assert "400" in one.error
 
@@ -344,8 +347,8 @@ def test_a_window_that_nobody_could_use_is_refused(saved_model):
         return str(caught.value)
 
     assert error_of("max_length=64") == (
-        "the openai model takes max_length only with tokenizer: prompts are cut by "
-        "their tokens\n  fix: add tokenizer=, a folder or a name on the Hub"
+        "the openai model takes max_length only with tokenizer, which counts the "
+        "tokens of prompts\n  fix: add tokenizer=, a folder or a name on the Hub"
     )
     folder = saved_model("gpt2")
     assert "max_length is '2'" in error_of(f"tokenizer={folder},max_length=2")
