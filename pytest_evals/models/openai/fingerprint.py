@@ -59,12 +59,14 @@ def openai_fingerprint(
         tokenizer = provenance(settings.tokenizer, "", hash_file)
         if tokenizer is None:
             return None
+    templated = tokenizer and settings.template_args
     return {
         "kind": "openai",
         "url": settings.url,
         **others,
         **({"tokenizer": tokenizer} if tokenizer else {}),
-        # Left out where it is not given: responses of earlier versions stay usable.
+        # Left out where they are not given: responses of earlier versions stay usable.
+        **({"template_args": settings.template_args} if templated else {}),
         **({"max_length": settings.max_length} if settings.max_length else {}),
         "thinks": settings.thinks,
     }

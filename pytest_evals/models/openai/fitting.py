@@ -16,7 +16,7 @@ from pytest_evals.models.openai.background import Background
 from pytest_evals.models.openai.faults import Fault
 from pytest_evals.models.openai.scoring import Scorer
 from pytest_evals.models.openai.settings import OpenAISettings
-from pytest_evals.models.openai.trial import UnableError, check_prompts
+from pytest_evals.models.openai.trial import check_prompts
 from pytest_evals.models.openai.window import window_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Fitting:
 
     Args:
         background: The event loop of the server's clients.
-        asker: Asks the server.
+        lister: Asks the server for its models.
         settings: How it is asked.
         scorer: Has the tokenizer, and is told the ids of what is scored.
         window: Tokens of the window, 0 if unknown; ``None`` before that was found out.
@@ -43,7 +43,7 @@ class Fitting:
     """
 
     background: Background
-    asker: Asker
+    lister: Asker
     settings: OpenAISettings
     scorer: Scorer
     window: int | None = None
@@ -51,16 +51,12 @@ class Fitting:
     unable: str | None = None
 
     def prepare(self, requests: Sequence[Request]) -> None:
-        """Find out what does not fit, before a batch is sent.
-
-        Raises:
-            UnableError: The tokenizer is another model's.
-        """
+        """Find out what does not fit, before a batch is sent."""
         encoding = self.scorer.encoding
         if encoding is None:
             return
         if self.window is None:
-            self.window = self.background.run(window_of(self.asker, self.settings))
+            self.window = self.background.run(window_of(self.lister, self.settings))
         self.scorer.prepare(requests, self.window)
         if not self.window or self.settings.api == "chat":
             return
@@ -87,11 +83,7 @@ class Fitting:
         return fit
 
     def _try_ids(self) -> None:
-        """Find out, once, whether the server reads token ids as they are meant.
-
-        Raises:
-            UnableError: They mean another text to it.
-        """
+        """Find out, once, whether the server reads token ids as they are meant."""
         if self.unable is not None:
             return
         self.unable = ""
@@ -100,9 +92,6 @@ class Fitting:
         assert self.scorer.encoding is not None
         try:
             self.background.run(check_prompts(self.scorer, self.scorer.encoding))
-        except UnableError:
-            self.unable = None
-            raise
         except Fault as fault:
             self.unable = fault.what
         except ModelError as error:

@@ -183,7 +183,8 @@ async def _whole(reply: Any, most: int) -> Any:
                 raise _TooLargeError(most)
     except _BodyError as error:
         if reply.status_code >= 400:
-            fault = of_status(reply.status_code, str(error), wait_of(reply))
+            what = f"a body that {error}"
+            fault = of_status(reply.status_code, what, wait_of(reply))
         else:
             fault = Fault(f"the reply {error}", again=error.again)
         raise fault from None

@@ -43,11 +43,11 @@ class OpenAIModel:
         self._settings = settings
         self._usage = Usage(settings.price_in, settings.price_out)
         self._background = Background()
-        self._endpoint, self._asker = self._background.run(
+        self._endpoint, self._asker, lister = self._background.run(
             _made(settings, key, self._usage, backoff or Backoff())
         )
         self._scorer = Scorer(self._asker, settings, _encoding_of(settings))
-        self._fitting = Fitting(self._background, self._asker, settings, self._scorer)
+        self._fitting = Fitting(self._background, lister, settings, self._scorer)
         self.info: dict[str, Any] = {
             "model": name,
             "model_name": settings.target,
@@ -146,14 +146,14 @@ def _encoding_of(settings: OpenAISettings) -> Encoding | None:
         return None
     from pytest_evals.models.openai.encoding import Encoding
 
-    arguments = settings.extra_body.get("chat_template_kwargs")
-    arguments = arguments if isinstance(arguments, dict) else {}
-    return Encoding(settings.tokenizer, arguments)
+    return Encoding(settings.tokenizer, settings.template_args)
 
 
 async def _made(
     settings: OpenAISettings, key: str, usage: Usage, backoff: Backoff
-) -> tuple[Endpoint, Asker]:
-    """Client and asker, made in the loop that they belong to."""
+) -> tuple[Endpoint, Asker, Asker]:
+    """Client and asker, made in the loop that they belong to; and one for the list of
+    models, which says nothing of whether the server answers anything else."""
     endpoint = Endpoint(settings, key)
-    return endpoint, Asker(endpoint, settings, usage, backoff)
+    asker = Asker(endpoint, settings, usage, backoff)
+    return endpoint, asker, Asker(endpoint, settings, Usage(0, 0), backoff)

@@ -127,6 +127,12 @@ class OpenAISettings:
         return self.is_openai and bool(_REASONING.fullmatch(self.target))
 
     @property
+    def template_args(self) -> Mapping[str, Any]:
+        """Arguments of the chat template, as vLLM and SGLang take them."""
+        found = self.extra_body.get("chat_template_kwargs")
+        return found if isinstance(found, dict) else {}
+
+    @property
     def url(self) -> str:
         """The server's address, without what is secret in it."""
         return redacted(self.base_url)

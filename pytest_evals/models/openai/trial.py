@@ -158,7 +158,8 @@ async def check_prompts(server: Tried, encoding: Encoding) -> None:
     # Not every server puts the special tokens of the tokenizer in front of a text.
     for ids in (encoding.prompt(PROBE), encoding.plain(PROBE)):
         texts.append(await server.go_on(ids, N_WRITTEN))
-        if texts[-1] == expected:
+        # Half is enough: after a near tie the rest may be another one.
+        if texts[-1].startswith(expected[: (len(expected) + 1) // 2]):
             return
     raise _other_tokenizer(
         server,

@@ -326,8 +326,11 @@ def test_prompts_are_not_cut_by_another_models_tokenizer(
     swapped = text.replace('"e":', '"@@":').replace('"o":', '"e":')
     path.write_text(swapped.replace('"@@":', '"o":'), "utf-8")
     model = behind("gpt2", tokenizer=folder)
-    with pytest.raises(ModelError, match="is not that of the server's 'tiny'"):
-        ask(model, Generate("q" * 99, max_tokens=16))
+    long, short = ask(
+        model, Generate("q" * 99, max_tokens=16), Generate("the", max_tokens=16)
+    )
+    assert "is not that of the server's 'tiny': after 'The quick" in long.error
+    assert (long.text, short.error) == ("", "")
 
 
 def test_ids_are_tried_once_and_only_where_something_is_cut(behind, served, ask):
@@ -362,3 +365,40 @@ def test_responses_under_another_window_are_stored_apart(saved_model):
     assert "max_length" not in found("")
     assert found(",max_length=64") == {**found(""), "max_length": 64}
     assert found(",max_length=64") != found(",max_length=65")
+
+
+def test_a_server_that_lists_its_models_and_takes_no_key_is_one_error(
+    behind, fault, served
+):
+    """As one that guards only what costs something."""
+    served.fault = lambda body: fault(401, {"error": {"message": "who?"}})
+    with pytest.raises(ModelError, match="the server said 401: 'who\\?'"):
+        list(behind("gpt2").answer([Generate("the")] * 9))
+
+
+def test_a_server_that_is_not_there_is_one_error_also_with_a_tokenizer(behind):
+    model = behind("gpt2", base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(ModelError, match=r"connection to http://127.0.0.1:9/v1 failed"):
+        list(model.answer([Generate("the")] * 9))
+
+
+def test_a_chat_is_cut_with_the_arguments_that_the_server_gives_its_template(
+    behind, served, saved_model, tmp_path, ask
+):
+    folder = shutil.copytree(saved_model("llama"), tmp_path / "thinking")
+    path = folder / "chat_template.jinja"
+    path.write_text(path.read_text() + "{% if quiet %}<quiet>{% endif %}")
+    extra = '{"chat_template_kwargs": {"quiet": true}}'
+    model = behind("llama", tokenizer=folder, extra_body=extra)
+    ask(model, Generate((Message("user", "q" * 99),), max_tokens=16))
+    tokenizer = served.reply.tokenizer
+    assert tokenizer.decode(served.bodies[-1][1]["prompt"]).endswith("<quiet>")
+    plain, quiet = (
+        fingerprint_of(parse_spec(text), lambda path: path.name)
+        for text in (
+            f"openai:m,tokenizer={folder}",
+            f"openai:m,tokenizer={folder},extra_body={extra}",
+        )
+    )
+    assert quiet["template_args"] == {"quiet": True}
+    assert "template_args" not in plain
