@@ -94,7 +94,7 @@ class Record:
         """
         if not any(response.finish == "length" for response in self.said):
             return False
-        if not self.requests:  # left out by ``core.slim``
+        if not self.requests and not self.turns:  # left out by ``core.slim``
             return True
         own = [(t.asked.request, t.response) for t in self.turns if not t.asked.model]
         pairs = (*zip(self.requests, self.responses, strict=False), *own)

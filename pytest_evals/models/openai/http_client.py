@@ -152,8 +152,8 @@ def _check_redirect(reply: Any) -> None:
         )
     if old.method != new.method:
         raise Fault(
-            f"the server redirects with status {reply.status_code} to "
-            f"{_origin(new.url)}{new.url.path}, which drops the prompt",
+            f"the server redirects with status {reply.status_code}, which drops the "
+            f"prompt, to {shortened(new.url.path)}",
             REDIRECTED,
             hopeless=True,
         )
@@ -175,11 +175,12 @@ async def _whole(reply: Any, most: int) -> Any:
     """
     try:
         stages = _stages(reply, most)
-        body = bytearray()
+        body, n_read = bytearray(), 0
         async for data in reply.aiter_raw():
+            n_read += len(data)  # compressed data may be without end, and mean nothing
             for piece in _through(stages, data):
                 body += piece
-            if len(body) > most:
+            if max(n_read, len(body)) > most:
                 raise _TooLargeError(most)
     except _BodyError as error:
         if reply.status_code >= 400:
