@@ -85,7 +85,7 @@ class EvalSession:
         noise = partial(measured_rate, self.options.dir, self.options.compare)
         self.gates = SuiteGates(config.rootpath, self.options.gates, noise)
         self.models = Models(answers_of(config), self.options.max_errors)
-        self.samples = Samples(self.options.dir, self.options.model, self.started)
+        self.samples = Samples(self.options.dir, self.options.model, self.started.date)
         self.news: Told | None = None
         """What a worker has still to say of its collection."""
         self._heard: set[str] = set()

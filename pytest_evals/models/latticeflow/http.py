@@ -115,8 +115,7 @@ class _Sender:
         status = reply.status_code
         own = self._takes_faults and status < 500 and status not in BUSY
         if status >= 400 and not own:
-            headers = reply.headers
-            wait_s = seconds(headers.get("retry-after", ""), time.time())
+            wait_s = seconds(reply.headers, time.time())
             raise self._safe(of_status(status, reply.text, wait_s))
         return {"text": reply.text, "status": status}
 

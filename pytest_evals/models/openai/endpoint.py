@@ -75,9 +75,7 @@ class Endpoint:
             async with asyncio.timeout(self._settings.timeout):
                 text = await self._text(path, dict(body))
         except openai.APIStatusError as error:
-            headers = error.response.headers
-            after = headers.get("retry-after", ""), headers.get("retry-after-ms", "")
-            wait_s = seconds(after[0], time.time(), after[1])
+            wait_s = seconds(error.response.headers, time.time())
             said = self._hidden(error.response.text)
             fault = of_status(error.status_code, said, wait_s)
             raise self._safe(fault) from None

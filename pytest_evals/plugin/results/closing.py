@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -34,8 +33,8 @@ def summed_up(evals: EvalSession, names: Sequence[str]) -> RunResult:
         tasks=tuple(map(evals.records.result, names)),
         verdicts=tuple(evals.judging.told.values()),
         options=public(options),
-        started=evals.started,
-        elapsed_s=time.time() - evals.started,
+        started=evals.started.date,
+        elapsed_s=evals.started.elapsed_s,
         model_s=models.model_s,
         n_requests=models.n_requests,
         reuse=models.reuse,

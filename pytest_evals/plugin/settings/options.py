@@ -6,10 +6,11 @@ Standard library and pytest only: this is imported in every pytest run.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pytest
 
@@ -38,6 +39,7 @@ __all__ = [
     "OPTIONS",
     "STARTED",
     "Options",
+    "Start",
     "suite_root",
 ]
 
@@ -165,11 +167,33 @@ class Options:
         )
 
 
+class Start(NamedTuple):
+    """The start of something that takes its time.
+
+    Args:
+        date: Unix time, for people.
+        clock: Of the monotonic clock: the date's may be set meanwhile.
+    """
+
+    date: float
+    clock: float
+
+    @classmethod
+    def now(cls) -> Start:
+        """This moment."""
+        return cls(time.time(), time.perf_counter())
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since then."""
+        return time.perf_counter() - self.clock
+
+
 OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 """Where the options hang on ``config.stash``."""
 
-STARTED: pytest.StashKey[float] = pytest.StashKey()
-"""Unix time at which pytest was configured."""
+STARTED: pytest.StashKey[Start] = pytest.StashKey()
+"""When pytest was configured."""
 
 
 def _raw(config: pytest.Config, option: Option) -> Any:
