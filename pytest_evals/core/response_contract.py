@@ -14,6 +14,7 @@ from typing import Any
 
 from pytest_evals.core.request import Generate, Model, Request, Response
 from pytest_evals.errors import ModelError
+from pytest_evals.masking.known import hidden
 
 __all__ = ["MAX_LOGPROB", "check_model", "checked_response", "responses_of"]
 
@@ -90,7 +91,8 @@ def checked_response(request: Request, given: object, model: Model) -> Response:
     """A model's response if it answers the request, else a response with an error that
     names the model, the field, its value and what was expected.
 
-    Numbers of other types, such as NumPy's, become Python's own.
+    Numbers of other types, such as NumPy's, become Python's own. Known secrets are
+    masked.
     """
     if not isinstance(given, Response):
         return _refused(model, f"{_shown(given)} instead of a Response")
@@ -106,14 +108,22 @@ def checked_response(request: Request, given: object, model: Model) -> Response:
         type(given.error),
     )
     if given.error and kinds[-1] is str:
-        return given
+        return _without_secrets(given)
     if kinds not in _PLAIN or not _in_range(given):
         try:
             given = _converted(given)
         except _FieldError as error:
             return _refused(model, str(error))
     why = "" if given.error else _misfit(request, given)
-    return _refused(model, why) if why else given
+    return _refused(model, why) if why else _without_secrets(given)
+
+
+def _without_secrets(given: Response) -> Response:
+    """Servers may repeat what they were sent."""
+    text, error = hidden(given.text), hidden(given.error)
+    if text is given.text and error is given.error:
+        return given
+    return replace(given, text=text, error=error)
 
 
 def _misfit(request: Request, given: Response) -> str:

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_evals import hookspecs
+from pytest_evals.plugin import secrets
 from pytest_evals.plugin.fixtures import eval_judge, eval_model, eval_results
 from pytest_evals.plugin.settings.adding import add_options, offer_model_alias
-from pytest_evals.plugin.settings.options import OPTIONS, STARTED, Options, Start
+from pytest_evals.plugin.settings.options import OPTIONS, Options
 from pytest_evals.plugin.settings.process import ALONE, is_distributed, visible_devices
+from pytest_evals.plugin.settings.start import STARTED, Start
 from pytest_evals.plugin.suite.packages import Package
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Add our hooks."""
     pluginmanager.add_hookspecs(hookspecs)
+    pluginmanager.register(secrets, "evals-secrets")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -21,6 +21,7 @@ from zlib import crc32
 from pytest_evals.core.key import RequestKey, canonical
 from pytest_evals.core.request import Response
 from pytest_evals.errors import StoreError
+from pytest_evals.masking.values import identity, masked
 from pytest_evals.store.base import make_base
 from pytest_evals.store.database import (
     connect,
@@ -74,9 +75,10 @@ class Responses:
             TypeError: The fingerprint holds a value that is none of JSON's.
         """
         self._base, self._path = base, own_place(base / NAME)
-        self.fingerprint = fingerprint
-        self._fingerprint = canonical(fingerprint)
-        self._hash = model_hash(fingerprint)
+        # A key changes no answer, and must not be found in the file.
+        self.fingerprint = identity(fingerprint)
+        self._fingerprint = canonical(self.fingerprint)
+        self._hash = model_hash(self.fingerprint)
         self._writes = writes
         self.notes: list[str] = []
         """What went wrong, for the report."""
@@ -125,7 +127,7 @@ class Responses:
     def keep_info(self, info: Mapping[str, Any]) -> None:
         """Store what the model says of itself, if that is JSON."""
         try:
-            body = json.dumps(dict(info))
+            body = json.dumps(masked(dict(info)))
         except (TypeError, ValueError):
             return
         text = f"{body}\n{_checksum(self._hash, body.encode('ascii')):08x}"
@@ -169,11 +171,11 @@ class Responses:
                 f"WHERE key IN ({marks})",
                 some,
             )
-            for digest, *identity, body, checksum in rows:
+            for digest, *request, body, checksum in rows:
                 # With a damaged index, SQLite finds rows that nobody has asked for.
                 key = wanted.get(digest) if isinstance(digest, bytes) else None
                 response = None
-                if key and identity == [key.prompt, key.settings.encode("ascii")]:
+                if key and request == [key.prompt, key.settings.encode("ascii")]:
                     response = _response(digest, body, checksum)
                 if key and response:
                     found[key] = response

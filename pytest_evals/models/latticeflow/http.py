@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.request import Request, Response
 from pytest_evals.errors import DocumentError
+from pytest_evals.masking.known import hidden
+from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.latticeflow.adapters import Adapter, ModelInfo
 from pytest_evals.models.latticeflow.inference import NO_SCORES
 from pytest_evals.models.latticeflow.native import given_in, response_of
@@ -30,7 +32,6 @@ from pytest_evals.models.openai.faults import (
     shortened,
 )
 from pytest_evals.models.openai.usage import Usage
-from pytest_evals.models.spec import redacted
 
 if TYPE_CHECKING:
     import httpx
@@ -71,6 +72,7 @@ class _Sender:
 
         self._connection = connection
         self._takes_faults = takes_faults
+        masked(dict(connection.headers), loose=True)
         self._secrets = [v for v in connection.headers.values() if len(v) > 6]
         self._next = 0.0
         self._client: httpx.AsyncClient = httpx.AsyncClient(
@@ -98,12 +100,12 @@ class _Sender:
             raise Fault(what, LATE, again=True, slower=True) from None
         except httpx.HTTPError as error:
             words = shortened(str(error)) if str(error) else type(error).__name__
-            what = f"the connection to {redacted(connection.url)} failed: {words}"
+            what = f"the connection to {masked_text(connection.url)} failed: {words}"
             raise self._safe(Fault(what, UNREACHED, again=True)) from None
         return self._read(reply)
 
     def address(self, path: None) -> str:
-        return redacted(self._connection.url)
+        return masked_text(self._connection.url)
 
     def fix(self, kind: str, path: None) -> str:
         return _FIXES.get(kind, "")
@@ -117,7 +119,7 @@ class _Sender:
         if status >= 400 and not own:
             wait_s = seconds(reply.headers, time.time())
             raise self._safe(of_status(status, reply.text, wait_s))
-        return {"text": reply.text, "status": status}
+        return {"text": hidden(reply.text), "status": status}
 
     async def _slot(self) -> None:
         """Wait until the next call may be made."""
@@ -178,7 +180,7 @@ class HttpModel:
         self._usage = Usage(0, 0)
         self.info: dict[str, Any] = {
             "model": info.name,
-            "base_url": redacted(connection.url),
+            "base_url": masked_text(connection.url),
             "usage": self._usage.shown,
         }
         self._background = Background()

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_evals.core.result import RunResult, lacking
-from pytest_evals.models.spec import redacted
 from pytest_evals.plugin.results.interim import UNFINISHED
 from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.plugin.settings.run_options import public
@@ -27,7 +26,7 @@ def summed_up(evals: EvalSession, names: Sequence[str]) -> RunResult:
     """What is known of some tasks, before all is known of all."""
     models, options = evals.models, evals.options
     return RunResult(
-        model=models.name or redacted(options.model),
+        model=models.name or options.model,
         model_info=models.info,
         judges=models.judges,
         tasks=tuple(map(evals.records.result, names)),

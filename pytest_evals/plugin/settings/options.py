@@ -6,11 +6,10 @@ Standard library and pytest only: this is imported in every pytest run.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -37,9 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OPTIONS",
-    "STARTED",
     "Options",
-    "Start",
     "suite_root",
 ]
 
@@ -111,6 +108,7 @@ class Options:
     @classmethod
     def _read(cls, config: pytest.Config) -> Options:
         raw = {option.name: _raw(config, option) for option in TABLE}
+        _learn(raw)
         check_together(raw)
         base = config.invocation_params.dir
         include = _folders(config, raw["include-path"])
@@ -167,33 +165,8 @@ class Options:
         )
 
 
-class Start(NamedTuple):
-    """The start of something that takes its time.
-
-    Args:
-        date: Unix time, for people.
-        clock: Of the monotonic clock: the date's may be set meanwhile.
-    """
-
-    date: float
-    clock: float
-
-    @classmethod
-    def now(cls) -> Start:
-        """This moment."""
-        return cls(time.time(), time.perf_counter())
-
-    @property
-    def elapsed_s(self) -> float:
-        """Seconds since then."""
-        return time.perf_counter() - self.clock
-
-
 OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 """Where the options hang on ``config.stash``."""
-
-STARTED: pytest.StashKey[Start] = pytest.StashKey()
-"""When pytest was configured."""
 
 
 def _raw(config: pytest.Config, option: Option) -> Any:
@@ -344,7 +317,23 @@ def _checked(name: str, raw: Mapping[str, Any], read: Callable[[str], Any]) -> A
         detail = str(error)
         if detail.startswith("invalid literal"):
             detail = "a whole number is wanted"
-        raise pytest.UsageError(f"--evals-{name}={raw[name]}: {detail}") from None
+        from pytest_evals.masking.values import masked_text
+
+        shown = masked_text(raw[name])
+        raise pytest.UsageError(f"--evals-{name}={shown}: {detail}") from None
+
+
+def _learn(raw: Mapping[str, Any]) -> None:
+    """Remember the secrets in options, before any message repeats them."""
+    models = [raw[name] for name in ("model", "judge", "ray")]
+    others = [raw["metadata"], raw["gen-kwargs"], *raw["config"]]
+    if any(models) or any(others):
+        from pytest_evals.masking.values import masked_text
+
+        for text in models:
+            masked_text(text)
+        for text in others:
+            masked_text(text, loose=False)
 
 
 def _parameters(given: Sequence[str]) -> Mapping[str, Any]:
