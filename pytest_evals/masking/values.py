@@ -23,6 +23,8 @@ __all__ = ["identity", "learn", "masked", "masked_text"]
 T = TypeVar("T")
 
 _BEFORE_HOST = re.compile(r"(?<=://)([^/?#\s\"'<>]*)@")
+_USER = re.compile(r"(?<==)([^\s/?#@,=\"'<>]+:[^\s/?#@,\"'<>]+)@(?=[\w.-]+)")
+"""An address that lacks its scheme."""
 _IN_QUERY = re.compile(r"(?<=[?&])([\w.\-%]+)=([^&#,\s\"'<>]*)")
 _SCHEME = re.compile(r"(?i)\b(Bearer\s+|Basic\s+)([\w.~+/=-]{6,})")
 _NAME = re.compile(
@@ -203,6 +205,8 @@ def _secret(value: re.Match[str], name: re.Match[str]) -> str:
 
 def _addresses(text: str) -> str:
     """A text without what is secret in addresses, and behind the scheme of a header."""
+    if "@" in text:
+        text = _USER.sub(_user, text)
     if "://" in text:
         text = _BEFORE_HOST.sub(_user, text)
         text = _IN_QUERY.sub(_queried, text)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 
 from pytest_evals.masking.known import hidden, knows_any, remembering
+from pytest_evals.masking.logs import masking_logs
 
 __all__: list[str] = []
 
@@ -16,7 +18,7 @@ __all__: list[str] = []
 def pytest_cmdline_main() -> Generator[None, Any, Any]:
     """Remember secrets for as long as the session runs, and mask them in the error that
     pytest shows when it ends before it has begun."""
-    with remembering():
+    with remembering(), masking_logs():
         try:
             return (yield)
         except pytest.UsageError as error:
@@ -49,6 +51,17 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def pytest_collectreport(report: pytest.CollectReport) -> None:
     """As for tests."""
     _mask(report)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_warning_recorded(warning_message: warnings.WarningMessage) -> None:
+    """As for tests; what a worker of pytest-xdist has met, its controller does not
+    know."""
+    text = str(warning_message.message)
+    shown = hidden(text)
+    if shown is not text:
+        warning_message.message = UserWarning(shown)
+        warning_message.category = UserWarning
 
 
 def _mask(report: pytest.TestReport | pytest.CollectReport) -> None:

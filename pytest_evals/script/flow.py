@@ -22,6 +22,7 @@ from pytest_evals.frontends.gating.suite_gates import SuiteGates
 from pytest_evals.gates.rules.grammar import read_expression
 from pytest_evals.hooked import adds_metrics, registered_metrics
 from pytest_evals.masking.known import remembering
+from pytest_evals.masking.logs import masking_logs
 from pytest_evals.opened import Answers
 from pytest_evals.pipeline import Plan
 from pytest_evals.recording import Samples
@@ -107,7 +108,7 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
         stop=Stop(mode=stop, error=stop_error),
         plugins=Plugins(plugins),
     )
-    with remembering():
+    with remembering(), masking_logs():
         return apart(call.run)
 
 

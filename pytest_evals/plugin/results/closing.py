@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_evals.core.result import RunResult, lacking
+from pytest_evals.masking.known import hidden
 from pytest_evals.plugin.results.interim import UNFINISHED
 from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.plugin.settings.run_options import public
@@ -54,7 +55,8 @@ def close(evals: EvalSession, session: pytest.Session) -> None:
             "warnings": evals.notices.new(),
             "repeats": evals.repeats.told(),
         }
-        evals.config.workeroutput["evals"] = json.dumps(told)  # type: ignore[attr-defined]
+        # Secrets that only a worker has met are unknown to the controller.
+        evals.config.workeroutput["evals"] = hidden(json.dumps(told))  # type: ignore[attr-defined]
         return
     stopped = session.shouldstop or session.shouldfail
     lacks = lacking(map(evals.records.result, evals.runs))
