@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from pytest_evals.core.response_contract import check_model
 from pytest_evals.core.result import Reuse
 from pytest_evals.errors import ModelError, OptionError
 from pytest_evals.models.spec import (
@@ -92,7 +93,7 @@ class Answers:
             ModelError: The model cannot be opened.
         """
         if self._options.no_cache:
-            return self._open(text)
+            return self.given(self._open(text))
         fingerprint = self._fingerprint(text)
         if fingerprint is None:
             self._refuse_rescore(text)
@@ -140,10 +141,12 @@ class Answers:
 
         Raises:
             OptionError: Nothing of it can be stored, and only that may be used.
+            ModelError: Its name, ``info`` or ``notes`` is of another type.
         """
+        check_model(model)
         if self._options.no_cache or isinstance(model, StoredModel):
             return model
-        name = getattr(model, "name", type(model).__name__)
+        name = model.name
         fingerprint = getattr(model, "fingerprint", _UNKNOWN)
         if not isinstance(fingerprint, Mapping):
             if fingerprint is not None:

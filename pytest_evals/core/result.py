@@ -13,6 +13,7 @@ from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.record import Record
 from pytest_evals.core.shown import Rows, run_frame, run_html, run_text, task_text
 from pytest_evals.core.task import Task
+from pytest_evals.masking.values import masked, masked_text
 
 __all__ = ["GroupResult", "Reuse", "RunResult", "TaskResult", "lacking"]
 
@@ -215,6 +216,18 @@ class RunResult:
     partial: str = ""
     warnings: tuple[str, ...] = ()
     comparison: Comparison | None = None
+
+    def __post_init__(self) -> None:
+        """Mask secrets: everything that is shown of a run is taken from here."""
+        options = dict(self.options)
+        for name in ("model", "judge"):
+            if isinstance(options.get(name), str):
+                options[name] = masked_text(options[name])
+        judges = {masked_text(k): masked(v) for k, v in self.judges.items()}
+        object.__setattr__(self, "model", masked_text(self.model))
+        object.__setattr__(self, "model_info", masked(self.model_info))
+        object.__setattr__(self, "judges", judges)
+        object.__setattr__(self, "options", masked(options))
 
     def __repr__(self) -> str:
         """The numbers and the gates on a few lines."""

@@ -7,7 +7,6 @@ see every test are in ``running`` and are registered then.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator, Sequence
 from os import environ
 from pathlib import Path
@@ -16,10 +15,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_evals import hookspecs
+from pytest_evals.plugin import secrets
 from pytest_evals.plugin.fixtures import eval_judge, eval_model, eval_results
 from pytest_evals.plugin.settings.adding import add_options, offer_model_alias
-from pytest_evals.plugin.settings.options import OPTIONS, STARTED, Options
+from pytest_evals.plugin.settings.options import OPTIONS, Options
 from pytest_evals.plugin.settings.process import ALONE, is_distributed, visible_devices
+from pytest_evals.plugin.settings.start import STARTED, Start
 from pytest_evals.plugin.suite.packages import Package
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Add our hooks."""
     pluginmanager.add_hookspecs(hookspecs)
+    pluginmanager.register(secrets, "evals-secrets")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -53,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register our marker, and refuse a neighbour that owns the same package."""
     config.addinivalue_line("markers", "evals: documents and gates of a benchmark")
     config.stash[OPTIONS] = Options.from_config(config)
-    config.stash[STARTED] = time.time()
+    config.stash[STARTED] = Start.now()
     if config.stash[OPTIONS].write_out and is_distributed(config):
         raise pytest.UsageError("--evals-write-out shows prompts without workers: -n0")
     if config.stash[OPTIONS].ray and is_distributed(config):

@@ -31,7 +31,7 @@ from pytest_evals.plugin.results.judging import Judging
 from pytest_evals.plugin.results.notices import Notices
 from pytest_evals.plugin.results.records import Records
 from pytest_evals.plugin.results.repeats import Repeats
-from pytest_evals.plugin.settings.options import OPTIONS, STARTED
+from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.process import is_distributed, orders_of
 from pytest_evals.plugin.settings.refusals import with_place
 from pytest_evals.plugin.settings.run_options import (
@@ -41,6 +41,7 @@ from pytest_evals.plugin.settings.run_options import (
     task_options,
 )
 from pytest_evals.plugin.settings.selection import Selection
+from pytest_evals.plugin.settings.start import STARTED
 from pytest_evals.plugin.suite.claims import Claims
 from pytest_evals.plugin.suite.library import library_of
 from pytest_evals.plugin.suite.runs import GroupRun, Runs, TaskRun
@@ -85,7 +86,7 @@ class EvalSession:
         noise = partial(measured_rate, self.options.dir, self.options.compare)
         self.gates = SuiteGates(config.rootpath, self.options.gates, noise)
         self.models = Models(answers_of(config), self.options.max_errors)
-        self.samples = Samples(self.options.dir, self.options.model, self.started)
+        self.samples = Samples(self.options.dir, self.options.model, self.started.date)
         self.news: Told | None = None
         """What a worker has still to say of its collection."""
         self._heard: set[str] = set()

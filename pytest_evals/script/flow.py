@@ -21,7 +21,8 @@ from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.frontends.gating.suite_gates import SuiteGates
 from pytest_evals.gates.rules.grammar import read_expression
 from pytest_evals.hooked import adds_metrics, registered_metrics
-from pytest_evals.models.spec import redacted
+from pytest_evals.masking.known import remembering
+from pytest_evals.masking.logs import masking_logs
 from pytest_evals.opened import Answers
 from pytest_evals.pipeline import Plan
 from pytest_evals.recording import Samples
@@ -107,7 +108,8 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
         stop=Stop(mode=stop, error=stop_error),
         plugins=Plugins(plugins),
     )
-    return apart(call.run)
+    with remembering(), masking_logs():
+        return apart(call.run)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,5 +228,4 @@ def _public(options: TaskOptions, spec: str, judge: str) -> Mapping[str, Any]:
         if name not in left_out
     }
     chat = plain.pop("chat")
-    models = {"model": redacted(spec), "judge": redacted(judge)}
-    return {**plain, "apply_chat_template": chat, **models}
+    return {**plain, "apply_chat_template": chat, "model": spec, "judge": judge}

@@ -1,7 +1,8 @@
 """Writing files so that nobody ever reads half of one.
 
 A JSON file is written beside its place and moved there when it is complete. Lines are
-appended whole: what a full disk left of a line is taken away again.
+appended whole: what a full disk left of a line is taken away again. Known secrets are
+masked in all that is written.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.errors import StoreError
+from pytest_evals.masking.known import hidden
 
 __all__ = ["append_lines", "make_folder", "replace_text", "write_json"]
 
@@ -47,7 +49,7 @@ def replace_text(path: Path, text: str, option: str) -> None:
     Raises:
         StoreError: It cannot be written.
     """
-    raw = text.encode("utf-8")
+    raw = hidden(text).encode("utf-8")
     try:
         if _is_special(path):
             _write(path, os.O_WRONLY, raw)
@@ -72,7 +74,7 @@ def append_lines(path: Path, lines: Iterable[str], option: str) -> None:
     Raises:
         StoreError: They cannot be written.
     """
-    raw = "".join(f"{line}\n" for line in lines).encode("utf-8")
+    raw = hidden("".join(f"{line}\n" for line in lines)).encode("utf-8")
     try:
         with path.open("ab", buffering=0) as file:
             size = file.seek(0, os.SEEK_END)

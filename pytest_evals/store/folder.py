@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.errors import StoreError
+from pytest_evals.masking.known import hidden
 from pytest_evals.store.base import make_base
 from pytest_evals.store.files import (
     append_lines,
@@ -138,7 +139,7 @@ def _model_name(spec: str) -> str:
     cannot hold (as lm-eval's ``sanitize_model_name``, and white space too)."""
     place = spec.partition(",")[0]
     place = place.partition(":")[2] or place
-    last = re.split(r"[/\\]", place.rstrip("/\\"))[-1]
+    last = hidden(re.split(r"[/\\]", place.rstrip("/\\"))[-1])
     return _short(_UNSAFE.sub("__", last)) or "model"
 
 

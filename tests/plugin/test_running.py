@@ -312,7 +312,7 @@ def test_results_that_cannot_be_written_are_said_and_numbers_are_shown(suite):
     ("body", "message"),
     [
         ("return None", "the fixture eval_model gave NoneType None, which is no model"),
-        ("return Odd()", "odd: answer() gave 'text'"),
+        ("return Odd()", "odd: answer() gave 'text' (str)"),
     ],
 )
 def test_object_that_is_no_model_is_one_clear_error(suite, body, message):

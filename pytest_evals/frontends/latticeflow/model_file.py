@@ -26,9 +26,9 @@ from pytest_evals.frontends.latticeflow.header import read_header
 from pytest_evals.frontends.latticeflow.snippets.snippet import snippet_of
 from pytest_evals.frontends.latticeflow.solving.fields import required_text
 from pytest_evals.frontends.reading.section import Section
+from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.latticeflow.adapters import BUILT_IN, Adapter, ModelInfo
 from pytest_evals.models.latticeflow.inference import FunctionModel
-from pytest_evals.models.spec import redacted
 
 __all__ = ["ModelFile", "read_model"]
 
@@ -110,9 +110,9 @@ class _Context:
         return ModelInfo(self.entity.key, model_key, self.task)
 
     def fingerprint(self, raw: Mapping[str, Any], adapter: Adapter) -> dict[str, Any]:
-        """What is equal for models with equal answers: the file, before secrets were
-        put in, with its adapter."""
-        told = json.dumps(raw, sort_keys=True, default=str)
+        """What is equal for models with equal answers: the file without secrets, with
+        its adapter."""
+        told = json.dumps(masked(raw), sort_keys=True, default=str)
         return {
             "kind": "latticeflow",
             "key": self.entity.key,
@@ -232,7 +232,7 @@ def _connection(
     adapter = _adapter(config, context)
     url = required_text(config, "url", "http://localhost:8000/complete")
     if url and not re.match(r"https?://[^/\s]", url):
-        config.problem("url", f"url is no address: {redacted(url)!r}")
+        config.problem("url", f"url is no address: {masked_text(url)!r}")
     headers = _headers(config)
     model_key = config.text("model_key")
     verify, trusted = _tls(config)

@@ -16,6 +16,8 @@ import yaml
 
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.reading.yamlfile import Reader, Step, YamlFile, bytes_of
+from pytest_evals.masking.known import learn_secret
+from pytest_evals.masking.names import is_secret_name
 
 __all__ = ["Environment", "read_entity_file"]
 
@@ -194,6 +196,8 @@ class _Reader(Reader):
             if found is None:
                 text = f"{place}: the environment has no {name}; {value!r} stays as is"
                 self._warnings.append(text)
+            elif is_secret_name(name):
+                learn_secret(found)
             return match[0] if found is None else found
 
         return _VARIABLE.sub(one, value)

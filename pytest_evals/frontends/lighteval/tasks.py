@@ -23,6 +23,7 @@ from pytest_evals.frontends.lighteval.documents import Documents, Wants
 from pytest_evals.frontends.lighteval.metrics import Measuring, metrics_of
 from pytest_evals.frontends.lighteval.modules import executes_answers, load_task_module
 from pytest_evals.frontends.lighteval.scoring import FILTER, Scorer
+from pytest_evals.masking.values import masked
 from pytest_evals.prompts.generation import check_overrides
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
 
@@ -184,7 +185,7 @@ class _Reader:
             version=config.version,
             n_shots=n_shots,
             repeats=wants.n_samples,
-            config=dumped,
+            config=masked(dumped),
             warnings=lambda: (
                 *self._notes(),
                 *measuring.warnings,

@@ -17,6 +17,7 @@ import yaml
 
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.modules.functions import FunctionRef
+from pytest_evals.masking.values import learn
 
 __all__ = [
     "CodeRules",
@@ -90,7 +91,10 @@ def read_yaml(path: Path) -> YamlFile:
         TaskFileError: The file cannot be read, is no YAML, or holds no mapping.
     """
     path = path.absolute()
-    return _read(path, bytes_of(path))
+    raw = bytes_of(path)
+    file = _read(path, raw)
+    learn(file.values, raw)
+    return file
 
 
 def bytes_of(path: Path) -> bytes:

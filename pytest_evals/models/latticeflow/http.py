@@ -15,6 +15,8 @@ from typing import Any
 
 from pytest_evals.core.request import Request, Response
 from pytest_evals.errors import DocumentError
+from pytest_evals.masking.known import hidden
+from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.latticeflow.adapters import Adapter, ModelInfo
 from pytest_evals.models.latticeflow.inference import NO_SCORES
 from pytest_evals.models.latticeflow.native import given_in, response_of
@@ -29,7 +31,6 @@ from pytest_evals.models.openai.faults import (
 )
 from pytest_evals.models.openai.http_client import HttpClient, wait_of
 from pytest_evals.models.openai.usage import Usage
-from pytest_evals.models.spec import redacted
 
 __all__ = ["Connection", "HttpModel"]
 
@@ -65,10 +66,11 @@ class _Sender:
     def __init__(self, connection: Connection, takes_faults: bool) -> None:
         self._connection = connection
         self._takes_faults = takes_faults
+        masked(dict(connection.headers), loose=True)
         self._secrets = [v for v in connection.headers.values() if len(v) > 6]
         self._next = 0.0
         self._client = HttpClient(
-            redacted(connection.url),
+            masked_text(connection.url),
             connection.timeout,
             headers=dict(connection.headers),
             verify=_verifying(connection),
@@ -87,7 +89,7 @@ class _Sender:
         return self._read(reply)
 
     def address(self, path: None) -> str:
-        return redacted(self._connection.url)
+        return masked_text(self._connection.url)
 
     def fix(self, kind: str, path: None) -> str:
         return _FIXES.get(kind, "")
@@ -100,7 +102,7 @@ class _Sender:
         own = self._takes_faults and 400 <= status < 500 and status not in BUSY
         if not (reply.is_success or own):
             raise self._safe(of_status(status, reply.text, wait_of(reply)))
-        return {"text": reply.text, "status": status}
+        return {"text": hidden(reply.text), "status": status}
 
     async def _slot(self) -> None:
         """Wait until the next call may be made."""
@@ -163,7 +165,7 @@ class HttpModel:
         self._usage = Usage(0, 0)
         self.info: dict[str, Any] = {
             "model": info.name,
-            "base_url": redacted(connection.url),
+            "base_url": masked_text(connection.url),
             "usage": self._usage.shown,
         }
         self._background = Background()

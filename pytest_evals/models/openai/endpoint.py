@@ -11,6 +11,8 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
 import openai
 
+from pytest_evals.masking.known import MASK, hidden
+from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.openai.faults import (
     CLOSED,
     REDIRECTED,
@@ -22,7 +24,6 @@ from pytest_evals.models.openai.faults import (
 from pytest_evals.models.openai.http_client import HttpClient, lost, wait_of
 from pytest_evals.models.openai.settings import OpenAISettings
 from pytest_evals.models.openai.window import too_long
-from pytest_evals.models.spec import redacted
 
 __all__ = ["Endpoint", "Path", "Reply"]
 
@@ -60,6 +61,7 @@ class Endpoint:
         self._key = key
         parts = urlsplit(settings.base_url)
         self._secrets = _secrets(key, parts)
+        masked(settings.extra_body, loose=True)  # servers may repeat it
         self._client = openai.AsyncOpenAI(
             api_key=key or "none",
             base_url=urlunsplit(parts._replace(query="", fragment="")),
@@ -122,14 +124,14 @@ class Endpoint:
         """What a server said, before anything is cut off it or kept of it: it may
         repeat what it was sent."""
         for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return text
+            text = text.replace(secret, MASK)
+        return hidden(text)
 
     def _safe(self, fault: Fault) -> Fault:
         """A server may repeat the key that it refuses, however short that is."""
         fault.what = self._hidden(fault.what)
         if self._key:
-            fault.what = fault.what.replace(self._key, "***")
+            fault.what = fault.what.replace(self._key, MASK)
         return fault
 
 
@@ -138,7 +140,7 @@ def _secrets(key: str, address: SplitResult) -> list[str]:
     user = (address.username or "", address.password or "")
     pair = b64encode(":".join(map(unquote, user)).encode()).decode()
     told = parse_qsl(address.query)
-    in_query = [v for n, v in told if redacted(f"?{n}={v}") != f"?{n}={v}"]
+    in_query = [v for n, v in told if masked_text(f"?{n}={v}") != f"?{n}={v}"]
     found = [key, address.password or "", unquote(address.password or ""), pair]
     return [one for one in (*found, *in_query) if len(one) >= SHORTEST]
 

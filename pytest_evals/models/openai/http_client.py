@@ -126,9 +126,7 @@ def lost(shown: str, error: BaseException) -> Fault:
 
 def wait_of(reply: Any) -> float:
     """The seconds that the headers of a reply ask to wait."""
-    headers = reply.headers
-    later, soon = headers.get("retry-after", ""), headers.get("retry-after-ms", "")
-    return seconds(later, time.time(), soon)
+    return seconds(reply.headers, time.time())
 
 
 def _whole_of(asked: dict[str, Any], *names: str) -> int:

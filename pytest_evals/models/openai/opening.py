@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from pytest_evals.errors import EvalsError, MissingExtraError, OptionError
+from pytest_evals.masking.known import learn_secret
 from pytest_evals.models.openai.settings import OpenAISettings, read_settings
 from pytest_evals.models.spec import ModelSpec
 
@@ -63,6 +64,7 @@ def _key(settings: OpenAISettings) -> str:
     any."""
     variable = settings.api_key_env
     key = os.environ.get(variable, "").strip()
+    learn_secret(key)
     if key or (not settings.is_openai and variable == "OPENAI_API_KEY"):
         return key
     other = "" if settings.is_openai else ", or leave api_key_env out"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_evals.core.request import Response
+from pytest_evals.core.response_contract import MAX_LOGPROB
 from pytest_evals.models.openai.endpoint import Reply
 from pytest_evals.models.openai.faults import Fault, shortened
 from pytest_evals.models.openai.usage import tokens_of
@@ -250,7 +251,7 @@ def _logprob(value: Any) -> float | None:
     if value is None:
         return None
     sound = isinstance(value, int | float) and not isinstance(value, bool)
-    if not sound or math.isnan(value) or value > 1e-3:
+    if not sound or math.isnan(value) or value > MAX_LOGPROB:
         raise Fault(f"it gives {value!r} for a log-probability")
     return float(value)
 

@@ -11,9 +11,10 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pytest_evals.errors import OptionError
+from pytest_evals.masking.values import masked_text
 from pytest_evals.models.arguments import Arguments
 from pytest_evals.models.folders import check_folder
-from pytest_evals.models.spec import ModelSpec, Needs, redacted
+from pytest_evals.models.spec import ModelSpec, Needs
 
 __all__ = [
     "NO_CHAT",
@@ -109,7 +110,7 @@ class OpenAISettings:
     prefix: str = ""
     tokenizer: str = ""
     max_length: int = 0
-    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    extra_body: Mapping[str, Any] = field(default_factory=dict, repr=False)
     price_in: float = 0.0
     price_out: float = 0.0
 
@@ -135,7 +136,7 @@ class OpenAISettings:
     @property
     def url(self) -> str:
         """The server's address, without what is secret in it."""
-        return redacted(self.base_url)
+        return masked_text(self.base_url)
 
 
 def check_openai(spec: ModelSpec) -> None:
@@ -205,8 +206,8 @@ def _url(name: str, value: str) -> str:
         sound = False
     if not sound:
         raise OptionError(
-            f"the openai model's {name} is {redacted(value)!r}; write an address such "
-            "as http://localhost:8000/v1"
+            f"the openai model's {name} is {masked_text(value)!r}; write an address "
+            "such as http://localhost:8000/v1"
         )
     return value.rstrip("/")
 

@@ -16,7 +16,7 @@ from pytest_evals.core.request import Request
 from pytest_evals.errors import EvalsError, StoreError
 from pytest_evals.gates.planning.forecast import forecast
 from pytest_evals.gates.stopping.saving import USUAL_FLIPS
-from pytest_evals.models.spec import redacted
+from pytest_evals.masking.values import masked_text
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.reports.terminal.forecast import forecast_lines
 from pytest_evals.store.baselines import find_baseline
@@ -153,7 +153,7 @@ class Planning:
     def _earlier(self) -> Iterator[EarlierRun]:
         """Runs of this model, the latest first."""
         given = self._session.options.model
-        model = redacted(given) if given else ""
+        model = masked_text(given) if given else ""
         for run in earlier_runs(self._session.options.dir):
             options = run.results.get("options")
             if isinstance(options, dict) and options.get("model") == model:

@@ -102,7 +102,7 @@ def call_of(
         excinfo=excinfo,
         start=report.start,
         stop=report.stop,
-        duration=report.stop - report.start,
+        duration=report.duration,
         when="call",
         _ispytest=True,
     )

@@ -269,7 +269,7 @@ class Running:
     def _run(self, item: DocItem, send: Callable[[pytest.TestReport], object]) -> None:
         """What ``CallInfo.from_call`` does, whose clocks cost a document as much as its
         scoring."""
-        start, excinfo = time.time(), None
+        start, clock, excinfo = time.time(), time.perf_counter(), None
         self._printed.begin()
         try:
             item.runtest()
@@ -279,7 +279,8 @@ class Running:
             excinfo = pytest.ExceptionInfo.from_current()
         finally:
             sections = self._printed.end()
-        report = report_of(item, excinfo, start, time.time())
+        stop = start + time.perf_counter() - clock
+        report = report_of(item, excinfo, start, stop)
         if sections:
             report.sections += sections
         send(report)

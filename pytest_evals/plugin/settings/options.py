@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OPTIONS",
-    "STARTED",
     "Options",
     "suite_root",
 ]
@@ -109,6 +108,7 @@ class Options:
     @classmethod
     def _read(cls, config: pytest.Config) -> Options:
         raw = {option.name: _raw(config, option) for option in TABLE}
+        _learn(raw)
         check_together(raw)
         base = config.invocation_params.dir
         include = _folders(config, raw["include-path"])
@@ -167,9 +167,6 @@ class Options:
 
 OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 """Where the options hang on ``config.stash``."""
-
-STARTED: pytest.StashKey[float] = pytest.StashKey()
-"""Unix time at which pytest was configured."""
 
 
 def _raw(config: pytest.Config, option: Option) -> Any:
@@ -320,7 +317,23 @@ def _checked(name: str, raw: Mapping[str, Any], read: Callable[[str], Any]) -> A
         detail = str(error)
         if detail.startswith("invalid literal"):
             detail = "a whole number is wanted"
-        raise pytest.UsageError(f"--evals-{name}={raw[name]}: {detail}") from None
+        from pytest_evals.masking.values import masked_text
+
+        shown = masked_text(raw[name])
+        raise pytest.UsageError(f"--evals-{name}={shown}: {detail}") from None
+
+
+def _learn(raw: Mapping[str, Any]) -> None:
+    """Remember the secrets in options, before any message repeats them."""
+    models = [raw[name] for name in ("model", "judge", "ray")]
+    others = [raw["metadata"], raw["gen-kwargs"], *raw["config"]]
+    if any(models) or any(others):
+        from pytest_evals.masking.values import masked_text
+
+        for text in models:
+            masked_text(text)
+        for text in others:
+            masked_text(text, loose=False)
 
 
 def _parameters(given: Sequence[str]) -> Mapping[str, Any]:

@@ -15,7 +15,6 @@ from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import OptionError
 from pytest_evals.frontends.gating.suite_gates import SuiteGates
 from pytest_evals.hooked import registered_metrics
-from pytest_evals.models.spec import redacted
 from pytest_evals.opened import Answers
 from pytest_evals.plugin.settings.options import OPTIONS, Options, suite_root
 from pytest_evals.plugin.settings.selection import Selection
@@ -120,9 +119,7 @@ def _registered(config: pytest.Config) -> dict[str, Any]:
 
 
 def public(options: Options) -> dict[str, Any]:
-    """The options as JSON values."""
+    """The options as JSON values, for :class:`RunResult`, which masks secrets."""
     plain = {name: getattr(options, name) for name in options.__slots__}
-    plain["model"] = redacted(options.model)
-    plain["judge"] = redacted(options.judge)
     plain["include_path"] = [str(path) for path in options.include_path]
     return {k: str(v) if isinstance(v, Path) else v for k, v in plain.items()}

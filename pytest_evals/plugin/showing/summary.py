@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_evals.core.turn import JUDGE
-from pytest_evals.models.spec import redacted
+from pytest_evals.masking.values import masked_text
 from pytest_evals.plugin.nodes import GateItem
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.terminal.summary import summary_lines
@@ -33,8 +33,8 @@ def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[
     counts["document"] = n_documents
     counts["gate"] = n_gates
     told = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
-    model = redacted(session.options.model) or "(fixture eval_model)"
-    judge = redacted(session.options.judge)
+    model = masked_text(session.options.model) or "(fixture eval_model)"
+    judge = masked_text(session.options.judge)
     tested = f"model {model}"
     if judge and any(
         JUDGE in run.task.models.values() for run in session.runs.values()

@@ -16,7 +16,6 @@ from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.result import RunResult, TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
-from pytest_evals.models.spec import redacted
 from pytest_evals.reports.files.jsongroups import (
     group_members,
     group_results,
@@ -146,10 +145,7 @@ def _configs(result: RunResult) -> dict[str, dict[str, Any]]:
 
 
 def _ours(result: RunResult, exit_code: int | None) -> dict[str, Any]:
-    options = {**result.options}
-    for name in ("model", "judge"):
-        if isinstance(options.get(name), str):
-            options[name] = redacted(options[name])
+    options = result.options
     info = {k: v for k, v in result.model_info.items() if k != "chat_template"}
     return {
         "schema_version": SCHEMA_VERSION,
@@ -163,8 +159,8 @@ def _ours(result: RunResult, exit_code: int | None) -> dict[str, Any]:
             for task in result.tasks
             if task.task.models
         },
-        "judges": {redacted(k): dict(v) for k, v in result.judges.items()},
-        "options": options,
+        "judges": {name: dict(info) for name, info in result.judges.items()},
+        "options": dict(options),
         "warnings": list(result.warnings),
         "model_seconds": result.model_s,
         "n_requests": result.n_requests,

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from pytest_evals.core.doc import Doc
+from pytest_evals.core.key import public_options
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import (
     IMAGES,
@@ -260,7 +261,10 @@ def _arguments(request: Request) -> dict[str, Any]:
             "max_gen_toks": request.max_tokens,
             "temperature": request.temperature,
             "do_sample": request.temperature > 0,
-            **{name: _setting(name, value) for name, value in request.options},
+            **{
+                name: _setting(name, value)
+                for name, value in public_options(request.options)
+            },
         }
         return {"arg_0": _messages(request.prompt), "arg_1": settings}
     return {"arg_0": request.text}

@@ -22,6 +22,7 @@ from pytest_evals.frontends.lm_eval.scoring import direction_of
 from pytest_evals.frontends.modules.beside import has_lm_eval
 from pytest_evals.frontends.modules.stand_ins import configurable
 from pytest_evals.frontends.modules.stand_ins.lacking import LACKING, needs_lm_eval
+from pytest_evals.masking.values import masked
 from pytest_evals.prompts.calls import fault_of
 from pytest_evals.prompts.hub import reading_datasets
 from pytest_evals.prompts.tables import seeded
@@ -229,7 +230,7 @@ class PythonObject:
         if isinstance(given, Mapping):
             kept = {k: v for k, v in given.items() if k != "config_source"}
             found["metadata"] = kept
-        return {str(key): as_json(value) for key, value in found.items()}
+        return masked({str(key): as_json(value) for key, value in found.items()})
 
 
 _DERIVE = "derive it from lm_eval.api.task.ConfigurableTask"
