@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 
 import pytest
 
+from pytest_evals.pipeline import unsendable
 from pytest_evals.plugin.asking.progress import Progress
 from pytest_evals.plugin.late import is_late, turn
 from pytest_evals.plugin.messages import message_of
@@ -127,6 +128,18 @@ class Running:
             orders.window if orders else None,
             stopping.wave_of if stopping is not None else None,
         )
+        if orders is None and self._asks(session):
+            looked = self._session.models.look()
+            self._session.notices.unsendable = unsendable(looked)
+
+    def _asks(self, session: pytest.Session) -> bool:
+        """Whether documents of this session will be sent, as far as it is known."""
+        config, options = session.config, self._session.options
+        shown_only = options.explain_cache or options.plan or self._setup_only
+        stops = session.testsfailed and not config.getoption(
+            "continue_on_collection_errors"
+        )
+        return not (shown_only or stops or config.getoption("collectonly"))
 
     def pytest_report_collectionfinish(
         self, config: pytest.Config, items: Sequence[pytest.Item]
@@ -142,12 +155,7 @@ class Running:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
         """Show progress while documents run."""
-        failed = session.testsfailed and not session.config.getoption(
-            "continue_on_collection_errors"
-        )
-        options = self._session.options
-        is_run = not (options.explain_cache or options.plan or self._setup_only)
-        if is_run and not failed and self._has_news(session.items):
+        if self._asks(session) and self._has_news(session.items):
             self.begin()
         try:
             return (yield)

@@ -17,7 +17,7 @@ from pytest_evals.reports.terminal.summary import summary_lines
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
-__all__ = ["collected_lines", "write_summary"]
+__all__ = ["collected_lines", "warning_lines", "write_summary"]
 
 
 def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[str]:
@@ -41,7 +41,14 @@ def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[
     ):
         tested += f" · judge {judge}"
     lines = [f"evals: {told} · {tested}"]
-    return [*lines, *(f"evals: warning: {text}" for text in session.notices.new())]
+    return [*lines, *warning_lines(session)]
+
+
+def warning_lines(session: EvalSession) -> list[str]:
+    """What is odd and was not reported yet; with ``-q`` it is reported at the end."""
+    if session.config.get_verbosity() < 0:
+        return []
+    return [f"evals: warning: {text}" for text in session.notices.new()]
 
 
 def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> None:

@@ -98,12 +98,20 @@ class SolverTrace(Structured):
         self.trace.items += items_of(list(items))
 
     def append_user_message(self, text: str) -> None:
-        """Add what the user says."""
-        self.append(Message(role="user", content=text))
+        """Add what the user says.
+
+        Raises:
+            DocumentError: It is null.
+        """
+        self.append(Message(role="user", content=_not_null(text)))
 
     def append_system_message(self, text: str) -> None:
-        """Add a system message."""
-        self.append(Message(role="system", content=text))
+        """Add a system message.
+
+        Raises:
+            DocumentError: It is null.
+        """
+        self.append(Message(role="system", content=_not_null(text)))
 
     def append_custom_task_input_message(self, content: Any) -> None:
         """Add what a model of a custom task is given."""
@@ -124,6 +132,12 @@ class SolverTrace(Structured):
             )
         self.trace.items += response.items
         self.raw_outputs.append(response.raw_output)
+
+
+def _not_null(text: Any) -> Any:
+    if text is None:
+        raise DocumentError("the text of a message is null")
+    return text
 
 
 class SolverOutput(Structured):

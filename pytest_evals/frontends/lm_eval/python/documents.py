@@ -29,6 +29,7 @@ from pytest_evals.frontends.lm_eval.python.requests import (
 )
 from pytest_evals.frontends.lm_eval.python.shots import ShotStream
 from pytest_evals.frontends.lm_eval.python.task_object import PythonObject
+from pytest_evals.prompts.identical import IdenticalPrompts
 from pytest_evals.prompts.images import without_images
 from pytest_evals.prompts.rows import Table, document_ids, selection
 from pytest_evals.scorers.metrics import MetricSpec, is_accuracy
@@ -88,6 +89,7 @@ class PythonDocuments:
             own = options.exclude_own_shots
             self._shots = ShotStream(task, self._n_shots, self._row, own)
         self._in_order = made.draws_in_its_own_way
+        self._is_asked = False
         self._neighbours = Neighbours(lambda one, other: self._left([*one, *other]))
 
     def _row(self, index: int) -> Any:
@@ -113,6 +115,15 @@ class PythonDocuments:
         beyond = LOOKS_BEYOND.format(name=self._name)
         return (*rows, beyond) if self._neighbours.differ else rows
 
+    @cached_property
+    def _identical(self) -> IdenticalPrompts:
+        return IdenticalPrompts(lambda i: self._build(i).requests, self.total)
+
+    @property
+    def identical(self) -> str:
+        """What is said if all documents send the same, once any was asked."""
+        return self._identical.text if self._is_asked and self._identical.n else ""
+
     def ids(self) -> Sequence[str]:
         """Unique ids of the documents to run, in order."""
         return [self._ids[i] for i in self.indices()]
@@ -132,6 +143,7 @@ class PythonDocuments:
         Raises:
             DocumentError: The class fails on it, or asks what no model answers.
         """
+        self._is_asked = True
         built = self._build(index)
         row = self._row(index)
         with UserCode("doc_to_target"):
