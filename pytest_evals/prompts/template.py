@@ -55,9 +55,10 @@ class Template:
             row: A row that renders.
             rendered: What it renders to.
         """
-        if "None" not in rendered and not self.folds:
-            return ()
-        return _nulls(self.text, row)
+        suspect = "None" in rendered or self.folds
+        if suspect or any(row.get(name) is None for name in self.names):
+            return _nulls(self.text, row)
+        return ()
 
 
 _FOLDS = re.compile("capitalize|casefold|lower|replace|swapcase|title|upper")

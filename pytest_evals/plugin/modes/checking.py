@@ -19,6 +19,7 @@ __all__ = ["FIRST", "problems_of"]
 
 FIRST = 5
 """Documents of a task that are scored."""
+_UNASKED = "cannot be asked"
 
 
 def problems_of(
@@ -36,20 +37,21 @@ def problems_of(
         for fault in _faults(task, index, scores=scores and n < FIRST):
             found.setdefault(fault, []).append(id_)
     return [
-        Problem(f"{_named(ids)} {what}: {why}", task.source)
+        Problem(f"document {ids[0]} {what}{_counted(what, ids)}: {why}", task.source)
         for (what, why), ids in found.items()
     ]
 
 
-def _named(ids: Sequence[str]) -> str:
-    more = len(ids) - 1
-    return f"document {ids[0]}" + (f" (and {more:,} more)" if more else "")
+def _counted(what: str, ids: Sequence[str]) -> str:
+    """How many there are; only the first documents are scored."""
+    several = what == _UNASKED and len(ids) > 1
+    return f" ({len(ids):,} documents in all)" if several else ""
 
 
 def _faults(task: Task, index: int, *, scores: bool) -> Iterator[tuple[str, str]]:
     record = ask(task, index)
     if record.error:
-        yield "cannot be asked", record.error
+        yield _UNASKED, record.error
     elif scores and task.follow_up is None:  # what is asked later has no answer here
         error = score(_answered(record), task).error
         if error:

@@ -21,8 +21,8 @@ __all__ = ["collected_lines", "warning_lines", "write_summary"]
 
 
 def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[str]:
-    """After collection: how much there is to do, and what is odd about it; nothing if
-    none of what is selected is ours."""
+    """After collection: how much there is to do; nothing if none of what is selected is
+    ours."""
     n_gates = sum(isinstance(item, GateItem) for item in items)
     n_documents = session.models.n_documents
     if session.config.get_verbosity() < 0 or not (n_gates or n_documents):
@@ -40,8 +40,7 @@ def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[
         JUDGE in run.task.models.values() for run in session.runs.values()
     ):
         tested += f" · judge {judge}"
-    lines = [f"evals: {told} · {tested}"]
-    return [*lines, *warning_lines(session)]
+    return [f"evals: {told} · {tested}"]
 
 
 def warning_lines(session: EvalSession) -> list[str]:

@@ -94,7 +94,8 @@ class Template:
             told = _told(error, self.text, sorted(variables))
             what = f"{self.what}: {told}"
             if isinstance(error, _NullError):
-                fix = f"fill it in, or write {{{{ {error.name} or '' }}}}"
+                shown = "…" if " " in error.name else error.name
+                fix = f"fill it in, or write {{{{ {shown} or '' }}}}"
                 raise NullFieldError(what, self.place, fix) from error
             raise FieldError(what, self.place) from error
 

@@ -49,6 +49,24 @@ class _Built(NamedTuple):
     requests: tuple[Request, ...]
 
 
+class _Alike:
+    """Whether several documents were asked, and all of them the same."""
+
+    def __init__(self) -> None:
+        self._first: tuple[int, tuple[Request, ...]] | None = None
+        self._more = self._differ = False
+
+    def add(self, index: int, requests: tuple[Request, ...]) -> None:
+        if self._first is None:
+            self._first = (index, requests)
+        elif index != self._first[0]:
+            self._more = True
+            self._differ = self._differ or requests != self._first[1]
+
+    def __bool__(self) -> bool:
+        return self._more and not self._differ
+
+
 class PythonDocuments:
     """Rows, questions and scores of a task object of lm-eval
     (:class:`~pytest_evals.core.task.Rows`, ``Task.ask`` and ``Task.score``)."""
@@ -89,7 +107,7 @@ class PythonDocuments:
             own = options.exclude_own_shots
             self._shots = ShotStream(task, self._n_shots, self._row, own)
         self._in_order = made.draws_in_its_own_way
-        self._is_asked = False
+        self._alike = _Alike()
         self._neighbours = Neighbours(lambda one, other: self._left([*one, *other]))
 
     def _row(self, index: int) -> Any:
@@ -121,8 +139,9 @@ class PythonDocuments:
 
     @property
     def identical(self) -> str:
-        """What is said if all documents send the same, once any was asked."""
-        return self._identical.text if self._is_asked and self._identical.n else ""
+        """What is said if all documents send the same. No others are looked at as long
+        as those that were asked differ."""
+        return self._identical.text if self._alike and self._identical.n else ""
 
     def ids(self) -> Sequence[str]:
         """Unique ids of the documents to run, in order."""
@@ -143,8 +162,8 @@ class PythonDocuments:
         Raises:
             DocumentError: The class fails on it, or asks what no model answers.
         """
-        self._is_asked = True
         built = self._build(index)
+        self._alike.add(index, built.requests)
         row = self._row(index)
         with UserCode("doc_to_target"):
             target = self._task.doc_to_target(row)
