@@ -203,6 +203,7 @@ def _group_keys() -> Schema:
             "metric": {"type": "string"},
             "aggregation": {"enum": ["mean", None]},
             "weight_by_size": _SWITCH,
+            "higher_is_better": {"enum": [True, False, 1, 0, None]},
             "filter_list": _LIST_OF_TEXT,
         },
     }

@@ -26,6 +26,8 @@ __all__ = ["Source", "load", "located", "not_utf8"]
 
 _FILE_BUILDERS = ("arrow", "csv", "json", "parquet", "text")
 """Builders of ``datasets`` that read files which the task file names."""
+_SAVED = ("dataset_dict.json", "state.json")
+"""Files by which a folder of ``save_to_disk`` is known: of all splits, of one."""
 _DATA_SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".parquet", ".arrow", ".txt")
 
 
@@ -168,13 +170,25 @@ def _read(key: _Key) -> Any:
     import datasets
 
     source = key.source
-    folder = Path(source.path)
-    if (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file():
-        return datasets.load_from_disk(source.path)
+    for folder in (source.arguments.get("data_dir"), source.path):
+        if folder and _is_saved(Path(folder)):
+            return _by_split(datasets.load_from_disk(folder))
     arguments = dict(source.arguments)
     if isinstance(arguments.get("features"), Mapping):
         arguments["features"] = features_of(arguments["features"])
     return datasets.load_dataset(source.path, name=source.name, **arguments)
+
+
+def _is_saved(folder: Path) -> bool:
+    """Whether ``save_to_disk`` wrote it: a dataset, or one split."""
+    return any((folder / name).is_file() for name in _SAVED)
+
+
+def _by_split(saved: Any) -> Any:
+    """What was saved, by split; a lone split has the name that it was loaded under."""
+    if isinstance(saved, Mapping):
+        return saved
+    return {str(saved.split or "train"): saved}
 
 
 def located(source: Source) -> Source:

@@ -84,11 +84,12 @@ def _combined(
     if broken:
         error = f"{broken[0].task.task.name}: {broken[0].metric.error}"
     directions = {metric.higher_is_better for metric in metrics}
+    direction = directions.pop() if len(directions) == 1 else None
     return MetricResult(
         name=rule.metric,
         filter=name,
         estimate=None if broken else _estimate(rule, parts),
-        higher_is_better=directions.pop() if len(directions) == 1 else None,
+        higher_is_better=rule.higher_is_better if direction is None else direction,
         n_scored=sum(metric.n_scored for metric in metrics),
         n_errored=sum(m.n_errored for m in metrics) + sum(t.n_errored for t in silent),
         n_unscored=sum(metric.n_unscored for metric in metrics),

@@ -227,8 +227,7 @@ def group_faults(gates: Iterable[Gate], group: Group) -> list[Problem]:
             m.key: m for task in group.tasks() for m in task.metrics
         }.values()
         if any(
-            rule.metric == metric.name
-            and (rule.filters is None or metric.filter in rule.filters)
+            rule.metric == metric.name and rule.takes(metric.filter)
             for rule in group.aggregates
         )
     ]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pytest_evals.core.metric import Estimate, Metric
-from pytest_evals.core.task import Task
+from pytest_evals.core.task import Asked, Task
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.latticeflow.actions import read_actions
 from pytest_evals.frontends.latticeflow.asked_models import AskedModels
 from pytest_evals.frontends.latticeflow.evaluation import JUDGE_KEY
+from pytest_evals.frontends.latticeflow.identical import refusing_identical
 from pytest_evals.frontends.latticeflow.later_rows import COLUMNS, EarlierTask
 from pytest_evals.frontends.latticeflow.numbers import FinalName, Number, final_names
 from pytest_evals.frontends.latticeflow.over_all import seen_together
@@ -43,6 +44,7 @@ from pytest_evals.frontends.latticeflow.task_dataset import (
 )
 from pytest_evals.frontends.latticeflow.task_file import DATASET_KEY, TaskEntity
 from pytest_evals.frontends.reading.section import Section
+from pytest_evals.prompts.identical import ALLOWED, are_allowed
 
 __all__ = ["assembled"]
 
@@ -130,7 +132,7 @@ class _Building:
         task = Task(
             **self._common(),
             rows=rows,
-            ask=recipe.ask,
+            ask=self._ask(recipe, rows),
             follow_up=None if recipe.asks_once(parts.models.line) else recipe.follow_up,
             score=recipe.score,
             exclude=recipe.exclude if parts.actions else None,
@@ -142,6 +144,14 @@ class _Building:
         )
         told = self._subjects(names, numbers) or (self._subject(),)
         return Assembled(task=task, subjects=told, recipe=recipe, rows=rows)
+
+    def _ask(self, recipe: Recipe, rows: SampleRows) -> Callable[[int], Asked]:
+        allowed = are_allowed(self._suite.options.metadata)
+        if allowed or ALLOWED in self._task.tags:
+            return recipe.ask
+        return refusing_identical(
+            recipe, lambda: len(rows.loaded.samples), self._use.place
+        )
 
     def _parts(self) -> Parts:
         """All that the definition names, with the problems of each."""

@@ -94,6 +94,7 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
     if "class" in file.values:
         return python_task(top, Names(name, alias, tags), options)
     _accept_without_effect(top)
+    _refuse_elsewhere(top)
     _check_unsafe_code(top, options)
     metadata = metadata_of(top, options.metadata)
     recipe, warnings = read_recipe(top, name, metadata, options)
@@ -158,6 +159,35 @@ def _accept_without_effect(top: Section) -> None:
     top.raw("task_list")
     top.flag("should_decontaminate")
     top.raw("doc_to_decontamination_query")
+
+
+_OF_DATASETS = ("cache_dir", "data_dir", "data_files", "revision")
+"""Arguments of ``datasets.load_dataset`` that are mistaken for keys."""
+_SHAPES = {
+    "multiple_inputs": (
+        "a task has several inputs if doc_to_text gives the position of the right one "
+        "for the first document, and doc_to_choice lists them"
+    ),
+    "multiple_targets": (
+        "a task has several targets if doc_to_target gives a list for the first "
+        "document"
+    ),
+}
+"""Keys of releases after 0.4.13, and how 0.4.13 decides the same."""
+
+
+def _refuse_elsewhere(top: Section) -> None:
+    """Keys that are written in another way."""
+    for key in _OF_DATASETS:
+        if key in top:
+            top.raw(key)
+            what = f"{key} is an argument of the dataset, not a key of a task file"
+            top.problem(key, what, f"write {key} under dataset_kwargs")
+    for key, rule in _SHAPES.items():
+        if key in top:
+            top.raw(key)
+            what = f"{key} is a key of releases after lm-eval 0.4.13: here {rule}"
+            top.problem(key, what, "leave it out")
 
 
 def _check_unsafe_code(top: Section, options: TaskOptions) -> None:

@@ -99,6 +99,11 @@ class Models:
                 partial(self._furthers.find, definition),
             )
 
+    def look(self) -> Iterator[tuple[Task, Record]]:
+        """Render all planned documents before any is sent."""
+        for plan in self._plans.values():
+            yield from plan.look()
+
     def again(
         self, items: Sequence[DocItem], wrap: Callable[[Model], Model]
     ) -> Iterator[tuple[DocItem, Record]]:

@@ -49,6 +49,8 @@ class Planning:
             terminal.write_sep("=", "evals: plan")
             for line in forecast_lines(found, terminal._tw.fullwidth):
                 terminal.write_line(line.text, **line.markup)
+            for text in self._session.notices.new():
+                terminal.write_line(f"warning: {text}", yellow=True)
         return True
 
     def _forecast(self, items: Sequence[pytest.Item]) -> Forecast:

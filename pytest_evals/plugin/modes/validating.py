@@ -71,7 +71,7 @@ class Check(pytest.Item):
 
 
 class TaskCheck(Check):
-    """A task that was collected: its first documents are tried."""
+    """A task that was collected: its documents are rendered, and the first scored."""
 
     def __init__(
         self, *, task: Task, documents: Mapping[int, str], scores: bool, **kwargs: Any

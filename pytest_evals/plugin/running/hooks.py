@@ -35,7 +35,12 @@ from pytest_evals.plugin.running.protocols import Protocol, protocol_of_others
 from pytest_evals.plugin.running.settling import settle
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.outlets import Outlets, torn_down
-from pytest_evals.plugin.showing.summary import collected_lines, write_summary
+from pytest_evals.plugin.showing.looking import look, will_ask
+from pytest_evals.plugin.showing.summary import (
+    collected_lines,
+    warning_lines,
+    write_summary,
+)
 from pytest_evals.plugin.suite.entities import check_parameters
 from pytest_evals.plugin.workers.light_reports import earlier_than
 from pytest_evals.plugin.workers.shards import deal
@@ -68,6 +73,8 @@ class Running:
         """Items that may run under the same call of the protocol."""
         self.n_run = 0
         """Items that the last call has run."""
+        self._asks = False
+        """Whether documents will be sent, as far as it is known."""
         self._looked = 0.0
         orders = session.orders
         self._outbox = Outbox(session.config, orders) if orders is not None else None
@@ -108,6 +115,7 @@ class Running:
         """Check what was asked for, and plan it; a worker plans its shard."""
         orders, stopping = self._session.orders, self._session.stopping
         items = session.items
+        self._asks = not self._setup_only and will_ask(session, self._session.options)
         if orders is None:
             ids = [item.nodeid for item in items]
             check_parameters(self._session.config)
@@ -131,8 +139,11 @@ class Running:
     def pytest_report_collectionfinish(
         self, config: pytest.Config, items: Sequence[pytest.Item]
     ) -> list[str]:
-        """Tasks, documents, gates, model; and prompts, if they are wanted."""
+        """Tasks, documents, gates, model; and prompts, if they are wanted. What is odd
+        is reported once the documents were looked at, if they will be."""
         lines = collected_lines(self._session, items)
+        if lines and not self._asks:
+            lines += warning_lines(self._session)
         if not self._session.options.write_out:
             return lines
         from pytest_evals.plugin.modes.writing_out import documents_of, write_out_lines
@@ -142,13 +153,10 @@ class Running:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
         """Show progress while documents run."""
-        failed = session.testsfailed and not session.config.getoption(
-            "continue_on_collection_errors"
-        )
-        options = self._session.options
-        is_run = not (options.explain_cache or options.plan or self._setup_only)
-        if is_run and not failed and self._has_news(session.items):
+        if self._asks and self._has_news(session.items):
             self.begin()
+            if self._session.orders is None:
+                look(self._session, self._session.models.look())
         try:
             return (yield)
         except (KeyboardInterrupt, pytest.exit.Exception):

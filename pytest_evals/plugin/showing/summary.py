@@ -17,12 +17,12 @@ from pytest_evals.reports.terminal.summary import summary_lines
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
-__all__ = ["collected_lines", "write_summary"]
+__all__ = ["collected_lines", "warning_lines", "write_summary"]
 
 
 def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[str]:
-    """After collection: how much there is to do, and what is odd about it; nothing if
-    none of what is selected is ours."""
+    """After collection: how much there is to do; nothing if none of what is selected is
+    ours."""
     n_gates = sum(isinstance(item, GateItem) for item in items)
     n_documents = session.models.n_documents
     if session.config.get_verbosity() < 0 or not (n_gates or n_documents):
@@ -40,8 +40,14 @@ def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[
         JUDGE in run.task.models.values() for run in session.runs.values()
     ):
         tested += f" · judge {judge}"
-    lines = [f"evals: {told} · {tested}"]
-    return [*lines, *(f"evals: warning: {text}" for text in session.notices.new())]
+    return [f"evals: {told} · {tested}"]
+
+
+def warning_lines(session: EvalSession) -> list[str]:
+    """What is odd and was not reported yet; with ``-q`` it is reported at the end."""
+    if session.config.get_verbosity() < 0:
+        return []
+    return [f"evals: warning: {text}" for text in session.notices.new()]
 
 
 def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> None:

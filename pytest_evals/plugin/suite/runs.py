@@ -317,6 +317,15 @@ class Runs:
         runs = self.tasks.values()
         return [run.task for run in runs if starts is None or run.nodeid in starts]
 
+    def positions(self, ids: Iterable[str]) -> Iterator[tuple[Task, int]]:
+        """The documents among these node ids: task, and position in its dataset."""
+        known = {
+            f"{run.nodeid}[{id_}]": (run.task, index)
+            for run in self.tasks.values()
+            for id_, index in zip(run.ids, run.indices, strict=True)
+        }
+        return (known[nodeid] for nodeid in ids if nodeid in known)
+
     def wanted(self, name: str) -> Wanted:
         """What gates of a task, and of groups around it, want of its documents."""
         if name not in self._wanted:

@@ -125,7 +125,8 @@ def see(line, name):
 def test_images_travel_behind_the_text_of_a_chat(module, problems):
     """The multimodal example of lighteval's page on Doc, with a picture that has what
     PIL's have."""
-    (task,) = module(f"{PICTURES}TASKS_TABLE = [task(prompt_function=see)]", "parity|2")
+    table = f"{PICTURES}TASKS_TABLE = [task(prompt_function=see)]"
+    (task,) = module(table, "parity|2", metadata={"identical_prompts": True})
     (request,) = task.ask(0).requests
     assert request.prompt == (
         Message("system", "Look."),
@@ -197,7 +198,8 @@ TASKS_TABLE = [
 
 
 def test_examples_of_the_page_on_doc_are_asked_as_they_say(module):
-    capital, story, translation = module(DOCS)
+    tasks = module(DOCS, metadata={"identical_prompts": True})
+    capital, story, translation = tasks
     first = capital.ask(0).requests[1]
     assert first.context == (
         "Answer the following geography question:\n\nWhat is the capital of France?"

@@ -114,13 +114,14 @@ TASKS_TABLE = [Old("old")]
 def test_modules_beside_a_module_are_found(module, tmp_path):
     (tmp_path / "my_prompts.py").write_text(
         "from lighteval.tasks.requests import Doc\n"
-        "def from_file(line, name):\n    return Doc('beside', ['x'], 0)\n"
+        "def from_file(line, name):\n"
+        "    return Doc(f'beside {line[\"n\"]}', ['x'], 0)\n"
     )
     table = "import my_prompts\nfrom .my_prompts import from_file as other\n"
     table += "assert other is my_prompts.from_file\n"
     table += "TASKS_TABLE = [task(prompt_function=my_prompts.from_file)]"
     (task,) = module(table)
-    assert task.ask(0).doc.query == "beside"
+    assert task.ask(0).doc.query.startswith("beside 1")
 
 
 def test_a_library_that_is_not_there_is_named(module, problems):

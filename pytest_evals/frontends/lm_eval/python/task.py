@@ -8,7 +8,7 @@ object reads its dataset.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -23,6 +23,7 @@ from pytest_evals.frontends.lm_eval.python.task_object import PythonObject
 from pytest_evals.frontends.modules.functions import missing
 from pytest_evals.frontends.reading.section import Section
 from pytest_evals.prompts.generation import check_overrides
+from pytest_evals.prompts.identical import are_allowed, noted
 from pytest_evals.prompts.sources import Source, located
 from pytest_evals.scorers.metrics import MetricSpec
 
@@ -77,8 +78,20 @@ def python_task(top: Section, names: Names, options: TaskOptions) -> Task:
             specs.get(name) or MetricSpec(name=name, aggregation="mean"), pipeline
         ),
         gates=gates,
-        warnings=lambda: (*top.file.warnings, *made.warnings, *documents.warnings),
+        warnings=lambda: (
+            *top.file.warnings,
+            *made.warnings,
+            *documents.warnings,
+            *_identical(documents, metadata),
+        ),
     )
+
+
+def _identical(
+    documents: PythonDocuments, metadata: Mapping[str, Any]
+) -> Iterator[str]:
+    if not are_allowed(metadata) and documents.identical:
+        yield noted(documents.identical)
 
 
 def _class_of(top: Section) -> type[Any]:
