@@ -21,11 +21,18 @@ class Estimate:
         stderr: Its standard error, ``None`` where there is none.
         method: How the standard error was obtained: ``analytic``, ``bootstrap`` or
             empty.
+        is_mean: Whether a user's function turned out to be the mean of the values.
+        note: A remark for the report, such as why there is no standard error.
+        undecided: Why its values make no document correct or wrong; empty if they do,
+            or if nobody could expect it.
     """
 
     value: float
     stderr: float | None = None
     method: str = ""
+    is_mean: bool = False
+    note: str = ""
+    undecided: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from pytest_evals.scorers.aggregations import (
     own,
     totals_of,
 )
+from pytest_evals.scorers.user_aggregation import Decides, PrefersOnes
 
 if TYPE_CHECKING:
     from pytest_evals.scorers.lighteval.computed import Computed
@@ -214,14 +215,19 @@ def metric(
     )
 
 
-def is_accuracy(spec: MetricSpec) -> bool:
-    """Whether a value of 1 means right and 0 means wrong: a known accuracy, or whatever
-    is averaged and not better when lower."""
+def is_accuracy(spec: MetricSpec) -> Decides:
+    """Whether a value of 1 means correct and 0 wrong: for a known accuracy, and for
+    values whose mean counts, or that a user's function aggregates, unless lower is
+    better."""
     known = METRICS.get(spec.name)
     if known is not None and known.accuracy:
         return True
-    averaged = _aggregation(spec) is AGGREGATIONS["mean"]
-    return averaged and _higher_is_better(spec) is not False
+    how = _aggregation(spec)
+    if _higher_is_better(spec) is False:
+        return False
+    return how is AGGREGATIONS["mean"] or (
+        how.several is not None and PrefersOnes(how.value)
+    )
 
 
 def _check_adds_up(

@@ -120,6 +120,8 @@ def _measure(
             error = f"{kind}: {problem}" if kind else str(problem)
     exact = all(type(v) in (bool, int, float) and v in (0, 1) for v in values)
     several = isinstance(found, Mapping)
+    if isinstance(found, Estimate) and found.is_mean:
+        metric = replace(metric, is_mean=True)
     estimates = found if isinstance(found, Mapping) else {metric.name: found}
     return [
         MetricResult(

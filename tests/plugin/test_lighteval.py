@@ -274,3 +274,68 @@ def test_task_files_of_other_dialects_ask_judges_too(suite):
     run = suite.run("evals", "--evals-limit=3")
     assert run.parseoutcomes() == {"passed": 1, "wrong": 2}, run.stdout.str()
     assert suite.results()["results"]["quiz"]["simpleqa_judge,none"] == 1 / 3
+
+
+AVERAGED = """
+from lighteval.metrics.metrics_sample import SampleLevelComputation
+from lighteval.metrics.utils.metric_utils import SampleLevelMetric, SamplingMethod
+from lighteval.tasks.lighteval_task import LightevalTaskConfig
+from lighteval.tasks.requests import Doc
+
+
+class Right(SampleLevelComputation):
+    def compute(self, doc, model_response, **more):
+        return model_response.final_text[0] in doc.get_golds()
+
+
+class Long(SampleLevelComputation):
+    def compute(self, doc, model_response, **more):
+        return 10 + len(model_response.final_text[0])
+
+
+def metric(name, measure, average):
+    return SampleLevelMetric(name, True, SamplingMethod.GENERATIVE, measure, average)
+
+
+def prompt(line, task_name):
+    return Doc(f"{line['n']}?", [["even", "odd"][line["n"] % 2]], 0)
+
+
+NAMES, METRICS = ["quiz"], [metric("share", Right(), lambda xs: sum(xs) / len(xs))]
+if MANY:
+    NAMES, METRICS = ["quiz"], [metric("percent", Right(), lambda xs: 25 * sum(xs))]
+if LONG:
+    NAMES, METRICS = ["quiz"], [metric("length", Long(), lambda xs: max(xs) - min(xs))]
+"""
+"""A metric whose average is the author's own function; by MANY and LONG another one."""
+
+
+def averaged(pytester, many=False, long=False):
+    text = AVERAGED.replace("MANY", str(many)).replace("LONG", str(long))
+    (pytester.path / "evals" / "parity_eval.py").write_text(text + TABLE)
+    (pytester.path / "evals" / "gates.yaml").unlink()
+
+
+def test_documents_are_right_or_wrong_whatever_function_averages_their_scores(evals):
+    averaged(evals)
+    run = evals.runpytest_inprocess("evals", *RUN, "-v")
+    # Three of four: the deviation of 1, 1, 1, 0 is a half, and the root of 4 is 2.
+    run.stdout.fnmatch_lines(["*quiz*share*0.750*± 0.250*", "*3 right, 1 wrong*"])
+    assert "quiz[3] WRONG" in run.stdout.str()
+    assert results(evals)["quiz"]["share_stderr,none"] == 0.25
+
+
+def test_a_number_that_is_no_mean_still_tells_right_from_wrong(evals):
+    averaged(evals, many=True)
+    run = evals.runpytest_inprocess("evals", *RUN)
+    assert run.parseoutcomes() == {"passed": 3, "wrong": 1}
+    found = results(evals)["quiz"]
+    assert found["percent,none"] == 75 and found["percent_stderr,none"] > 0
+
+
+def test_the_report_says_why_no_document_is_right_or_wrong(evals):
+    averaged(evals, long=True)
+    run = evals.runpytest_inprocess("evals", *RUN)
+    assert run.parseoutcomes() == {"passed": 4}
+    what = "quiz: length,none: no document is right or wrong: no value is 0 or 1"
+    run.stdout.fnmatch_lines([what])

@@ -35,6 +35,7 @@ from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.texts.reasoning import THINK, remove_reasoning_tags
 from pytest_evals.scorers.measured import Measured
+from pytest_evals.scorers.user_aggregation import Decides, PrefersOnes, estimate_user
 from pytest_evals.scorers.user_code import UserCode
 from pytest_evals.stats.averages import mean
 
@@ -239,24 +240,30 @@ class Computed:
             filter: Name of the filter pipeline.
             iterations: Replicates of a bootstrap, at most as many as in lighteval.
         """
-        n = min(iterations, ITERATIONS)
+        n, decides = min(iterations, ITERATIONS), self.accuracies()
         for name, how in self.metric.get_corpus_aggregations().items():
             added = _aggregation(name, how)
             yield HouseMetric(
                 name=name,
                 filter=filter,
-                aggregate=partial(estimate, added, name, n),
+                aggregate=partial(estimate, added, name, n)
+                if added.several is None
+                else partial(estimate_user, added, name, decides[name], n),
                 higher_is_better=self.metric.direction(name),
                 is_mean=added is AGGREGATIONS["mean"],
                 totals=totals_of(added),
                 number=number_of(added),
             )
 
-    def accuracies(self) -> dict[str, bool]:
-        """Of each name, whether 1 means right and 0 wrong."""
-        return {
-            m.name: m.is_mean and m.higher_is_better is True for m in self.metrics("")
-        }
+    def accuracies(self) -> dict[str, Decides]:
+        """Of each name, whether 1 means right and 0 wrong, however it adds up."""
+        found: dict[str, Decides] = {}
+        for name, how in self.metric.get_corpus_aggregations().items():
+            added = _aggregation(name, how)
+            better = self.metric.direction(name) is True
+            by_user = better and added.several is not None
+            found[name] = PrefersOnes(added.value) if by_user else better
+        return found
 
 
 def _aggregation(name: str, how: Any) -> Aggregation:

@@ -92,9 +92,7 @@ class PythonDocuments:
         task = made.task
         self._task, self._name, self._options = task, name, options
         self._object, self._specs = made, specs
-        self._accuracies = frozenset(
-            each for each, spec in specs.items() if _tells_right_from_wrong(spec)
-        )
+        self._accuracies = {each: is_accuracy(spec) for each, spec in specs.items()}
         docs = task.task_docs if hasattr(task, "task_docs") else task.eval_docs
         whole = hasattr(docs, "__len__") and hasattr(docs, "__getitem__")
         self._docs: Any = docs if whole else list(docs)
@@ -234,7 +232,7 @@ class PythonDocuments:
             metric=metric,
             filter=name,
             value=value,
-            correct=value == 1 if binary and metric in self._accuracies else None,
+            correct=value == 1 if binary and self._accuracies.get(metric) else None,
             answer=shown(texts[0]) if texts else "",
             filtered=filtered,
             lender=""
@@ -335,9 +333,3 @@ def _seen(request: Request, response: Response) -> Any:
     if isinstance(request, Loglikelihood):
         return (response.logprob, bool(response.greedy))
     return response.logprob
-
-
-def _tells_right_from_wrong(spec: MetricSpec) -> bool:
-    """Whether 1 means right and 0 wrong; any function called ``mean`` is one."""
-    named = getattr(spec.aggregation, "__name__", "") == "mean"
-    return is_accuracy(spec) or (named and spec.higher_is_better is not False)
