@@ -24,6 +24,7 @@ from pytest_evals.masking.known import hidden
 __all__ = [
     "DocumentError",
     "EvalsError",
+    "GoldIndexError",
     "MissingExtraError",
     "ModelError",
     "OptionError",
@@ -101,6 +102,10 @@ class UnreachableError(TaskFileError):
 
 class DocumentError(EvalsError):
     """One document that cannot be asked or scored."""
+
+
+class GoldIndexError(DocumentError, IndexError):
+    """A gold index beyond the choices of its document."""
 
 
 class ModelError(EvalsError):

@@ -341,7 +341,7 @@ def _alone(doc: Doc) -> str:
 def _size(doc: Doc | FieldError) -> int:
     if isinstance(doc, FieldError):
         return 0
-    return len(doc.query) + sum(len(choice) for choice in doc.choices)
+    return len(doc.query) + sum(len(str(choice)) for choice in doc.choices)
 
 
 def _distinct(made: Sequence[Made]) -> list[Made]:

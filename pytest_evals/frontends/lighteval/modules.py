@@ -20,9 +20,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.lighteval.inert import Inert
-from pytest_evals.frontends.lighteval.names import NAMES
+from pytest_evals.frontends.lighteval.names import NAMES, named_elsewhere
 from pytest_evals.frontends.modules.imports import StandIn, StandInImports, loaded
 from pytest_evals.prompts.calls import fault_of
 
@@ -48,14 +48,14 @@ def _fix(error: BaseException) -> str:
     """What helps where the module imports something that is not there."""
     missing = getattr(error, "name", None) if isinstance(error, ImportError) else None
     package = str(missing or "").partition(".")[0]
-    if package == "lighteval" or "needs lighteval" in str(error):
-        return INSTALL
-    absent = isinstance(error, ModuleNotFoundError) and package
+    absent = isinstance(error, ModuleNotFoundError) and package not in ("", "lighteval")
     if not absent or "pip install" in str(error):
         return ""
     return f"install what brings {package!r}, or put {package}.py beside the file"
 
 
+_MOVED = "lighteval.tasks.default_prompts"
+"""Where prompt functions were in earlier releases."""
 _EXECUTING = ("codegen_metrics", "slr_bench")
 """Files of lighteval's (LiveCodeBench, SLR-Bench) that execute what a model writes."""
 
@@ -137,7 +137,7 @@ def _others(
 def _lacking(tree: Path | None, module: str, name: str) -> Any:
     found = _found(tree, f"{module}.{name}")
     if found is None:
-        raise AttributeError(_needs(f"{module}.{name}"))
+        raise AttributeError(_unknown(tree, f"{module}.{name}"))
     return found
 
 
@@ -147,12 +147,14 @@ def _elsewhere(tree: Path | None, name: str) -> Any:
         return Inert()
     found = _found(tree, name)
     if found is None:
-        raise ModuleNotFoundError(_needs(name), name=name)
+        raise ModuleNotFoundError(_unknown(tree, name), name=name)
     return found
 
 
 def _found(tree: Path | None, name: str) -> Any:
-    found = _of_tree(tree, name)
+    module, _, last = name.rpartition(".")
+    found = named_elsewhere(module, last)
+    found = _of_tree(tree, name) if found is None else found
     return _installed(name) if found is None else found
 
 
@@ -169,8 +171,17 @@ def _installed(name: str) -> Any:
     return getattr(importlib.import_module(above), last, None)
 
 
-def _needs(name: str) -> str:
+def _unknown(tree: Path | None, name: str) -> str:
+    """That a name is not known, and what helps."""
     package = name.partition(".")[0]
     if package != "lighteval":
         return f"{name} needs {package}, which is not installed: pip install {package}"
-    return f"{name} needs lighteval itself, which is not installed: {INSTALL}"
+    if name.startswith(_MOVED):
+        return f"{name} is in lighteval up to 0.12: pip install 'lighteval<0.13'"
+    module, _, last = name.rpartition(".")
+    known = sorted({one for names in NAMES.values() for one in names})
+    hint = did_you_mean(last, known) or did_you_mean(name, list(NAMES))
+    if tree or find_spec("lighteval") is not None:
+        return f"lighteval has no {name}{hint}"
+    what = f"there is no stand-in for {last!r} of {module}{hint}"
+    return f"{what}; if lighteval has it: {INSTALL}"

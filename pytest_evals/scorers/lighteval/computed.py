@@ -5,7 +5,7 @@ how its values add up; :mod:`pytest_evals.scorers.documents` calls it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,12 +17,11 @@ from pytest_evals.core.metric import Metric as HouseMetric
 from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
 from pytest_evals.scorers.aggregations import (
     AGGREGATIONS,
-    Aggregation,
     estimate,
     number_of,
-    own,
     totals_of,
 )
+from pytest_evals.scorers.lighteval.corpus_level import aggregations_of
 from pytest_evals.scorers.lighteval.judging.judge_lm import (
     Hearing,
     JudgeLM,
@@ -37,7 +36,6 @@ from pytest_evals.scorers.lighteval.texts.reasoning import THINK, remove_reasoni
 from pytest_evals.scorers.measured import Measured
 from pytest_evals.scorers.user_aggregation import Decides, PrefersOnes, estimate_user
 from pytest_evals.scorers.user_code import UserCode
-from pytest_evals.stats.averages import mean
 
 __all__ = ["FITTING", "Computed"]
 
@@ -241,8 +239,7 @@ class Computed:
             iterations: Replicates of a bootstrap, at most as many as in lighteval.
         """
         n, decides = min(iterations, ITERATIONS), self.accuracies()
-        for name, how in self.metric.get_corpus_aggregations().items():
-            added = _aggregation(name, how)
+        for name, added in aggregations_of(self.metric):
             yield HouseMetric(
                 name=name,
                 filter=filter,
@@ -258,39 +255,11 @@ class Computed:
     def accuracies(self) -> dict[str, Decides]:
         """Of each name, whether 1 means right and 0 wrong, however it adds up."""
         found: dict[str, Decides] = {}
-        for name, how in self.metric.get_corpus_aggregations().items():
-            added = _aggregation(name, how)
+        for name, added in aggregations_of(self.metric):
             better = self.metric.direction(name) is True
             by_user = better and added.several is not None
             found[name] = PrefersOnes(added.value) if by_user else better
         return found
-
-
-def _aggregation(name: str, how: Any) -> Aggregation:
-    made = getattr(how, "aggregation", None)
-    if callable(made):
-        found: Aggregation = made()
-        return found
-    if callable(getattr(how, "compute_corpus", None)):
-        return own(partial(_of_corpus, name, how))
-    if how is mean or _is_numpys_mean(how):
-        return AGGREGATIONS["mean"]
-    return AGGREGATIONS[how] if isinstance(how, str) else own(how)
-
-
-def _is_numpys_mean(how: Any) -> bool:
-    module = getattr(how, "__module__", "").partition(".")[0]
-    named = getattr(how, "__name__", "")
-    return (module, named) in (
-        ("numpy", "mean"),
-        ("statistics", "mean"),
-        ("statistics", "fmean"),
-    )
-
-
-def _of_corpus(name: str, how: Any, values: Sequence[Any]) -> Any:
-    found = how.compute_corpus(values)
-    return found[name] if isinstance(found, Mapping) else found
 
 
 def _parted(doc: Doc, response: ModelResponse) -> ModelResponse:

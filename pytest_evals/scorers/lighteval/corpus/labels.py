@@ -17,7 +17,7 @@ from pytest_evals.scorers.lighteval.corpus.added import Added, check_known
 from pytest_evals.stats import agreement
 from pytest_evals.stats.resampling import resampled_matthews, resampled_scores
 
-__all__ = ["CorpusLevelF1Score", "FlatMean", "MatthewsCorrCoef"]
+__all__ = ["CorpusLevelF1Score", "FlatMean", "MatthewsCorrCoef", "matthews_corrcoef"]
 
 
 def _labels(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -136,6 +136,11 @@ class MatthewsCorrCoef(Added):
             statistic=lambda labels: resampled_matthews(*labels),
             totals=totals.matthews_totals,
         )
+
+
+def matthews_corrcoef(items: Sequence[Any]) -> float:
+    """Matthews' correlation, by its name in earlier releases."""
+    return MatthewsCorrCoef().compute_corpus(items)
 
 
 @dataclass(frozen=True)

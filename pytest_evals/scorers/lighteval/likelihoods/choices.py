@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError
@@ -79,7 +78,7 @@ class LoglikelihoodAcc(SampleLevelComputation):
         """Whether choices are also asked without the question."""
         return isinstance(self._norm, LogProbPMINorm)
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> int:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> int:
         """0 or 1."""
         best = best_choice(of_choices(self._norm, doc, model_response))
         return int(best in gold_indices(doc))
@@ -110,7 +109,7 @@ class NormalizedMultiChoiceProbability(SampleLevelComputation):
         """Whether choices are also asked without the question."""
         return isinstance(self._norm, LogProbPMINorm)
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """From 0 to 1; 0 where all choices are impossible."""
         likely = [_exp(lp) for lp in of_choices(self._norm, doc, model_response)]
         total = sum(likely)
@@ -147,7 +146,7 @@ class Probability(SampleLevelComputation):
         """Whether choices are also asked without the question."""
         return isinstance(self._norm, LogProbPMINorm)
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """From 0 to 1."""
         logprobs = of_choices(self._norm, doc, model_response)
         counted = logprobs if self.published else _of_golds(doc, logprobs)
@@ -184,7 +183,7 @@ class Recall(SampleLevelComputation):
         if not isinstance(self.k, int) or self.k < 1:
             raise EvalsError(f"k is a whole number from 1, not {self.k!r}")
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> int:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> int:
         """0 or 1."""
         logprobs = given_logprobs(model_response)
         positions = list(range(len(logprobs)))
@@ -205,7 +204,7 @@ class MRR(SampleLevelComputation):
 
     length_normalization: bool = False
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """From 0 to 1."""
         logprobs = given_logprobs(model_response)
         if self.length_normalization:
@@ -221,7 +220,7 @@ class MRR(SampleLevelComputation):
 class AccGoldLikelihood(SampleLevelComputation):
     """1 if greedy decoding gives any of the continuations that were asked."""
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> int:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> int:
         """0 or 1."""
         return int(any(model_response.argmax_logits_eq_gold))
 
@@ -235,9 +234,7 @@ class TruthfulqaMCMetrics(SampleLevelComputation):
     the second ones begin.
     """
 
-    def compute(
-        self, doc: Doc, model_response: ModelResponse, **more: Any
-    ) -> dict[str, float]:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
         """By name."""
         start = (doc.specific or {}).get("len_mc1")
         golds = gold_indices(doc)

@@ -1,0 +1,27 @@
+"""The references that a generated answer is compared with."""
+
+from __future__ import annotations
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.errors import DocumentError
+
+__all__ = ["references"]
+
+_FIX = "put the references into choices, and their positions into gold_index"
+
+
+def references(doc: Doc) -> list[str]:
+    """The references of a document, at least one.
+
+    Raises:
+        DocumentError: It has none, or one of them is not a string.
+    """
+    if not doc.choices:
+        raise DocumentError(f"the document has no references; {_FIX}")
+    golds = doc.get_golds()
+    if not golds:
+        raise DocumentError(f"gold_index names no reference; {_FIX}")
+    for gold in golds:
+        if not isinstance(gold, str):
+            raise DocumentError(f"a reference must be a string, not {gold!r:.80}")
+    return golds
