@@ -186,6 +186,7 @@ class RunResult:
             themselves.
         tasks: One result a task, in collection order.
         groups: One result a group, each before those that it holds.
+        overall: Averages over all tasks that name one, for results files.
         verdicts: One a gate, in the order they were judged.
         options: The options of the run, JSON values, no secrets.
         started: Unix time of the start.
@@ -206,6 +207,7 @@ class RunResult:
     judges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tasks: tuple[TaskResult, ...] = ()
     groups: tuple[GroupResult, ...] = ()
+    overall: tuple[GroupResult, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     started: float = 0.0

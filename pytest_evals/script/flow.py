@@ -28,6 +28,7 @@ from pytest_evals.pipeline import Plan
 from pytest_evals.recording import Samples
 from pytest_evals.references import measured_rate
 from pytest_evals.reports.files.model import model_arguments
+from pytest_evals.scorers.groups import overall_results
 from pytest_evals.script.apart import apart
 from pytest_evals.script.disk import Disk
 from pytest_evals.script.early import Stop, StopMode
@@ -174,6 +175,7 @@ class _Call:
                 judges=models.judges,
                 tasks=tuple(run.results.values()),
                 groups=tuple(run.group_results.values()),
+                overall=overall_results([*run.results.values()], run.group_results),
                 verdicts=tuple(run.verdicts()),
                 options=_public(options, self.spec, self.judge_name),
                 started=started,

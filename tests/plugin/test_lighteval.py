@@ -310,6 +310,56 @@ if LONG:
 """A metric whose average is the author's own function; by MANY and LONG another one."""
 
 
+def test_results_have_the_average_over_all_tasks_next_to_the_tasks(evals):
+    """lighteval's ``all``: each task that has a metric counts the same."""
+    text = MODULE.replace('"other")', '"other", "word")') + TABLE
+    text += "TASKS_TABLE[-1].metrics = [Metrics.f1_score]\n"
+    (evals.path / "evals" / "parity_eval.py").write_text(text)
+    # One document of three tasks is wrong; of one task that has another metric, too.
+    evals.runpytest_inprocess("evals", *RUN)
+    found = results(evals)
+    assert found["all"]["em,none"] == 0.75 and found["all"]["sample_len"] == 16
+    # Each standard error is a quarter; of a mean of three, 1/4 over the root of 3.
+    assert found["all"]["em_stderr,none"] == pytest.approx(0.25 / 3**0.5)
+    assert found["all"]["f1,none"] == 0.75
+    run = evals.runpytest_inprocess("evals", *RUN)
+    assert not [line for line in run.stdout.lines if line.startswith("all ")]
+
+
+def test_a_task_called_all_keeps_its_name(evals):
+    text = MODULE.replace('"other")', '"all")') + TABLE
+    (evals.path / "evals" / "parity_eval.py").write_text(text)
+    evals.runpytest_inprocess("evals", *RUN, "--evals-limit=1")
+    assert results(evals)["all"]["sample_len"] == 1
+
+
+@pytest.mark.parametrize(
+    ("tags", "value"),
+    [
+        ("off", 0.0),
+        ("[]", 0.0),
+        ("[('<a>', '</a>')]", 0.0),
+        ("[('<a>', '</a>'), ('<think>', '</think>')]", 0.75),
+        ('[["<think>", "</think>"]]', 0.75),
+    ],
+)
+def test_reasoning_is_removed_as_the_option_says(evals, tags, value):
+    (evals.path / "evals" / "gates.yaml").unlink()
+    said = enumerate(["even", "odd", "even", "even"])
+    answers = {f"{n}?": f"<think>odd</think>{word}" for n, word in said}
+    (evals.path / "model.json").write_text(json.dumps(answers))
+    run = evals.runpytest_inprocess("evals", *RUN, f"--evals-reasoning-tags={tags}")
+    assert results(evals)["other"]["em,none"] == value, run.stdout.str()
+
+
+@pytest.mark.parametrize("tags", ["<think>", "[('<a>',)]", "[('', '')]", "3", "[3]"])
+def test_reasoning_tags_that_are_no_pairs_are_refused(evals, tags):
+    run = evals.runpytest_inprocess("evals", *RUN, f"--evals-reasoning-tags={tags}")
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    what = "off, or pairs such as [('<think>', '</think>')], are expected"
+    assert f"--evals-reasoning-tags={tags}: {what}" in run.stderr.str()
+
+
 def averaged(pytester, many=False, long=False):
     text = AVERAGED.replace("MANY", str(many)).replace("LONG", str(long))
     (pytester.path / "evals" / "parity_eval.py").write_text(text + TABLE)

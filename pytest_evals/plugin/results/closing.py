@@ -16,6 +16,7 @@ from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.plugin.settings.run_options import public
 from pytest_evals.reports.files.environment import environment
 from pytest_evals.reports.files.jsonfile import results_json
+from pytest_evals.scorers.groups import overall_results
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
@@ -61,9 +62,11 @@ def close(evals: EvalSession, session: pytest.Session) -> None:
     stopped = session.shouldstop or session.shouldfail
     lacks = lacking(map(evals.records.result, evals.runs))
     evals.partial = evals.partial or str(stopped or "") or lacks
+    found, groups = summed_up(evals, [*evals.runs]), evals.known.group_names()
     evals.found = replace(
-        summed_up(evals, [*evals.runs]),
-        groups=tuple(map(evals.records.group_result, evals.known.group_names())),
+        found,
+        groups=tuple(map(evals.records.group_result, groups)),
+        overall=overall_results(found.tasks, groups),
         partial=evals.partial,
         warnings=tuple(evals.notices.all()),
     )

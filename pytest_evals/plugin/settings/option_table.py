@@ -120,6 +120,13 @@ TABLE = (
         "temperature=0.7,max_gen_toks=64.",
     ),
     Option(
+        "reasoning-tags",
+        "PAIRS|off",
+        "What tasks of lighteval remove from answers before they are scored: text "
+        "between these pairs of tags, or nothing (off).",
+        default="[('<think>', '</think>')]",
+    ),
+    Option(
         "metadata",
         "K=V,…|JSON",
         "Entries of every task's metadata, which functions that make a dataset get.",

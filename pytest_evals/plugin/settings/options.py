@@ -29,6 +29,7 @@ from pytest_evals.plugin.settings.values import (
     shots,
     statuses,
     stop,
+    tag_pairs,
 )
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Options:
     fewshot_as_multiturn: bool
     system_instruction: str
     gen_kwargs: Mapping[str, Any]
+    reasoning_tags: tuple[tuple[str, str], ...]
     metadata: Mapping[str, Any]
     device: str
     batch_tokens: str
@@ -129,6 +131,7 @@ class Options:
             fewshot_as_multiturn=not raw["fewshot-as-one-turn"],
             system_instruction=raw["system-instruction"],
             gen_kwargs=_generation(_checked("gen-kwargs", raw, pairs)),
+            reasoning_tags=_checked("reasoning-tags", raw, tag_pairs),
             metadata=_checked("metadata", raw, mapping) or {},
             device=raw["device"],
             batch_tokens=raw["batch-tokens"],

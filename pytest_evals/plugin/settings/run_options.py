@@ -93,6 +93,7 @@ def task_options(
         fewshot_as_multiturn=options.fewshot_as_multiturn,
         system_instruction=options.system_instruction,
         gen_kwargs=options.gen_kwargs,
+        reasoning_tags=options.reasoning_tags,
         metadata=options.metadata,
         model_arguments=model_arguments(options.model),
         parameters=options.config,

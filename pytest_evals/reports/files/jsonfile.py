@@ -80,7 +80,9 @@ def results_json(
     shots = {name: task.task.n_shots for name, task in by_name.items()}
     everything = {
         **group_results(
-            {name: _numbers(task) for name, task in by_name.items()}, result.groups
+            {name: _numbers(task) for name, task in by_name.items()},
+            result.groups,
+            result.overall,
         ),
         "group_subtasks": group_members(result.groups),
         "configs": _configs(result),

@@ -32,7 +32,7 @@ from pytest_evals.scorers.lighteval.judging.judge_lm import (
 )
 from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
 from pytest_evals.scorers.lighteval.response import ModelResponse
-from pytest_evals.scorers.lighteval.texts.reasoning import THINK, remove_reasoning_tags
+from pytest_evals.scorers.lighteval.texts.reasoning import remove_reasoning_tags
 from pytest_evals.scorers.measured import Measured
 from pytest_evals.scorers.user_aggregation import Decides, PrefersOnes, estimate_user
 from pytest_evals.scorers.user_code import UserCode
@@ -67,14 +67,14 @@ class Computed:
 
     Args:
         metric: The metric.
-        removes_reasoning: Whether what stands between ``<think>`` tags is taken out of
-            the answers.
+        reasoning_tags: Start and end tags; what is between them is removed from the
+            answers.
         unconditioned_query: What stands for the question where choices are also asked
             without it.
     """
 
     metric: Metric
-    removes_reasoning: bool = False
+    reasoning_tags: tuple[tuple[str, str], ...] = ()
     unconditioned_query: str = ""
 
     @property
@@ -182,8 +182,9 @@ class Computed:
         if doc.specific is None:
             doc = replace(doc, specific=dict(doc.row))
         response = _parted(doc, response)
-        if self.removes_reasoning:
-            texts = [remove_reasoning_tags(text, THINK) for text in response.text]
+        if self.reasoning_tags:
+            tags = self.reasoning_tags
+            texts = [remove_reasoning_tags(text, tags) for text in response.text]
             response = replace(response, text_post_processed=texts)
         answer, known = _shown(doc, response), self.names
         replies = response.judged.get(known[0], ())

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation, own
+from pytest_evals.scorers.lighteval.averaging import mean
 from pytest_evals.scorers.lighteval.corpus.prepared import Kept
 from pytest_evals.scorers.lighteval.metric import CorpusLevelComputation, Metric
-from pytest_evals.stats.averages import mean
 
 __all__ = ["aggregations_of"]
 

@@ -83,6 +83,12 @@ class Preparator:
 class CorpusLevelComputation:
     """From what was kept of all documents to one number."""
 
+    def __str__(self) -> str:
+        """Class and arguments, as lighteval's tables show them."""
+        names = [name for name in arguments_of(self) if name != "published"]
+        values = (f"{name}={_shown(getattr(self, name))}" for name in names)
+        return f"{type(self).__name__}({', '.join(values)})"
+
     def compute_corpus(self, items: Sequence[Any]) -> Any:
         """The number."""
         raise NotImplementedError
@@ -327,6 +333,8 @@ def _replaced(computation: Any, params: Mapping[str, Any]) -> Any:
             return made
         return _Renamed(made, computation.new)
     known = arguments_of(computation)
+    other_names = getattr(computation, "other_names", {})
+    params = {other_names.get(key, key): params[key] for key in params}
     params = _one_normalizer(params, known)
     for key in params:
         if key not in known:

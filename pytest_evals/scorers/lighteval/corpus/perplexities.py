@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -31,6 +32,11 @@ class CorpusLevelPerplexityMetric(Added):
     def __post_init__(self) -> None:
         """Check the type."""
         check_known("perplexity", self.metric_type, _PERPLEXITIES)
+
+    def compute_corpus(self, items: Sequence[Any]) -> float:
+        """The perplexity; NaN of no documents where it is that of their mean."""
+        of_mean = self.metric_type == "perplexity"
+        return math.nan if of_mean and not items else super().compute_corpus(items)
 
     def aggregation(self) -> Aggregation:
         """Sums of log-probabilities and of lengths."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError
@@ -171,6 +172,8 @@ class Recall(SampleLevelComputation):
             above 1, as in lighteval; else the first ones.
     """
 
+    other_names: ClassVar[Mapping[str, str]] = {"recall_depth": "k"}
+    """lighteval's name of the attribute, by which ``sample_params`` set it there."""
     k: int = 1
     published: bool = False
 
@@ -243,14 +246,17 @@ class TruthfulqaMCMetrics(SampleLevelComputation):
                 'TruthfulQA needs specific["len_mc1"] and right choices of both lists'
             )
         logprobs = given_logprobs(model_response)
-        first, likely = logprobs[:start], [_exp(lp) for lp in logprobs[start:]]
+        first, second = logprobs[:start], logprobs[start:]
+        best = max(second, default=-math.inf)
+        if best == -math.inf:
+            raise DocumentError("TruthfulQA: no choice of the second list is possible")
+        likely = [math.exp(logprob - best) for logprob in second]
         # What stands before the first right one of the second list counts as right,
         # as in lighteval and in lm-eval of then: right ones come first there.
         n_true = max(_end_of_run(golds[1:]) - start, 0)
-        total = sum(likely)
         return {
             "truthfulqa_mc1": best_choice(first) == 0,
-            "truthfulqa_mc2": sum(likely[:n_true]) / total if total else 0.0,
+            "truthfulqa_mc2": sum(likely[:n_true]) / sum(likely),
         }
 
 

@@ -211,7 +211,7 @@ class Faithfulness(OfSource):
 
     libraries: ClassVar[Libraries] = (*_HF, ("nltk", "nltk", "metrics"))
 
-    def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """From -1 to 1; 0 where there are no sentences.
 
         Raises:
@@ -221,12 +221,12 @@ class Faithfulness(OfSource):
         source, answer = self.texts(doc, model_response)
         premises, claims = _long(source)[:_MOST], _long(answer)
         if not premises or not claims:
-            return {"summac": 0.0}
+            return 0.0
         pairs = [(premise, claim) for claim in claims for premise in premises]
         shares = [_softmax(x) for x in _reader("pairs", self.model)(pairs, 500)]
         n = len(premises)
         each = [_support(shares[i : i + n]) for i in range(0, len(shares), n)]
-        return {"summac": sum(each) / len(each)}
+        return sum(each) / len(each)
 
 
 def _long(text: str) -> list[str]:
