@@ -138,9 +138,9 @@ REFERENCE_METRICS = [
 @pytest.mark.parametrize(
     ("choices", "gold_index", "what"),
     [
-        ([], 0, "the document has no references; put the references into choices"),
-        ([], [], "the document has no references"),
-        (["a"], [], "gold_index names no reference"),
+        ([], 0, "the document has no references: choices is empty"),
+        ([], [], "the document has no references: choices is empty"),
+        (["a"], [], "the document has no references: gold_index is empty"),
         (["a"], 1, "gold_index is 1, and the document has 1 choices"),
         ([3], 0, "a reference must be a string, not 3"),
     ],

@@ -7,8 +7,6 @@ from pytest_evals.errors import DocumentError
 
 __all__ = ["references"]
 
-_FIX = "put the references into choices, and their positions into gold_index"
-
 
 def references(doc: Doc) -> list[str]:
     """The references of a document, at least one.
@@ -17,10 +15,10 @@ def references(doc: Doc) -> list[str]:
         DocumentError: It has none, or one of them is not a string.
     """
     if not doc.choices:
-        raise DocumentError(f"the document has no references; {_FIX}")
+        raise DocumentError("the document has no references: choices is empty")
     golds = doc.get_golds()
     if not golds:
-        raise DocumentError(f"gold_index names no reference; {_FIX}")
+        raise DocumentError("the document has no references: gold_index is empty")
     for gold in golds:
         if not isinstance(gold, str):
             raise DocumentError(f"a reference must be a string, not {gold!r:.80}")
