@@ -22,7 +22,11 @@ from pytest_evals.scorers.lighteval.matching.fragments import Extractiveness
 from pytest_evals.scorers.lighteval.matching.matches import ExactMatches, F1_score
 from pytest_evals.scorers.lighteval.matching.neural import BLEURT, BertScore
 from pytest_evals.scorers.lighteval.matching.rouge import BLEU, ROUGE
-from pytest_evals.scorers.lighteval.metric import SampleLevelComputation
+from pytest_evals.scorers.lighteval.metric import (
+    Metric,
+    SampleLevelComputation,
+    SamplingMethod,
+)
 from pytest_evals.scorers.lighteval.repeats.legacy import MajAtK
 from pytest_evals.scorers.lighteval.repeats.of_k import GPassAtK, PassAtK
 from pytest_evals.scorers.lighteval.repeats.of_n import AvgAtN, MajAtN
@@ -108,6 +112,26 @@ def test_a_class_of_an_earlier_release_may_call_what_it_is_derived_from():
     assert Stripping().compute(golds=["a"], predictions=[" a "]) == 1
     scored = PassAtK(k=1, sample_scoring_function=Equal())
     assert scored.compute(Doc("?", ["a"], 0), ModelResponse(text=["b", "a"])) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("function", "value"),
+    [
+        (lambda predictions, **more: len(predictions[0]), 3),
+        (lambda predictions, formatted_doc, **more: formatted_doc.query, "?"),
+        (lambda golds, predictions, **more: golds, DocumentError),
+    ],
+)
+def test_a_function_of_an_earlier_release_needs_no_references_that_it_ignores(
+    function, value
+):
+    metric = Metric("m", True, SamplingMethod.GENERATIVE, function, max)
+    asked = (Doc("?", [], 0), ModelResponse(text=["abc"]))
+    if value is DocumentError:
+        with pytest.raises(DocumentError, match="the document has no choices"):
+            metric.compute_sample(*asked)
+    else:
+        assert metric.compute_sample(*asked) == {"m": value}
 
 
 def test_arguments_that_describe_nothing_are_told_apart():

@@ -127,7 +127,7 @@ class Metric:
     def __post_init__(self) -> None:
         """Accept the order of earlier releases, where ``use_case`` is the fourth."""
         last = self.batched_compute
-        if not isinstance(last, bool):
+        if callable(last) or hasattr(last, "compute_corpus") or isinstance(last, dict):
             self.use_case, self.batched_compute = self.sample_level_fn, False
             self.sample_level_fn, self.corpus_level_fn = self.corpus_level_fn, last
 

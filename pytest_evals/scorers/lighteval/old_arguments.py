@@ -46,10 +46,13 @@ def old_arguments(
     if not names & set(_OLD) or names & {"doc", "model_response", "response"}:
         return None
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    wanted = names & set(_OLD)
+    given = {name: _OLD[name](doc, response) for name in names & set(_OLD)}
     if takes_all and not names & {"docs", "responses"}:
-        wanted = set(_OLD) - {"docs", "responses"}
-    return {name: _OLD[name](doc, response) for name in wanted}
+        unnamed = set(_OLD) - names - {"docs", "responses"}
+        if not doc.choices:
+            unnamed.discard("golds")  # nobody asks for references that are not there
+        given |= {name: _OLD[name](doc, response) for name in unnamed}
+    return given
 
 
 _READ: Mapping[str, str] = {
