@@ -43,6 +43,7 @@ class CorpusLevelPerplexityMetric(Added):
                 value=known.value,
                 statistic=resampled_perplexity,
                 totals=known.totals,
+                span=known.span,
             )
         return Aggregation(
             name=known.name,
@@ -53,6 +54,7 @@ class CorpusLevelPerplexityMetric(Added):
                 pairs, lambda sums: known.value(([sums[0]], [sums[1]]))
             ),
             totals=known.totals,
+            span=known.span,
         )
 
 
