@@ -2,14 +2,44 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["BOOTSTRAP_ITERS", "Estimate", "Metric", "MetricResult", "Ratio", "Totals"]
+__all__ = [
+    "ANYTHING",
+    "BOOTSTRAP_ITERS",
+    "POSITIVE",
+    "SHARE",
+    "Estimate",
+    "Metric",
+    "MetricResult",
+    "Ratio",
+    "Span",
+    "Totals",
+]
 
 BOOTSTRAP_ITERS = 100_000
 """Resamples of a bootstrapped standard error, as many as in lm-eval."""
+
+
+class Span(NamedTuple):
+    """The smallest and the largest value that a number can have, whatever the model
+    answers; infinite if there is no limit or none is known."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    def around(self, other: Span) -> Span:
+        """The span that contains both."""
+        return Span(min(self.low, other.low), max(self.high, other.high))
+
+
+ANYTHING = Span()
+SHARE = Span(0.0, 1.0)
+POSITIVE = Span(math.ulp(0.0), math.inf)
+"""Above 0: the smallest double beyond it is the smallest value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +123,9 @@ class Metric:
             own name.
         lacking: What is wrong where no document has a value; empty if the metric is
             then left out.
+        span: The values that it can have.
+        closed: Whether it has no numbers under other names than its own. A task whose
+            metrics are all closed has no other metrics.
     """
 
     name: str
@@ -105,6 +138,8 @@ class Metric:
     number: Callable[[Sequence[Any]], float] | None = None
     several: Callable[[Sequence[Any]], Mapping[str, Estimate]] | None = None
     lacking: str = ""
+    span: Span = ANYTHING
+    closed: bool = False
 
     @property
     def key(self) -> str:

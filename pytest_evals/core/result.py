@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_evals.core.comparison import Comparison
@@ -98,6 +98,25 @@ class GroupResult:
     def members(self) -> tuple[TaskResult, ...]:
         """Its tasks, each once."""
         return tuple({task.task.name: task for task in self.tasks}.values())
+
+    def having(self, name: str, filter_: str = "") -> GroupResult:
+        """The group with only those tasks that have a metric; and with tasks without a
+        single score, which may have it.
+
+        Args:
+            name: The metric.
+            filter_: Its filter; empty for any.
+        """
+        tasks = [
+            task
+            for task in self.tasks
+            if (not task.sample_len and task.n_selected)
+            or any(
+                metric.name == name and filter_ in ("", metric.filter)
+                for metric in task.metrics
+            )
+        ]
+        return replace(self, tasks=tuple(tasks))
 
     @property
     def n_selected(self) -> int:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from types import FunctionType
 from typing import Any
 
+from pytest_evals.frontends.own_metadata import without_own
 from pytest_evals.masking.values import masked
 from pytest_evals.prompts.generation import GREEDY
 from pytest_evals.prompts.recipe import Recipe
@@ -52,7 +53,7 @@ def dumped(
         "output_type": recipe.output_type,
         "repeats": recipe.repeats,
         "should_decontaminate": bool(values.get("should_decontaminate")),
-        "metadata": {k: v for k, v in metadata.items() if k != "gates"} or None,
+        "metadata": without_own(metadata) or None,
     }
     if recipe.output_type == "generate_until":
         known["generation_kwargs"] = _generation(values, recipe)

@@ -88,15 +88,18 @@ def pytest_collect_file(
 ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Take the files whose first bytes look like an eval file."""
     found = yield
+    from pytest_evals.plugin.suite.lost_files import note_found, note_lost
     from pytest_evals.plugin.suite.sniffing import is_eval_file, is_test_file
 
     if not is_eval_file(file_path, parent.ihook, parent.config):
-        return found
+        lost = None if found else note_lost(file_path, parent)
+        return found if lost is None else [lost]
     from pytest_evals.plugin.nodes import TaskFile
     from pytest_evals.plugin.running.starting import start
     from pytest_evals.plugin.suite.places import file_id
 
     start(parent.config)
+    note_found(file_path, parent.config)
     nodeid = file_id(file_path, parent.config.rootpath)
     ours = TaskFile.from_parent(parent, path=file_path, nodeid=nodeid)
     # pytest imports a module that the command line names, and finds no test in it.
@@ -122,8 +125,13 @@ def pytest_collect_directory(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
-    """Add the files of what ``--evals-tasks`` names in the include paths."""
+    """Add the files of what ``--evals-tasks`` names in the include paths; and refuse
+    files that look like eval files and are none."""
     options = session.config.stash[OPTIONS]
+    if any(".y" in str(arg).lower() for arg in session.config.args):
+        from pytest_evals.plugin.suite.lost_files import check_named
+
+        check_named(session.config)
     if options.tasks and options.include_path:
         from pytest_evals.plugin.suite.library import add_included
 

@@ -191,13 +191,13 @@ class GroupNode(pytest.Collector):
         return GroupNode.from_parent(parent, name=run.name, run=run)
 
 
-def file_node(path: Path, near: pytest.Collector) -> TaskFile:
+def file_node(path: Path, near: pytest.Item | pytest.Collector) -> TaskFile:
     """The node of a file with tasks: that of ``near`` if it is the same file, else one
     that is made once a session.
 
     Args:
         path: The file.
-        near: A node below a file.
+        near: A node of the session.
     """
     for node in near.iter_parents():
         if isinstance(node, TaskFile) and node.path == path:

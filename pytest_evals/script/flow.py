@@ -18,7 +18,11 @@ from pytest_evals.core.group import Group
 from pytest_evals.core.request import Model
 from pytest_evals.core.result import RunResult, lacking
 from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.frontends.dialects import is_passed_by
 from pytest_evals.frontends.gating.suite_gates import SuiteGates
+from pytest_evals.frontends.index.library import TaskLibrary
+from pytest_evals.frontends.index.names import Scanner
+from pytest_evals.frontends.index.suite_names import SuiteNames
 from pytest_evals.gates.rules.grammar import read_expression
 from pytest_evals.hooked import adds_metrics, registered_metrics
 from pytest_evals.masking.known import remembering
@@ -148,9 +152,14 @@ class _Call:
         """The tasks and groups."""
         noise = partial(measured_rate, self.disk.base, self.disk.compare)
         beside = SuiteGates(Path.cwd(), tuple(map(read_expression, self.gates)), noise)
-        checks = not adds_metrics(self.plugins.hook)
-        load = self.plugins.load
-        return read_suite(self.sources, options, beside, load, checks=checks)
+        hook, library = self.plugins.hook, options.library
+        if not isinstance(library, TaskLibrary):
+            scanner = Scanner(skips=is_passed_by)
+            library = TaskLibrary(Path.cwd(), scanner=scanner)
+        reads = bool(hook.pytest_evals_load_tasks.get_hookimpls())
+        names = SuiteNames(library, is_passed_by, has_hooks=reads)
+        load, hooked = self.plugins.load, adds_metrics(hook)
+        return read_suite(self.sources, options, beside, load, names, hooked=hooked)
 
     def run(self) -> RunResult:
         """Read, ask, score, judge and keep."""

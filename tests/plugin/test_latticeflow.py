@@ -74,6 +74,20 @@ def test_a_run_file_is_run_with_its_policies(project, workers):
     assert counts["excluded"] == 1
 
 
+@pytest.mark.parametrize("threshold", [75, -1])
+def test_a_rule_that_can_never_fail_or_pass_is_a_warning(project, threshold):
+    """Its author did not write it for this program."""
+    path = project.path / "evals" / "run.yaml"
+    text = path.read_text().replace("threshold: 0.5", f"threshold: {threshold}")
+    path.write_text(text)
+    run = project.runpytest_inprocess("evals/run.yaml", *RUN)
+    assert run.ret == (threshold > 0)
+    verb = "never holds" if threshold > 0 else "always holds"
+    run.stdout.fnmatch_lines(
+        [f"*accuracy lies between 0 and 1, so >= {threshold} {verb}*"]
+    )
+
+
 def test_folders_are_collected_without_what_run_files_run(project):
     run = project.runpytest_inprocess("evals", "--collect-only", "-q")
     assert run.ret == 0

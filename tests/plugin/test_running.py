@@ -272,7 +272,7 @@ def test_ini_twins_are_read_and_the_command_line_wins(suite):
 def test_interrupt_keeps_what_was_answered(sent, suite):
     """Ctrl-C, and what CI systems send: what was scored is on disk, the run says that
     it is partial, and no gate is green."""
-    suite.task("quiz", gates=["exact_match >= 0"])
+    suite.task("quiz", gates=["exact_match > 0"])
     suite.stops_at(3)
     process = suite.start("evals")
     process.send_signal(sent)

@@ -149,7 +149,7 @@ def test_tasks_that_are_loaded_already_are_taken(both):
     [
         ("evals/quizz.yaml", "evals/quizz.yaml: there is no such file"),
         ("answers.jsonl", "answers.jsonl: this is no eval file"),
-        ("evals/gates.yaml", "evals/gates.yaml: this is no eval file"),
+        ("evals/gates.yaml", "evals/gates.yaml:1: looks like a gates file, *"),
     ],
 )
 def test_what_is_no_suite_is_told(both, source, told):

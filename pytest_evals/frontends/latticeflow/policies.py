@@ -103,6 +103,7 @@ class Rule:
             bounds=self.bounds,
             text=self.text,
             source=self.place,
+            foreign=True,
         )
 
 

@@ -16,7 +16,11 @@ from pytest_evals.core.library import Entry
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.config_dump import TASK_KEYS
-from pytest_evals.frontends.gating.entries import metadata_of, own_gates
+from pytest_evals.frontends.gating.entries import (
+    metadata_of,
+    metadata_warnings,
+    own_gates,
+)
 from pytest_evals.frontends.index.library import TaskLibrary
 from pytest_evals.frontends.lm_eval.members import (
     GROUP_KEYS,
@@ -100,7 +104,8 @@ class _Reader:
         top = Section(file, self.problems)
         alias = top.text("group_alias")
         metadata = metadata_of(top, self._options.metadata)
-        warnings = list(file.warnings)
+        warnings = [*file.warnings]
+        warnings += metadata_warnings(top)
         entries = _aggregate_entries(top)
         aggregates = tuple(_aggregate(entry, warnings) for entry in entries)
         gates = own_gates(top, name, metadata, "group")

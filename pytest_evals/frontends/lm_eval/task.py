@@ -15,7 +15,11 @@ from pytest_evals.core.group import Group
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.frontends.config_dump import dumped
-from pytest_evals.frontends.gating.entries import metadata_of, own_gates
+from pytest_evals.frontends.gating.entries import (
+    metadata_of,
+    metadata_warnings,
+    own_gates,
+)
 from pytest_evals.frontends.lm_eval.group import read_group
 from pytest_evals.frontends.lm_eval.python.task import Names, python_task
 from pytest_evals.frontends.lm_eval.recipe import read_recipe
@@ -111,7 +115,8 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
         own_scoring=scorer.process_results is not None,
     )
     documents = Documents(recipe)
-    at_once = (*file.warnings, *warnings, *scoring.warnings)
+    odd = metadata_warnings(top)
+    at_once = (*file.warnings, *warnings, *scoring.warnings, *odd)
     version = metadata.get("version")
     return Task(
         name=name,

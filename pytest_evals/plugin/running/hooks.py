@@ -14,6 +14,10 @@ from typing import Any, TypeGuard
 import pytest
 
 from pytest_evals.plugin.asking.progress import Progress
+from pytest_evals.plugin.gate_documents import (
+    documents_of_gates,
+    documents_of_named_gates,
+)
 from pytest_evals.plugin.late import is_late, turn
 from pytest_evals.plugin.messages import message_of
 from pytest_evals.plugin.nodes import DocItem, GateItem, TaskFile
@@ -28,7 +32,7 @@ from pytest_evals.plugin.running.doc_reports import (
     teardown_of,
 )
 from pytest_evals.plugin.running.excuses import excuses_of
-from pytest_evals.plugin.running.last_failed import documents_of_gates, keep_failed
+from pytest_evals.plugin.running.last_failed import keep_failed
 from pytest_evals.plugin.running.outbox import Outbox
 from pytest_evals.plugin.running.printed import Printed
 from pytest_evals.plugin.running.protocols import Protocol, protocol_of_others
@@ -42,6 +46,7 @@ from pytest_evals.plugin.showing.summary import (
     write_summary,
 )
 from pytest_evals.plugin.suite.entities import check_parameters
+from pytest_evals.plugin.suite.lost_files import lost_gates
 from pytest_evals.plugin.workers.light_reports import earlier_than
 from pytest_evals.plugin.workers.shards import deal
 from pytest_evals.plugin.workers.telling import told
@@ -91,9 +96,10 @@ class Running:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, None, None]:
-        """Gates run last, but for tests of the results; and under ``--lf`` or ``--sw``
-        never without their documents."""
+        """Gates run last, but for tests of the results; and never without any of their
+        documents."""
         settle(items, self._session.known)
+        items[:0] = documents_of_named_gates(config, items)
         # Those who leave out what stands before an item, as --sw does, are to see the
         # order in which items run; others, as --ff, change it.
         self._sort(items)
@@ -116,10 +122,12 @@ class Running:
         orders, stopping = self._session.orders, self._session.stopping
         items = session.items
         self._asks = not self._setup_only and will_ask(session, self._session.options)
+        lost = lost_gates(session.config, self._session.gates)
+        self._session.known.warn(map(str, lost))
         if orders is None:
             ids = [item.nodeid for item in items]
             check_parameters(self._session.config)
-            self._session.check(ids)
+            self._session.check(ids, is_broken=bool(session.testsfailed))
             if stopping is not None:
                 stopping.start(ids)
         elif orders.todo is not None:

@@ -3,17 +3,14 @@ files; and what can only be checked when an eval file was found."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from pytest_evals.core.group import Group
 from pytest_evals.core.library import Library
-from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import OptionError
-from pytest_evals.frontends.gating.suite_gates import SuiteGates
 from pytest_evals.hooked import registered_metrics
 from pytest_evals.opened import Answers
 from pytest_evals.plugin.settings.options import OPTIONS, Options, suite_root
@@ -25,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "answers_of",
-    "check_gates",
     "check_places",
     "public",
     "task_options",
@@ -55,23 +51,6 @@ def check_places(options: Options) -> None:
         path = getattr(options, name)
         if path is not None and path.is_dir():
             raise pytest.UsageError(f"--evals-{name}={path}: this is a folder")
-
-
-def check_gates(
-    gates: SuiteGates,
-    tasks: Sequence[Task],
-    groups: Sequence[Group],
-    folders: Sequence[Path],
-) -> None:
-    """Refuse gates that no task and no group answers for.
-
-    Raises:
-        pytest.UsageError: A gate names a task or a metric that does not exist.
-    """
-    try:
-        gates.check(tasks, groups, folders)
-    except OptionError as error:
-        raise pytest.UsageError(str(error)) from None
 
 
 def task_options(

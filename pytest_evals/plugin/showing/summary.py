@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -64,25 +63,5 @@ def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> No
         terminal.write_line(f"{name}: {left_out} out of the store, not run again")
     for text in session.notices.new():
         terminal.write_line(f"warning: {text}", yellow=True)
-    if whole := _whole(session):
-        terminal.write_line(f"gates are judged over documents; with them: {whole}")
     if session.samples.error:
         terminal.write_line(session.samples.error, red=True, bold=True)
-
-
-def _whole(session: EvalSession) -> str:
-    """The command that runs gates with their documents, if none was run: so does who
-    copies the id of a gate that failed."""
-    nodes = dict.fromkeys(id_.rpartition("::")[0] for id_ in session.judging.skipped())
-    if session.models.n_documents or not nodes:
-        return ""
-    config, words = session.config, ["pytest"]
-    for node in [*nodes][:_SHOWN]:
-        file, _, name = node.partition("::")
-        path = near(config.rootpath / file, config.invocation_params.dir)
-        words.append(shlex.quote(f"{path}::{name}"))
-    return " ".join(words) + " …" * (len(nodes) > _SHOWN)
-
-
-_SHOWN = 3
-"""Tasks that the command names."""

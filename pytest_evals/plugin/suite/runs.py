@@ -7,7 +7,7 @@ one that the group changes stands below the group, in the place of the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,11 +18,12 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
-from pytest_evals.frontends.gating.suite_gates import (
-    SuiteGates,
-    faults_of,
+from pytest_evals.frontends.gating.gate_faults import (
+    GateFaults,
     group_faults,
+    task_faults,
 )
+from pytest_evals.frontends.gating.suite_gates import SuiteGates
 from pytest_evals.gates.evidence.wanted import Wanted, wanted_by
 from pytest_evals.plugin.settings.selection import Selection
 from pytest_evals.plugin.suite.places import file_id
@@ -86,7 +87,13 @@ class Runs:
     """All tasks and groups, by name, in the order in which they were found."""
 
     def __init__(
-        self, root: Path, gates: SuiteGates, selection: Selection, *, checks: bool
+        self,
+        root: Path,
+        gates: SuiteGates,
+        selection: Selection,
+        *,
+        hooked: Callable[[Path], bool],
+        raises: bool,
     ) -> None:
         """Nothing is there yet.
 
@@ -94,10 +101,14 @@ class Runs:
             root: The rootdir.
             gates: Gates that stand outside of the files of tasks and groups.
             selection: Which tasks are wanted.
-            checks: Whether gates can be checked before the results are there.
+            hooked: Whether hooks may add metrics to tasks of a folder, or change their
+                scores; conftest.py files are loaded folder by folder.
+            raises: Whether faults of gates are errors of their file, or are collected.
         """
         self._root, self._gates, self._selection = root, gates, selection
-        self._checks = checks
+        self._hooked, self._raises = hooked, raises
+        self.gate_faults: dict[Problem, None] = {}
+        """What is wrong with gates, if that is collected."""
         self.tasks: dict[str, TaskRun] = {}
         self.groups: dict[str, GroupRun] = {}
         self._warnings: list[str] = []
@@ -147,13 +158,13 @@ class Runs:
             gates = self._gates.of(task, task.gates, folder, task.metrics)
         except TaskFileError as error:
             try:
-                self._ids(task, task.gates)
+                self._ids(task, task.gates, folder)
             except TaskFileError as own:
                 raise TaskFileError([*error.problems, *own.problems]) from error
             raise
-        return gates, self._ids(task, gates)
+        return gates, self._ids(task, gates, folder)
 
-    def _ids(self, task: Task, gates: Sequence[Gate]) -> Sequence[str]:
+    def _ids(self, task: Task, gates: Sequence[Gate], folder: Path) -> Sequence[str]:
         """Ids of a task's documents, its gates checked; without data as far as they
         can be."""
         known: Sequence[str] = ()
@@ -163,13 +174,25 @@ class Runs:
             limited = len(known) < task.rows.total()
         except UnreachableError as error:
             unreached = error
-        faults = faults_of(gates, task, set(known), limited=limited)
-        if faults and self._checks:
-            also = unreached.problems if unreached is not None else ()
-            raise TaskFileError([*faults, *also])
+        if not self._hooked(folder):
+            faults = task_faults(gates, task, set(known), limited=limited)
+            self._keep(task, faults, unreached)
         if unreached is not None:
             raise unreached
         return known
+
+    def _keep(
+        self, owner: Task | Group, faults: GateFaults, also: TaskFileError | None = None
+    ) -> None:
+        """Collect what is wrong with gates.
+
+        Raises:
+            TaskFileError: Faults are errors of their file; with those of ``also``.
+        """
+        self.warn(f"{owner.name}: {one}" for one in faults.warnings)
+        if faults.problems and self._raises:
+            raise TaskFileError([*faults.problems, *(also.problems if also else ())])
+        self.gate_faults |= dict.fromkeys(faults.problems)
 
     def _gives_way(self, known: TaskRun, task: Task, nodeid: str, new: bool) -> bool:
         """Whether a task of that name that is there is replaced."""
@@ -202,9 +225,8 @@ class Runs:
         if group.name in self.tasks:
             raise TaskFileError([_twice(group, self.tasks[group.name])])
         gates = self._gates.of(group, group.gates, path.parent)
-        faults = group_faults(gates, group)
-        if faults:
-            raise TaskFileError(faults)
+        hooked = self._hooked(path.parent)
+        self._keep(group, group_faults(gates, group, hooked=hooked))
         run = GroupRun(group, path, nodeid, changed, gates)
         self.groups[group.name] = run
         try:
@@ -278,6 +300,10 @@ class Runs:
         ordered = {**first, **self.tasks}
         self.tasks.clear()
         self.tasks.update(ordered)
+
+    def warn(self, texts: Iterable[str]) -> None:
+        """Add warnings; one that is there is not repeated."""
+        self._warnings += [text for text in texts if text not in self._warnings]
 
     def warnings(self) -> list[str]:
         """What is odd about groups, and about tasks that they change."""

@@ -14,9 +14,11 @@ from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Metric as HouseMetric
+from pytest_evals.core.metric import Span
 from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
 from pytest_evals.scorers.aggregations import (
     AGGREGATIONS,
+    Aggregation,
     estimate,
     number_of,
     totals_of,
@@ -32,6 +34,7 @@ from pytest_evals.scorers.lighteval.judging.judge_lm import (
 )
 from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
 from pytest_evals.scorers.lighteval.response import ModelResponse
+from pytest_evals.scorers.lighteval.spans import span_of
 from pytest_evals.scorers.lighteval.texts.reasoning import remove_reasoning_tags
 from pytest_evals.scorers.measured import Measured
 from pytest_evals.scorers.user_aggregation import Decides, PrefersOnes, estimate_user
@@ -251,7 +254,13 @@ class Computed:
                 is_mean=added is AGGREGATIONS["mean"],
                 totals=totals_of(added),
                 number=number_of(added),
+                span=self._span(added),
+                closed=added.several is None,
             )
+
+    def _span(self, added: Aggregation) -> Span:
+        is_mean = added is AGGREGATIONS["mean"]
+        return span_of(self.metric.sample_level_fn) if is_mean else added.span
 
     def accuracies(self) -> dict[str, Decides]:
         """Of each name, whether 1 means right and 0 wrong, however it adds up."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from pytest_evals.core.metric import Estimate
+from pytest_evals.core.metric import SHARE, Estimate
 from pytest_evals.frontends.latticeflow.header import check_key
 from pytest_evals.frontends.latticeflow.numbers import NOTHING, Number
 from pytest_evals.frontends.latticeflow.snippets.snippet import (
@@ -47,7 +47,8 @@ def default_numbers(
         scores: Names of its scores.
     """
     if kind in _ACCURATE:
-        return (_number(scorer, "accuracy", mean_of("is_correct", "accuracy"), True),)
+        measure = mean_of("is_correct", "accuracy", SHARE)
+        return (_number(scorer, "accuracy", measure, True),)
     if kind == "labeler_via_model":
         return (_number(scorer, "frequency", frequency_of("label", "frequency")),)
     return tuple(

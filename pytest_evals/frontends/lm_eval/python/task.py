@@ -15,12 +15,17 @@ from typing import Any, NamedTuple, cast
 
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import Place, TaskFileError
-from pytest_evals.frontends.gating.entries import metadata_of, own_gates
+from pytest_evals.frontends.gating.entries import (
+    metadata_of,
+    metadata_warnings,
+    own_gates,
+)
 from pytest_evals.frontends.lm_eval.python.documents import PythonDocuments
 from pytest_evals.frontends.lm_eval.python.metrics import ComputedMetrics, entries_apart
 from pytest_evals.frontends.lm_eval.python.metrics import made as computed_metrics
 from pytest_evals.frontends.lm_eval.python.task_object import PythonObject
 from pytest_evals.frontends.modules.functions import missing
+from pytest_evals.frontends.own_metadata import without_own
 from pytest_evals.frontends.reading.section import Section
 from pytest_evals.prompts.generation import check_overrides
 from pytest_evals.prompts.identical import are_allowed, noted
@@ -57,6 +62,7 @@ def python_task(top: Section, names: Names, options: TaskOptions) -> Task:
     check_overrides(options.gen_kwargs)
     metadata = metadata_of(top, options.metadata)
     gates = own_gates(top, names.name, metadata)
+    at_once = (*top.file.warnings, *metadata_warnings(top))
     found = _class_of(top)
     entries, others = entries_apart(top, options)
     config = _config(top, names, metadata, options)
@@ -79,7 +85,7 @@ def python_task(top: Section, names: Names, options: TaskOptions) -> Task:
         ),
         gates=gates,
         warnings=lambda: (
-            *top.file.warnings,
+            *at_once,
             *made.warnings,
             *documents.warnings,
             *_identical(documents, metadata),
@@ -118,7 +124,7 @@ def _config(
     if isinstance(config.get("dataset_kwargs"), dict):
         config["dataset_kwargs"] = _with_whole_paths(top, options)
     config["metadata"] = {
-        **{key: value for key, value in metadata.items() if key != "gates"},
+        **without_own(metadata),
         **options.model_arguments,
         "config_source": str(top.file.path),
     }

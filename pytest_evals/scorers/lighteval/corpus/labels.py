@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pytest_evals.core.metric import Totals
+from pytest_evals.core.metric import SHARE, Totals
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers import totals
-from pytest_evals.scorers.aggregations import Aggregation
+from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation
 from pytest_evals.scorers.lighteval.corpus.added import Added, check_known
 from pytest_evals.stats import agreement
 from pytest_evals.stats.resampling import resampled_matthews, resampled_scores
@@ -72,6 +72,7 @@ class CorpusLevelF1Score(Added):
             value=lambda labels: self._value(Counter(zip(*labels, strict=True))),
             statistic=lambda labels: resampled_scores(*self._sums(labels)),
             totals=self._totals,
+            span=SHARE,
         )
 
     def _totals(self, labels: tuple[list[Any], list[Any]]) -> Totals:
@@ -135,6 +136,7 @@ class MatthewsCorrCoef(Added):
             value=lambda labels: agreement.matthews_corrcoef(*labels),
             statistic=lambda labels: resampled_matthews(*labels),
             totals=totals.matthews_totals,
+            span=AGGREGATIONS["matthews_corrcoef"].span,
         )
 
 

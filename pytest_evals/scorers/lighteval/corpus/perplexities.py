@@ -49,6 +49,7 @@ class CorpusLevelPerplexityMetric(Added):
                 value=known.value,
                 statistic=resampled_perplexity,
                 totals=known.totals,
+                span=known.span,
             )
         return Aggregation(
             name=known.name,
@@ -59,6 +60,7 @@ class CorpusLevelPerplexityMetric(Added):
                 pairs, lambda sums: known.value(([sums[0]], [sums[1]]))
             ),
             totals=known.totals,
+            span=known.span,
         )
 
 
