@@ -29,6 +29,7 @@ from pytest_evals.plugin.messages import (
     document_properties,
     gate_properties,
     gate_word,
+    heading_of,
     message_of,
 )
 from pytest_evals.plugin.session import session_of
@@ -338,8 +339,7 @@ class GateItem(pytest.Item):
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Heading of a failure: task or group, and the claim as written."""
         place = self.gate.source
-        heading = f"{self.gate.task}: {self.gate.text}"
-        return Path(place.path), place.line or None, heading
+        return Path(place.path), place.line or None, heading_of(self.gate)
 
     def runtest(self) -> None:
         """Judge.

@@ -1,4 +1,5 @@
-"""Known secrets, kept out of pytest's own reports, terminal and usage errors."""
+"""Known secrets, kept out of pytest's own reports, terminal and usage errors; and
+commands of CI logs, kept out of the latter."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def pytest_cmdline_main() -> Generator[None, Any, Any]:
         try:
             return (yield)
         except pytest.UsageError as error:
-            error.args = tuple(map(_shown, error.args))
+            error.args = tuple(map(_safe, error.args))
             raise
 
 
@@ -81,6 +82,15 @@ def _mask(report: pytest.TestReport | pytest.CollectReport) -> None:
     properties = getattr(report, "user_properties", None)
     if properties:
         properties[:] = [(name, _shown(value)) for name, value in properties]
+
+
+def _safe(value: object) -> object:
+    """A usage error without commands of CI logs in what it repeats."""
+    if not isinstance(value, str):
+        return value
+    from pytest_evals.reports.escape import one_line
+
+    return "\n".join(map(one_line, hidden(value).split("\n")))
 
 
 def _shown(value: object) -> object:

@@ -8,11 +8,11 @@ with the dataset.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
+from pytest_evals.core.node_names import document_id
 from pytest_evals.errors import DocumentError
 from pytest_evals.prompts.sizes import arrow_sizes, row_sizes
 
@@ -38,7 +38,6 @@ _ID_COLUMNS = (
     "uuid",
     "guid",
 )
-_LONGEST_ID = 64
 
 
 class EncodingError(DocumentError):
@@ -130,8 +129,7 @@ def document_ids(table: Table) -> Ids:
     position.
 
     A column of ids counts when each of its values is a non-empty text or a whole number
-    and all stay different after white space and control characters have become ``_``,
-    ``::`` has become ``.``, and what is longer than 64 characters was cut.
+    and all stay different as :func:`document_id` writes them.
     """
     warnings = []
     for name in _ID_COLUMNS:
@@ -201,5 +199,4 @@ def _count(total: int, wanted: float | None) -> int:
 def _clean(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         return ""
-    text = re.sub(r"[\s\x00-\x1f\x7f-\x9f]+", "_", str(value).strip())
-    return re.sub(":{2,}", ".", text)[:_LONGEST_ID]
+    return document_id(str(value))

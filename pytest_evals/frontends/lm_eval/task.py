@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.group import Group
+from pytest_evals.core.node_names import is_node_name
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.frontends.config_dump import dumped
@@ -146,7 +147,7 @@ def _name(top: Section, group: str) -> str:
     name = top.text("task")
     if "task" not in top or top.values["task"] is None or top.values["task"] == "":
         top.problem("task", "a task file names its task", "task: my_task")
-    elif any(sign in name for sign in ("::", "[", "]")) or not name.isprintable():
+    elif not is_node_name(name):
         what = f"task: a name has no '::', '[', ']' and control characters: {name!r}"
         top.problem("task", what)
     return f"{group}::{name}" if group else name

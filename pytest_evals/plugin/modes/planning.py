@@ -17,6 +17,7 @@ from pytest_evals.errors import EvalsError, StoreError
 from pytest_evals.gates.planning.forecast import forecast
 from pytest_evals.gates.stopping.saving import USUAL_FLIPS
 from pytest_evals.masking.values import masked_text
+from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.reports.terminal.forecast import forecast_lines
 from pytest_evals.store.baselines import find_baseline
@@ -50,7 +51,7 @@ class Planning:
             for line in forecast_lines(found, terminal._tw.fullwidth):
                 terminal.write_line(line.text, **line.markup)
             for text in self._session.notices.new():
-                terminal.write_line(f"warning: {text}", yellow=True)
+                write_text(terminal, f"warning: {text}", yellow=True)
         return True
 
     def _forecast(self, items: Sequence[pytest.Item]) -> Forecast:

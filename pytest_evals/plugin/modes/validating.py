@@ -23,7 +23,7 @@ from pytest_evals.errors import (
     UnreachableError,
 )
 from pytest_evals.plugin.gate_documents import documents_of_named_gates
-from pytest_evals.plugin.messages import Message
+from pytest_evals.plugin.messages import Message, write_text
 from pytest_evals.plugin.modes.checking import problems_of
 from pytest_evals.plugin.modes.writing_out import write_out_lines
 from pytest_evals.plugin.nodes import DocItem, GateItem
@@ -215,8 +215,7 @@ class Validating:
         for note in self._notes:
             bare = note.startswith("not checked: ")
             text = note if bare else f"warning: {note}"
-            for line in text.splitlines():
-                terminalreporter.write_line(line, yellow=True)
+            write_text(terminalreporter, text, yellow=True)
         counts = self._counts
         terminalreporter.write_line(
             f"{n_all} checked: {counts['passed']} ok, {counts['failed']} with problems"

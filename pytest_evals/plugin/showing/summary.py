@@ -9,8 +9,9 @@ import pytest
 
 from pytest_evals.core.turn import JUDGE
 from pytest_evals.masking.values import masked_text
+from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import GateItem
-from pytest_evals.reports.escape import near
+from pytest_evals.reports.escape import near, safe_lines
 from pytest_evals.reports.terminal.summary import summary_lines
 
 if TYPE_CHECKING:
@@ -39,14 +40,15 @@ def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[
         JUDGE in run.task.models.values() for run in session.runs.values()
     ):
         tested += f" · judge {judge}"
-    return [f"evals: {told} · {tested}"]
+    return safe_lines(f"evals: {told} · {tested}")
 
 
 def warning_lines(session: EvalSession) -> list[str]:
     """What is odd and was not reported yet; with ``-q`` it is reported at the end."""
     if session.config.get_verbosity() < 0:
         return []
-    return [f"evals: warning: {text}" for text in session.notices.new()]
+    found = (f"evals: warning: {text}" for text in session.notices.new())
+    return [line for text in found for line in safe_lines(text)]
 
 
 def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> None:
@@ -62,6 +64,6 @@ def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> No
         left_out = f"{n:,} document{'s' * (n != 1)}"
         terminal.write_line(f"{name}: {left_out} out of the store, not run again")
     for text in session.notices.new():
-        terminal.write_line(f"warning: {text}", yellow=True)
+        write_text(terminal, f"warning: {text}", yellow=True)
     if session.samples.error:
-        terminal.write_line(session.samples.error, red=True, bold=True)
+        write_text(terminal, session.samples.error, red=True, bold=True)

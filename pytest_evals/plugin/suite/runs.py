@@ -14,6 +14,7 @@ from pathlib import Path
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.group import Group
 from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.node_names import document_id, is_document_id, is_node_name
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.task import Task
@@ -171,6 +172,7 @@ class Runs:
         limited, unreached = True, None
         try:
             known = task.rows.ids()
+            _check_names(task, known)
             limited = len(known) < task.rows.total()
         except UnreachableError as error:
             unreached = error
@@ -366,6 +368,23 @@ class Runs:
         """Names of the tasks that a task or a group is made of."""
         run = self.groups.get(name)
         return {task.name for task in run.group.tasks()} if run else {name}
+
+
+def _check_names(task: Task, ids: Sequence[str]) -> None:
+    """Refuse what a node id cannot hold, whichever plugin has made the task.
+
+    Raises:
+        TaskFileError: The name of the task, or the id of a document.
+    """
+    if not all(map(is_node_name, task.name.split("::"))):
+        what = f"a task cannot be called {task.name!r}"
+        fix = "give it a name without '::', '[', ']' and control characters"
+        raise TaskFileError([Problem(what, task.source, fix)])
+    if not all(map(is_document_id, ids)):
+        bad = next(one for one in ids if not is_document_id(one))
+        what = f"{task.name}: a document cannot have the id {bad!r}"
+        fix = f"call it {document_id(bad) or '0'!r}"
+        raise TaskFileError([Problem(what, task.source, fix)])
 
 
 def _twice(one: Task | Group, known: TaskRun | GroupRun) -> Problem:
