@@ -197,3 +197,48 @@ def test_a_file_that_a_run_refers_to_twice_is_one_entity(tmp_path: Path) -> None
     )
     (task,) = load_tasks(tmp_path / "run.yaml", TaskOptions())
     assert list(task.rows.ids()) == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "evaluation:\n",
+            "evaluation: 7\nold:\n",
+            "evaluation is keys and values, not 7",
+        ),
+        ("  - key: sums\n", "  - key: [[sums]]\n", "key is a text, not a list"),
+        (
+            "    task_key: add\n",
+            "    task_key: [add]\n",
+            "task_key is a text, not a list",
+        ),
+        (
+            "    - key: rule\n",
+            "    - key: {a: 1}\n",
+            "key is a text, not keys and values",
+        ),
+    ],
+)
+def test_values_of_another_type_are_named_in_run_files(tmp_path, old, new, message):
+    run = """evaluation:
+  key: small
+  display_name: S
+  description: D
+  task_specifications:
+  - key: sums
+    task_key: add
+policies:
+- key: release
+  display_name: R
+  rules:
+    - key: rule
+      display_name: R
+      definition: {type: threshold, metric: accuracy, operator: ">=", threshold: 0.5}
+"""
+    assert old in run
+    path = tmp_path / "run.yaml"
+    path.write_text(run.replace(old, new))
+    found = faults(path)
+    line = run[: run.index(old)].count("\n") + 1
+    assert f"{path.name}:{line}: {message}" in found
