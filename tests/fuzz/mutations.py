@@ -334,7 +334,7 @@ def _python(text: bytes, rng: random.Random) -> tuple[bytes, str] | None:
     new = rng.choice(values.PYTHON)
     out = text[: token.start()] + new.encode() + text[token.end() :]
     line = text[: token.start()].count(b"\n") + 1
-    return out, f"line {line}: {new} for {token[0][:30].decode()}"
+    return out, f"line {line}: {new} for {token[0][:30]!r}"
 
 
 CHANGES: Mapping[str, tuple[Change, ...]] = {
