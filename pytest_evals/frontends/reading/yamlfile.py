@@ -1,7 +1,8 @@
 """YAML with the line of every value.
 
 Values are those of ``yaml.safe_load`` (YAML 1.1), with one tag more, ``!function``. A
-key that is given twice keeps its last value, and a warning says so.
+key that is given twice keeps its last value, and a warning says so; ``gates`` twice is
+an error, since gates would be lost.
 """
 
 from __future__ import annotations
@@ -338,6 +339,9 @@ class Reader:
         return self._loader.construct_object(node, deep=True)
 
     def _given_twice(self, key: Any, here: Place) -> None:
+        if key == "gates":
+            fix = "list all gates under one key"
+            raise self._fault(f"{key!r} is given twice", here.line, fix)
         text = f"{here}: {key!r} is given twice; the last one counts"
         self._warnings.append(text)
 
