@@ -242,3 +242,17 @@ policies:
     found = faults(path)
     line = run[: run.index(old)].count("\n") + 1
     assert f"{path.name}:{line}: {message}" in found
+
+
+@pytest.mark.parametrize(
+    ("key", "line"), [("definitoin", "4: "), ("something", "1: ")], ids=["near", "far"]
+)
+def test_a_task_without_a_definition_is_an_error(tmp_path, key, line):
+    path = tmp_path / "task.yaml"
+    start = "key: add\ndisplay_name: A\ntasks: [chat_completion]\n"
+    path.write_text(f"{start}{key}: {{dataset: {{key: sums}}}}\n")
+    found = faults(path)
+    assert found.startswith(f"{path}:{line}a task has a definition")
+    hint = "; did you mean 'definition'?"
+    assert found.endswith(hint) == (line == "4: ")
+    assert eval_files(tmp_path)
