@@ -5,7 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from _pytest._code.code import ReprFileLocation, TerminalRepr
+from _pytest._code.code import (
+    ExceptionInfo,
+    ReprFileLocation,
+    TerminalRepr,
+    Traceback,
+    TracebackEntry,
+)
 from _pytest._io import TerminalWriter
 
 from pytest_evals.core.gate import Gate, Outcome, Verdict
@@ -26,6 +32,7 @@ __all__ = [
     "gate_word",
     "heading_of",
     "message_of",
+    "without_our_frames",
     "write_text",
 ]
 
@@ -90,6 +97,27 @@ def message_of(error: BaseException, item: pytest.Item) -> Message | None:
     else:
         return None
     return Message(_in_style(lines, item.config), str(Path(path)), line or 0)
+
+
+def without_our_frames(
+    excinfo: ExceptionInfo[BaseException], config: pytest.Config
+) -> ExceptionInfo[BaseException]:
+    """The exception with the traceback from the user's code on: that of a model, for
+    example. An exception that no file of the user raised keeps the whole of it."""
+    entries = excinfo.traceback
+    is_users = [_is_users(entry, config.rootpath) for entry in entries]
+    if True in is_users and not config.getoption("fulltrace", False):
+        excinfo.traceback = Traceback(entries[is_users.index(True) :])
+    return excinfo
+
+
+_PACKAGE = Path(__file__).parent.parent
+
+
+def _is_users(entry: TracebackEntry, root: Path) -> bool:
+    path = Path(entry.path)
+    is_installed = "site-packages" in path.parts or _PACKAGE in path.parents
+    return root in path.parents and not is_installed
 
 
 def gate_message(

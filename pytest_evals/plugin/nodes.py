@@ -31,6 +31,7 @@ from pytest_evals.plugin.messages import (
     gate_word,
     heading_of,
     message_of,
+    without_our_frames,
 )
 from pytest_evals.plugin.session import session_of
 from pytest_evals.plugin.settings.outlets import wants_properties
@@ -295,7 +296,9 @@ class DocItem(pytest.Item):
         self, excinfo: ExceptionInfo[BaseException], style: Any = None
     ) -> str | TerminalRepr:
         """The message of an error of ours, without traceback."""
-        return message_of(excinfo.value, self) or super().repr_failure(excinfo, style)
+        return message_of(excinfo.value, self) or super().repr_failure(
+            without_our_frames(excinfo, self.config), style
+        )
 
 
 class TaskGates(pytest.Collector):

@@ -5,7 +5,9 @@ Only local files are looked at, and only after reading them has failed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
+from glob import iglob
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +64,8 @@ def row_fault(files: Any, error: BaseException) -> str | None:
 
 def _local(files: Any) -> Iterator[Path]:
     for name in named(files):
-        path = Path(name)
-        if path.is_file():
-            yield path
-        elif path.is_absolute() and any(char in name for char in "*?["):
-            pattern = str(path.relative_to(path.anchor))
-            found = sorted(Path(path.anchor).glob(pattern))
-            yield from (path for path in found if path.is_file())
+        if os.path.isfile(name):
+            yield Path(name)
+        elif os.path.isabs(name) and any(char in name for char in "*?["):
+            found = sorted(iglob(name, recursive=True))
+            yield from (Path(path) for path in found if os.path.isfile(path))

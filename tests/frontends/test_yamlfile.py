@@ -68,6 +68,15 @@ def test_a_key_given_twice_keeps_its_last_value_with_a_warning(tmp_path, monkeyp
     assert file.warnings == ("a.yaml:3: 'tag' is given twice; the last one counts",)
 
 
+def test_gates_given_twice_are_an_error_since_some_would_be_lost(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "task: x\nmetadata:\n  gates: [acc >= 0.5]\n  gates: [acc >= 0.1]\n"
+    with pytest.raises(TaskFileError) as caught:
+        read_yaml(write(tmp_path, a=text))
+    expected = "a.yaml:4: 'gates' is given twice\n  fix: list all gates under one key"
+    assert str(caught.value) == expected
+
+
 def test_a_merged_key_may_be_overridden_without_warning(tmp_path):
     assert read_yaml(write(tmp_path, a=YAML_1_1)).warnings == ()
 

@@ -45,6 +45,8 @@ def test_a_group_runs_its_members_each_below_its_own_file(groups):
     ],
 )
 def test_each_document_is_run_once_whatever_names_it(groups, arguments):
+    if arguments[0] == "evals" and arguments[1:] and pytest.version_tuple < (9,):
+        pytest.skip("pytest 8 collects only the file if a folder is named with it")
     result = groups.run(*arguments)
     assert result.parseoutcomes() == {"passed": 24, "wrong": 6, "failed": 1}
 

@@ -208,6 +208,35 @@ def test_model_that_breaks_is_one_error(suite):
     assert outcomes.get("failed", 0) + outcomes.get("error", 0) == 1
 
 
+RAISES = """
+import pytest
+
+class Model:
+    name = "broken"
+
+    def answer(self, requests):
+        {raises}
+        yield
+
+@pytest.fixture(scope="session")
+def eval_model():
+    return Model()
+"""
+
+
+@pytest.mark.parametrize("raises", ["raise ValueError('boom')", "raise SystemExit(0)"])
+def test_a_model_that_raises_is_one_error_that_shows_its_own_code_only(suite, raises):
+    suite.pytester.makeconftest(RAISES.format(raises=raises))
+    result = suite.run("evals", "-rs", model=None)
+    assert result.ret == 1
+    assert result.parseoutcomes() == {"failed": 1, "skipped": 9}
+    result.stdout.fnmatch_lines([f">*{raises}", "E  *", "conftest.py:7: *"])
+    for place in ("*pytest_evals/*", "*_pytest/*", "*pluggy/*"):
+        result.stdout.no_fnmatch_line(place)
+    whole = suite.run("evals", "--full-trace", model=None)
+    whole.stdout.fnmatch_lines(["*pytest_evals/plan.py:*"])
+
+
 @pytest.mark.parametrize(
     ("option", "message"),
     [

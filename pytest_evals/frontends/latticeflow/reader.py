@@ -142,12 +142,12 @@ class _Reader(Reader):
             what = f"{REF}: {target!r} is no file of this machine"
             self.problems.append(Problem(what, place, fix))
             return None
-        path = self._path.parent / Path(target).expanduser()
+        path = self._path.parent / os.path.expanduser(target)
+        if not self._is_there(path, target, REF, place):
+            return None
         if path.resolve() in self._chain:
             names = " refers to ".join(p.name for p in (*self._chain, path))
             self.problems.append(Problem(f"a circle: {names}", place))
-            return None
-        if not self._is_there(path, target, REF, place):
             return None
         reader = _Reader(path, self._chain, self._environment)
         file = reader.document(bytes_of(path))
@@ -156,9 +156,10 @@ class _Reader(Reader):
 
     def _is_there(self, path: Path, target: str, what: str, place: Place) -> bool:
         """Whether there is a file; if there is none, that is noted."""
-        if path.is_file():
+        if os.path.isfile(path):
             return True
-        known = [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else []
+        folder = path.parent
+        known = [p.name for p in folder.glob("*")] if os.path.isdir(folder) else []
         hint = did_you_mean(path.name, known)
         text = f"{what}: there is no file {target!r}{hint}"
         fix = f"give a path relative to {place.path.name}"
@@ -213,7 +214,7 @@ class _Reader(Reader):
             what = "!include is followed by the path of a file"
             self.problems.append(Problem(what, place, "!include scorer.py"))
             return None
-        path = self._path.parent / Path(node.value.strip()).expanduser()
+        path = self._path.parent / os.path.expanduser(node.value.strip())
         if not self._is_there(path, node.value.strip(), "!include", place):
             return None
         try:

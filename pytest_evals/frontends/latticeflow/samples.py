@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -91,8 +92,9 @@ def load_rows(
 
 
 def _table(path: Path, place: Place, *, typed: bool) -> Rows:
-    if not path.is_file():
-        near = path.parent.glob(f"*{path.suffix}") if path.parent.is_dir() else ()
+    if not os.path.isfile(path):
+        is_near = os.path.isdir(path.parent)
+        near = path.parent.glob(f"*{path.suffix}") if is_near else ()
         names = ", ".join(sorted(one.name for one in near)[:5])
         there = f"; there are: {names}" if names else ""
         what = f"file_path: there is no file {str(Place(path))!r}{there}"
@@ -136,7 +138,7 @@ def _json_row(line: str, place: Place) -> dict[str, Any]:
 
 
 def _folder(source: FolderSource) -> Rows:
-    if not source.path.is_dir():
+    if not os.path.isdir(source.path):
         what = f"directory_path: there is no folder {str(Place(source.path))!r}"
         fix = f"give a path relative to {source.place.path.name}"
         raise TaskFileError([Problem(what, source.place, fix)])

@@ -1,12 +1,14 @@
 """YAML with the line of every value.
 
 Values are those of ``yaml.safe_load`` (YAML 1.1), with one tag more, ``!function``. A
-key that is given twice keeps its last value, and a warning says so.
+key that is given twice keeps its last value, and a warning says so; ``gates`` twice is
+an error, since gates would be lost.
 """
 
 from __future__ import annotations
 
 import codecs
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -167,13 +169,13 @@ def _resolved(own: YamlFile, chain: tuple[Path, ...]) -> YamlFile:
     warnings: list[str] = []
     for number, target in enumerate(targets):
         place = own.place("include", number)
-        if target.resolve() in here:
-            names = " includes ".join(p.name for p in (*here, target))
-            raise TaskFileError([Problem(f"a circle of includes: {names}", place)])
-        if not target.is_file():
+        if not os.path.isfile(target):
             what = f"include: there is no file {str(Place(target))!r}"
             fix = "give a path relative to this file"
             raise TaskFileError([Problem(what, place, fix)])
+        if target.resolve() in here:
+            names = " includes ".join(p.name for p in (*here, target))
+            raise TaskFileError([Problem(f"a circle of includes: {names}", place)])
         part = _resolved(read_yaml(target), here)
         part.values.pop("task_list", None)
         _lay_over(values, lines, part)
@@ -198,7 +200,7 @@ def _includes(file: YamlFile) -> list[Path]:
             what = f"include: a path is wanted, not {entry!r}"
             raise TaskFileError([Problem(what, file.place("include"))])
         folder = file.place("include").path.parent
-        found.append(folder / Path(entry).expanduser())
+        found.append(folder / os.path.expanduser(entry))
     return found
 
 
@@ -337,6 +339,9 @@ class Reader:
         return self._loader.construct_object(node, deep=True)
 
     def _given_twice(self, key: Any, here: Place) -> None:
+        if key == "gates":
+            fix = "list all gates under one key"
+            raise self._fault(f"{key!r} is given twice", here.line, fix)
         text = f"{here}: {key!r} is given twice; the last one counts"
         self._warnings.append(text)
 

@@ -176,7 +176,7 @@ class Models:
             record = plan.take(item.job, self._open[definition], self.tick)
             self._losses[definition].add(record)
             return record
-        except Exception:
+        except (Exception, SystemExit):
             self._broken[definition] = item.nodeid
             plan.stop()
             raise
