@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment, nodes
 from jinja2.visitor import NodeTransformer
 
-__all__ = ["SPOT", "marked", "nulls_in"]
+__all__ = ["NOT_COMPILED", "SPOT", "marked", "not_compiled", "nulls_in"]
 
 SPOT = "evals_spot_null"
 """Name of the filter: ``(value, name)`` to the value. An environment whose trees are
@@ -62,6 +62,17 @@ def nulls_in(value: Any, name: str, note: Callable[[str], object]) -> Any:
     elif name[-1:] == "*" and isinstance(value, list | tuple) and None in value:
         note(f"{name[:-1]}[{value.index(None)}]")
     return value
+
+
+NOT_COMPILED = (SyntaxError, RecursionError, MemoryError, OverflowError)
+"""Raised by Jinja's parser and by Python's compiler for templates that are nested too
+deeply, and are not errors of the template's syntax."""
+
+
+def not_compiled(error: BaseException) -> str:
+    """The reason of such an error, and how to mend it."""
+    reason = f" ({error.msg})" if isinstance(error, SyntaxError) else ""
+    return f"it is nested too deeply to be compiled{reason}; use fewer levels"
 
 
 def marked(environment: Environment, text: str) -> nodes.Template:

@@ -20,7 +20,13 @@ from jinja2.runtime import Context
 from jinja2.sandbox import SandboxedEnvironment
 
 from pytest_evals.errors import EvalsError
-from pytest_evals.prompts.nulls import SPOT, marked, nulls_in
+from pytest_evals.prompts.nulls import (
+    NOT_COMPILED,
+    SPOT,
+    marked,
+    not_compiled,
+    nulls_in,
+)
 
 __all__ = ["Template", "compile_template"]
 
@@ -102,6 +108,8 @@ def compile_template(text: str) -> Template:
     except TemplateSyntaxError as error:
         line = f" (line {error.lineno} of the template)" if "\n" in text else ""
         raise EvalsError(f"{error.message}{line}") from None
+    except NOT_COMPILED as error:
+        raise EvalsError(not_compiled(error)) from None
     needed = frozenset(names) - frozenset(environment.globals)
     if "{" not in text:
         fixed = compiled.render()

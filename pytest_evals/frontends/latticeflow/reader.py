@@ -15,7 +15,13 @@ from typing import Any
 import yaml
 
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
-from pytest_evals.frontends.reading.yamlfile import Reader, Step, YamlFile, bytes_of
+from pytest_evals.frontends.reading.yamlfile import (
+    MOST_INCLUDED,
+    Reader,
+    Step,
+    YamlFile,
+    bytes_of,
+)
 from pytest_evals.masking.known import learn_secret
 from pytest_evals.masking.names import is_secret_name
 
@@ -45,11 +51,17 @@ def read_entity_file(path: Path, base: Path | None = None) -> YamlFile:
     return file
 
 
+MOST_REFERRED = 1_000
+"""Files that one file may refer to, each as often as it is read."""
+
+
 class Environment:
     """Variables of the process, and those of a file ``.env`` behind them."""
 
     def __init__(self, base: Path | None) -> None:
         """Read nothing yet; ``base`` is the folder with the file."""
+        self.n_files = 0
+        """Files that were read because another one refers to them."""
         self._base = base
         self._file: dict[str, str] | None = None
 
@@ -149,6 +161,13 @@ class _Reader(Reader):
             names = " refers to ".join(p.name for p in (*self._chain, path))
             self.problems.append(Problem(f"a circle: {names}", place))
             return None
+        self._environment.n_files += 1
+        if self._environment.n_files > MOST_REFERRED:
+            what = f"it refers to more than {MOST_REFERRED:,} files, repeats included"
+            raise TaskFileError([Problem(what, place)])
+        if len(self._chain) > MOST_INCLUDED:
+            what = f"more than {MOST_INCLUDED} files refer to one another in a chain"
+            raise TaskFileError([Problem(what, place)])
         reader = _Reader(path, self._chain, self._environment)
         file = reader.document(bytes_of(path))
         self.problems += reader.problems

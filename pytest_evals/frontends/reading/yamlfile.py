@@ -20,8 +20,10 @@ import yaml
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.modules.functions import FunctionRef
 from pytest_evals.masking.values import learn
+from pytest_evals.prompts.yaml_loader import DEEPEST, BoundedLoader
 
 __all__ = [
+    "MOST_INCLUDED",
     "CodeRules",
     "Reader",
     "Step",
@@ -35,7 +37,6 @@ __all__ = [
 
 Step = str | int
 """A key or a position on the way to a nested value."""
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN_MAPPING = "tag:yaml.org,2002:map"
 _PLAIN_SEQUENCE = "tag:yaml.org,2002:seq"
 
@@ -131,7 +132,7 @@ def resolved(path: Path) -> YamlFile:
         TaskFileError: As for :func:`read_yaml`, for any of the files; or files include
             each other in a circle.
     """
-    return _resolved(read_yaml(path), ())
+    return _resolved(read_yaml(path), (), {})
 
 
 def part_of(file: YamlFile, *steps: Step) -> YamlFile:
@@ -146,7 +147,7 @@ def part_of(file: YamlFile, *steps: Step) -> YamlFile:
     n = len(steps)
     lines = {way[n:]: at for way, at in file.lines.items() if way[:n] == steps}
     lines.pop((), None)
-    return _resolved(YamlFile(path=file.path, values=values, lines=lines), ())
+    return _resolved(YamlFile(path=file.path, values=values, lines=lines), (), {})
 
 
 def laid_over(base: YamlFile, upper: YamlFile) -> YamlFile:
@@ -161,7 +162,11 @@ def laid_over(base: YamlFile, upper: YamlFile) -> YamlFile:
     )
 
 
-def _resolved(own: YamlFile, chain: tuple[Path, ...]) -> YamlFile:
+def _resolved(
+    own: YamlFile, chain: tuple[Path, ...], done: dict[Path, YamlFile]
+) -> YamlFile:
+    """The file with its includes; each of them is resolved once, however often it is
+    included (``done``)."""
     targets = _includes(own)
     here = (*chain, own.path.resolve()) if targets else chain
     values: dict[Any, Any] = {}
@@ -176,8 +181,15 @@ def _resolved(own: YamlFile, chain: tuple[Path, ...]) -> YamlFile:
         if target.resolve() in here:
             names = " includes ".join(p.name for p in (*here, target))
             raise TaskFileError([Problem(f"a circle of includes: {names}", place)])
-        part = _resolved(read_yaml(target), here)
-        part.values.pop("task_list", None)
+        if len(here) > MOST_INCLUDED:
+            what = f"more than {MOST_INCLUDED} files include one another in a chain"
+            fix = "include the files that are needed directly"
+            raise TaskFileError([Problem(what, place, fix)])
+        real = target.resolve()
+        if real not in done:
+            done[real] = _resolved(read_yaml(target), here, done)
+            done[real].values.pop("task_list", None)
+        part = done[real]
         _lay_over(values, lines, part)
         warnings += part.warnings
     _lay_over(values, lines, own)
@@ -219,8 +231,8 @@ MOST_VALUES = 1_000_000
 """Values of a file, each alias counted with all that it stands for."""
 
 
-DEEPEST = 100
-"""Levels of values within values; more would break what reads them later."""
+MOST_INCLUDED = 50
+"""Files that include one another in a chain."""
 
 
 class Reader:
@@ -259,7 +271,7 @@ class Reader:
     def _root(self, raw: bytes) -> Any:
         self._check_encoding(raw)
         try:
-            self._loader = _Loader(raw)
+            self._loader = BoundedLoader(raw)
             node = self._loader.get_single_node()
             return {} if node is None else self._value(node, ())
         except yaml.MarkedYAMLError as error:

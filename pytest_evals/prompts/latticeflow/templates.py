@@ -38,7 +38,13 @@ from pytest_evals.prompts.latticeflow.columns_in_text import (
     pieces_of,
 )
 from pytest_evals.prompts.latticeflow.filters import FILTERS, dumps
-from pytest_evals.prompts.nulls import SPOT, marked, nulls_in
+from pytest_evals.prompts.nulls import (
+    NOT_COMPILED,
+    SPOT,
+    marked,
+    not_compiled,
+    nulls_in,
+)
 
 __all__ = [
     "Expression",
@@ -189,6 +195,9 @@ def _parse(text: str, place: Place, what: str) -> _Parsed:
         line = f" (line {error.lineno} of the template)" if "\n" in text else ""
         reason = (error.message or "").rstrip(".")
         problem = Problem(f"{what} is no template: {reason}{line}", place)
+        raise TaskFileError([problem]) from None
+    except NOT_COMPILED as error:
+        problem = Problem(f"{what} is no template: {not_compiled(error)}", place)
         raise TaskFileError([problem]) from None
 
 

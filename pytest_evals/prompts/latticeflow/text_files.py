@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.prompts.yaml_loader import BoundedLoader
 
 __all__ = ["read_folder"]
 
@@ -65,8 +66,8 @@ def _parted(text: str) -> tuple[dict[str, Any], str]:
     if match is None:
         return {}, text
     try:
-        found = yaml.safe_load(match["block"] or "")
-    except (yaml.YAMLError, ValueError):
+        found = yaml.load(match["block"] or "", BoundedLoader)
+    except (yaml.YAMLError, ValueError, RecursionError):
         return {}, text
     if not isinstance(found, dict):
         return {}, text
