@@ -37,7 +37,6 @@ from pytest_evals.plugin.settings.refusals import with_place
 from pytest_evals.plugin.settings.run_options import (
     answers_of,
     check_gates,
-    check_places,
     task_options,
 )
 from pytest_evals.plugin.settings.selection import Selection
@@ -222,7 +221,6 @@ class EvalSession:
 
     def _check(self, ids: Iterable[str] | None) -> None:
         self.selection.check(self.library.included_names())
-        check_places(self.options)
         base = self.config.invocation_params.dir
         # With --evals-tasks a folder is not collected whole: a gates.yaml may well be
         # about its other tasks.

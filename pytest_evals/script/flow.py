@@ -157,6 +157,7 @@ class _Call:
         disk, options = self.disk, self.task_options()
         suite = self.suite(options)
         before = disk.before(suite.tasks, self.judge_name)
+        disk.check()
         with ExitStack() as closing:
             answers = self._answers()
             models = Models(answers, self.judge, closing)

@@ -283,24 +283,8 @@ def test_interrupt_keeps_what_was_answered(sent, suite):
     assert suite.results()["gates"] == []
 
 
-@pytest.mark.parametrize("option", ["--evals-dir=taken", "--evals-json=evals"])
-def test_place_that_nothing_can_be_written_to_is_refused_at_start(suite, option):
-    (suite.pytester.path / "taken").write_text("a file")
-    result = suite.run("evals", option, model="scripted:break")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {option.partition('=')[0]}=*folder"])
-
-
-def test_results_that_cannot_be_written_are_said_and_numbers_are_shown(suite):
-    """The folder becomes a file while the suite runs."""
-    suite.pytester.makeconftest(
-        """
-        import pathlib
-
-        def pytest_evals_requests(task, records):
-            pathlib.Path("taken").write_text("a file")
-        """
-    )
+def test_results_that_cannot_be_written_any_more_are_said_and_numbers_are_shown(suite):
+    suite.replaces_by_a_file("taken")
     result = suite.run("evals", "--evals-dir=taken")
     assert result.ret == 1
     result.stdout.fnmatch_lines(

@@ -35,6 +35,7 @@ from pytest_evals.plugin.running.protocols import Protocol, protocol_of_others
 from pytest_evals.plugin.running.settling import settle
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.outlets import Outlets, torn_down
+from pytest_evals.plugin.settings.run_options import check_places
 from pytest_evals.plugin.showing.looking import look, will_ask
 from pytest_evals.plugin.showing.summary import (
     collected_lines,
@@ -182,9 +183,14 @@ class Running:
 
         The items live to the end: the garbage collector need not look at them again
         and again.
+
+        Raises:
+            pytest.UsageError: The results cannot be written.
         """
-        gc.freeze()
         config = self._session.config
+        if self._session.orders is None:
+            check_places(config, self._session.options)
+        gc.freeze()
         self._progress = Progress(config, self._session.models)
         self._session.models.tick = self._progress.tick
         Outlets.begin(config)
@@ -337,7 +343,7 @@ class Running:
         """Write the results, however the session ended."""
         self._clear()
         keep_failed(session.config, self._session.judging.skipped())
-        if self._progress is not None and not session.config.getoption("collectonly"):
+        if self._progress is not None:
             close(self._session, session)
 
     def pytest_terminal_summary(
