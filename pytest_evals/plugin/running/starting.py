@@ -15,6 +15,7 @@ from pytest_evals.plugin.session import SESSION, EvalSession
 from pytest_evals.plugin.showing.faults import Faults
 from pytest_evals.plugin.showing.html import Html
 from pytest_evals.plugin.showing.listeners import Listeners
+from pytest_evals.plugin.showing.open_gates import OpenGates
 from pytest_evals.plugin.showing.publishing import Publishing
 from pytest_evals.plugin.workers.light_reports import LightReports
 
@@ -58,6 +59,7 @@ def _show(session: EvalSession, config: pytest.Config) -> None:
     Faults.begin(config)
     Publishing.begin(session)
     Html.begin(session)
+    OpenGates.begin(session)
     Listeners.begin(session)
 
 
