@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from pytest_evals.plugin.modes.stopping import Stopping
     from pytest_evals.plugin.nodes import DocItem, TaskFile
     from pytest_evals.plugin.results.baseline import Baseline
+    from pytest_evals.plugin.showing.details import Details
 
 __all__ = ["SESSION", "EvalSession", "session_of"]
 
@@ -69,6 +70,9 @@ def session_of(config: pytest.Config) -> EvalSession:
 
 class EvalSession:
     """Tasks, their records, the model that answers and the verdicts."""
+
+    details: Details | None = None
+    """Which documents are shown with prompt and answer, if any are."""
 
     def __init__(self, config: pytest.Config) -> None:
         """Read the options."""

@@ -4,15 +4,30 @@ says nothing over a part of them; one that failed stays so until it was judged a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 
 import pytest
 
 from pytest_evals.plugin.late import is_late
-from pytest_evals.plugin.nodes import DocItem, GateItem
+from pytest_evals.plugin.nodes import DocItem, GateItem, TaskFile
 from pytest_evals.plugin.session import session_of
 
-__all__ = ["documents_of_gates", "keep_failed"]
+__all__ = ["LastFailed", "documents_of_gates", "keep_failed"]
+
+
+class LastFailed:
+    """The hook of a session that reruns failures, as a pytest plugin."""
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Collect all documents of a file with a failure: ``--lf`` would leave those
+        that did not fail out before it is known whether a gate needs them."""
+        report = yield
+        if isinstance(collector, TaskFile) and report.passed:
+            report.result[:] = collector.collected
+        return report
 
 
 def documents_of_gates(
@@ -36,13 +51,24 @@ def documents_of_gates(
     if any(map(is_late, after)):
         tasks.update(known.tasks)
     kept = set(after)
-    return [
+    found = [
         item
         for item in before
         if isinstance(item, DocItem)
         and item.job.task.name in tasks
         and item not in kept
     ]
+    _select_again(config, found)
+    return found
+
+
+def _select_again(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """Let pytest's terminal not count items as deselected that run after all."""
+    terminal = config.pluginmanager.getplugin("terminalreporter")
+    counted = getattr(terminal, "stats", {}).get("deselected")
+    if counted:
+        again = set(map(id, items))
+        counted[:] = [item for item in counted if id(item) not in again]
 
 
 def keep_failed(config: pytest.Config, skipped: Iterable[str]) -> None:

@@ -11,6 +11,7 @@ import pytest
 from pytest_evals.core.turn import JUDGE
 from pytest_evals.masking.values import masked_text
 from pytest_evals.plugin.nodes import GateItem
+from pytest_evals.plugin.showing.going_on import write_going_on
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.terminal.summary import summary_lines
 
@@ -64,6 +65,7 @@ def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> No
         terminal.write_line(f"{name}: {left_out} out of the store, not run again")
     for text in session.notices.new():
         terminal.write_line(f"warning: {text}", yellow=True)
+    write_going_on(session, terminal)
     if whole := _whole(session):
         terminal.write_line(f"gates are judged over documents; with them: {whole}")
     if session.samples.error:
