@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,13 +16,15 @@ from pytest_evals.errors import StoreError
 from pytest_evals.store.base import make_base
 from pytest_evals.store.files import cannot_write, make_folder, replace_text
 
-__all__ = ["check_base", "check_file"]
+__all__ = ["check_base", "check_file", "remove_made"]
 
 _SIZE = 65_536
 """Bytes that are written and deleted again: the results of a small run."""
 
 
-def check_base(base: Path, option: str, *, stores: bool, saves: bool) -> None:
+def check_base(
+    base: Path, option: str, *, stores: bool, saves: bool
+) -> tuple[Path, ...]:
     """Check that a run can be written to the results folder, which is made.
 
     Args:
@@ -30,11 +33,14 @@ def check_base(base: Path, option: str, *, stores: bool, saves: bool) -> None:
         stores: Whether responses are stored.
         saves: Whether the run is saved as a baseline.
 
+    Returns:
+        Folders that were made, for :func:`remove_made`.
+
     Raises:
         StoreError: A folder or a file in it cannot be made.
     """
     runs, baselines = base / "runs", base / "baselines"
-    missing = [*_missing(runs), *_missing(baselines)]
+    missing = (*_missing(runs), *_missing(baselines))
     try:
         make_base(base, option)
         folders = {base: stores, runs: True, baselines: saves}
@@ -42,11 +48,21 @@ def check_base(base: Path, option: str, *, stores: bool, saves: bool) -> None:
             if is_needed:
                 _check_folder(folder, option)
     except StoreError:
-        with suppress(OSError):
-            if base in missing:
-                (base / ".gitignore").unlink(missing_ok=True)
-        _remove(missing)
+        remove_made(missing)
         raise
+    if baselines in missing:
+        remove_made([baselines])  # it is made when there is one
+    return missing
+
+
+def remove_made(folders: Iterable[Path]) -> None:
+    """Remove folders that were made for a run that writes nothing after all; not those
+    that hold more than the ``.gitignore`` of a results folder."""
+    for one in sorted(folders, key=lambda path: len(path.parts), reverse=True):
+        with suppress(OSError):
+            if [path.name for path in one.iterdir()] == [".gitignore"]:
+                (one / ".gitignore").unlink()
+            one.rmdir()
 
 
 def check_file(path: Path, option: str) -> None:
@@ -99,19 +115,13 @@ def _check_folder(folder: Path, option: str, shown: Path | None = None) -> None:
         replace_text(draft, " " * _SIZE, option, shown=shown or folder)
         draft.unlink()
     except StoreError:
-        _remove(missing)
+        remove_made(missing)
         raise
     except (OSError, ValueError) as error:
-        _remove(missing)
+        remove_made(missing)
         raise cannot_write(shown or folder, error, option) from error
 
 
 def _missing(folder: Path) -> list[Path]:
     """The folder and those above it that are not there."""
     return [one for one in (folder, *folder.parents) if not os.path.lexists(one)]
-
-
-def _remove(folders: list[Path]) -> None:
-    for one in sorted(folders, key=lambda path: len(path.parts), reverse=True):
-        with suppress(OSError):
-            one.rmdir()

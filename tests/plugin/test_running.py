@@ -209,20 +209,6 @@ def test_setup_plan_asks_no_model(suite):
     assert result.ret == 0
 
 
-def test_no_model_is_one_error_that_says_what_to_give(suite):
-    result = suite.run("evals", "-rs", model=None)
-    assert result.parseoutcomes() == {"errors": 1, "skipped": 9}
-    result.stdout.fnmatch_lines(
-        [
-            "there is no model to ask",
-            "  fix: give one, as in --model=hf:gpt2 *",
-            "SKIPPED [[]9[]] *the model failed, see evals/quiz.yaml::quiz[[]q0[]]",
-        ]
-    )
-    result.stdout.no_fnmatch_line("*Traceback*")
-    assert result.ret == 1
-
-
 def test_model_that_breaks_is_one_error(suite):
     result = suite.run("evals", model="scripted:break")
     assert result.ret == 1

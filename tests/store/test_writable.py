@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_evals.errors import StoreError
-from pytest_evals.store.writable import check_base, check_file
+from pytest_evals.store.writable import check_base, check_file, remove_made
 
 
 @pytest.fixture
@@ -41,7 +41,18 @@ def tree(path: Path) -> list[str]:
 def test_a_results_folder_is_made_with_its_gitignore_and_no_draft(tmp_path):
     base = tmp_path / "new" / ".evals"
     check_base(base, "--evals-dir", stores=True, saves=True)
-    assert tree(base) == [".gitignore", "baselines", "runs"]
+    assert tree(base) == [".gitignore", "runs"]
+
+
+def test_what_was_made_for_a_run_that_writes_nothing_is_removed(tmp_path):
+    base = tmp_path / "new" / ".evals"
+    made = check_base(base, "--evals-dir", stores=True, saves=False)
+    (base / "runs" / "mine").write_text("")
+    remove_made(made)
+    assert tree(base) == [".gitignore", "runs", "runs/mine"]
+    (base / "runs" / "mine").unlink()
+    remove_made(made)
+    assert tree(tmp_path) == []
 
 
 def test_a_file_in_the_way_is_named(tmp_path):

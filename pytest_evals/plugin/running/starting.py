@@ -51,6 +51,7 @@ def _run(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:
     running = Running(session)
     plugins.register(running, NAME)
     plugins.register(Loop(running), f"{NAME}-loop")
+    plugins.register(running.refusing, f"{NAME}-refusing")
     if session.config.getoption("lf", False):
         plugins.register(LastFailed(), f"{NAME}-last-failed")
     if session.orders is not None:

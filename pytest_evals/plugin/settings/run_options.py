@@ -44,8 +44,11 @@ def answers_of(config: pytest.Config) -> Answers:
     )
 
 
-def check_places(config: pytest.Config, options: Options) -> None:
+def check_places(config: pytest.Config, options: Options) -> tuple[Path, ...]:
     """Refuse places that the results cannot be written to, before anything runs.
+
+    Returns:
+        Folders that were made for them.
 
     Raises:
         pytest.UsageError: A file or a folder cannot be written.
@@ -56,7 +59,7 @@ def check_places(config: pytest.Config, options: Options) -> None:
             if path is not None:
                 check_file(path, f"--evals-{name}")
         stores, saves = not options.no_cache, bool(options.save)
-        check_base(options.dir, "--evals-dir", stores=stores, saves=saves)
+        return check_base(options.dir, "--evals-dir", stores=stores, saves=saves)
     except StoreError as error:
         raise with_place(config, pytest.UsageError(str(error))) from None
 

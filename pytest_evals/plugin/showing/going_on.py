@@ -59,7 +59,8 @@ def count_unscored(session: EvalSession, terminal: pytest.TerminalReporter) -> N
     all other summaries, since plugins expect reports in these lists."""
     add = getattr(terminal, "_add_stats", None)
     n = session.models.n_documents - _n_scored(session)
-    if session.partial == INTERRUPTED and add is not None and n > 0:
+    is_interrupted = session.partial == INTERRUPTED and not session.models.refused
+    if is_interrupted and add is not None and n > 0:
         add("not scored", [_Unscored()] * n)
 
 
