@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_evals.models.spec import redacted
+from pytest_evals.masking.values import masked_text
 from pytest_evals.reports.escape import one_line
 from pytest_evals.store.tally import stored_since
 
@@ -33,7 +33,7 @@ def write_going_on(session: EvalSession, terminal: pytest.TerminalReporter) -> N
     n_more = session.models.n_answered - n_scored
     answered = f", {n_more:,} more answered" if n_more > 0 else ""
     is_kept = not session.options.no_cache
-    n_stored = stored_since(session.options.dir, session.started) if is_kept else 0
+    n_stored = stored_since(session.options.dir, session.started.date) if is_kept else 0
     responses = f"{n_stored:,} response{'s' * (n_stored != 1)} stored"
     terminal.write_line(
         f"interrupted: {n_scored:,} of {n_planned:,} documents scored{answered}; "
@@ -49,7 +49,7 @@ def write_going_on(session: EvalSession, terminal: pytest.TerminalReporter) -> N
 def _command(config: pytest.Config) -> str:
     """The command line, without secrets."""
     given = [os.fspath(argument) for argument in config.invocation_params.args]
-    kept = [redacted(argument) for argument in given if argument != _AGAIN]
+    kept = [masked_text(argument) for argument in given if argument != _AGAIN]
     return one_line(shlex.join(["pytest", *kept]))
 
 
