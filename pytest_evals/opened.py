@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pytest_evals.core.response_contract import check_model
 from pytest_evals.core.result import Reuse
-from pytest_evals.errors import ModelError, OptionError
+from pytest_evals.errors import EvalsError, ModelError, OptionError
 from pytest_evals.models.spec import (
     ModelSpec,
     answering,
+    check_ready,
     fingerprint_of,
     open_cutter,
     parse_spec,
@@ -118,8 +119,28 @@ class Answers:
         )
         self._stored.append(model)
         if not self._is_closed and not model.is_known:
-            model.opened()
+            try:
+                model.opened()
+            except BaseException:
+                model.close()
+                raise
         return model
+
+    @property
+    def reuses(self) -> bool:
+        """Whether stored responses are used."""
+        return not (self._options.no_cache or self._options.fresh)
+
+    def unready(self, text: str) -> EvalsError | None:
+        """Why the model that a spec names cannot be opened here, as far as it is known
+        without opening it; ``None`` if nothing is known against it."""
+        if self._is_closed or not self._is_known():
+            return None
+        try:
+            check_ready(parse_spec(text))
+        except EvalsError as error:
+            return error
+        return None
 
     def without_model(self, text: str) -> StoredModel | None:
         """The stored responses of the model that a spec names; whatever else is asked

@@ -31,6 +31,7 @@ __all__ = [
     "ModelSpec",
     "Needs",
     "answering",
+    "check_ready",
     "check_spec",
     "fingerprint_of",
     "open_cutter",
@@ -91,6 +92,16 @@ CHECKS: Registry[Callable[[ModelSpec], None]] = Registry(
     },
 )
 """Kind → what finds mistakes in a spec without loading anything heavy."""
+
+READY: Registry[Callable[[ModelSpec], None]] = Registry(
+    "kind of model that needs something of this machine",
+    {
+        "hf": "pytest_evals.models.hf.opening:check_ready",
+        "openai": "pytest_evals.models.openai.opening:check_ready",
+        "ray": "pytest_evals.models.ray.opening:check_ready",
+    },
+)
+"""Kind → what finds out why a model cannot be opened here, without opening it."""
 
 INNER: Registry[Callable[[ModelSpec], ModelSpec]] = Registry(
     "kind of model that replicates another",
@@ -186,6 +197,20 @@ def check_spec(spec: ModelSpec) -> None:
     """
     if spec.kind in CHECKS:
         CHECKS[spec.kind](spec)
+
+
+def check_ready(spec: ModelSpec) -> None:
+    """Find out why a model cannot be opened on this machine: a key, a library or the
+    model itself is missing. Nothing is loaded, and no model is sent anything.
+
+    Raises:
+        OptionError: As ``check_spec``; or there is no key.
+        MissingExtraError: A library that this kind needs is not installed.
+        ModelError: It is not there.
+    """
+    check_spec(spec)
+    if spec.kind in READY:
+        READY[spec.kind](spec)
 
 
 def open_model(spec: ModelSpec) -> Model:

@@ -61,8 +61,19 @@ def documents_of_gates(
         ]
         tasks = _tasks_of(session, alone)
     prefixes = tuple(config.getoption("deselect", None) or ())
-    found = _lacking(session, tasks, before, after)
-    return [item for item in found if not item.nodeid.startswith(prefixes)]
+    lacking = _lacking(session, tasks, before, after)
+    found = [item for item in lacking if not item.nodeid.startswith(prefixes)]
+    _select_again(config, found)
+    return found
+
+
+def _select_again(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """Let pytest's terminal not count items as deselected that run after all."""
+    terminal = config.pluginmanager.getplugin("terminalreporter")
+    counted = getattr(terminal, "stats", {}).get("deselected")
+    if counted:
+        again = set(map(id, items))
+        counted[:] = [item for item in counted if id(item) not in again]
 
 
 def _leaves_out(config: pytest.Config) -> bool:

@@ -8,7 +8,7 @@ A document is a direct child of its file, so that pytest's own ways to select wo
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,8 @@ class TaskFile(pytest.File):
     """A file with tasks."""
 
     _definition: Definition | None = None
+    collected: Sequence[pytest.Item | pytest.Collector] = ()
+    """All that :meth:`collect` has given."""
 
     @cached_property
     def named(self) -> str:
@@ -63,7 +65,8 @@ class TaskFile(pytest.File):
             elif session.claims.take(run, self):
                 nodes += self.documents(run)
                 gates += self.gates(run)
-        return [*nodes, *gates]
+        self.collected = [*nodes, *gates]
+        return self.collected
 
     def gates(self, run: TaskRun) -> list[TaskGates]:
         """The collector of a task's gates, if it has any."""
@@ -242,6 +245,8 @@ class DocItem(pytest.Item):
     """Its record on the way to the controller of pytest-xdist."""
     took_s = 0.0
     """Its share of the model's time and its own scoring, in seconds."""
+    shown: Sequence[str] = ()
+    """Prompt, answer and target as lines, if the terminal shows them."""
 
     def __init__(self, *, job: Job, marks: list[pytest.Mark], **kwargs: Any) -> None:
         """Remember which document; render nothing."""
@@ -291,6 +296,8 @@ class DocItem(pytest.Item):
             self.user_properties += document_properties(record, self.word)
         if fails:
             raise DocumentFailed(record)
+        if session.details is not None:
+            self.shown = session.details.lines(self, record)
 
     def repr_failure(
         self, excinfo: ExceptionInfo[BaseException], style: Any = None

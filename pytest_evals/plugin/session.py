@@ -36,7 +36,6 @@ from pytest_evals.plugin.settings.process import is_distributed, orders_of
 from pytest_evals.plugin.settings.refusals import with_place
 from pytest_evals.plugin.settings.run_options import (
     answers_of,
-    check_places,
     task_options,
 )
 from pytest_evals.plugin.settings.selection import Selection
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from pytest_evals.plugin.modes.stopping import Stopping
     from pytest_evals.plugin.nodes import DocItem, TaskFile
     from pytest_evals.plugin.results.baseline import Baseline
+    from pytest_evals.plugin.showing.details import Details
 
 __all__ = ["SESSION", "EvalSession", "session_of"]
 
@@ -70,6 +70,9 @@ def session_of(config: pytest.Config) -> EvalSession:
 
 class EvalSession:
     """Tasks, their records, the model that answers and the verdicts."""
+
+    details: Details | None = None
+    """Which documents are shown with prompt and answer, if any are."""
 
     def __init__(self, config: pytest.Config) -> None:
         """Read the options."""
@@ -228,7 +231,6 @@ class EvalSession:
 
     def _check(self, ids: Iterable[str] | None, *, is_broken: bool) -> None:
         self.selection.check(self.library.included_names())
-        check_places(self.options)
         check_gates(self, is_broken=is_broken)
         check_models(self.config, self.model_spec(), self.known.with_documents(ids))
 

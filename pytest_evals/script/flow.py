@@ -29,6 +29,7 @@ from pytest_evals.masking.known import remembering
 from pytest_evals.masking.logs import masking_logs
 from pytest_evals.opened import Answers
 from pytest_evals.pipeline import Plan
+from pytest_evals.readiness import Asked, why_refused
 from pytest_evals.recording import Samples
 from pytest_evals.references import measured_rate
 from pytest_evals.reports.files.model import model_arguments
@@ -36,7 +37,7 @@ from pytest_evals.scorers.groups import overall_results
 from pytest_evals.script.apart import apart
 from pytest_evals.script.disk import Disk
 from pytest_evals.script.early import Stop, StopMode
-from pytest_evals.script.models import Models, info_of
+from pytest_evals.script.models import NO_JUDGE, Models, info_of
 from pytest_evals.script.plugins import Plugins
 from pytest_evals.script.running import Beside, Running
 from pytest_evals.script.suite import Source, Suite, read_suite
@@ -167,6 +168,7 @@ class _Call:
         disk, options = self.disk, self.task_options()
         suite = self.suite(options)
         before = disk.before(suite.tasks, self.judge_name)
+        disk.check()
         with ExitStack() as closing:
             answers = self._answers()
             models = Models(answers, self.judge, closing)
@@ -176,6 +178,7 @@ class _Call:
             beside = self._beside(model, before)
             run = Running(suite, samples, beside, self.plugins.hook, self.stop)
             run.begin(options.typed_seed)
+            self._check_ready(run, answers)
             plan = _plan(run, models)
             run.answer(plan, model, writes=disk.writes, chat=options.chat)
             answers.close()
@@ -195,6 +198,20 @@ class _Call:
             result = disk.kept(result, samples)
         self.plugins.hook.pytest_evals_result(result=result)
         return result
+
+    def _check_ready(self, run: Running, answers: Answers) -> None:
+        """Refuse judges, and models that tasks name, before the tested model is asked
+        anything."""
+        asked = Asked(
+            jobs=run.jobs,
+            tested=self.spec or None,
+            judge=self.judge if isinstance(self.judge, str) else None,
+            prepare=run.prepared,
+            no_judge=NO_JUDGE,
+        )
+        error = why_refused(asked, answers)
+        if error is not None:
+            raise error
 
     def _answers(self) -> Answers:
         """Whoever opens models, with the store in front of them."""

@@ -139,6 +139,11 @@ class StoredModel:
             self._responses.keep_info(self.info)
         return self._model
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the model itself is open."""
+        return self._model is not None
+
     def unopened(self) -> StoredModel:
         """The same responses, and no model: whatever else is asked is an error."""
         return StoredModel(

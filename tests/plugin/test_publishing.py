@@ -104,10 +104,8 @@ def test_markdown_goes_to_a_file_with_what_got_worse(suite):
     assert "### Compared with `main`: 10 documents, 2 worse, 0 better" in text
 
 
-def test_a_file_that_cannot_be_written_is_a_failure(suite):
-    (suite.pytester.path / "taken").write_text("")
+def test_a_file_that_cannot_be_written_any_more_is_a_failure(suite):
+    suite.replaces_by_a_file("taken")
     result = suite.run("evals", "--evals-markdown=taken/summary.md")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["cannot make the folder *taken*"])
-    folder = suite.run("evals", "--evals-markdown=evals")
-    assert folder.ret == pytest.ExitCode.USAGE_ERROR

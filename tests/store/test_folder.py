@@ -117,6 +117,6 @@ def test_a_place_that_cannot_be_written_to_is_told_with_the_way_out(tmp_path):
     with pytest.raises(StoreError) as caught:
         RunFolder(tmp_path / ".evals", "m", STARTED).append_samples("t", ["{}"])
     assert str(caught.value) == (
-        f"cannot make the folder '{tmp_path / '.evals'}': File exists\n"
+        f"cannot make the folder '{tmp_path / '.evals'}': it is a file, not a folder\n"
         "  fix: make room or make it writable, or choose another place with --evals-dir"
     )

@@ -20,7 +20,7 @@ from typing import Any
 
 from pytest_evals.core.request import Model
 from pytest_evals.core.turn import ModelSource
-from pytest_evals.errors import MissingExtraError, Problem, TaskFileError
+from pytest_evals.errors import EvalsError, MissingExtraError, Problem, TaskFileError
 from pytest_evals.frontends.latticeflow.entities import Entity
 from pytest_evals.frontends.latticeflow.header import read_header
 from pytest_evals.frontends.latticeflow.snippets.snippet import snippet_of
@@ -82,9 +82,16 @@ class ModelFile:
 class _Opener:
     """Opens a model, as a function with a name does; equal for equal files."""
 
-    def __init__(self, name: str, identity: str, open_: Callable[[], Model]) -> None:
+    def __init__(
+        self,
+        name: str,
+        identity: str,
+        open_: Callable[[], Model],
+        why_unready: Callable[[], EvalsError | None] = lambda: None,
+    ) -> None:
         self.__name__ = name
         self._identity, self._open = identity, open_
+        self.why_unready = why_unready
 
     def __call__(self) -> Model:
         return self._open()
@@ -241,8 +248,9 @@ def _connection(
     fingerprint = context.fingerprint(raw, adapter)
 
     def open_() -> Model:
-        if find_spec("openai") is None:
-            raise MissingExtraError("a model with a url", "openai", "openai")
+        error = _without_client()
+        if error is not None:
+            raise error
         from pytest_evals.models.latticeflow.http import Connection, HttpModel
 
         connection = Connection(
@@ -257,8 +265,16 @@ def _connection(
 
     return ModelFile(
         key=context.entity.key,
-        source=_Opener(context.entity.key, json.dumps(fingerprint), open_),
+        source=_Opener(
+            context.entity.key, json.dumps(fingerprint), open_, _without_client
+        ),
     )
+
+
+def _without_client() -> MissingExtraError | None:
+    if find_spec("openai") is None:
+        return MissingExtraError("a model with a url", "openai", "openai")
+    return None
 
 
 def _headers(config: Section) -> dict[str, str]:

@@ -97,10 +97,8 @@ class Planning:
         """How many of the responses are stored; ``None`` if nobody knows without the
         model: one that a fixture opens, or of a kind that a hook adds."""
         session = self._session
-        definition = item.parent.model_definition(item)
-        is_own = definition.model.func.__module__.startswith("pytest_evals.")
         spec = session.model_spec()
-        if not is_own or not spec:
+        if not spec or not item.parent.model_definition(item).has_own_model:
             return None
         try:
             model = session.models.answers.without_model(spec)

@@ -143,6 +143,8 @@ def mark(report: pytest.TestReport, item: pytest.Item) -> None:
             report.duration = item.took_s
             if item.packed is not None:
                 fields["evals_record"] = item.packed
+            if item.shown:
+                fields["evals_shown"] = item.shown
 
 
 _OURS = (DocItem, GateItem)  # a union would be made anew for each document

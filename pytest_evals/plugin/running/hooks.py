@@ -36,9 +36,11 @@ from pytest_evals.plugin.running.last_failed import keep_failed
 from pytest_evals.plugin.running.outbox import Outbox
 from pytest_evals.plugin.running.printed import Printed
 from pytest_evals.plugin.running.protocols import Protocol, protocol_of_others
+from pytest_evals.plugin.running.refusing import Refusing
 from pytest_evals.plugin.running.settling import settle
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.outlets import Outlets, torn_down
+from pytest_evals.plugin.settings.run_options import check_places
 from pytest_evals.plugin.showing.looking import look, will_ask
 from pytest_evals.plugin.showing.summary import (
     collected_lines,
@@ -50,6 +52,7 @@ from pytest_evals.plugin.suite.lost_files import lost_gates
 from pytest_evals.plugin.workers.light_reports import earlier_than
 from pytest_evals.plugin.workers.shards import deal
 from pytest_evals.plugin.workers.telling import told
+from pytest_evals.store.writable import remove_made
 
 __all__ = ["Running"]
 
@@ -83,6 +86,8 @@ class Running:
         self._looked = 0.0
         orders = session.orders
         self._outbox = Outbox(session.config, orders) if orders is not None else None
+        self.refusing = Refusing(session)
+        self._made: tuple[Path, ...] = ()
         self._printed = Printed(session.config)
         self._terminal = session.config.pluginmanager.getplugin("terminalreporter")
         self._is_verbose = session.config.get_verbosity() > 0
@@ -190,9 +195,14 @@ class Running:
 
         The items live to the end: the garbage collector need not look at them again
         and again.
+
+        Raises:
+            pytest.UsageError: The results cannot be written.
         """
-        gc.freeze()
         config = self._session.config
+        if self._session.orders is None:
+            self._made = check_places(config, self._session.options)
+        gc.freeze()
         self._progress = Progress(config, self._session.models)
         self._session.models.tick = self._progress.tick
         Outlets.begin(config)
@@ -213,6 +223,7 @@ class Running:
         pytest-rerunfailures, comes first.
         """
         self.n_run = 1
+        self.refusing.first(item.session)
         outbox = self._outbox
         if outbox is not None:
             self._obey_stop(item.session)
@@ -345,7 +356,10 @@ class Running:
         """Write the results, however the session ended."""
         self._clear()
         keep_failed(session.config, self._session.judging.skipped())
-        if self._progress is not None and not session.config.getoption("collectonly"):
+        if self._session.models.refused and self._session.orders is None:
+            self._session.models.close()
+            remove_made(self._made)
+        elif self._progress is not None:
             close(self._session, session)
 
     def pytest_terminal_summary(

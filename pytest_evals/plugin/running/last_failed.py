@@ -1,12 +1,31 @@
-"""A gate that failed stays in pytest's list of failures until it is judged again."""
+"""``--lf``, ``--sw`` and gates: a gate is run again with all its documents, since it
+says nothing over a part of them; one that failed stays so until it was judged again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 
 import pytest
 
-__all__ = ["keep_failed"]
+from pytest_evals.plugin.nodes import TaskFile
+
+__all__ = ["LastFailed", "keep_failed"]
+
+
+class LastFailed:
+    """The hook of a session that reruns failures, as a pytest plugin."""
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Collect all documents of a file with a failure: ``--lf`` would leave those
+        that did not fail out before it is known whether a gate needs them."""
+        report = yield
+        if isinstance(collector, TaskFile) and report.passed:
+            report.result[:] = collector.collected
+        return report
 
 
 def keep_failed(config: pytest.Config, skipped: Iterable[str]) -> None:

@@ -115,7 +115,7 @@ TABLE = (
     Option("system-instruction", "TEXT", "Text in front of every prompt."),
     Option(
         "gen-kwargs",
-        "K=V,…",
+        "K=V,…|JSON",
         "Generation arguments that override those of the tasks: "
         "temperature=0.7,max_gen_toks=64.",
     ),

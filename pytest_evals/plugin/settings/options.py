@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
+from pytest_evals.plugin.settings.ini import ini_value
 from pytest_evals.plugin.settings.option_table import TABLE, Option
 from pytest_evals.plugin.settings.refusals import check_together, with_place
 from pytest_evals.plugin.settings.values import (
     documents,
     junit,
     mapping,
-    pairs,
     percent,
     policy,
     resamples,
@@ -130,7 +130,7 @@ class Options:
             bootstrap_iters=_checked("bootstrap-iters", raw, resamples),
             fewshot_as_multiturn=not raw["fewshot-as-one-turn"],
             system_instruction=raw["system-instruction"],
-            gen_kwargs=_generation(_checked("gen-kwargs", raw, pairs)),
+            gen_kwargs=_generation(_checked("gen-kwargs", raw, mapping)),
             reasoning_tags=_checked("reasoning-tags", raw, tag_pairs),
             metadata=_checked("metadata", raw, mapping) or {},
             device=raw["device"],
@@ -176,20 +176,10 @@ def _raw(config: pytest.Config, option: Option) -> Any:
     """Command line before ini before default."""
     value = config.getoption(option.dest)
     if value is None and option.ini:
-        value = _ini(config, option)
+        value = ini_value(config, option)
     if value is None or value == "":
         return {"flag": False, "list": []}.get(option.kind, option.default)
     return value
-
-
-def _ini(config: pytest.Config, option: Option) -> Any:
-    try:
-        return config.getini(option.dest)
-    except (ValueError, pytest.UsageError) as error:
-        if option.dest in str(error):
-            raise
-        where = f"{option.dest} in {config.inipath}"
-        raise pytest.UsageError(f"{where}: {error}; write true or false") from None
 
 
 def _names(text: str, base: Path) -> tuple[str, ...]:
@@ -213,7 +203,8 @@ def _names(text: str, base: Path) -> tuple[str, ...]:
 
 def _typed_seed(config: pytest.Config, raw: Mapping[str, Any]) -> int | None:
     """``--evals-seed`` if somebody has typed it."""
-    typed = config.getoption("evals_seed"), config.getini("evals_seed")
+    option = next(one for one in TABLE if one.name == "seed")
+    typed = config.getoption(option.dest), ini_value(config, option)
     return _checked("seed", raw, int) if any(typed) else None
 
 

@@ -10,12 +10,14 @@ import pytest
 
 from pytest_evals.core.library import Library
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.errors import OptionError
+from pytest_evals.errors import OptionError, StoreError
 from pytest_evals.hooked import registered_metrics
 from pytest_evals.opened import Answers
 from pytest_evals.plugin.settings.options import OPTIONS, Options, suite_root
+from pytest_evals.plugin.settings.refusals import with_place
 from pytest_evals.plugin.settings.selection import Selection
 from pytest_evals.reports.files.model import model_arguments
+from pytest_evals.store.writable import check_base, check_file
 
 if TYPE_CHECKING:
     from pytest_evals.core.request import Model
@@ -38,19 +40,24 @@ def answers_of(config: pytest.Config) -> Answers:
     )
 
 
-def check_places(options: Options) -> None:
-    """Refuse places that nothing can be written to.
+def check_places(config: pytest.Config, options: Options) -> tuple[Path, ...]:
+    """Refuse places that the results cannot be written to, before anything runs.
+
+    Returns:
+        Folders that were made for them.
 
     Raises:
-        pytest.UsageError: A file stands where a folder is wanted, or the reverse.
+        pytest.UsageError: A file or a folder cannot be written.
     """
-    above = next((p for p in (options.dir, *options.dir.parents) if p.exists()), None)
-    if above is not None and not above.is_dir():
-        raise pytest.UsageError(f"--evals-dir={options.dir}: {above} is no folder")
-    for name in ("json", "html", "markdown"):
-        path = getattr(options, name)
-        if path is not None and path.is_dir():
-            raise pytest.UsageError(f"--evals-{name}={path}: this is a folder")
+    try:
+        for name in ("json", "html", "markdown"):
+            path = getattr(options, name)
+            if path is not None:
+                check_file(path, f"--evals-{name}")
+        stores, saves = not options.no_cache, bool(options.save)
+        return check_base(options.dir, "--evals-dir", stores=stores, saves=saves)
+    except StoreError as error:
+        raise with_place(config, pytest.UsageError(str(error))) from None
 
 
 def task_options(

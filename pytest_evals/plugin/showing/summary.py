@@ -11,6 +11,7 @@ from pytest_evals.core.turn import JUDGE
 from pytest_evals.masking.values import masked_text
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import GateItem
+from pytest_evals.plugin.showing.going_on import write_going_on
 from pytest_evals.reports.escape import near, safe_lines
 from pytest_evals.reports.terminal.summary import summary_lines
 
@@ -65,5 +66,6 @@ def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> No
         terminal.write_line(f"{name}: {left_out} out of the store, not run again")
     for text in session.notices.new():
         write_text(terminal, f"warning: {text}", yellow=True)
+    write_going_on(session, terminal)
     if session.samples.error:
         write_text(terminal, session.samples.error, red=True, bold=True)
