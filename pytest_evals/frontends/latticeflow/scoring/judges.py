@@ -1,8 +1,8 @@
 """Scorers that ask a model: a classifier, a labeler and a grader.
 
-How upstream words its instructions is not known; these are ours. They stand after the
-task's own prompt, and a bare label or number is understood as well as the JSON that
-they ask for.
+The default system prompts are those that LatticeFlow documents. How it words the
+instructions after the task's own prompt is not known; these are ours, and a bare label
+or number is understood as well as the JSON that they ask for.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from pytest_evals.frontends.latticeflow.numbers import Scale
 from pytest_evals.frontends.latticeflow.scoring.scorer import ScorerParts, variables_of
 from pytest_evals.frontends.latticeflow.solving.fields import (
     Lines,
@@ -31,8 +32,13 @@ from pytest_evals.scorers.latticeflow.verdicts import Verdict, read_grade, read_
 
 __all__ = ["read_classifier", "read_grader", "read_labeler"]
 
-_JUDGE = "You judge the work of another model, carefully and fairly."
-_LABELER = "You label texts and data, carefully and consistently."
+_JUDGE = (
+    "You are a helpful assistant and will be used to judge the output of another model."
+)
+_LABELER = (
+    "You are a helpful assistant and will be used to label the output of another model "
+    "or a dataset sample."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +173,7 @@ def read_grader(section: Section, lines: Lines, _has_solver: bool) -> ScorerPart
         metadata = {"raw_score": verdict.value, **verdict.metadata}
         return SampleScore({"score": share}, metadata)
 
-    return _scoring(judge, read, "score")
+    return replace(_scoring(judge, read, "score"), scale=Scale("score", least, most))
 
 
 def _scoring(
