@@ -1,8 +1,8 @@
 """Scorers that ask a model: a classifier, a labeler and a grader.
 
-The default system prompts are those that LatticeFlow documents. How it words the
-instructions after the task's own prompt is not known; these are ours, and a bare label
-or number is understood as well as the JSON that they ask for.
+The default system prompts and the instructions after the task's own prompt are ours:
+LatticeFlow does not publish its instructions. A bare label or number is understood as
+well as the JSON that they ask for.
 """
 
 from __future__ import annotations
@@ -32,13 +32,8 @@ from pytest_evals.scorers.latticeflow.verdicts import Verdict, read_grade, read_
 
 __all__ = ["read_classifier", "read_grader", "read_labeler"]
 
-_JUDGE = (
-    "You are a helpful assistant and will be used to judge the output of another model."
-)
-_LABELER = (
-    "You are a helpful assistant and will be used to label the output of another model "
-    "or a dataset sample."
-)
+_JUDGE = "You judge the work of another model, carefully and fairly."
+_LABELER = "You label texts and data, carefully and consistently."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
