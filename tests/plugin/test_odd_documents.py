@@ -301,3 +301,43 @@ def test_identical_prompts_of_a_task_class_are_a_warning(suite):
     path.write_text(f"{path.read_text()}metadata: {{identical_prompts: true}}\n")
     done = suite.run("evals", model="scripted:first")
     done.stdout.no_fnmatch_line("*same prompt*")
+
+
+BREAKING = """
+from pytest_evals import Asked, Doc, Estimate, Generate, Metric, Place, Score, Task
+
+class Rows:
+    def ids(self): return ["a", "b", "c"]
+    def indices(self): return range(3)
+    def total(self): return 3
+
+def ask(index):
+    if index == 1:
+        raise RuntimeError("a fault of the dialect")
+    return Asked(Doc("q", [], 0, id="abc"[index]), (Generate(f"q{index}"),))
+
+def pytest_evals_load_tasks(path, config):
+    if path.suffix != ".quiz":
+        return None
+    mean = lambda values: Estimate(sum(values) / len(values))
+    return [
+        Task(
+            name="own", source=Place(path, 1), rows=Rows(), ask=ask,
+            score=lambda record: (Score(metric="one", value=1.0),),
+            metrics=(Metric(name="one", aggregate=mean),),
+        )
+    ]
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)])
+def test_what_breaks_while_documents_are_looked_at_is_reported_with_its_document(
+    suite, workers
+):
+    suite.pytester.makeconftest(BREAKING)
+    (suite.evals / "own.quiz").write_text("")
+    run = suite.pytester.runpytest_subprocess if workers else suite.pytester.runpytest
+    done = run("--model=scripted:first", "evals/own.quiz", *workers)
+    assert done.ret == 1
+    done.stdout.fnmatch_lines(["*a fault of the dialect*"])
+    assert "INTERNALERROR" not in done.stdout.str() + done.stderr.str()
