@@ -19,7 +19,7 @@ from pytest_evals.core.request import Model
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError, ModelError
 
-__all__ = ["WINDOW", "Job", "Plan", "ask", "unsendable"]
+__all__ = ["WINDOW", "Job", "Plan", "ask", "looked", "unsendable"]
 
 WINDOW = 16_384
 """Documents that are rendered and planned together: enough to sort and share over whole
@@ -44,6 +44,16 @@ def ask(task: Task, index: int) -> Record:
         doc = Doc("", [], 0, task_name=task.name)
         return Record(task=task.name, index=index, doc=doc, error=str(error))
     return Record(task=task.name, index=index, doc=doc, requests=requests)
+
+
+def looked(task: Task, index: int) -> Iterator[Record]:
+    """The document at a position, with its requests. Nothing if something breaks that
+    is no fault of the document: that is raised where the document is run."""
+    try:
+        record = ask(task, index)
+    except Exception:  # noqa: BLE001 - see above
+        return
+    yield record
 
 
 def unsendable(rendered: Iterable[tuple[Task, Record]]) -> list[str]:
@@ -144,10 +154,10 @@ class Plan:
         """Render all documents before any is sent, so that whatever is odd about them
         is known. As many as fit into a window are kept for it."""
         for number, job in enumerate(self._jobs):
-            record = ask(job.task, job.index)
-            if number < WINDOW:
-                self._looked[number] = record
-            yield job.task, record
+            for record in looked(job.task, job.index):
+                if number < WINDOW:
+                    self._looked[number] = record
+                yield job.task, record
 
     def take(
         self, job: Job, model: Model, tick: Callable[[], None] | None = None

@@ -97,7 +97,8 @@ class Documents:
         for text in known_at_start(self._recipe, loaded.tables, loaded.own_shots):
             self._notes.add(text)
         identical = IdenticalPrompts(loaded.sent, lambda: len(loaded.tables.asked))
-        if not self._recipe.may_be_identical and identical.n:
+        silent = self._recipe.may_be_identical or self._recipe.sound is not None
+        if not silent and identical.n:
             self._notes.add(noted(identical.text))
         return loaded
 

@@ -72,7 +72,7 @@ _FOLDS = re.compile("capitalize|casefold|lower|replace|swapcase|title|upper")
 
 def _nulls(text: str, row: Mapping[str, Any]) -> Sequence[str]:
     found: dict[str, None] = {}
-    row = deepcopy(dict(row))
+    row = deepcopy(dict(row)) if _CHANGES.search(text) else row
     _marked(text).render({**row, _FOUND: found})
     return tuple(found)
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evals.pipeline import ask
+from pytest_evals.pipeline import looked
 from pytest_evals.plugin.distributing.gate_reports import report_gate
 from pytest_evals.plugin.late import HOST, hand_over
 from pytest_evals.plugin.running.starting import begin, start
@@ -175,8 +175,10 @@ class EvalScheduling:
     def _look(self, session: EvalSession) -> None:
         """Report what is odd about the documents before workers send any."""
         places = session.known.positions(self._ids)
-        looked = ((task, ask(task, index)) for task, index in places)
-        look(session, looked)
+        rendered = (
+            (task, record) for task, index in places for record in looked(task, index)
+        )
+        look(session, rendered)
 
     def _read_tasks(self) -> EvalSession | None:
         """The tasks of all collected files, as the workers have read them."""
