@@ -30,7 +30,13 @@ from jinja2 import Template as Compiled
 from jinja2.environment import TemplateExpression
 from jinja2.sandbox import SandboxedEnvironment
 
-from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.errors import (
+    EvalsError,
+    Place,
+    Problem,
+    TaskFileError,
+    did_you_mean,
+)
 from pytest_evals.prompts.calls import FieldError
 from pytest_evals.prompts.latticeflow.columns_in_text import (
     Pieces,
@@ -233,7 +239,8 @@ def _environment() -> SandboxedEnvironment:
 
 
 def _told(error: BaseException, text: str, names: list[str]) -> str:
-    kind = "" if isinstance(error, UndefinedError) else f"{type(error).__name__}: "
+    speaks = isinstance(error, UndefinedError | EvalsError)
+    kind = "" if speaks else f"{type(error).__name__}: "
     unknown = _UNKNOWN.fullmatch(str(error))
     hint = ""
     if unknown and isinstance(error, UndefinedError):
