@@ -38,6 +38,7 @@ from pytest_evals.core.request import (
     Rolling,
 )
 from pytest_evals.errors import ModelError, OptionError, did_you_mean
+from pytest_evals.limits.patterns import PatternLimitError, compiled
 from pytest_evals.models.spec import ModelSpec
 
 __all__ = ["Rule", "ScriptedModel", "check_scripted", "open_scripted", "read_rules"]
@@ -70,14 +71,20 @@ class Rule:
     error: str = ""
 
     def fits(self, request: Request) -> bool:
-        """Whether this rule answers the request."""
+        """Whether this rule answers the request.
+
+        Raises:
+            PatternLimitError: Looking for ``regex`` takes too long.
+        """
         prompt = _prompt(request)
         if self.continuation and not (
             isinstance(request, Loglikelihood)
             and request.continuation == self.continuation
         ):
             return False
-        return prompt.endswith(self.prompt) and bool(re.search(self.regex, prompt))
+        if not prompt.endswith(self.prompt):
+            return False
+        return not self.regex or compiled(self.regex).is_in(prompt)
 
     def answer(self, request: Request) -> Response:
         """The response to a request that fits."""
@@ -140,9 +147,12 @@ def open_scripted(spec: ModelSpec) -> Model:
     rules = read_rules(spec.target)
 
     def reply(request: Request) -> Response:
-        for rule in rules:
-            if rule.fits(request):
-                return rule.answer(request)
+        try:
+            for rule in rules:
+                if rule.fits(request):
+                    return rule.answer(request)
+        except PatternLimitError as error:
+            return Response(error=f"{spec.target}: {error}")
         tail = _prompt(request)[-60:]
         return Response(
             error=f"{spec.target} has no answer to a prompt ending {tail!r}"
@@ -202,7 +212,7 @@ def _rule(where: str, found: Any) -> Rule:
         if type(value) not in _TYPES.get(name, (str,)):
             raise OptionError(f"{where}: {name} cannot be {value!r}")
     try:
-        re.compile(found.get("regex", ""))
+        compiled(found.get("regex", ""))
     except re.error as error:
         raise OptionError(f"{where}: not a regular expression: {error}") from None
     return Rule(**found)
@@ -282,7 +292,7 @@ def _generated(request: Generate, text: str) -> Response:
     """A text, cut at its stop strings and its limit; words stand for tokens."""
     for stop in request.stop:
         text = text.split(stop)[0] if stop else text
-    words = re.findall(r"\s*\S+", text)
+    words = [word for word in re.split(r"(?<=\S)(?=\s)", text) if word.strip()]
     short = len(words) <= request.max_tokens
     return Response(
         text=text if short else "".join(words[: request.max_tokens]),

@@ -165,7 +165,8 @@ def _template_reader(
         except Exception as error:
             if isinstance(error, ValueError) and field.spec.isidentifier():
                 raise _no_column(field, row) from None
-            name = "" if type(error) is ValueError else f"{type(error).__name__}: "
+            ours = type(error) is ValueError or isinstance(error, EvalsError)
+            name = "" if ours else f"{type(error).__name__}: "
             raise FieldError(f"{field.key}: {name}{error}", field.place) from error
 
     return read

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
@@ -18,10 +19,21 @@ from typing import Any
 
 from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
 from pytest_evals.prompts.calls import FieldError, call
-from pytest_evals.prompts.data_files import encoding_fault, named, row_fault
+from pytest_evals.prompts.data_files import (
+    encoding_fault,
+    local_files,
+    named,
+    row_fault,
+)
 from pytest_evals.prompts.features import features_of
 from pytest_evals.prompts.hub import is_out_of_reach, reading_datasets
 from pytest_evals.prompts.json_lines import read_json_lines
+from pytest_evals.prompts.json_rows import (
+    RowError,
+    are_likely_rows,
+    guard_json_builder,
+    json_fault,
+)
 
 __all__ = ["Source", "load", "located", "not_utf8"]
 
@@ -171,6 +183,7 @@ def _read(key: _Key) -> Any:
     import datasets
 
     source = key.source
+    _check_rows(source)
     for folder in (source.arguments.get("data_dir"), source.path):
         if folder and _is_saved(Path(folder)):
             return _by_split(datasets.load_from_disk(folder))
@@ -190,6 +203,24 @@ def _by_split(saved: Any) -> Any:
     if isinstance(saved, Mapping):
         return saved
     return {str(saved.split or "train"): saved}
+
+
+def _check_rows(source: Source) -> None:
+    """Refuse rows that would end the process, or be lost without a word.
+
+    Raises:
+        TaskFileError: A file of JSON has a row that is no object, or is no JSON.
+    """
+    guard_json_builder()
+    files = source.arguments.get("data_files") if source.path == "json" else None
+    for path in local_files(files):
+        if not {"encoding", "field"} & source.arguments.keys() and are_likely_rows(
+            path
+        ):
+            continue
+        fault = json_fault(path, source.arguments)
+        if fault is not None:
+            raise TaskFileError([Problem(fault, source.data_place)])
 
 
 def located(source: Source) -> Source:
@@ -281,25 +312,41 @@ def _unreadable(source: Source, located: Source, error: Exception) -> TaskFileEr
         root = root.__cause__
     if isinstance(root, UnicodeDecodeError):
         return not_utf8(source)
-    empty = row_fault(located.arguments.get("data_files"), root)
-    if empty is not None:
-        return TaskFileError([Problem(empty, source.data_place)])
+    files = located.arguments.get("data_files")
+    fault = row_fault(files, root)
+    if fault is None and located.path == "json":
+        fault = _first_fault(local_files(files), located.arguments)
+    if fault is None and isinstance(root, RowError):
+        folder = Path(located.arguments.get("data_dir") or located.path)
+        fault = _first_fault(sorted(folder.rglob("*json*")), {})
+    if fault is not None:
+        return TaskFileError([Problem(fault, source.data_place)])
     if "Dataset scripts are no longer supported" in str(root):
         return _is_script(source)
     name = f" ({source.name})" if source.name else ""
     reason = (str(root).strip() or "no reason given").splitlines()[0]
-    what = (
-        f"the dataset {source.path!r}{name} cannot be read: "
-        f"{type(root).__name__}: {reason}"
-    )
+    kind = "" if isinstance(root, RowError) else f"{type(root).__name__}: "
+    what = f"the dataset {source.path!r}{name} cannot be read: {kind}{reason}"
+    if len(paths := list(local_files(files))) == 1:
+        what += f" ({Place(paths[0])})"
     fix, away = "", is_out_of_reach(error)
     if away or (isinstance(error, OSError) and not source.arguments):
         fix = (
             "check the name, the network and the access rights; offline, a dataset "
             "must be in the cache already or come from local files"
         )
-    kind = UnreachableError if away else TaskFileError
-    return kind([Problem(what, source.place, fix)])
+    error_class = UnreachableError if away else TaskFileError
+    return error_class([Problem(what, source.place, fix)])
+
+
+def _first_fault(files: Iterable[Path], arguments: Mapping[str, Any]) -> str | None:
+    """The first row that cannot be used of files of JSON."""
+    for file in files:
+        with suppress(UnicodeDecodeError):
+            fault = json_fault(file, arguments)
+            if fault is not None:
+                return fault
+    return None
 
 
 def _is_script(source: Source) -> TaskFileError:

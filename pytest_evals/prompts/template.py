@@ -20,6 +20,7 @@ from jinja2.runtime import Context
 from jinja2.sandbox import SandboxedEnvironment
 
 from pytest_evals.errors import EvalsError
+from pytest_evals.limits.patterns import compiled
 from pytest_evals.prompts.nulls import (
     NOT_COMPILED,
     SPOT,
@@ -104,7 +105,7 @@ def compile_template(text: str) -> Template:
     environment = _environment()
     try:
         names = meta.find_undeclared_variables(environment.parse(text))
-        compiled = environment.from_string(text)
+        template = environment.from_string(text)
     except TemplateSyntaxError as error:
         line = f" (line {error.lineno} of the template)" if "\n" in text else ""
         raise EvalsError(f"{error.message}{line}") from None
@@ -112,16 +113,16 @@ def compile_template(text: str) -> Template:
         raise EvalsError(not_compiled(error)) from None
     needed = frozenset(names) - frozenset(environment.globals)
     if "{" not in text:
-        fixed = compiled.render()
+        fixed = template.render()
         return Template(text=text, names=needed, render=lambda _row: fixed)
     known = dict(environment.globals)
     changes = _CHANGES.search(text) is not None
 
     def render(row: Mapping[str, Any]) -> str:
         row = deepcopy(dict(row)) if changes else row
-        # As compiled.render(row), without copying a chain of globals for each row.
-        context = compiled.new_context({**known, **row}, shared=True)
-        return "".join(compiled.root_render_func(context))
+        # As template.render(row), without copying a chain of globals for each row.
+        context = template.new_context({**known, **row}, shared=True)
+        return "".join(template.root_render_func(context))
 
     folds = _FOLDS.search(text) is not None
     return Template(text=text, names=needed, render=render, folds=folds)
@@ -138,4 +139,4 @@ def _environment() -> SandboxedEnvironment:
 
 
 def _regex_replace(text: str, pattern: str, replacement: str, count: int = 0) -> str:
-    return re.sub(pattern, replacement, text, count=count)
+    return compiled(pattern).sub(replacement, text, count)

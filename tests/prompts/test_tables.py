@@ -131,7 +131,10 @@ class TestFiles:
 
         text = failure(load, source(folder, data_files={"test": "x.jsonl"}))
 
-        assert text.startswith("evals/toy.yaml:4: the dataset 'json' cannot be read: ")
+        assert text == (
+            "evals/toy.yaml:6: evals/x.jsonl:2: invalid JSON: Expecting value "
+            "(column 6)"
+        )
 
     def test_a_wrong_argument_is_an_error_of_the_task_file(self, folder):
         write(folder / "x.jsonl", [{"q": 1}])
@@ -286,7 +289,7 @@ class TestProcessing:
 
     def test_process_docs_must_give_rows(self):
         assert failure(load_tables, recipe(lambda docs: None)) == (
-            "toy.yaml:9: process_docs gave a NoneType, not rows of documents"
+            "toy.yaml:9: process_docs: rows must be a list of mappings, not None"
         )
 
     def test_no_documents_are_an_error(self):

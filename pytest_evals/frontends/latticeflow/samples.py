@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -26,6 +25,7 @@ from pytest_evals.frontends.latticeflow.dataset_file import (
 )
 from pytest_evals.frontends.latticeflow.filters import kept
 from pytest_evals.prompts.hub import reading_datasets
+from pytest_evals.prompts.json_rows import json_row
 from pytest_evals.prompts.latticeflow.text_files import read_folder
 from pytest_evals.prompts.latticeflow.typed_csv import read_csv
 from pytest_evals.prompts.rows import Table
@@ -128,13 +128,9 @@ def _read(given: _Read) -> Rows:
 
 def _json_row(line: str, place: Place) -> dict[str, Any]:
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise TaskFileError([Problem(f"this is no JSON: {error}", place)]) from None
-    if not isinstance(row, dict):
-        what = f"a row is an object of keys and values, not {row!r:.60}"
-        raise TaskFileError([Problem(what, place)])
-    return row
+        return json_row(line)
+    except ValueError as error:
+        raise TaskFileError([Problem(str(error), place)]) from None
 
 
 def _folder(source: FolderSource) -> Rows:

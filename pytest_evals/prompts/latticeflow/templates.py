@@ -30,7 +30,13 @@ from jinja2 import Template as Compiled
 from jinja2.environment import TemplateExpression
 from jinja2.sandbox import SandboxedEnvironment
 
-from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.errors import (
+    EvalsError,
+    Place,
+    Problem,
+    TaskFileError,
+    did_you_mean,
+)
 from pytest_evals.prompts.calls import FieldError
 from pytest_evals.prompts.latticeflow.columns_in_text import (
     Pieces,
@@ -275,7 +281,7 @@ def _refuse_null(name: str) -> None:
 
 
 def _told(error: BaseException, text: str, names: list[str]) -> str:
-    ours = isinstance(error, UndefinedError | _NullError)
+    ours = isinstance(error, UndefinedError | _NullError | EvalsError)
     kind = "" if ours else f"{type(error).__name__}: "
     unknown = _UNKNOWN.fullmatch(str(error))
     hint = ""
