@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
@@ -42,7 +43,11 @@ def load_file(path: Path, options: TaskOptions) -> Sequence[Task | Group]:
     """
     name = _dialect_of(path)
     if not name:
-        what = "there is no such file" if not path.is_file() else "this is no eval file"
+        what = (
+            "there is no such file"
+            if not os.path.isfile(path)
+            else "this is no eval file"
+        )
         fix = "name files with tasks or groups, or folders that hold some"
         raise TaskFileError([Problem(what, Place(path), fix)])
     return READERS[name](path, options)
@@ -79,7 +84,7 @@ def _files(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
         if any(fnmatch(path.name, pattern) for pattern in _PASSED_BY):
             continue
-        if path.is_dir():
+        if os.path.isdir(path):
             yield from _files(path)
         else:
             yield path
@@ -102,7 +107,7 @@ def _is_named_like_one(path: Path) -> bool:
 
 def _dialect_of(path: Path) -> str:
     """Empty for a file that is none of ours."""
-    if path.suffix not in (".yaml", ".yml", ".py") or not path.is_file():
+    if path.suffix not in (".yaml", ".yml", ".py") or not os.path.isfile(path):
         return ""
     raw = path.read_bytes()
     if path.suffix == ".py":

@@ -5,6 +5,7 @@ Only local files are looked at, and only after reading them has failed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -63,9 +64,9 @@ def row_fault(files: Any, error: BaseException) -> str | None:
 def _local(files: Any) -> Iterator[Path]:
     for name in named(files):
         path = Path(name)
-        if path.is_file():
+        if os.path.isfile(path):
             yield path
         elif path.is_absolute() and any(char in name for char in "*?["):
             pattern = str(path.relative_to(path.anchor))
             found = sorted(Path(path.anchor).glob(pattern))
-            yield from (path for path in found if path.is_file())
+            yield from (path for path in found if os.path.isfile(path))

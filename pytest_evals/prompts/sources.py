@@ -116,7 +116,7 @@ def _check_builder(source: Source) -> None:
     cutoff = 0.6 if files else 0.8
     near = get_close_matches(source.path.lower(), known, n=1, cutoff=cutoff)
     folders = (source.place.path.parent, source.base)
-    if near and not any((folder / source.path).is_dir() for folder in folders):
+    if near and not any(os.path.isdir(folder / source.path) for folder in folders):
         what = f"no dataset called {source.path!r}; did you mean {near[0]!r}?"
         fix = f"dataset_path: {near[0]}"
         raise TaskFileError([Problem(what, source.place, fix)])
@@ -181,7 +181,7 @@ def _read(key: _Key) -> Any:
 
 def _is_saved(folder: Path) -> bool:
     """Whether ``save_to_disk`` wrote it: a dataset, or one split."""
-    return any((folder / name).is_file() for name in _SAVED)
+    return any(os.path.isfile(folder / name) for name in _SAVED)
 
 
 def _by_split(saved: Any) -> Any:
@@ -222,7 +222,9 @@ def _found(file: str, folders: tuple[Path, ...], place: Place) -> str:
     """
     if "://" in file:
         return file
-    tried = list(dict.fromkeys(folder / Path(file).expanduser() for folder in folders))
+    tried = list(
+        dict.fromkeys(folder / Path(os.path.expanduser(file)) for folder in folders)
+    )
     for path in tried:
         if _exists(path):
             return str(path)
@@ -232,7 +234,7 @@ def _found(file: str, folders: tuple[Path, ...], place: Place) -> str:
 
 
 def _exists(path: Path) -> bool:
-    if path.exists():
+    if os.path.exists(path):
         return True
     if not any(char in str(path) for char in "*?["):
         return False
@@ -253,14 +255,14 @@ def _folder_or_id(source: Source) -> str:
         return _found(source.path, folders, source.place)
     for folder in folders:
         path = folder / source.path
-        if path.is_dir() and any(_holds_data(path)):
+        if os.path.isdir(path) and any(_holds_data(path)):
             return str(path)
     return source.path
 
 
 def _holds_data(folder: Path) -> Iterator[bool]:
     for inside in (folder, folder / "data"):
-        if inside.is_dir():
+        if os.path.isdir(inside):
             yield from (file.suffix in _DATA_SUFFIXES for file in inside.iterdir())
 
 
@@ -269,7 +271,7 @@ def _stamps(source: Source) -> tuple[tuple[str, int, int], ...]:
     again."""
     texts = [source.path, *named(source.arguments.get("data_files"))]
     files = (Path(text) for text in texts if text.startswith("/") or text[1:2] == ":")
-    stats = [(str(file), file.stat()) for file in files if file.is_file()]
+    stats = [(str(file), file.stat()) for file in files if os.path.isfile(file)]
     return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
 
 

@@ -41,7 +41,9 @@ def find_metric(name: str, folders: Sequence[Path]) -> Callable[..., Any]:
     """
     if find_spec("evaluate") is None:
         raise MissingExtraError(f"metric {name!r}", "evaluate", "metrics")
-    script = next((path for path in _places(name, folders) if path.is_file()), None)
+    script = next(
+        (path for path in _places(name, folders) if os.path.isfile(path)), None
+    )
     if script is None:
         raise EvalsError(
             f"the evaluate library has no script called {name!r} on this disk\n"
@@ -91,7 +93,9 @@ def _cached(name: str) -> Iterator[Path]:
     ``config`` (0.4.6), which would take seconds to import."""
     base = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "huggingface"
     home = Path(os.environ.get("HF_HOME", base))
-    modules = Path(os.environ.get("HF_MODULES_CACHE", home / "modules")).expanduser()
+    modules = Path(
+        os.path.expanduser(os.environ.get("HF_MODULES_CACHE", home / "modules"))
+    )
     root = modules / "evaluate_modules" / "metrics"
     if "/" in name:
         yield root / name.replace("/", "--")

@@ -7,6 +7,7 @@ became of them and the answers, but neither rows nor prompts.
 from __future__ import annotations
 
 import json
+import os
 import re
 import secrets
 import shutil
@@ -50,7 +51,7 @@ def find_baseline(base: Path, name: str, here: Path) -> EarlierRun:
     """
     place = base / "baselines" / name
     if not (place / "results.json").is_file():
-        place = here / Path(name).expanduser()
+        place = here / Path(os.path.expanduser(name))
     if place.name == "results.json":
         place = place.parent
     if not (place / "results.json").is_file():

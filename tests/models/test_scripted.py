@@ -110,7 +110,7 @@ def test_a_wrong_file_of_answers_is_found_when_the_spec_is_checked(
 def test_a_wrong_name_is_found_when_the_spec_is_checked():
     with pytest.raises(OptionError, match="did you mean 'first'"):
         check_spec(parse_spec("scripted:frist"))
-    with pytest.raises(OptionError, match=r"cannot read 'no\.json': No such file"):
+    with pytest.raises(OptionError, match=r"no\.json: cannot be read: No such file"):
         check_spec(parse_spec("scripted:no.json"))
     with pytest.raises(OptionError, match="takes no argument 'x'"):
         check_spec(parse_spec("scripted:first,x=1"))

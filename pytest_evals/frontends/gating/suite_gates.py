@@ -3,6 +3,7 @@ file, and those of the command line."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -264,7 +265,7 @@ def _nowhere(gate: Gate, tasks: Sequence[Task], names: Sequence[str]) -> str:
 
 
 def _load(path: Path) -> tuple[Gate, ...]:
-    if not path.is_file():
+    if not os.path.isfile(path):
         return ()
     gates = load_gates(path)
     lost = [gate for gate in gates if not gate.task]

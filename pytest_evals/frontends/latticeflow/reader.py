@@ -18,6 +18,7 @@ from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.reading.yamlfile import Reader, Step, YamlFile, bytes_of
 from pytest_evals.masking.known import learn_secret
 from pytest_evals.masking.names import is_secret_name
+from pytest_evals.user_files import read_text
 
 __all__ = ["Environment", "read_entity_file"]
 
@@ -142,12 +143,12 @@ class _Reader(Reader):
             what = f"{REF}: {target!r} is no file of this machine"
             self.problems.append(Problem(what, place, fix))
             return None
-        path = self._path.parent / Path(target).expanduser()
+        path = self._path.parent / Path(os.path.expanduser(target))
+        if not self._is_there(path, target, REF, place):
+            return None
         if path.resolve() in self._chain:
             names = " refers to ".join(p.name for p in (*self._chain, path))
             self.problems.append(Problem(f"a circle: {names}", place))
-            return None
-        if not self._is_there(path, target, REF, place):
             return None
         reader = _Reader(path, self._chain, self._environment)
         file = reader.document(bytes_of(path))
@@ -156,9 +157,13 @@ class _Reader(Reader):
 
     def _is_there(self, path: Path, target: str, what: str, place: Place) -> bool:
         """Whether there is a file; if there is none, that is noted."""
-        if path.is_file():
+        if os.path.isfile(path):
             return True
-        known = [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else []
+        known = (
+            [p.name for p in path.parent.glob("*")]
+            if os.path.isdir(path.parent)
+            else []
+        )
         hint = did_you_mean(path.name, known)
         text = f"{what}: there is no file {target!r}{hint}"
         fix = f"give a path relative to {place.path.name}"
@@ -213,17 +218,16 @@ class _Reader(Reader):
             what = "!include is followed by the path of a file"
             self.problems.append(Problem(what, place, "!include scorer.py"))
             return None
-        path = self._path.parent / Path(node.value.strip()).expanduser()
+        path = self._path.parent / Path(os.path.expanduser(node.value.strip()))
         if not self._is_there(path, node.value.strip(), "!include", place):
             return None
         try:
-            text = bytes_of(path).decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            byte = error.object[error.start]
-            what = f"!include: {Place(path)} is not UTF-8 (byte {byte:#04x})"
-            self.problems.append(Problem(what, place))
+            text = read_text(path).replace("\r\n", "\n")
+        except TaskFileError as error:
+            for one in error.problems:
+                what = f"!include: {one.where}: {one.what}"
+                self.problems.append(Problem(what, place, one.fix))
             return None
-        text = text.replace("\r\n", "\n")
         blank = text[: len(text) - len(text.lstrip())].count("\n")
         self._texts[steps] = Place(path, blank + 1)
         self._refuse_todo(text, steps, place)

@@ -7,6 +7,7 @@ key that is given twice keeps its last value, and a warning says so.
 from __future__ import annotations
 
 import codecs
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -18,6 +19,7 @@ import yaml
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.modules.functions import FunctionRef
 from pytest_evals.masking.values import learn
+from pytest_evals.user_files import check_encoding
 
 __all__ = [
     "CodeRules",
@@ -167,13 +169,13 @@ def _resolved(own: YamlFile, chain: tuple[Path, ...]) -> YamlFile:
     warnings: list[str] = []
     for number, target in enumerate(targets):
         place = own.place("include", number)
-        if target.resolve() in here:
-            names = " includes ".join(p.name for p in (*here, target))
-            raise TaskFileError([Problem(f"a circle of includes: {names}", place)])
-        if not target.is_file():
+        if not os.path.isfile(target):
             what = f"include: there is no file {str(Place(target))!r}"
             fix = "give a path relative to this file"
             raise TaskFileError([Problem(what, place, fix)])
+        if target.resolve() in here:
+            names = " includes ".join(p.name for p in (*here, target))
+            raise TaskFileError([Problem(f"a circle of includes: {names}", place)])
         part = _resolved(read_yaml(target), here)
         part.values.pop("task_list", None)
         _lay_over(values, lines, part)
@@ -198,7 +200,7 @@ def _includes(file: YamlFile) -> list[Path]:
             what = f"include: a path is wanted, not {entry!r}"
             raise TaskFileError([Problem(what, file.place("include"))])
         folder = file.place("include").path.parent
-        found.append(folder / Path(entry).expanduser())
+        found.append(folder / Path(os.path.expanduser(entry)))
     return found
 
 
@@ -273,13 +275,7 @@ class Reader:
         """YAML is UTF-8, or UTF-16 with a byte-order mark."""
         if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return
-        try:
-            raw.decode()
-        except UnicodeDecodeError as error:
-            line = raw.count(b"\n", 0, error.start) + 1
-            what = f"this is not UTF-8 (byte {raw[error.start]:#04x})"
-            fix = "save the file as UTF-8"
-            raise self._fault(what, line, fix) from None
+        check_encoding(raw, self._path)
 
     def _value(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
         if len(steps) > DEEPEST:

@@ -19,6 +19,7 @@ from pytest_evals.opened import Answers
 from pytest_evals.plugin.settings.options import OPTIONS, Options, suite_root
 from pytest_evals.plugin.settings.selection import Selection
 from pytest_evals.reports.files.model import model_arguments
+from pytest_evals.user_files import path_fault
 
 if TYPE_CHECKING:
     from pytest_evals.core.request import Model
@@ -46,8 +47,14 @@ def check_places(options: Options) -> None:
     """Refuse places that nothing can be written to.
 
     Raises:
-        pytest.UsageError: A file stands where a folder is wanted, or the reverse.
+        pytest.UsageError: A file stands where a folder is wanted, or the reverse; or
+            nothing can exist there.
     """
+    for name in ("dir", "json", "html", "markdown"):
+        path = getattr(options, name)
+        fault = "" if path is None else path_fault(path)
+        if fault:
+            raise pytest.UsageError(f"--evals-{name}={path}: {fault}")
     above = next((p for p in (options.dir, *options.dir.parents) if p.exists()), None)
     if above is not None and not above.is_dir():
         raise pytest.UsageError(f"--evals-dir={options.dir}: {above} is no folder")
