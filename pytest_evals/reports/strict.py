@@ -12,6 +12,8 @@ import orjson
 __all__ = ["strict", "strict_line"]
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+_MOST_BITS = 14_000
+"""Python neither writes nor reads integers of more than 4,300 digits."""
 _PLAIN = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 _STRICT = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":")
@@ -49,8 +51,10 @@ def strict(value: Any, notes: list[str] | None = None, where: str = "") -> Any:
 
 def _member(value: Any, notes: list[str] | None, where: str) -> Any:
     """Member by member, so that only what JSON cannot hold is changed."""
-    if value is None or type(value) in (bool, int):
+    if value is None or type(value) is bool:
         return value
+    if type(value) is int:
+        return _readable(value, notes, where)
     if isinstance(value, str):
         return _encodable(value)
     if isinstance(value, float):
@@ -62,6 +66,16 @@ def _member(value: Any, notes: list[str] | None, where: str) -> Any:
         members = sorted(value, key=repr) if isinstance(value, Set) else value
         return [_member(v, notes, f"{where}[{i}]") for i, v in enumerate(members)]
     return _foreign(value, notes, where)
+
+
+def _readable(value: int, notes: list[str] | None, where: str) -> int | None:
+    if value.bit_length() <= _MOST_BITS:
+        return value
+    if notes is not None:
+        notes.append(
+            f"{where}: an integer of {value.bit_length()} bits; written as null"
+        )
+    return None
 
 
 def _finite(value: float, notes: list[str] | None, where: str) -> float | None:
@@ -76,7 +90,7 @@ def _foreign(value: Any, notes: list[str] | None, where: str) -> Any:
     """Subclasses of int; arrays and scalars of numpy and torch, which say themselves
     what they are in Python; else text."""
     if isinstance(value, int):
-        return int(value)
+        return _readable(int(value), notes, where)
     plain = getattr(value, "tolist", None)
     if callable(plain):
         made = plain()
