@@ -53,8 +53,6 @@ def _member(value: Any, notes: list[str] | None, where: str) -> Any:
     """Member by member, so that only what JSON cannot hold is changed."""
     if value is None or type(value) is bool:
         return value
-    if type(value) is int:
-        return _readable(value, notes, where)
     if isinstance(value, str):
         return _encodable(value)
     if isinstance(value, float):
