@@ -83,7 +83,10 @@ def _places(name: str, folders: Sequence[Path]) -> Iterator[Path]:
         yield path if path.suffix == ".py" else path / f"{path.name}.py"
     stem = name.rpartition("/")[2]
     cached = [
-        script for folder in _cached(name) for script in folder.glob(f"*/{stem}.py")
+        script
+        for folder in _cached(name)
+        if os.path.isdir(folder)
+        for script in folder.glob(f"*/{stem}.py")
     ]
     yield from sorted(cached, key=lambda p: p.stat().st_mtime, reverse=True)
 

@@ -109,7 +109,7 @@ def _is_number(value: object) -> bool:
     return (
         isinstance(value, Real)
         and not isinstance(value, bool)
-        and -math.inf < value < math.inf
+        and bool(-math.inf < value < math.inf)  # type: ignore[operator]  # as all have
     )
 
 
@@ -118,14 +118,18 @@ def _is_whole(value: object) -> bool:
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, Integral) and _is_whole(value) and value >= 0
+    return _is_whole(value) and bool(value >= 0)  # type: ignore[operator]  # as above
 
 
 def _is_share(value: object) -> bool:
     """A number of documents, or a fraction of them."""
-    if not _is_number(value) or not isinstance(value, Real):
-        return False
-    return 0 < value <= 1 or (value > 1 and value % 1 == 0)
+    return (
+        isinstance(value, Real) and _is_number(value) and _is_fraction_or_whole(value)
+    )
+
+
+def _is_fraction_or_whole(value: Real) -> bool:
+    return value > 0 and (value <= 1 or value % 1 == 0)
 
 
 def _of(*types: type) -> Callable[[object], bool]:
