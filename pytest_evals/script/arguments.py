@@ -9,7 +9,7 @@ from functools import wraps
 from inspect import signature
 from numbers import Integral, Real
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from pytest_evals.core.group import Group
 from pytest_evals.core.response_contract import described
@@ -128,7 +128,7 @@ def _is_share(value: object) -> bool:
     )
 
 
-def _is_fraction_or_whole(value: Real) -> bool:
+def _is_fraction_or_whole(value: Any) -> bool:
     return value > 0 and (value <= 1 or value % 1 == 0)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from pytest_evals.core.request import Generate, Loglikelihood, Message, Rolling
 from pytest_evals.errors import ModelError, OptionError
+from pytest_evals.models.scripted import read_rules
 from pytest_evals.models.spec import check_spec, open_model, parse_spec
 
 
@@ -110,7 +111,11 @@ def test_a_wrong_file_of_answers_is_found_when_the_spec_is_checked(
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("x.json", b'{"q": "\xe9"}', ":1: this is not UTF-8 (byte 0xe9)\n  fix: convert"),
+        (
+            "x.json",
+            b'{"q": "\xe9"}',
+            ":1: this is not UTF-8 (byte 0xe9)\n  fix: convert",
+        ),
         ("x.jsonl", b'\n{"text": "\xff"}', ":2: this is not UTF-8 (byte 0xff)"),
         ("x.json", b"[" * 100_000, ": not JSON: maximum recursion depth"),
         ("x.json", b'{"q": 1' + b"0" * 5000 + b"}", ": not JSON: Exceeds the limit"),
