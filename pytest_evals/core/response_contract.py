@@ -16,7 +16,14 @@ from pytest_evals.core.request import Generate, Model, Request, Response
 from pytest_evals.errors import ModelError
 from pytest_evals.masking.known import hidden
 
-__all__ = ["MAX_LOGPROB", "check_model", "checked_response", "responses_of"]
+__all__ = [
+    "MAX_COUNT",
+    "MAX_LOGPROB",
+    "check_model",
+    "checked_response",
+    "described",
+    "responses_of",
+]
 
 MAX_LOGPROB = 1e-3
 """Log-probabilities are at most 0; rounding may lift them a little."""
@@ -46,11 +53,11 @@ def check_model(model: object) -> None:
     info = getattr(model, "info", None)
     notes = getattr(model, "notes", ())
     if not isinstance(name, str) or not name:
-        found, fix = f"name is {_shown(name)}", 'a str, such as name = "my-model"'
+        found, fix = f"name is {described(name)}", 'a str, such as name = "my-model"'
     elif info is not None and not isinstance(info, Mapping):
-        found, fix = f"info is {_shown(info)}", "a mapping of JSON values"
+        found, fix = f"info is {described(info)}", "a mapping of JSON values"
     elif not isinstance(notes, list | tuple):
-        found, fix = f"notes is {_shown(notes)}", "a list or a tuple of str"
+        found, fix = f"notes is {described(notes)}", "a list or a tuple of str"
     else:
         return
     raise ModelError(f"the model {type(model).__name__}: its {found}\n  fix: use {fix}")
@@ -70,14 +77,16 @@ def responses_of(
         return
     given: object = model.answer(requests)
     if not isinstance(given, Iterable):
-        raise ModelError(f"{model.name}: answer() returned {_shown(given)}\n{_FIX}")
+        raise ModelError(f"{model.name}: answer() returned {described(given)}\n{_FIX}")
     n, seen = len(requests), bytearray(len(requests))
     for pair in given:
         match pair:
             case (int() as position, response):
                 pass
             case _:
-                raise ModelError(f"{model.name}: answer() gave {_shown(pair)}\n{_FIX}")
+                raise ModelError(
+                    f"{model.name}: answer() gave {described(pair)}\n{_FIX}"
+                )
         if not 0 <= position < n or seen[position]:
             raise ModelError(
                 f"{model.name}: answer() gave position {position!r} of {n} requests, "
@@ -95,7 +104,7 @@ def checked_response(request: Request, given: object, model: Model) -> Response:
     masked.
     """
     if not isinstance(given, Response):
-        return _refused(model, f"{_shown(given)} instead of a Response")
+        return _refused(model, f"{described(given)} instead of a Response")
     kinds = (
         type(given.text),
         type(given.logprob),
@@ -165,7 +174,9 @@ def _converted(given: Response) -> Response:
         try:
             fields[name] = convert(value)
         except (TypeError, ValueError, OverflowError):
-            raise _FieldError(f"{name}={_shown(value)}; expected {expected}") from None
+            raise _FieldError(
+                f"{name}={described(value)}; expected {expected}"
+            ) from None
     return replace(given, **fields)
 
 
@@ -234,7 +245,7 @@ _FIELDS: Mapping[str, tuple[Callable[[object], object], str]] = {
 }
 
 
-def _shown(value: object) -> str:
+def described(value: object) -> str:
     """A value for a message, whatever it is."""
     try:
         text = ascii(value)

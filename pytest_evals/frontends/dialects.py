@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatch
@@ -123,7 +124,7 @@ def _files(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
         if is_passed_by(path):
             continue
-        if path.is_dir():
+        if os.path.isdir(path):
             yield from _files(path)
         else:
             yield path
@@ -146,7 +147,7 @@ def _is_named_like_one(path: Path) -> bool:
 
 def _dialect_of(path: Path) -> str:
     """Empty for a file that is none of ours."""
-    if path.suffix not in (".yaml", ".yml", ".py") or not path.is_file():
+    if path.suffix not in (".yaml", ".yml", ".py") or not os.path.isfile(path):
         return ""
     raw = path.read_bytes()
     if path.suffix == ".py":

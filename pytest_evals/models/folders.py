@@ -36,13 +36,13 @@ def check_folder(target: str, needed: str = "config.json") -> None:
         hint = _nearest(path, target, needed)
         fix = "" if hint else f"; give a folder with a {needed}, or a name on the Hub"
         raise OptionError(f"no folder {target!r}{hint}{fix}")
-    if not path.is_dir():
+    if not os.path.isdir(path):
         raise OptionError(
             f"{target!r} is a file; give the folder of the model, with its {needed}"
         )
-    if (path / needed).is_file():
+    if os.path.isfile(path / needed):
         return
-    if (path / "adapter_config.json").is_file():
+    if os.path.isfile(path / "adapter_config.json"):
         raise OptionError(
             f"{target!r} is an adapter, not a model; "
             f"give the model that it was made for, and peft={target}"
@@ -61,10 +61,10 @@ def _nearest(path: Path, target: str, needed: str) -> str:
     while not os.path.exists(there) and there != there.parent:
         missing.append(there.name)
         there = there.parent
-    if not there.is_dir():
+    if not os.path.isdir(there):
         return ""
-    names = sorted(child.name for child in there.iterdir() if child.is_dir())
-    models = [name for name in names if (there / name / needed).is_file()]
+    names = sorted(child.name for child in there.iterdir() if os.path.isdir(child))
+    models = [name for name in names if os.path.isfile(there / name / needed)]
     for known in (models, names):
         near = nearest(missing[-1], known)
         if near:

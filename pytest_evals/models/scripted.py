@@ -22,6 +22,7 @@ aside, gets log-probability 0, every other one -100.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -40,6 +41,7 @@ from pytest_evals.core.request import (
 from pytest_evals.errors import ModelError, OptionError, did_you_mean
 from pytest_evals.limits.patterns import PatternLimitError, compiled
 from pytest_evals.models.spec import ModelSpec
+from pytest_evals.user_files import read_text
 
 __all__ = ["Rule", "ScriptedModel", "check_scripted", "open_scripted", "read_rules"]
 
@@ -167,7 +169,7 @@ def read_rules(target: str) -> tuple[Rule, ...]:
     Raises:
         OptionError: The file does not exist or is not as it should be.
     """
-    path = Path(target).expanduser()
+    path = Path(os.path.expanduser(target))
     if path.suffix not in (".json", ".jsonl"):
         names = sorted(BUILT_IN)
         hint = did_you_mean(target, names) or f"; known: {', '.join(names)}"
@@ -175,11 +177,12 @@ def read_rules(target: str) -> tuple[Rule, ...]:
             f"no scripted model called {target!r}{hint} (or a .json or .jsonl file)"
         )
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise OptionError(f"cannot read {target!r}: {error.strerror}") from None
+        text = read_text(path)
+    except TaskFileError as error:
+        raise OptionError(str(error)) from None
     if path.suffix == ".jsonl":
-        lines = enumerate(text.splitlines(), start=1)
+        # Not `splitlines`: JSON texts may contain U+2028.
+        lines = enumerate(text.split("\n"), start=1)
         return tuple(
             _rule(f"{target}:{n}", _json(f"{target}:{n}", line))
             for n, line in lines
@@ -197,7 +200,7 @@ def read_rules(target: str) -> tuple[Rule, ...]:
 def _json(where: str, text: str) -> Any:
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:  # too many digits, brackets
         raise OptionError(f"{where}: not JSON: {error}") from None
 
 

@@ -291,7 +291,7 @@ def _folder_or_id(source: Source) -> str:
 
 def _holds_data(folder: Path) -> Iterator[bool]:
     for inside in (folder, folder / "data"):
-        if inside.is_dir():
+        if os.path.isdir(inside):
             yield from (file.suffix in _DATA_SUFFIXES for file in inside.iterdir())
 
 

@@ -15,6 +15,8 @@ DEEPEST = 100
 """Levels of values within values that are written."""
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+_MOST_BITS = 14_000
+"""Python neither writes nor reads integers of more than 4,300 digits."""
 _PLAIN = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 _STRICT = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":")

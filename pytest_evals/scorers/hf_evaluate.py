@@ -95,7 +95,9 @@ def _cached(name: str) -> Iterator[Path]:
     ``config`` (0.4.6), which would take seconds to import."""
     base = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "huggingface"
     home = Path(os.environ.get("HF_HOME", base))
-    modules = Path(os.environ.get("HF_MODULES_CACHE", home / "modules")).expanduser()
+    modules = Path(
+        os.path.expanduser(os.environ.get("HF_MODULES_CACHE", home / "modules"))
+    )
     root = modules / "evaluate_modules" / "metrics"
     if "/" in name:
         yield root / name.replace("/", "--")

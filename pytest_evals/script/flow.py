@@ -35,6 +35,7 @@ from pytest_evals.references import measured_rate
 from pytest_evals.reports.files.model import model_arguments
 from pytest_evals.scorers.groups import overall_results
 from pytest_evals.script.apart import apart
+from pytest_evals.script.arguments import with_checked_arguments
 from pytest_evals.script.disk import Disk
 from pytest_evals.script.early import Stop, StopMode
 from pytest_evals.script.models import NO_JUDGE, Models, info_of
@@ -57,6 +58,7 @@ class _Keeping:
     explain_cache: str = ""
 
 
+@with_checked_arguments
 def evaluate(  # noqa: PLR0913 - what pytest has as options
     tasks: Source | Sequence[Source],
     model: str | Model,
@@ -96,8 +98,9 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
 
     Raises:
         TaskFileError: A file, a dataset or a gate in a file cannot be used.
-        OptionError: A spec, a gate or a name means nothing, or the run cannot be
-            compared.
+        TypeError: An argument is missing or unknown.
+        OptionError: An argument has the wrong type, a spec, a gate or a name means
+            nothing, or the run cannot be compared.
         ModelError: A model cannot be opened, or broke.
         StoreError: The folder cannot be written to, there is no such baseline, or this
             run is none.

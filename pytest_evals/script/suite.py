@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -130,11 +131,11 @@ def _loaded(
         return [source]
     path = Path(source).absolute()
     if options.library is None:
-        root = path if path.is_dir() else path.parent
+        root = path if os.path.isdir(path) else path.parent
         options = replace(options, library=TaskLibrary(root))
-    if path.is_dir():
+    if os.path.isdir(path):
         return load_folder(path, options, first)
-    found = first(path) if path.is_file() else None
+    found = first(path) if os.path.isfile(path) else None
     return load_file(path, options) if found is None else found
 
 

@@ -7,6 +7,7 @@ once get a folder each.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -144,7 +145,13 @@ def _model_name(spec: str) -> str:
 
 
 def _short(name: str) -> str:
-    return name.encode("utf-8", "ignore")[:_LONGEST].decode("utf-8", "ignore")
+    """The name; if it is too long, its start and a hash of all of it, so that names
+    with the same start stay different."""
+    raw = name.encode("utf-8", "ignore")
+    if len(raw) <= _LONGEST:
+        return raw.decode()
+    digest = hashlib.sha256(raw).hexdigest()[:12]
+    return f"{raw[: _LONGEST - 13].decode('utf-8', 'ignore')}-{digest}"
 
 
 def _doc_id(line: str) -> int:

@@ -317,7 +317,7 @@ def _response(digest: bytes, body: object, checksum: object) -> Response | None:
         return None
     try:
         return Response(**json.loads(body))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return None
 
 
@@ -331,6 +331,6 @@ def _info(stored: object, model: bytes) -> Mapping[str, Any] | None:
         return None
     try:
         found = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and found else None

@@ -291,7 +291,8 @@ def test_another_encoding_is_a_problem_with_its_line(tmp_path, monkeypatch):
     path.write_bytes(b"task: x\n# caf\xe9\ntag: y\n")
 
     assert failure(read_yaml, path) == (
-        "a.yaml:2: this is not UTF-8 (byte 0xe9)\n  fix: save the file as UTF-8"
+        "a.yaml:2: this is not UTF-8 (byte 0xe9)\n  fix: convert it, for example: "
+        "iconv -f latin1 -t utf-8 old > new"
     )
 
 

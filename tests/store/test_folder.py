@@ -27,7 +27,7 @@ def test_nothing_is_on_disk_until_something_is_written(tmp_path):
         ("hf:/models/tiny/", "20260904-101502-tiny"),
         ("my model?", "20260904-101502-my__model__"),
         ("", "20260904-101502-model"),
-        ("hf:" + "x" * 300, "20260904-101502-" + "x" * 120),
+        ("hf:" + "x" * 300, "20260904-101502-" + "x" * 107 + "-0d4e2ca9e9cb"),
     ],
 )
 def test_the_folder_is_called_after_time_and_model(tmp_path, model, name):

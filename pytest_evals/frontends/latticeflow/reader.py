@@ -24,6 +24,7 @@ from pytest_evals.frontends.reading.yamlfile import (
 )
 from pytest_evals.masking.known import learn_secret
 from pytest_evals.masking.names import is_secret_name
+from pytest_evals.user_files import read_text
 
 __all__ = ["Environment", "read_entity_file"]
 
@@ -237,13 +238,12 @@ class _Reader(Reader):
         if not self._is_there(path, node.value.strip(), "!include", place):
             return None
         try:
-            text = bytes_of(path).decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            byte = error.object[error.start]
-            what = f"!include: {Place(path)} is not UTF-8 (byte {byte:#04x})"
-            self.problems.append(Problem(what, place))
+            text = read_text(path).replace("\r\n", "\n")
+        except TaskFileError as error:
+            for one in error.problems:
+                what = f"!include: {one.where}: {one.what}"
+                self.problems.append(Problem(what, place, one.fix))
             return None
-        text = text.replace("\r\n", "\n")
         blank = text[: len(text) - len(text.lstrip())].count("\n")
         self._texts[steps] = Place(path, blank + 1)
         self._refuse_todo(text, steps, place)

@@ -30,6 +30,7 @@ from pytest_evals.prompts.latticeflow.text_files import read_folder
 from pytest_evals.prompts.latticeflow.typed_csv import read_csv
 from pytest_evals.prompts.rows import Table
 from pytest_evals.prompts.sources import Source, load
+from pytest_evals.user_files import read_text
 
 __all__ = ["ID", "Generate", "Rows", "load_rows"]
 
@@ -109,14 +110,7 @@ def _table(path: Path, place: Place, *, typed: bool) -> Rows:
 def _read(given: _Read) -> Rows:
     """A file that several tasks share is read once in a process."""
     path = given.path
-    raw = path.read_bytes()
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        what = f"this is not UTF-8 (byte {raw[error.start]:#04x})"
-        fix = "convert it, for example: iconv -f latin1 -t utf-8 old > new"
-        raise TaskFileError([Problem(what, Place(path, line), fix)]) from None
+    text = read_text(path)
     if path.suffix.lower() == ".csv":
         return read_csv(path, text, typed=given.typed)
     return [

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -93,7 +94,7 @@ def _tree_of(path: Path) -> Path | None:
     spec = find_spec("lighteval")
     homes = [Path(home) for home in (spec and spec.submodule_search_locations) or ()]
     known = (one for one in (*path.parents, *homes) if one.name == "lighteval")
-    return next((one for one in known if (one / "tasks" / "tasks").is_dir()), None)
+    return next((one for one in known if os.path.isdir(one / "tasks" / "tasks")), None)
 
 
 def _of_tree(tree: Path | None, name: str) -> Any:
@@ -103,12 +104,12 @@ def _of_tree(tree: Path | None, name: str) -> Any:
     if tree is None or package != "lighteval" or not rest:
         return None
     place = tree.joinpath(*rest.split("."))
-    if place.is_dir():
+    if os.path.isdir(place):
         return StandIn(name, {}, partial(_lacking, tree))
-    if place.with_suffix(".py").is_file():
+    if os.path.isfile(place.with_suffix(".py")):
         return _loaded(place.with_suffix(".py"))
     above = place.parent.with_suffix(".py")
-    return getattr(_loaded(above), place.name, None) if above.is_file() else None
+    return getattr(_loaded(above), place.name, None) if os.path.isfile(above) else None
 
 
 def _others(
@@ -129,7 +130,7 @@ def _others(
     whole = "." not in name or fromlist
     if level == 1 or (not level and whole and name not in sys.stdlib_module_names):
         file = near.parent.joinpath(*name.split(".")).with_suffix(".py")
-        if file.is_file():
+        if os.path.isfile(file):
             return _loaded(file)
     return builtins.__import__(name, globals, locals, fromlist or (), level)
 

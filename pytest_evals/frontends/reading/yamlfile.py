@@ -287,13 +287,7 @@ class Reader:
         """YAML is UTF-8, or UTF-16 with a byte-order mark."""
         if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return
-        try:
-            raw.decode()
-        except UnicodeDecodeError as error:
-            line = raw.count(b"\n", 0, error.start) + 1
-            what = f"this is not UTF-8 (byte {raw[error.start]:#04x})"
-            fix = "save the file as UTF-8"
-            raise self._fault(what, line, fix) from None
+        check_encoding(raw, self._path)
 
     def _value(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
         if len(steps) > DEEPEST:

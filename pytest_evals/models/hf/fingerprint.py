@@ -8,6 +8,7 @@ size of batches, is left out.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -122,7 +123,7 @@ def provenance(
         hash_file: Path → hash of a file's content.
     """
     if is_local(target):
-        folder = Path(target).expanduser()
+        folder = Path(os.path.expanduser(target))
         files = _files(folder)
         try:
             with ThreadPoolExecutor(max_workers=4) as pool:

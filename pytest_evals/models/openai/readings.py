@@ -250,10 +250,13 @@ def _logprob(value: Any) -> float | None:
     """
     if value is None:
         return None
-    sound = isinstance(value, int | float) and not isinstance(value, bool)
-    if not sound or math.isnan(value) or value > MAX_LOGPROB:
-        raise Fault(f"it gives {value!r} for a log-probability")
-    return float(value)
+    try:
+        number = math.nan if isinstance(value, bool | str) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if math.isnan(number) or number > MAX_LOGPROB:
+        raise Fault(f"it gives {value!r:.60} for a log-probability")
+    return number
 
 
 FORMS = (

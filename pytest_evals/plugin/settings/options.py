@@ -186,9 +186,8 @@ def _names(text: str, base: Path) -> tuple[str, ...]:
     """Names of tasks; of a text file those in its lines."""
     names: list[str] = []
     for name in text.replace(",", " ").split():
-        if name.endswith(".txt") and (base / name).is_file():
-            lines = (base / name).read_text("utf-8").splitlines()
-            bare = (line.partition("#")[0] for line in lines)
+        if name.endswith(".txt") and os.path.isfile(base / name):
+            bare = (line.partition("#")[0] for line in _lines(base / name))
             names += [one for line in bare for one in line.replace(",", " ").split()]
         else:
             names.append(name)
@@ -199,6 +198,16 @@ def _names(text: str, base: Path) -> tuple[str, ...]:
     elif text:
         raise pytest.UsageError(f"--evals-tasks={text}: there is no name in it")
     return tuple(names)
+
+
+def _lines(path: Path) -> list[str]:
+    from pytest_evals.errors import TaskFileError
+    from pytest_evals.user_files import read_text
+
+    try:
+        return read_text(path).splitlines()
+    except TaskFileError as error:
+        raise pytest.UsageError(f"--evals-tasks: {error}") from None
 
 
 def _typed_seed(config: pytest.Config, raw: Mapping[str, Any]) -> int | None:
@@ -227,7 +236,7 @@ def _cluster(raw: Mapping[str, Any]) -> str:
         try:
             check_address(text)
         except OptionError as error:
-            hint = ", or --evals-ray=auto" if Path(text).exists() else ""
+            hint = ", or --evals-ray=auto" if os.path.exists(Path(text)) else ""
             raise pytest.UsageError(f"--evals-ray: {error}{hint}") from None
         if not raw["model"]:
             raise pytest.UsageError("--evals-ray needs a model, as in --model=hf:gpt2")
@@ -281,25 +290,25 @@ def _folders(config: pytest.Config, given: Sequence[str]) -> tuple[Path, ...]:
     base = _place(config, "evals_include_path")
     names = [n for text in given for part in text.split(",") for n in _paths(part)]
     folders = [
-        Path(os.path.normpath(base / Path(name.strip()).expanduser()))
+        Path(os.path.normpath(base / Path(os.path.expanduser(name.strip()))))
         for name in names
         if name.strip()
     ]
     for folder in folders:
-        if not folder.is_dir():
+        if not os.path.isdir(folder):
             raise pytest.UsageError(f"--evals-include-path: {folder} is no folder")
     return tuple(dict.fromkeys(folders))
 
 
 def _code_root(path: Path) -> Path:
-    if not path.is_dir():
+    if not os.path.isdir(path):
         raise pytest.UsageError(f"--evals-allow-code: {path} is no folder")
     return path.resolve()
 
 
 def _paths(text: str) -> list[str]:
     """A list as in ``PATH``; a single folder may have the separator in its name."""
-    return [text] if Path(text).is_dir() else text.split(os.pathsep)
+    return [text] if os.path.isdir(Path(text)) else text.split(os.pathsep)
 
 
 def _checked(name: str, raw: Mapping[str, Any], read: Callable[[str], Any]) -> Any:

@@ -156,7 +156,7 @@ def mapping(text: str) -> dict[str, Any]:
         return pairs(text)
     try:
         found: dict[str, Any] = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"this is no JSON: {error}") from None
     return found
 

@@ -45,12 +45,7 @@ def read_folder(folder: Path, extension: str = "") -> list[dict[str, Any]]:
 
 def _row(path: Path) -> dict[str, Any]:
     raw = path.read_bytes()
-    try:
-        text = raw.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        what = f"this is not UTF-8 (byte {raw[error.start]:#04x})"
-        raise TaskFileError([Problem(what, Place(path))]) from None
-    columns, content = _parted(text)
+    columns, content = _parted(decode_text(raw, path).replace("\r\n", "\n"))
     own = {
         "sample_id": hashlib.sha256(raw).hexdigest(),
         "file_name": path.name,

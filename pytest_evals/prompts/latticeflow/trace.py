@@ -222,7 +222,7 @@ def trace_of(recorded: Any) -> Trace:
     if isinstance(recorded, str):
         try:
             recorded = json.loads(recorded)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise DocumentError(f"a trace is no JSON: {recorded!r:.80}") from None
     if isinstance(recorded, list | tuple):
         return Trace(recorded)
