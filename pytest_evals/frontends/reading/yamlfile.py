@@ -21,6 +21,7 @@ from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.modules.functions import FunctionRef
 from pytest_evals.masking.values import learn
 from pytest_evals.prompts.yaml_loader import DEEPEST, BoundedLoader
+from pytest_evals.user_files import check_encoding
 
 __all__ = [
     "MOST_INCLUDED",

@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.prompts.yaml_loader import BoundedLoader
+from pytest_evals.user_files import decode_text
 
 __all__ = ["read_folder"]
 
