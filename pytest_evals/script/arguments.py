@@ -129,7 +129,7 @@ def _is_share(value: object) -> bool:
 
 
 def _is_fraction_or_whole(value: Any) -> bool:
-    return value > 0 and (value <= 1 or value % 1 == 0)
+    return bool(value > 0 and (value <= 1 or value % 1 == 0))
 
 
 def _of(*types: type) -> Callable[[object], bool]:
