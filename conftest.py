@@ -9,7 +9,7 @@ import pytest
 pytest_plugins = ["pytester"]
 
 # Task files that tests read; they are no suites of ours.
-collect_ignore = ["tests/task_files", "tests/parity/tasks"]
+collect_ignore = ["tests/task_files", "tests/parity/tasks", "tests/fuzz/suites"]
 
 ROOT = Path(__file__).parent
 

@@ -13,9 +13,10 @@ from operator import itemgetter
 
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Model, Request, Response
+from pytest_evals.core.response_contract import responses_of
 from pytest_evals.core.task import Task
 from pytest_evals.core.turn import FollowUp, Turn
-from pytest_evals.errors import DocumentError, ModelError
+from pytest_evals.errors import DocumentError
 
 __all__ = ["Furthers", "Places", "answer", "answered", "followed", "places_of"]
 
@@ -59,7 +60,7 @@ def answered(
     idle = [(i, records[i]) for i, n in enumerate(left) if not n]
     found = [[_NO_RESPONSE] * n for n in left]
     where = list(places.values())
-    for position, response in _responses(list(places), model):
+    for position, response in responses_of(list(places), model):
         # What needs no model comes once the model is at work.
         yield from idle
         idle = []
@@ -152,39 +153,13 @@ def _round(
     for key, places in batches.items():
         tally(len(places))
         where = list(places.values())
-        for position, response in _responses(list(places), models[key]):
+        for position, response in responses_of(list(places), models[key]):
             for n, j in where[position]:
                 found[n][j] = response
     return [
         (i, replace(record, turns=(*record.turns, *map(Turn, wanted, found[n]))))
         for n, (i, record, wanted) in enumerate(asked)
     ]
-
-
-def _responses(batch: list[Request], model: Model) -> Iterator[tuple[int, Response]]:
-    if not batch:
-        return
-    seen = bytearray(len(batch))
-    for given in model.answer(batch):
-        position, response = _pair(given, model)
-        if not 0 <= position < len(batch) or seen[position]:
-            raise ModelError(
-                f"{model.name}: answer() gave position {position!r} of {len(batch)} "
-                "requests, which is none of them or was given before\n"
-                "  fix: yield (position in requests, Response) once for each request"
-            )
-        seen[position] = 1
-        yield position, response
-
-
-def _pair(given: object, model: Model) -> tuple[int, Response]:
-    match given:
-        case (int() as position, Response() as response):
-            return position, response
-    raise ModelError(
-        f"{model.name}: answer() gave {given!r:.80}\n"
-        "  fix: yield (position in requests, Response) once for each request"
-    )
 
 
 def _with_responses(record: Record, responses: list[Response]) -> Record:

@@ -19,9 +19,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_evals.masking.known import hidden
+
 __all__ = [
     "DocumentError",
     "EvalsError",
+    "GoldIndexError",
     "MissingExtraError",
     "ModelError",
     "OptionError",
@@ -70,7 +73,12 @@ class Problem:
 
 
 class EvalsError(Exception):
-    """The root of all errors of this package."""
+    """The root of all errors of this package. Known secrets are masked in its text."""
+
+    def __init__(self, *args: object) -> None:
+        """Keep the text, which comes first."""
+        shown = (hidden(one) if isinstance(one, str) else one for one in args)
+        super().__init__(*shown)
 
 
 class OptionError(EvalsError):
@@ -94,6 +102,10 @@ class UnreachableError(TaskFileError):
 
 class DocumentError(EvalsError):
     """One document that cannot be asked or scored."""
+
+
+class GoldIndexError(DocumentError, IndexError):
+    """A gold index beyond the choices of its document."""
 
 
 class ModelError(EvalsError):

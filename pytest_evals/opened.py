@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from pytest_evals.core.response_contract import check_model
 from pytest_evals.core.result import Reuse
-from pytest_evals.errors import ModelError, OptionError
+from pytest_evals.errors import EvalsError, ModelError, OptionError
 from pytest_evals.models.spec import (
     ModelSpec,
     answering,
+    check_ready,
     fingerprint_of,
     open_cutter,
     parse_spec,
@@ -92,7 +94,7 @@ class Answers:
             ModelError: The model cannot be opened.
         """
         if self._options.no_cache:
-            return self._open(text)
+            return self.given(self._open(text))
         fingerprint = self._fingerprint(text)
         if fingerprint is None:
             self._refuse_rescore(text)
@@ -117,8 +119,28 @@ class Answers:
         )
         self._stored.append(model)
         if not self._is_closed and not model.is_known:
-            model.opened()
+            try:
+                model.opened()
+            except BaseException:
+                model.close()
+                raise
         return model
+
+    @property
+    def reuses(self) -> bool:
+        """Whether stored responses are used."""
+        return not (self._options.no_cache or self._options.fresh)
+
+    def unready(self, text: str) -> EvalsError | None:
+        """Why the model that a spec names cannot be opened here, as far as it is known
+        without opening it; ``None`` if nothing is known against it."""
+        if self._is_closed or not self._is_known():
+            return None
+        try:
+            check_ready(parse_spec(text))
+        except EvalsError as error:
+            return error
+        return None
 
     def without_model(self, text: str) -> StoredModel | None:
         """The stored responses of the model that a spec names; whatever else is asked
@@ -140,10 +162,12 @@ class Answers:
 
         Raises:
             OptionError: Nothing of it can be stored, and only that may be used.
+            ModelError: Its name, ``info`` or ``notes`` is of another type.
         """
+        check_model(model)
         if self._options.no_cache or isinstance(model, StoredModel):
             return model
-        name = getattr(model, "name", type(model).__name__)
+        name = model.name
         fingerprint = getattr(model, "fingerprint", _UNKNOWN)
         if not isinstance(fingerprint, Mapping):
             if fingerprint is not None:

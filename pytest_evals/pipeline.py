@@ -13,9 +13,9 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError
-from pytest_evals.plan import Job, Plan, ask
+from pytest_evals.plan import Job, Plan, ask, looked, unsendable
 
-__all__ = ["Job", "Plan", "answer", "ask", "score"]
+__all__ = ["Job", "Plan", "answer", "ask", "looked", "score", "unsendable"]
 
 
 def score(record: Record, task: Task) -> Record:

@@ -7,7 +7,8 @@ hands it on. Nothing here knows a dialect, a kind of model or a report.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from pytest_evals.core.request import Model
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError, ModelError
 
-__all__ = ["WINDOW", "Job", "Plan", "ask"]
+__all__ = ["WINDOW", "Job", "Plan", "ask", "looked", "unsendable"]
 
 WINDOW = 16_384
 """Documents that are rendered and planned together: enough to sort and share over whole
@@ -43,6 +44,38 @@ def ask(task: Task, index: int) -> Record:
         doc = Doc("", [], 0, task_name=task.name)
         return Record(task=task.name, index=index, doc=doc, error=str(error))
     return Record(task=task.name, index=index, doc=doc, requests=requests)
+
+
+def looked(task: Task, index: int) -> Iterator[Record]:
+    """The document at a position, with its requests. Nothing if something breaks that
+    is no fault of the document: that is raised where the document is run."""
+    try:
+        record = ask(task, index)
+    except Exception:  # noqa: BLE001 - see above
+        return
+    yield record
+
+
+def unsendable(rendered: Iterable[tuple[Task, Record]]) -> list[str]:
+    """The documents that cannot be sent, one line a task.
+
+    Args:
+        rendered: Documents before anything was sent, each with its task.
+    """
+    seen: Counter[str] = Counter()
+    faults: dict[str, list[tuple[Task, Record]]] = {}
+    for task, record in rendered:
+        seen[task.name] += 1
+        if record.error:
+            faults.setdefault(task.name, []).append((task, record))
+    found = []
+    for name, ones in faults.items():
+        task, first = ones[0]
+        (known,) = _with_ids(task, [first])
+        which = f"{len(ones):,} of {seen[name]:,} documents cannot be sent"
+        why = first.error.splitlines()[0]
+        found.append(f"{name}: {which}, first document {known.doc.id}: {why}")
+    return found
 
 
 def _no_furthers(task: Task, name: str) -> Model:
@@ -102,6 +135,7 @@ class Plan:
         self._under_way: list[int] = []
         self._left = 0
         self._coming: _Window | None = None
+        self._looked: dict[int, Record] = {}
         self._ready: dict[int, Record] = {}
         self.n_answered = 0
         """Documents that came back from the model."""
@@ -115,6 +149,15 @@ class Plan:
     def __len__(self) -> int:
         """Documents in the plan."""
         return len(self._jobs)
+
+    def look(self) -> Iterator[tuple[Task, Record]]:
+        """Render all documents before any is sent, so that whatever is odd about them
+        is known. As many as fit into a window are kept for it."""
+        for number, job in enumerate(self._jobs):
+            for record in looked(job.task, job.index):
+                if number < WINDOW:
+                    self._looked[number] = record
+                yield job.task, record
 
     def take(
         self, job: Job, model: Model, tick: Callable[[], None] | None = None
@@ -217,7 +260,7 @@ class Plan:
         order: list[int] = []
         for members in by_task.values():
             task = self._jobs[members[0]].task
-            asked = [ask(task, self._jobs[n].index) for n in members]
+            asked = [self._asked(n) for n in members]
             if self._prepare is not None:
                 asked = self._prepare(task, asked)
             position = {record.index: record for record in asked}
@@ -226,6 +269,11 @@ class Plan:
             order += members
             records += _with_ids(task, found)
         return _Window(order, records, places_of(records))
+
+    def _asked(self, number: int) -> Record:
+        looked = self._looked.pop(number, None)
+        job = self._jobs[number]
+        return ask(job.task, job.index) if looked is None else looked
 
 
 def _with_ids(task: Task, records: Sequence[Record]) -> Sequence[Record]:

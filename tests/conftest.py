@@ -84,4 +84,7 @@ os.environ["PYTEST_PLUGINS"] = "pytest_evals.plugin.hooks,xdist.plugin"
 settings.register_profile(
     "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile(
+    "nightly", settings.get_profile("patient"), max_examples=2_000
+)
 settings.load_profile("patient")

@@ -19,6 +19,12 @@ FAULTS = {
     "broken": (500, json.dumps({"error": {"message": "boom"}})),
     "torn": (200, '{"choices": [{"te'),
     "silent": (200, json.dumps({"choices": [NOTHING]})),
+    "narrow": (
+        400,
+        json.dumps(
+            {"error": {"message": "This model's maximum context length is 64 tokens."}}
+        ),
+    ),
     "missing": (
         404,
         json.dumps({"error": {"message": "The model `tiny` does not exist."}}),

@@ -37,18 +37,13 @@ def story(line, task_name: str = ""):
     return Doc(task_name=task_name, query=line["text"], choices=[], gold_index=[])
 
 
-def task(name, prompt_function, metrics, train=None, **more):
-    """A task of one of the files."""
-    files = {"test": str(DATA / f"{name}.jsonl")}
-    if train:
-        files["train"] = str(DATA / train)
+def task(name, prompt_function, metrics, **more):
+    """A task of one of the configurations that the folder's README lists."""
     return LightevalTaskConfig(
         name=f"toyworld:{name}",
         prompt_function=prompt_function,
-        hf_repo="json",
-        hf_subset="default",
-        hf_data_files=files,
-        hf_avail_splits=list(files),
+        hf_repo=str(DATA),
+        hf_subset=name,
         evaluation_splits=["test"],
         metrics=metrics,
         version=1,
@@ -66,7 +61,6 @@ TASKS_TABLE = [
         "addition",
         addition,
         [Metrics.exact_match],
-        train="addition_train.jsonl",
         num_fewshots=2,
         few_shots_select="random_sampling_from_train",
         generation_size=8,

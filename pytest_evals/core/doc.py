@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Doc"]
+from pytest_evals.errors import GoldIndexError
+
+__all__ = ["Doc", "as_list"]
 
 
 @dataclass(slots=True)
@@ -72,15 +74,21 @@ class Doc:
         synonyms.
 
         Raises:
-            IndexError: A gold index lies outside the choices.
+            GoldIndexError: A gold index lies outside the choices.
         """
         golds: list[str] = []
-        for index in _as_list(self.gold_index):
-            golds.extend(_as_list(self.choices[index]))
+        for index in as_list(self.gold_index):
+            try:
+                golds.extend(as_list(self.choices[index]))
+            except IndexError:
+                n = f"{len(self.choices)} choices" if self.choices else "no choices"
+                what = f"gold_index is {index}, and the document has {n}"
+                raise GoldIndexError(what) from None
         return golds
 
 
-def _as_list(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
+    """A list as it is, a tuple as a list, all else as a list of one."""
     if isinstance(value, list):
         return value
     return list(value) if isinstance(value, tuple) else [value]

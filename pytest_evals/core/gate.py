@@ -121,6 +121,8 @@ class Gate:
             several times; empty for whatever its filters choose.
         text: The claim as written, for headings.
         source: Where it was written.
+        foreign: Whether it was written for another program: then what is wrong with it
+            is a warning before the run, and no error.
     """
 
     id: str
@@ -143,6 +145,7 @@ class Gate:
     reducer: str = ""
     text: str = ""
     source: Place
+    foreign: bool = False
 
 
 @dataclass(frozen=True, slots=True)

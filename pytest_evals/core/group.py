@@ -22,11 +22,17 @@ class Aggregate:
             for all that a task has it under.
         weighted: Whether a task counts as many times as it has documents; if not, all
             tasks count the same.
+        higher_is_better: Direction where the tasks have none or different ones.
     """
 
     metric: str
     filters: tuple[str, ...] | None = None
     weighted: bool = True
+    higher_is_better: bool | None = None
+
+    def takes(self, filter_: str) -> bool:
+        """Whether the metric is averaged under this filter pipeline."""
+        return self.filters is None or filter_ in self.filters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,10 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple, get_args
 
-from pytest_evals.core.request import Prompt, Request
+from pytest_evals.core.request import IMAGES, LEADING_IMAGES, Prompt, Request
+from pytest_evals.masking.known import hidden
+from pytest_evals.masking.names import is_secret_name
+from pytest_evals.masking.values import identity
 
 __all__ = [
     "RequestKey",
@@ -21,10 +24,13 @@ __all__ = [
     "named_settings",
     "prompt_hash",
     "prompt_of",
+    "public_options",
     "request_keys",
 ]
 
+Options = tuple[tuple[str, Any], ...]
 PROMPT_BYTES = 16
+_SHOWN = (IMAGES, LEADING_IMAGES)
 
 
 class RequestKey(NamedTuple):
@@ -60,10 +66,27 @@ def request_keys(requests: Iterable[Request]) -> Iterator[RequestKey | None]:
             if given is not last and given != last:
                 prompt = prompt_hash(given)
                 last = given
-            rest = [getattr(request, name) for name in others]
-            yield RequestKey(prompt, canonical([request.kind, *rest]))
+            rest = [
+                public_options(value) if name == "options" else value
+                for name, value in ((name, getattr(request, name)) for name in others)
+            ]
+            yield RequestKey(prompt, hidden(canonical([request.kind, *rest])))
         except (TypeError, ValueError, RecursionError):
             yield None
+
+
+def public_options(options: Options) -> Options:
+    """The options of a request without secrets: no answer depends on who asks."""
+    if all(
+        (value is None or isinstance(value, int | float)) and not is_secret_name(name)
+        for name, value in options
+    ):
+        return options
+    return tuple(
+        # Images are large, and no place for a secret.
+        (name, value if name in _SHOWN else identity({name: value})[name])
+        for name, value in options
+    )
 
 
 def named_settings(settings: str) -> dict[str, Any]:

@@ -2,14 +2,44 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["BOOTSTRAP_ITERS", "Estimate", "Metric", "MetricResult", "Ratio", "Totals"]
+__all__ = [
+    "ANYTHING",
+    "BOOTSTRAP_ITERS",
+    "POSITIVE",
+    "SHARE",
+    "Estimate",
+    "Metric",
+    "MetricResult",
+    "Ratio",
+    "Span",
+    "Totals",
+]
 
 BOOTSTRAP_ITERS = 100_000
 """Resamples of a bootstrapped standard error, as many as in lm-eval."""
+
+
+class Span(NamedTuple):
+    """The smallest and the largest value that a number can have, whatever the model
+    answers; infinite if there is no limit or none is known."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    def around(self, other: Span) -> Span:
+        """The span that contains both."""
+        return Span(min(self.low, other.low), max(self.high, other.high))
+
+
+ANYTHING = Span()
+SHARE = Span(0.0, 1.0)
+POSITIVE = Span(math.ulp(0.0), math.inf)
+"""Above 0: the smallest double beyond it is the smallest value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +51,18 @@ class Estimate:
         stderr: Its standard error, ``None`` where there is none.
         method: How the standard error was obtained: ``analytic``, ``bootstrap`` or
             empty.
+        is_mean: Whether a user's function turned out to be the mean of the values.
+        note: A remark for the report, such as why there is no standard error.
+        undecided: Why its values make no document correct or wrong; empty if they do,
+            or if nobody could expect it.
     """
 
     value: float
     stderr: float | None = None
     method: str = ""
+    is_mean: bool = False
+    note: str = ""
+    undecided: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +123,9 @@ class Metric:
             own name.
         lacking: What is wrong where no document has a value; empty if the metric is
             then left out.
+        span: The values that it can have.
+        closed: Whether it has no numbers under other names than its own. A task whose
+            metrics are all closed has no other metrics.
         limits: Ends of the values that a document can have; ``None`` if they are not
             known: then 0 and 1 are assumed if no document lies outside of them.
     """
@@ -100,6 +140,8 @@ class Metric:
     number: Callable[[Sequence[Any]], float] | None = None
     several: Callable[[Sequence[Any]], Mapping[str, Estimate]] | None = None
     lacking: str = ""
+    span: Span = ANYTHING
+    closed: bool = False
     limits: tuple[float, float] | None = None
 
     @property

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.core.request import Request, Response
+from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.core.score import Score, Status
 from pytest_evals.core.turn import Turn
 
@@ -86,6 +86,21 @@ class Record:
         return (*self.responses, *own)
 
     @property
+    def cut_short(self) -> bool:
+        """Whether a text of the tested model ended by a limit of tokens before the
+        request's own, since the model's window was full or its server allows less.
+
+        Unknown, and not counted, where a server does not count tokens.
+        """
+        if not any(response.finish == "length" for response in self.said):
+            return False
+        if not self.requests and not self.turns:  # left out by ``core.slim``
+            return True
+        own = [(t.asked.request, t.response) for t in self.turns if not t.asked.model]
+        pairs = (*zip(self.requests, self.responses, strict=False), *own)
+        return any(_is_cut_short(request, response) for request, response in pairs)
+
+    @property
     def n_tokens(self) -> int:
         """Tokens of all prompts and answers."""
         n = 0
@@ -94,3 +109,11 @@ class Record:
         for turn in self.turns:
             n += turn.response.n_prompt_tokens + turn.response.n_tokens
         return n
+
+
+def _is_cut_short(request: Request, response: Response) -> bool:
+    if not isinstance(request, Generate) or response.finish != "length":
+        return False
+    # Under max_length, as lm-eval has it, the answer's own limit is another one.
+    has_other_limit = dict(request.options).get("max_length") is not None
+    return 0 < response.n_tokens < request.max_tokens and not has_other_limit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_evals.core.comparison import Comparison
@@ -13,6 +13,7 @@ from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.record import Record
 from pytest_evals.core.shown import Rows, run_frame, run_html, run_text, task_text
 from pytest_evals.core.task import Task
+from pytest_evals.masking.values import masked, masked_text
 
 __all__ = ["GroupResult", "Reuse", "RunResult", "TaskResult", "lacking"]
 
@@ -38,6 +39,8 @@ class TaskResult:
         n_prompt_tokens: Tokens of all prompts.
         n_tokens: Tokens scored or generated.
         n_truncated: Documents with a prompt that did not fit into the model.
+        n_cut_short: Documents with an answer that ended by a limit of tokens before its
+            own.
     """
 
     task: Task
@@ -54,6 +57,7 @@ class TaskResult:
     n_prompt_tokens: int = 0
     n_tokens: int = 0
     n_truncated: int = 0
+    n_cut_short: int = 0
 
     def __repr__(self) -> str:
         """The task and its numbers on one line."""
@@ -94,6 +98,25 @@ class GroupResult:
     def members(self) -> tuple[TaskResult, ...]:
         """Its tasks, each once."""
         return tuple({task.task.name: task for task in self.tasks}.values())
+
+    def having(self, name: str, filter_: str = "") -> GroupResult:
+        """The group with only those tasks that have a metric; and with tasks without a
+        single score, which may have it.
+
+        Args:
+            name: The metric.
+            filter_: Its filter; empty for any.
+        """
+        tasks = [
+            task
+            for task in self.tasks
+            if (not task.sample_len and task.n_selected)
+            or any(
+                metric.name == name and filter_ in ("", metric.filter)
+                for metric in task.metrics
+            )
+        ]
+        return replace(self, tasks=tuple(tasks))
 
     @property
     def n_selected(self) -> int:
@@ -182,6 +205,7 @@ class RunResult:
             themselves.
         tasks: One result a task, in collection order.
         groups: One result a group, each before those that it holds.
+        overall: Averages over all tasks that name one, for results files.
         verdicts: One a gate, in the order they were judged.
         options: The options of the run, JSON values, no secrets.
         started: Unix time of the start.
@@ -202,6 +226,7 @@ class RunResult:
     judges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tasks: tuple[TaskResult, ...] = ()
     groups: tuple[GroupResult, ...] = ()
+    overall: tuple[GroupResult, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     started: float = 0.0
@@ -212,6 +237,18 @@ class RunResult:
     partial: str = ""
     warnings: tuple[str, ...] = ()
     comparison: Comparison | None = None
+
+    def __post_init__(self) -> None:
+        """Mask secrets: everything that is shown of a run is taken from here."""
+        options = dict(self.options)
+        for name in ("model", "judge"):
+            if isinstance(options.get(name), str):
+                options[name] = masked_text(options[name])
+        judges = {masked_text(k): masked(v) for k, v in self.judges.items()}
+        object.__setattr__(self, "model", masked_text(self.model))
+        object.__setattr__(self, "model_info", masked(self.model_info))
+        object.__setattr__(self, "judges", judges)
+        object.__setattr__(self, "options", masked(options))
 
     def __repr__(self) -> str:
         """The numbers and the gates on a few lines."""

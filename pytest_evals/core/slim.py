@@ -18,7 +18,8 @@ __all__ = ["bare_doc", "slim"]
 def slim(record: Record) -> Record:
     """The record without what only models and sample files need.
 
-    The tested model's token counts stay, as one response that has nothing else. Called
+    The tested model's token counts stay, as one response that has nothing else, but for
+    ``finish``: it is "length" if an answer was cut short. Called
     for each document, so what is equal in many of them is made once: records are
     frozen.
     """
@@ -31,7 +32,7 @@ def slim(record: Record) -> Record:
         task=record.task,
         index=record.index,
         doc=bare_doc(record.doc.id),
-        responses=_counts(n_prompt_tokens, n_tokens, n_truncated),
+        responses=_counts(n_prompt_tokens, n_tokens, n_truncated, record.cut_short),
         scores=tuple([_bare(score) for score in record.scores]),
         error=record.error,
         excluded=record.excluded,
@@ -41,10 +42,13 @@ def slim(record: Record) -> Record:
 
 @lru_cache(maxsize=4096)
 def _counts(
-    n_prompt_tokens: int, n_tokens: int, n_truncated: int
+    n_prompt_tokens: int, n_tokens: int, n_truncated: int, cut_short: bool
 ) -> tuple[Response, ...]:
     counts = Response(
-        n_prompt_tokens=n_prompt_tokens, n_tokens=n_tokens, n_truncated=n_truncated
+        n_prompt_tokens=n_prompt_tokens,
+        n_tokens=n_tokens,
+        n_truncated=n_truncated,
+        finish="length" if cut_short else "",
     )
     return (counts,)
 

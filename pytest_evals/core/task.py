@@ -17,7 +17,10 @@ from pytest_evals.core.turn import FollowUp, ModelSource
 from pytest_evals.core.variant import Variant
 from pytest_evals.errors import Place
 
-__all__ = ["Asked", "Rows", "SizedRows", "Task", "TaskOptions"]
+__all__ = ["REASONING_TAGS", "Asked", "Rows", "SizedRows", "Task", "TaskOptions"]
+
+REASONING_TAGS = (("<think>", "</think>"),)
+"""Around the reasoning of most models."""
 
 
 def _all(names: Sequence[str]) -> bool:
@@ -50,6 +53,8 @@ class TaskOptions:
         fewshot_as_multiturn: In a chat, each shot as a turn of its own.
         system_instruction: Text in front of every prompt.
         gen_kwargs: Generation arguments that override the task's.
+        reasoning_tags: Start and end tags; tasks of lighteval remove what is between
+            them from answers before they are scored.
         bootstrap_iters: Resamples of a bootstrapped standard error; with 0 there are no
             standard errors at all.
         metadata: Entries of every task's metadata that override the file's.
@@ -84,6 +89,7 @@ class TaskOptions:
     fewshot_as_multiturn: bool = True
     system_instruction: str = ""
     gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    reasoning_tags: tuple[tuple[str, str], ...] = REASONING_TAGS
     bootstrap_iters: int = BOOTSTRAP_ITERS
     metadata: Mapping[str, Any] = field(default_factory=dict)
     model_arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -169,6 +175,8 @@ class Task:
         gates: Claims about these metrics.
         output_type: Kind of its requests, as in lm-eval.
         alias: Name shown in tables.
+        overall: Name of an average over all tasks that name it, which results files
+            have next to the tasks; empty for none.
         tags: Markers of its documents.
         version: As the file gives it.
         n_shots: Shots of each prompt.
@@ -194,6 +202,7 @@ class Task:
     gates: tuple[Gate, ...] = ()
     output_type: str = ""
     alias: str = ""
+    overall: str = ""
     tags: tuple[str, ...] = ()
     version: str | int | float | None = None
     n_shots: int = 0

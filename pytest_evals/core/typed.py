@@ -14,13 +14,14 @@ def typed(text: str) -> Any:
     ``handle_cli_value_string``): true and false, digits as a whole number, any other
     number as a float, a Python literal, else the text.
 
-    Numbers without end stay text, since results files have none.
+    Infinity, NaN and integers of more than 4,300 digits stay text, since results
+    files cannot contain them.
     """
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
-    if text.isascii() and text.isdigit():
-        return int(text)
     try:
+        if text.isascii() and text.isdigit():
+            return int(text)
         number = float(text)
     except ValueError:
         return _literal(text)

@@ -12,6 +12,8 @@ from functools import lru_cache
 from types import FunctionType
 from typing import Any
 
+from pytest_evals.frontends.own_metadata import without_own
+from pytest_evals.masking.values import masked
 from pytest_evals.prompts.generation import GREEDY
 from pytest_evals.prompts.recipe import Recipe
 
@@ -33,7 +35,7 @@ TASK_KEYS = (
 def dumped(
     values: Mapping[str, Any], recipe: Recipe, metadata: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The configuration.
+    """The configuration, without secrets.
 
     Args:
         values: Keys of the task file with its includes; functions are functions.
@@ -51,11 +53,12 @@ def dumped(
         "output_type": recipe.output_type,
         "repeats": recipe.repeats,
         "should_decontaminate": bool(values.get("should_decontaminate")),
-        "metadata": {k: v for k, v in metadata.items() if k != "gates"} or None,
+        "metadata": without_own(metadata) or None,
     }
     if recipe.output_type == "generate_until":
         known["generation_kwargs"] = _generation(values, recipe)
-    return {key: as_json(known[key]) for key in TASK_KEYS if known.get(key) is not None}
+    found = {k: as_json(known[k]) for k in TASK_KEYS if known.get(k) is not None}
+    return masked(found)
 
 
 def _shots(values: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -10,9 +12,19 @@ from pytest_evals.core.group import Group
 from pytest_evals.core.registry import Registry
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import Place, Problem, TaskFileError
-from pytest_evals.frontends.sniff import dialect, is_task_module
+from pytest_evals.frontends.lookalikes import is_included, lookalike
+from pytest_evals.frontends.sniff import GATES_FILES, dialect, is_task_module
 
-__all__ = ["PYTHON_FILES", "READERS", "eval_files", "load_file", "load_folder"]
+__all__ = [
+    "PYTHON_FILES",
+    "READERS",
+    "eval_files",
+    "is_passed_by",
+    "load_file",
+    "load_folder",
+    "load_group",
+    "lost_files",
+]
 
 Reader = Callable[[Path, TaskOptions], Sequence[Task | Group]]
 
@@ -42,10 +54,38 @@ def load_file(path: Path, options: TaskOptions) -> Sequence[Task | Group]:
     """
     name = _dialect_of(path)
     if not name:
-        what = "there is no such file" if not path.is_file() else "this is no eval file"
-        fix = "name files with tasks or groups, or folders that hold some"
-        raise TaskFileError([Problem(what, Place(path), fix)])
+        raise TaskFileError([_refusal(path)])
     return READERS[name](path, options)
+
+
+def _refusal(path: Path) -> Problem:
+    """Why nobody reads a file."""
+    if path.is_file() and (lost := lookalike(path, path.read_bytes())):
+        return lost
+    what = "there is no such file" if not path.is_file() else "this is no eval file"
+    fix = "name files with tasks or groups, or folders that hold some"
+    return Problem(what, Place(path), fix)
+
+
+def lost_files(folder: Path) -> Iterator[Problem]:
+    """The files below a folder that look like eval files and are not read as such."""
+    for path in _files(folder):
+        if path.suffix.lower() not in (".yaml", ".yml") or path.name in GATES_FILES:
+            continue
+        lost = lookalike(path, path.read_bytes())
+        if lost is not None and not is_included(path, _files(folder)):
+            yield lost
+
+
+def load_group(path: Path, options: TaskOptions) -> Sequence[Task | Group]:
+    """What a group file of lm-eval defines, whatever the options select.
+
+    Raises:
+        TaskFileError: With all problems of the file.
+    """
+    whole = TaskOptions()
+    options = replace(options, takes=whole.takes, variants=whole.variants)
+    return READERS["lm_eval"](path, options)
 
 
 def load_folder(
@@ -75,11 +115,16 @@ def eval_files(folder: Path) -> Iterator[Path]:
     yield from (path for path in _files(folder) if _is_taken(path, folder))
 
 
+def is_passed_by(path: Path) -> bool:
+    """Whether a file or folder is left out when the folder around it is named."""
+    return any(fnmatch(path.name, pattern) for pattern in _PASSED_BY)
+
+
 def _files(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
-        if any(fnmatch(path.name, pattern) for pattern in _PASSED_BY):
+        if is_passed_by(path):
             continue
-        if path.is_dir():
+        if os.path.isdir(path):
             yield from _files(path)
         else:
             yield path
@@ -102,7 +147,7 @@ def _is_named_like_one(path: Path) -> bool:
 
 def _dialect_of(path: Path) -> str:
     """Empty for a file that is none of ours."""
-    if path.suffix not in (".yaml", ".yml", ".py") or not path.is_file():
+    if path.suffix not in (".yaml", ".yml", ".py") or not os.path.isfile(path):
         return ""
     raw = path.read_bytes()
     if path.suffix == ".py":

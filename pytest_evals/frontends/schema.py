@@ -102,7 +102,10 @@ def _task_keys() -> Schema:
         "filter_list": (_filters(), "Pipelines from answers to what is scored."),
         "metric_list": (_metrics(), "What is scored."),
         "process_results": (_FUNCTION, "(row, responses) to {metric: value}."),
-        "metadata": ({}, "version, num_fewshot and gates are read; the rest is kept."),
+        "metadata": (
+            {},
+            "version, num_fewshot, gates and identical_prompts are read.",
+        ),
         "gates": (_gates(), "Claims that must hold."),
         "unsafe_code": (_SWITCH, "Whether it executes what the model writes."),
         "should_decontaminate": (_SWITCH, "No effect, as in lm-eval."),
@@ -203,6 +206,7 @@ def _group_keys() -> Schema:
             "metric": {"type": "string"},
             "aggregation": {"enum": ["mean", None]},
             "weight_by_size": _SWITCH,
+            "higher_is_better": {"enum": [True, False, 1, 0, None]},
             "filter_list": _LIST_OF_TEXT,
         },
     }

@@ -8,7 +8,30 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["dialect", "is_task_module", "may_hold_entities"]
+__all__ = [
+    "GATES_FILES",
+    "OWN_KEYS",
+    "dialect",
+    "is_group",
+    "is_task_module",
+    "may_hold_entities",
+    "may_look_alike",
+]
+
+GATES_FILES = ("gates.yaml", "gates.yml")
+"""Names of files with gates next to a suite."""
+OWN_KEYS = (
+    "aggregate_metric_list",
+    "custom_dataset",
+    "doc_to_choice",
+    "doc_to_target",
+    "doc_to_text",
+    "fewshot_split",
+    "metric_list",
+    "process_docs",
+    "process_results",
+)
+"""Keys of lm-eval's files that hardly any other file has."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _TASK = re.compile(rb"""^(["']?)task\1[ \t]*:[ \t]+[^\s#\[{|>]""", re.MULTILINE)
@@ -70,11 +93,30 @@ def dialect(raw: bytes) -> str | None:
     if b"task" in raw:
         if _TASK.search(raw) and _TASK_PART.search(raw):
             return "lm_eval"
-        if _GROUP.search(raw) and _MEMBERS.search(raw):
+        if is_group(raw):
             return "lm_eval"
         if _is_run(raw):
             return "latticeflow"
     return "latticeflow" if _is_task(raw) else None
+
+
+_SIGN = re.compile(
+    rb"""(?:^|[\s{,"'])(?:%s|gates|group|definition)["']?[ \t]*:"""
+    % "|".join(OWN_KEYS).encode(),
+    re.IGNORECASE,
+)
+
+
+def may_look_alike(raw: bytes) -> bool:
+    """Whether a file that is in no dialect may have been meant as an eval file, so that
+    it is worth to be parsed."""
+    return _SIGN.search(raw) is not None
+
+
+def is_group(raw: bytes) -> bool:
+    """Whether a file says that it is a group of tasks."""
+    raw = raw.removeprefix(_BYTE_ORDER_MARK)
+    return bool(b"task" in raw and _GROUP.search(raw) and _MEMBERS.search(raw))
 
 
 def may_hold_entities(raw: bytes) -> bool:

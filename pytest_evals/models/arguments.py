@@ -14,6 +14,9 @@ from pytest_evals.models.spec import ModelSpec
 
 __all__ = ["Arguments"]
 
+_MOST_DIGITS = 15
+"""Longer numbers are mistakes, and Python does not read thousands of digits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
@@ -65,7 +68,8 @@ class Arguments:
         """A reader of whole numbers from ``least``."""
 
         def read(name: str, value: str) -> int:
-            if not re.fullmatch(r"\d+(_\d+)*", value) or int(value) < least:
+            digits = re.fullmatch(r"\d+(_\d+)*", value)
+            if not digits or len(value) > _MOST_DIGITS or int(value) < least:
                 wanted = f"; write a whole number from {least}"
                 raise self.wrong(name, value, wanted)
             return int(value)
@@ -87,7 +91,7 @@ class Arguments:
         """A JSON object."""
         try:
             found = json.loads(value)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             what = f"the {self.kind} model's {name} is not JSON: {error}"
             raise OptionError(what) from None
         if not isinstance(found, dict):

@@ -3,6 +3,7 @@ one that was meant when a path is mistyped. Reads names of files only."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from pytest_evals.errors import OptionError, nearest
@@ -19,7 +20,7 @@ def is_local(target: str) -> bool:
     if target.startswith((".", "/", "~")) or target.count("/") > 1 or "\\" in target:
         return True
     path = Path(target)
-    return path.exists() or ("/" in target and path.parent.is_dir())
+    return os.path.exists(path) or ("/" in target and os.path.isdir(path.parent))
 
 
 def check_folder(target: str, needed: str = "config.json") -> None:
@@ -30,18 +31,18 @@ def check_folder(target: str, needed: str = "config.json") -> None:
     """
     if not is_local(target):
         return
-    path = Path(target).expanduser()
-    if not path.exists():
+    path = Path(os.path.expanduser(target))
+    if not os.path.exists(path):
         hint = _nearest(path, target, needed)
         fix = "" if hint else f"; give a folder with a {needed}, or a name on the Hub"
         raise OptionError(f"no folder {target!r}{hint}{fix}")
-    if not path.is_dir():
+    if not os.path.isdir(path):
         raise OptionError(
             f"{target!r} is a file; give the folder of the model, with its {needed}"
         )
-    if (path / needed).is_file():
+    if os.path.isfile(path / needed):
         return
-    if (path / "adapter_config.json").is_file():
+    if os.path.isfile(path / "adapter_config.json"):
         raise OptionError(
             f"{target!r} is an adapter, not a model; "
             f"give the model that it was made for, and peft={target}"
@@ -57,13 +58,13 @@ def _nearest(path: Path, target: str, needed: str) -> str:
     """The existing path that differs in the first part that does not exist."""
     there = path
     missing: list[str] = []
-    while not there.exists() and there != there.parent:
+    while not os.path.exists(there) and there != there.parent:
         missing.append(there.name)
         there = there.parent
-    if not there.is_dir():
+    if not os.path.isdir(there):
         return ""
-    names = sorted(child.name for child in there.iterdir() if child.is_dir())
-    models = [name for name in names if (there / name / needed).is_file()]
+    names = sorted(child.name for child in there.iterdir() if os.path.isdir(child))
+    models = [name for name in names if os.path.isfile(there / name / needed)]
     for known in (models, names):
         near = nearest(missing[-1], known)
         if near:

@@ -22,6 +22,7 @@ aside, gets log-probability 0, every other one -100.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -37,8 +38,10 @@ from pytest_evals.core.request import (
     Response,
     Rolling,
 )
-from pytest_evals.errors import ModelError, OptionError, did_you_mean
+from pytest_evals.errors import ModelError, OptionError, TaskFileError, did_you_mean
+from pytest_evals.limits.patterns import PatternLimitError, compiled
 from pytest_evals.models.spec import ModelSpec
+from pytest_evals.user_files import read_text
 
 __all__ = ["Rule", "ScriptedModel", "check_scripted", "open_scripted", "read_rules"]
 
@@ -70,14 +73,20 @@ class Rule:
     error: str = ""
 
     def fits(self, request: Request) -> bool:
-        """Whether this rule answers the request."""
+        """Whether this rule answers the request.
+
+        Raises:
+            PatternLimitError: Looking for ``regex`` takes too long.
+        """
         prompt = _prompt(request)
         if self.continuation and not (
             isinstance(request, Loglikelihood)
             and request.continuation == self.continuation
         ):
             return False
-        return prompt.endswith(self.prompt) and bool(re.search(self.regex, prompt))
+        if not prompt.endswith(self.prompt):
+            return False
+        return not self.regex or compiled(self.regex).is_in(prompt)
 
     def answer(self, request: Request) -> Response:
         """The response to a request that fits."""
@@ -140,9 +149,12 @@ def open_scripted(spec: ModelSpec) -> Model:
     rules = read_rules(spec.target)
 
     def reply(request: Request) -> Response:
-        for rule in rules:
-            if rule.fits(request):
-                return rule.answer(request)
+        try:
+            for rule in rules:
+                if rule.fits(request):
+                    return rule.answer(request)
+        except PatternLimitError as error:
+            return Response(error=f"{spec.target}: {error}")
         tail = _prompt(request)[-60:]
         return Response(
             error=f"{spec.target} has no answer to a prompt ending {tail!r}"
@@ -157,7 +169,7 @@ def read_rules(target: str) -> tuple[Rule, ...]:
     Raises:
         OptionError: The file does not exist or is not as it should be.
     """
-    path = Path(target).expanduser()
+    path = Path(os.path.expanduser(target))
     if path.suffix not in (".json", ".jsonl"):
         names = sorted(BUILT_IN)
         hint = did_you_mean(target, names) or f"; known: {', '.join(names)}"
@@ -165,11 +177,12 @@ def read_rules(target: str) -> tuple[Rule, ...]:
             f"no scripted model called {target!r}{hint} (or a .json or .jsonl file)"
         )
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise OptionError(f"cannot read {target!r}: {error.strerror}") from None
+        text = read_text(path)
+    except TaskFileError as error:
+        raise OptionError(str(error)) from None
     if path.suffix == ".jsonl":
-        lines = enumerate(text.splitlines(), start=1)
+        # Not `splitlines`: JSON texts may contain U+2028.
+        lines = enumerate(text.split("\n"), start=1)
         return tuple(
             _rule(f"{target}:{n}", _json(f"{target}:{n}", line))
             for n, line in lines
@@ -187,7 +200,7 @@ def read_rules(target: str) -> tuple[Rule, ...]:
 def _json(where: str, text: str) -> Any:
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:  # too many digits, brackets
         raise OptionError(f"{where}: not JSON: {error}") from None
 
 
@@ -202,7 +215,7 @@ def _rule(where: str, found: Any) -> Rule:
         if type(value) not in _TYPES.get(name, (str,)):
             raise OptionError(f"{where}: {name} cannot be {value!r}")
     try:
-        re.compile(found.get("regex", ""))
+        compiled(found.get("regex", ""))
     except re.error as error:
         raise OptionError(f"{where}: not a regular expression: {error}") from None
     return Rule(**found)
@@ -282,7 +295,7 @@ def _generated(request: Generate, text: str) -> Response:
     """A text, cut at its stop strings and its limit; words stand for tokens."""
     for stop in request.stop:
         text = text.split(stop)[0] if stop else text
-    words = re.findall(r"\s*\S+", text)
+    words = [word for word in re.split(r"(?<=\S)(?=\s)", text) if word.strip()]
     short = len(words) <= request.max_tokens
     return Response(
         text=text if short else "".join(words[: request.max_tokens]),

@@ -17,6 +17,9 @@ from pytest_evals.core.cut import Cutter
 from pytest_evals.core.registry import Registry
 from pytest_evals.core.request import Model
 from pytest_evals.errors import OptionError, did_you_mean
+from pytest_evals.masking.known import MASK
+from pytest_evals.masking.names import is_secret_name
+from pytest_evals.masking.values import identity, masked_text
 
 __all__ = [
     "CHECKS",
@@ -28,23 +31,17 @@ __all__ = [
     "ModelSpec",
     "Needs",
     "answering",
+    "check_ready",
     "check_spec",
     "fingerprint_of",
     "open_cutter",
     "open_model",
     "parse_spec",
-    "redacted",
     "why_unable",
     "why_unfit",
 ]
 
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
-_SECRET = re.compile(r"^(.*_)?(key|password|secret|auth_token|access_token|token)$")
-"""Names of arguments whose values are shown to nobody."""
-_BEFORE_HOST = re.compile(r"(://)[^/?#\s]*@")
-_NAMED = r"(?:key|password|secret|sig|signature|token)=)"
-_IN_QUERY = re.compile(rf"(?i)([?&](?:[\w-]*[_-])?{_NAMED}[^&#,\s]*")
-_ARGUMENT = re.compile(rf"""(?i)([:,]\s*[\w-]*{_NAMED}(?:"[^"]*"|'[^']*'|[^,]*)""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +62,9 @@ class ModelSpec:
         """The spec on one line, without secrets; what results files call the model."""
         parts = [f"{self.kind}:{_quoted(self.target)}"]
         for name, value in self.arguments.items():
-            shown = "***" if _SECRET.match(name) else _quoted(redacted(value))
-            parts.append(f"{name}={shown}")
-        return ",".join(parts)
+            secret = is_secret_name(name, loose=True)
+            parts.append(f"{name}={MASK if secret else _quoted(value)}")
+        return masked_text(",".join(parts))
 
     def __repr__(self) -> str:
         """As ``str``: no secret may reach a log by way of a traceback."""
@@ -95,6 +92,16 @@ CHECKS: Registry[Callable[[ModelSpec], None]] = Registry(
     },
 )
 """Kind → what finds mistakes in a spec without loading anything heavy."""
+
+READY: Registry[Callable[[ModelSpec], None]] = Registry(
+    "kind of model that needs something of this machine",
+    {
+        "hf": "pytest_evals.models.hf.opening:check_ready",
+        "openai": "pytest_evals.models.openai.opening:check_ready",
+        "ray": "pytest_evals.models.ray.opening:check_ready",
+    },
+)
+"""Kind → what finds out why a model cannot be opened here, without opening it."""
 
 INNER: Registry[Callable[[ModelSpec], ModelSpec]] = Registry(
     "kind of model that replicates another",
@@ -163,6 +170,7 @@ def parse_spec(text: str) -> ModelSpec:
     Raises:
         OptionError: The text is not a spec, or its kind is unknown.
     """
+    masked_text(text)  # from here on, no error repeats a secret
     head, *rest = _parts(text.strip())
     kind, colon, target = head.partition(":")
     if not colon or not re.fullmatch(r"[A-Za-z][\w-]*", kind):
@@ -189,6 +197,20 @@ def check_spec(spec: ModelSpec) -> None:
     """
     if spec.kind in CHECKS:
         CHECKS[spec.kind](spec)
+
+
+def check_ready(spec: ModelSpec) -> None:
+    """Find out why a model cannot be opened on this machine: a key, a library or the
+    model itself is missing. Nothing is loaded, and no model is sent anything.
+
+    Raises:
+        OptionError: As ``check_spec``; or there is no key.
+        MissingExtraError: A library that this kind needs is not installed.
+        ModelError: It is not there.
+    """
+    check_spec(spec)
+    if spec.kind in READY:
+        READY[spec.kind](spec)
 
 
 def open_model(spec: ModelSpec) -> Model:
@@ -252,8 +274,8 @@ def fingerprint_of(
         hash_file: Path → hash of the file's content.
 
     Returns:
-        JSON values; ``None`` for a kind that is not worth storing, and where nobody can
-        say which files are meant.
+        JSON values without secrets; ``None`` for a kind that is not worth storing, and
+        where nobody can say which files are meant.
 
     Raises:
         OptionError: As ``check_spec``.
@@ -262,14 +284,7 @@ def fingerprint_of(
     spec = answering(spec)
     if spec.kind not in FINGERPRINTS:
         return None
-    return FINGERPRINTS[spec.kind](spec, hash_file)
-
-
-def redacted(text: str) -> str:
-    """A spec, or an address, without what opens doors: name and password before the
-    host, and arguments that are called like secrets."""
-    bare = _IN_QUERY.sub(r"\1***", _BEFORE_HOST.sub(r"\1***@", text))
-    return _ARGUMENT.sub(r"\1***", bare)
+    return identity(FINGERPRINTS[spec.kind](spec, hash_file), loose=True)
 
 
 def _arguments(parts: list[str]) -> dict[str, str]:

@@ -21,6 +21,7 @@ from pytest_evals.core.gate import Bound, Gate, Interval, Outcome, Scope, Verdic
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import EvalsError, Place, did_you_mean
+from pytest_evals.gates.bounds.spans import span_fault
 from pytest_evals.gates.evidence.wanted import with_labels
 from pytest_evals.gates.rules.grammar import read_gate
 from pytest_evals.gates.verdicts.judge import judge
@@ -236,13 +237,17 @@ def assert_gate(claim: str, results: EvalResults, **keys: Any) -> Verdict:
 
     Raises:
         AssertionError: The claim does not hold, or there is nothing sound to judge.
-        EvalsError: It is no claim, or about nothing that is there.
+        EvalsError: It is no claim, about nothing that is there, or can never fail or
+            never hold.
     """
     __tracebackhide__ = True
     gate = _gate(claim, keys)
     verdict, result = results.judge(gate)
     if verdict.outcome is Outcome.SKIPPED:
         pytest.skip(f"{gate.task}: {verdict.reason}")
+    how = verdict.metric.how if verdict.metric else None
+    if how is not None and (fault := span_fault(gate, how.span)):
+        raise EvalsError(f"{gate.source}: {fault}")
     heading, *more = [f"{gate.task}: {gate.text}", *gate_lines(verdict, result)]
     if verdict.is_red:
         raise AssertionError("\n".join([heading, *more]))

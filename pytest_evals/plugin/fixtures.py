@@ -25,15 +25,12 @@ def eval_model(pytestconfig: pytest.Config) -> Iterator[Model]:
     method, for the whole session or for one folder.
     """
     from pytest_evals.plugin.session import SESSION
+    from pytest_evals.readiness import NO_MODEL
 
     session = pytestconfig.stash[SESSION]
     spec = session.model_spec()
     if not spec:
-        raise OptionError(
-            "there is no model to ask\n"
-            "  fix: give one, as in --model=hf:gpt2 (--evals-model=… where a conftest "
-            "has taken --model), or set evals_model in the ini file"
-        )
+        raise OptionError(NO_MODEL)
     model = session.models.answers.named(spec)
     yield model
     close = getattr(model, "close", None)
@@ -50,8 +47,8 @@ def eval_judge(
 
     Override it in a conftest.py, as ``eval_model``.
     """
-    from pytest_evals.plugin.asking.fitness import NO_JUDGE
     from pytest_evals.plugin.session import SESSION
+    from pytest_evals.readiness import NO_JUDGE
 
     session = pytestconfig.stash[SESSION]
     spec = session.options.judge

@@ -7,7 +7,6 @@ see every test are in ``running`` and are registered then.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator, Sequence
 from os import environ
 from pathlib import Path
@@ -16,10 +15,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_evals import hookspecs
+from pytest_evals.plugin import secrets
 from pytest_evals.plugin.fixtures import eval_judge, eval_model, eval_results
 from pytest_evals.plugin.settings.adding import add_options, offer_model_alias
-from pytest_evals.plugin.settings.options import OPTIONS, STARTED, Options
+from pytest_evals.plugin.settings.options import OPTIONS, Options
 from pytest_evals.plugin.settings.process import ALONE, is_distributed, visible_devices
+from pytest_evals.plugin.settings.start import STARTED, Start
 from pytest_evals.plugin.suite.packages import Package
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Add our hooks."""
     pluginmanager.add_hookspecs(hookspecs)
+    pluginmanager.register(secrets, "evals-secrets")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -53,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register our marker, and refuse a neighbour that owns the same package."""
     config.addinivalue_line("markers", "evals: documents and gates of a benchmark")
     config.stash[OPTIONS] = Options.from_config(config)
-    config.stash[STARTED] = time.time()
+    config.stash[STARTED] = Start.now()
     if config.stash[OPTIONS].write_out and is_distributed(config):
         raise pytest.UsageError("--evals-write-out shows prompts without workers: -n0")
     if config.stash[OPTIONS].ray and is_distributed(config):
@@ -86,15 +88,18 @@ def pytest_collect_file(
 ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Take the files whose first bytes look like an eval file."""
     found = yield
+    from pytest_evals.plugin.suite.lost_files import note_found, note_lost
     from pytest_evals.plugin.suite.sniffing import is_eval_file, is_test_file
 
     if not is_eval_file(file_path, parent.ihook, parent.config):
-        return found
+        lost = None if found else note_lost(file_path, parent)
+        return found if lost is None else [lost]
     from pytest_evals.plugin.nodes import TaskFile
     from pytest_evals.plugin.running.starting import start
     from pytest_evals.plugin.suite.places import file_id
 
     start(parent.config)
+    note_found(file_path, parent.config)
     nodeid = file_id(file_path, parent.config.rootpath)
     ours = TaskFile.from_parent(parent, path=file_path, nodeid=nodeid)
     # pytest imports a module that the command line names, and finds no test in it.
@@ -120,8 +125,13 @@ def pytest_collect_directory(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
-    """Add the files of what ``--evals-tasks`` names in the include paths."""
+    """Add the files of what ``--evals-tasks`` names in the include paths; and refuse
+    files that look like eval files and are none."""
     options = session.config.stash[OPTIONS]
+    if any(".y" in str(arg).lower() for arg in session.config.args):
+        from pytest_evals.plugin.suite.lost_files import check_named
+
+        check_named(session.config)
     if options.tasks and options.include_path:
         from pytest_evals.plugin.suite.library import add_included
 

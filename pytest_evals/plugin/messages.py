@@ -5,10 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from _pytest._code.code import ReprFileLocation, TerminalRepr
+from _pytest._code.code import (
+    ExceptionInfo,
+    ReprFileLocation,
+    TerminalRepr,
+    Traceback,
+    TracebackEntry,
+)
 from _pytest._io import TerminalWriter
 
-from pytest_evals.core.gate import Outcome, Verdict
+from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import EvalsError
@@ -24,7 +30,10 @@ __all__ = [
     "gate_message",
     "gate_properties",
     "gate_word",
+    "heading_of",
     "message_of",
+    "without_our_frames",
+    "write_text",
 ]
 
 
@@ -56,7 +65,11 @@ class Message(TerminalRepr):
     summary."""
 
     def __init__(self, lines: list[str], path: str, line: int) -> None:
-        """``path`` and ``line`` are where the reader should look."""
+        """``path`` and ``line`` are where the reader should look; the lines may repeat
+        what is in data."""
+        from pytest_evals.reports.escape import one_line
+
+        lines = [one_line(one) for one in lines]
         self.lines = lines
         self.reprcrash = ReprFileLocation(path, line, lines[0] if lines else "")
 
@@ -86,6 +99,27 @@ def message_of(error: BaseException, item: pytest.Item) -> Message | None:
     return Message(_in_style(lines, item.config), str(Path(path)), line or 0)
 
 
+def without_our_frames(
+    excinfo: ExceptionInfo[BaseException], config: pytest.Config
+) -> ExceptionInfo[BaseException]:
+    """The exception with the traceback from the user's code on: that of a model, for
+    example. An exception that no file of the user raised keeps the whole of it."""
+    entries = excinfo.traceback
+    is_users = [_is_users(entry, config.rootpath) for entry in entries]
+    if True in is_users and not config.getoption("fulltrace", False):
+        excinfo.traceback = Traceback(entries[is_users.index(True) :])
+    return excinfo
+
+
+_PACKAGE = Path(__file__).parent.parent
+
+
+def _is_users(entry: TracebackEntry, root: Path) -> bool:
+    path = Path(entry.path)
+    is_installed = "site-packages" in path.parts or _PACKAGE in path.parents
+    return root in path.parents and not is_installed
+
+
 def gate_message(
     verdict: Verdict, result: TaskResult | GroupResult, config: pytest.Config
 ) -> Message:
@@ -96,9 +130,24 @@ def gate_message(
     return Message(_in_style(lines, config), str(place.path), place.line)
 
 
+def write_text(terminal: pytest.TerminalReporter, text: str, **markup: bool) -> None:
+    """Write lines that may repeat what is in data."""
+    from pytest_evals.reports.escape import safe_lines
+
+    for line in safe_lines(text):
+        terminal.write_line(line, **markup)
+
+
 def _in_style(lines: list[str], config: pytest.Config) -> list[str]:
     """The first line alone under ``--tb=line``: pytest writes the place behind it."""
     return lines[:1] if config.getoption("tbstyle", "auto") == "line" else lines
+
+
+def heading_of(gate: Gate) -> str:
+    """The heading of a gate's failure: task or group, and the claim as written."""
+    from pytest_evals.reports.escape import one_line
+
+    return one_line(f"{gate.task}: {gate.text}")
 
 
 def gate_word(verdict: Verdict) -> str:
@@ -115,13 +164,15 @@ def document_properties(record: Record, word: str) -> list[tuple[str, object]]:
         record: After scoring.
         word: What became of it: ``correct``, ``wrong``, …
     """
-    from pytest_evals.reports.escape import cut
+    from pytest_evals.reports.escape import cut, one_line
 
     found: list[tuple[str, object]] = [("verdict", word)]
     for score in record.scores:
         if isinstance(score.value, int | float | str):
-            found.append(("metric", f"{score.metric},{score.filter}"))
-            found.append(("score", score.value))
+            found.append(("metric", one_line(f"{score.metric},{score.filter}")))
+            value = score.value
+            value = one_line(value) if isinstance(value, str) else value
+            found.append(("score", value))
             if score.answer:
                 found.append(("answer", cut(score.answer, _ANSWER)))
             break
@@ -130,12 +181,14 @@ def document_properties(record: Record, word: str) -> list[tuple[str, object]]:
 
 def gate_properties(verdict: Verdict) -> list[tuple[str, object]]:
     """What JUnit and other reports say of a gate besides its outcome."""
+    from pytest_evals.reports.escape import one_line
+
     found: list[tuple[str, object]] = [
         ("verdict", verdict.outcome.value),
-        ("reason", verdict.reason),
+        ("reason", one_line(verdict.reason)),
     ]
     if verdict.metric is not None:
-        found.append(("metric", verdict.metric.key))
+        found.append(("metric", one_line(verdict.metric.key)))
     estimate = verdict.metric.estimate if verdict.metric else None
     if estimate is not None:
         found.append(("value", estimate.value))
@@ -148,4 +201,4 @@ def gate_properties(verdict: Verdict) -> list[tuple[str, object]]:
     if verdict.p_fails is not None:
         found.append(("p_value", verdict.p_fails))
         found.append(("p_adjusted", verdict.p_adjusted))
-    return found + [("note", note) for note in verdict.notes]
+    return found + [("note", one_line(note)) for note in verdict.notes]

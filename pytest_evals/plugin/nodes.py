@@ -8,7 +8,7 @@ A document is a direct child of its file, so that pytest's own ways to select wo
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,9 @@ from pytest_evals.plugin.messages import (
     document_properties,
     gate_properties,
     gate_word,
+    heading_of,
     message_of,
+    without_our_frames,
 )
 from pytest_evals.plugin.session import session_of
 from pytest_evals.plugin.settings.outlets import wants_properties
@@ -43,6 +45,8 @@ class TaskFile(pytest.File):
     """A file with tasks."""
 
     _definition: Definition | None = None
+    collected: Sequence[pytest.Item | pytest.Collector] = ()
+    """All that :meth:`collect` has given."""
 
     @cached_property
     def named(self) -> str:
@@ -61,7 +65,8 @@ class TaskFile(pytest.File):
             elif session.claims.take(run, self):
                 nodes += self.documents(run)
                 gates += self.gates(run)
-        return [*nodes, *gates]
+        self.collected = [*nodes, *gates]
+        return self.collected
 
     def gates(self, run: TaskRun) -> list[TaskGates]:
         """The collector of a task's gates, if it has any."""
@@ -191,13 +196,13 @@ class GroupNode(pytest.Collector):
         return GroupNode.from_parent(parent, name=run.name, run=run)
 
 
-def file_node(path: Path, near: pytest.Collector) -> TaskFile:
+def file_node(path: Path, near: pytest.Item | pytest.Collector) -> TaskFile:
     """The node of a file with tasks: that of ``near`` if it is the same file, else one
     that is made once a session.
 
     Args:
         path: The file.
-        near: A node below a file.
+        near: A node of the session.
     """
     for node in near.iter_parents():
         if isinstance(node, TaskFile) and node.path == path:
@@ -240,6 +245,8 @@ class DocItem(pytest.Item):
     """Its record on the way to the controller of pytest-xdist."""
     took_s = 0.0
     """Its share of the model's time and its own scoring, in seconds."""
+    shown: Sequence[str] = ()
+    """Prompt, answer and target as lines, if the terminal shows them."""
 
     def __init__(self, *, job: Job, marks: list[pytest.Mark], **kwargs: Any) -> None:
         """Remember which document; render nothing."""
@@ -289,12 +296,16 @@ class DocItem(pytest.Item):
             self.user_properties += document_properties(record, self.word)
         if fails:
             raise DocumentFailed(record)
+        if session.details is not None:
+            self.shown = session.details.lines(self, record)
 
     def repr_failure(
         self, excinfo: ExceptionInfo[BaseException], style: Any = None
     ) -> str | TerminalRepr:
         """The message of an error of ours, without traceback."""
-        return message_of(excinfo.value, self) or super().repr_failure(excinfo, style)
+        return message_of(excinfo.value, self) or super().repr_failure(
+            without_our_frames(excinfo, self.config), style
+        )
 
 
 class TaskGates(pytest.Collector):
@@ -338,8 +349,7 @@ class GateItem(pytest.Item):
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Heading of a failure: task or group, and the claim as written."""
         place = self.gate.source
-        heading = f"{self.gate.task}: {self.gate.text}"
-        return Path(place.path), place.line or None, heading
+        return Path(place.path), place.line or None, heading_of(self.gate)
 
     def runtest(self) -> None:
         """Judge.

@@ -21,7 +21,7 @@ from pytest_evals.core.score import Status
 from pytest_evals.core.task import Task
 from pytest_evals.frontends.gating.suite_gates import SuiteGates
 from pytest_evals.gates.evidence.wanted import with_facts
-from pytest_evals.hooked import adds_metrics, scored
+from pytest_evals.hooked import scored
 from pytest_evals.pipeline import score
 from pytest_evals.plugin.asking.fitness import check_models
 from pytest_evals.plugin.asking.models import Models
@@ -31,17 +31,17 @@ from pytest_evals.plugin.results.judging import Judging
 from pytest_evals.plugin.results.notices import Notices
 from pytest_evals.plugin.results.records import Records
 from pytest_evals.plugin.results.repeats import Repeats
-from pytest_evals.plugin.settings.options import OPTIONS, STARTED
+from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.settings.process import is_distributed, orders_of
 from pytest_evals.plugin.settings.refusals import with_place
 from pytest_evals.plugin.settings.run_options import (
     answers_of,
-    check_gates,
-    check_places,
     task_options,
 )
 from pytest_evals.plugin.settings.selection import Selection
+from pytest_evals.plugin.settings.start import STARTED
 from pytest_evals.plugin.suite.claims import Claims
+from pytest_evals.plugin.suite.gate_checks import check_gates, hooks_of
 from pytest_evals.plugin.suite.library import library_of
 from pytest_evals.plugin.suite.runs import GroupRun, Runs, TaskRun
 from pytest_evals.plugin.workers.telling import Told
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from pytest_evals.plugin.modes.stopping import Stopping
     from pytest_evals.plugin.nodes import DocItem, TaskFile
     from pytest_evals.plugin.results.baseline import Baseline
+    from pytest_evals.plugin.showing.details import Details
 
 __all__ = ["SESSION", "EvalSession", "session_of"]
 
@@ -70,6 +71,9 @@ def session_of(config: pytest.Config) -> EvalSession:
 class EvalSession:
     """Tasks, their records, the model that answers and the verdicts."""
 
+    details: Details | None = None
+    """Which documents are shown with prompt and answer, if any are."""
+
     def __init__(self, config: pytest.Config) -> None:
         """Read the options."""
         self.config = config
@@ -83,9 +87,11 @@ class EvalSession:
             config, self.options, self.selection, self.library
         )
         noise = partial(measured_rate, self.options.dir, self.options.compare)
-        self.gates = SuiteGates(config.rootpath, self.options.gates, noise)
+        self.gates = SuiteGates(
+            suite_root(config, self.options.include_path), self.options.gates, noise
+        )
         self.models = Models(answers_of(config), self.options.max_errors)
-        self.samples = Samples(self.options.dir, self.options.model, self.started)
+        self.samples = Samples(self.options.dir, self.options.model, self.started.date)
         self.news: Told | None = None
         """What a worker has still to say of its collection."""
         self._heard: set[str] = set()
@@ -96,7 +102,8 @@ class EvalSession:
             config.rootpath,
             self.gates,
             self.selection,
-            checks=not adds_metrics(config.hook),
+            hooked=hooks_of(config),
+            raises=self.options.validate,
         )
         self.runs = self.known.tasks
         """Name → task."""
@@ -205,31 +212,26 @@ class EvalSession:
                 self.load(path, self.config.hook, name)
         self.known.order(told.tasks)
 
-    def check(self, ids: Iterable[str] | None = None) -> None:
+    def check(
+        self, ids: Iterable[str] | None = None, *, is_broken: bool = False
+    ) -> None:
         """Refuse what can be known to be wrong before a model is opened.
 
         Args:
             ids: Node ids of what will run; ``None`` for everything.
+            is_broken: Whether something could not be collected, and is told already.
 
         Raises:
             pytest.UsageError: A gate names nothing, or the model cannot exist.
         """
         try:
-            self._check(ids)
+            self._check(ids, is_broken=is_broken)
         except pytest.UsageError as error:
             raise with_place(self.config, error) from None
 
-    def _check(self, ids: Iterable[str] | None) -> None:
+    def _check(self, ids: Iterable[str] | None, *, is_broken: bool) -> None:
         self.selection.check(self.library.included_names())
-        check_places(self.options)
-        base = self.config.invocation_params.dir
-        # With --evals-tasks a folder is not collected whole: a gates.yaml may well be
-        # about its other tasks.
-        given = [] if self.options.tasks else self.config.args
-        folders = [p for arg in given if (p := base / arg).is_dir()]
-        tasks = [run.task for run in self.runs.values()]
-        groups = [run.group for run in self.known.groups.values()]
-        check_gates(self.gates, tasks, groups, folders)
+        check_gates(self, is_broken=is_broken)
         check_models(self.config, self.model_spec(), self.known.with_documents(ids))
 
 

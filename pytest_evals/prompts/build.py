@@ -21,11 +21,12 @@ from pytest_evals.errors import Problem, TaskFileError
 from pytest_evals.prompts.calls import ColumnError, FieldError
 from pytest_evals.prompts.chat import Turn, joined
 from pytest_evals.prompts.fields import Row
+from pytest_evals.prompts.identical import IdenticalPrompts, noted
 from pytest_evals.prompts.images import LEADING_IMAGES, image_reader, without_images
 from pytest_evals.prompts.notes import Notes, known_at_start, odd_target
 from pytest_evals.prompts.question import Question, Readers
 from pytest_evals.prompts.recipe import Fields, Recipe
-from pytest_evals.prompts.requests import BUILDERS, Frame, Shape
+from pytest_evals.prompts.requests import BUILDERS, Built, Frame, Shape
 from pytest_evals.prompts.rows import EncodingError, document_ids, selection
 from pytest_evals.prompts.shots import ShotTurns
 from pytest_evals.prompts.sources import not_utf8
@@ -95,6 +96,10 @@ class Documents:
             raise TaskFileError([error.problem]) from error
         for text in known_at_start(self._recipe, loaded.tables, loaded.own_shots):
             self._notes.add(text)
+        identical = IdenticalPrompts(loaded.sent, lambda: len(loaded.tables.asked))
+        silent = self._recipe.may_be_identical or self._recipe.sound is not None
+        if not silent and identical.n:
+            self._notes.add(noted(identical.text))
         return loaded
 
 
@@ -123,19 +128,14 @@ class _Loaded:
         self._shots: ShotTurns | None = None
         if recipe.shots.n:
             inputs = self._shape.multiple_inputs
-            self._shots = ShotTurns(recipe, tables, shots, inputs)
+            self._shots = ShotTurns(recipe, tables, shots, inputs, notes)
         self.own_shots = self._shots is not None and self._shots.own
 
     def ask(self, index: int) -> Asked:
         """The document at a position, and its requests."""
         recipe, row = self._recipe, self.tables.asked[index]
         question = self._question(index)
-        frame = Frame(
-            recipe=recipe, shape=self._shape, turns=self._turns(index, question)
-        )
-        with _named(index, self.ids):
-            built = BUILDERS[recipe.output_type](question, frame)
-            requests = self._with_images(built.requests, row)
+        built = self._built(index, question, self._shots_of(index))
         doc = Doc(
             built.query,
             built.choices,
@@ -146,9 +146,24 @@ class _Loaded:
             row=row if self._images is None else without_images(row),
             target=question.target,
         )
-        for text in odd_target(recipe, question, self._shape, built.gold):
+        odd = odd_target(recipe, question, self._shape, built.gold)
+        for text in (*question.notes, *odd):
             self._notes.add(text, doc.id)
-        return Asked(doc, requests)
+        return Asked(doc, built.requests)
+
+    def sent(self, index: int) -> tuple[Request, ...]:
+        """The requests of the document at a position, without its shots, which may
+        differ where the document does not."""
+        return self._built(index, self._question(index), ()).requests
+
+    def _built(self, index: int, question: Question, shots: Sequence[Turn]) -> Built:
+        recipe = self._recipe
+        turns = self._turns(question, shots)
+        frame = Frame(recipe=recipe, shape=self._shape, turns=turns)
+        with _named(index, self.ids):
+            built = BUILDERS[recipe.output_type](question, frame)
+            requests = self._with_images(built.requests, self.tables.asked[index])
+        return built._replace(requests=requests)
 
     def _with_images(
         self, requests: tuple[Request, ...], row: Row
@@ -169,7 +184,12 @@ class _Loaded:
             deepcopy(row) if _has_functions(self._recipe.fields) else row
         )
 
-    def _turns(self, index: int, question: Question) -> Sequence[Turn]:
+    def _shots_of(self, index: int) -> Sequence[Turn]:
+        if self._shots is None or self._recipe.output_type == "loglikelihood_rolling":
+            return ()
+        return self._shots.of(index)
+
+    def _turns(self, question: Question, shots: Sequence[Turn]) -> Sequence[Turn]:
         if self._recipe.output_type == "loglikelihood_rolling":
             return ()
         system = joined(
@@ -177,8 +197,7 @@ class _Loaded:
             question.description,
             self._recipe.fields.fewshot_delimiter,
         )
-        front = [Turn("system", system)] if system else []
-        return front if self._shots is None else [*front, *self._shots.of(index)]
+        return [Turn("system", system), *shots] if system else shots
 
 
 @contextmanager

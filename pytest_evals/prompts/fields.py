@@ -56,6 +56,7 @@ def bind(
     field: Field,
     columns: Collection[str] | None,
     after: Callable[[str], Any],
+    note: Callable[[str], object] | None = None,
 ) -> Reader:
     """How rows give the value of a field.
 
@@ -63,6 +64,7 @@ def bind(
         field: The key and what it says.
         columns: Names that count as columns; ``None`` where the keys of each row do.
         after: What becomes of a rendered text. May raise ``ValueError``.
+        note: Called with what is odd about a row: nulls that a template writes.
     """
     spec = field.spec
     if callable(spec):
@@ -73,10 +75,10 @@ def bind(
     if not isinstance(spec, str):
         return lambda _row: spec
     if columns is None:
-        return _own_key_reader(field, after)
+        return _own_key_reader(field, _template_reader(field, after, note))
     if spec in columns:
         return _column_reader(field)
-    return _template_reader(field, after)
+    return _template_reader(field, after, note)
 
 
 def text_itself(text: str) -> str:
@@ -140,7 +142,11 @@ def _column_reader(field: Field) -> Reader:
     return read
 
 
-def _template_reader(field: Field, after: Callable[[str], Any]) -> Reader:
+def _template_reader(
+    field: Field,
+    after: Callable[[str], Any],
+    note: Callable[[str], object] | None = None,
+) -> Reader:
     try:
         template = compile_template(field.spec)
     except EvalsError as error:
@@ -148,21 +154,25 @@ def _template_reader(field: Field, after: Callable[[str], Any]) -> Reader:
 
     def read(row: Row) -> Any:
         try:
-            return after(template.render(row))
+            text = template.render(row)
+            if note is not None:
+                for name in template.nulls(row, text):
+                    note(f"{field.key}: {name} is null and reads 'None', as in lm-eval")
+            return after(text)
         except UndefinedError as error:
             missing = sorted(name for name in template.names if name not in row)
             raise _undefined(field, missing, row, error) from None
         except Exception as error:
             if isinstance(error, ValueError) and field.spec.isidentifier():
                 raise _no_column(field, row) from None
-            name = "" if type(error) is ValueError else f"{type(error).__name__}: "
+            ours = type(error) is ValueError or isinstance(error, EvalsError)
+            name = "" if ours else f"{type(error).__name__}: "
             raise FieldError(f"{field.key}: {name}{error}", field.place) from error
 
     return read
 
 
-def _own_key_reader(field: Field, after: Callable[[str], Any]) -> Reader:
-    render = _template_reader(field, after)
+def _own_key_reader(field: Field, render: Reader) -> Reader:
     return lambda row: row[field.spec] if field.spec in row else render(row)
 
 

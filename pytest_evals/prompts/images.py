@@ -4,6 +4,7 @@ a ``Generate``. Models that take no images know no such option."""
 from __future__ import annotations
 
 import ast
+import os
 from base64 import b64encode
 from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import sha256
@@ -89,7 +90,7 @@ def image_urls(given: Any, base: Path) -> tuple[str, ...]:
     if not isinstance(given, str):
         return (data_url(given),)
     try:
-        raw = (base / Path(given).expanduser()).read_bytes()
+        raw = (base / Path(os.path.expanduser(given))).read_bytes()
     except (OSError, ValueError) as error:
         raise DocumentError(f"no image at {given!r}: {error}") from None
     if _mime(raw) is None:  # a dataset names the file: no other may leave the machine

@@ -17,7 +17,7 @@ from pytest_evals.prompts.recipe import Recipe
 from pytest_evals.prompts.requests import Shape
 from pytest_evals.prompts.tables import Tables
 
-__all__ = ["Notes", "known_at_start", "merged", "odd_target"]
+__all__ = ["Notes", "known_at_start", "merged", "odd_target", "uncounted"]
 
 
 class Notes:
@@ -63,6 +63,12 @@ def merged(texts: Iterable[str]) -> list[str]:
         f"{text} ({_counted(n, first)})" if n else text
         for text, (n, first) in found.items()
     ]
+
+
+def uncounted(text: str) -> str:
+    """A note without the documents that it is about."""
+    parts = _COUNTED.fullmatch(text)
+    return text if parts is None else parts["text"]
 
 
 def known_at_start(recipe: Recipe, tables: Tables, own_shots: bool) -> Iterator[str]:
@@ -126,7 +132,12 @@ def _oddly_scored(
         golds = gold if isinstance(gold, list) else [gold]
         if not golds or min(golds) < 0:
             yield "the target is not among the choices, which counts as wrong"
-    elif shape.multiple_targets:
+        return
+    listed = target if isinstance(target, list) else [target]
+    if recipe.output_type == "generate_until" and None in listed:
+        key = recipe.fields.target.key
+        yield f"{key} is null and the reference reads 'None', as in lm-eval"
+    if shape.multiple_targets:
         yield from _odd_targets(recipe, target)
 
 

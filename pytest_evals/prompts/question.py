@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 from pytest_evals.prompts.calls import FieldError
@@ -43,6 +43,7 @@ class Question(NamedTuple):
             as in lm-eval.
         prefix: How the answer begins.
         description: Text in front of everything.
+        notes: What is odd about the row.
     """
 
     text: Any
@@ -50,6 +51,7 @@ class Question(NamedTuple):
     choices: Sequence[Any]
     prefix: str
     description: str
+    notes: Sequence[str] = ()
 
 
 class Readers:
@@ -78,15 +80,16 @@ class Readers:
             FieldError: A template does not compile.
         """
         self._fields = fields
+        self._notes: list[str] = []
+        note = self._notes.append
         as_text = number_or_text if digits else text_itself
-        self._text = bind(fields.text, columns, as_text)
-        self._target = bind(
-            fields.target, columns, _digits_then_list if digits else target_of_text
-        )
+        as_target = _digits_then_list if digits else target_of_text
+        self._text = bind(fields.text, columns, as_text, note)
+        self._target = bind(fields.target, columns, as_target, note)
         choices = fields.choices
-        self._choices = bind(choices, columns, list_of_text) if choices else None
-        self._prefix = _optional(fields.prefix, None if for_shots else columns)
-        self._description = _optional(description, None)
+        self._choices = bind(choices, columns, list_of_text, note) if choices else None
+        self._prefix = _optional(fields.prefix, None if for_shots else columns, note)
+        self._description = _optional(description, None, note)
         self._description_field = description
 
     def question(self, row: Row) -> Question:
@@ -96,13 +99,16 @@ class Readers:
             FieldError: A template or function fails, or gives a value of a kind that
                 its key cannot have.
         """
-        return Question(
+        notes = self._notes
+        notes.clear()
+        question = Question(
             self._text(row),
             self._target(row),
             self._listed(row),
             _text_or_nothing(self._prefix, row, self._fields.prefix),
             _text_or_nothing(self._description, row, self._description_field),
         )
+        return question._replace(notes=tuple(notes)) if notes else question
 
     def _listed(self, row: Row) -> Sequence[Any]:
         field = self._fields.choices
@@ -199,10 +205,14 @@ def _digits_then_list(text: str) -> Any:
     return target_of_text(text) if isinstance(number, str) else number
 
 
-def _optional(field: Field | None, columns: Collection[str] | None) -> Reader | None:
+def _optional(
+    field: Field | None,
+    columns: Collection[str] | None,
+    note: Callable[[str], object],
+) -> Reader | None:
     if field is None or (field.spec == "" and columns is None):
         return None
-    return bind(field, columns, text_itself)
+    return bind(field, columns, text_itself, note)
 
 
 def _text_or_nothing(read: Reader | None, row: Row, field: Field | None) -> str:

@@ -100,6 +100,7 @@ class Recipe:
         unconditioned_query: What stands for the question where choices are also asked
             without it, for metrics that are not lm-eval's.
         own_scoring: Whether a function of the user scores (``process_results``).
+        may_be_identical: Whether all documents may send the same.
         options: What the command line changes.
     """
 
@@ -119,4 +120,5 @@ class Recipe:
     metrics: tuple[str, ...] = ()
     unconditioned_query: str | None = None
     own_scoring: bool = False
+    may_be_identical: bool = False
     options: TaskOptions

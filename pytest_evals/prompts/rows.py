@@ -8,15 +8,15 @@ with the dataset.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-from pytest_evals.errors import DocumentError
+from pytest_evals.core.node_names import document_id
+from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.prompts.sizes import arrow_sizes, row_sizes
 
-__all__ = ["EncodingError", "Ids", "Table", "document_ids", "selection"]
+__all__ = ["EncodingError", "Ids", "RowsError", "Table", "document_ids", "selection"]
 
 _BLOCK = 512
 """Rows that become Python objects at once."""
@@ -38,11 +38,14 @@ _ID_COLUMNS = (
     "uuid",
     "guid",
 )
-_LONGEST_ID = 64
 
 
 class EncodingError(DocumentError):
     """Rows with text that is not UTF-8."""
+
+
+class RowsError(EvalsError):
+    """What should be rows, and is not."""
 
 
 class Table(Sequence[Mapping[str, Any]]):
@@ -51,7 +54,11 @@ class Table(Sequence[Mapping[str, Any]]):
 
     def __init__(self, rows: Any) -> None:
         """``rows`` is a dataset of the ``datasets`` library, or any iterable of
-        mappings."""
+        mappings.
+
+        Raises:
+            RowsError: It is neither.
+        """
         self._blocks: dict[int, list[dict[str, Any]]] = {}
         self._dataset: Any = None
         self._block = _BLOCK
@@ -62,7 +69,7 @@ class Table(Sequence[Mapping[str, Any]]):
             if "Image(" in repr(rows.features):
                 self._block = _BLOCK_OF_IMAGES
             return
-        listed = [dict(row) for row in rows]
+        listed = [_as_dict(row, number) for number, row in enumerate(_listed(rows))]
         self._length = len(listed)
         self.columns = tuple(listed[0]) if listed else ()
         for start in range(0, len(listed), _BLOCK):
@@ -117,6 +124,19 @@ class Table(Sequence[Mapping[str, Any]]):
         return block[offset]
 
 
+def _listed(rows: Any) -> Iterable[Any]:
+    if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
+        raise RowsError(f"rows must be a list of mappings, not {_short(rows)}")
+    return rows
+
+
+def _as_dict(row: Any, number: int) -> dict[str, Any]:
+    if not isinstance(row, Mapping):
+        what = f"row {number} must be a mapping of columns to values"
+        raise RowsError(f"{what}, not {_short(row)}")
+    return dict(row)
+
+
 class Ids(NamedTuple):
     """An id for each row; ``warnings`` says why they are no column's, if one has the
     name for it."""
@@ -130,8 +150,7 @@ def document_ids(table: Table) -> Ids:
     position.
 
     A column of ids counts when each of its values is a non-empty text or a whole number
-    and all stay different after white space and control characters have become ``_``,
-    ``::`` has become ``.``, and what is longer than 64 characters was cut.
+    and all stay different as :func:`document_id` writes them.
     """
     warnings = []
     for name in _ID_COLUMNS:
@@ -167,7 +186,10 @@ def _id_fault(values: list[Any], ids: list[str]) -> str:
 
 
 def _short(value: Any, limit: int = 80) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - a method of somebody else's class
+        text = f"a {type(value).__name__}"
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
@@ -201,5 +223,4 @@ def _count(total: int, wanted: float | None) -> int:
 def _clean(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         return ""
-    text = re.sub(r"[\s\x00-\x1f\x7f-\x9f]+", "_", str(value).strip())
-    return re.sub(":{2,}", ".", text)[:_LONGEST_ID]
+    return document_id(str(value))

@@ -8,6 +8,7 @@ from pytest_evals.errors import EvalsError, Problem, TaskFileError
 from pytest_evals.prompts.calls import FieldError
 from pytest_evals.prompts.chat import Turn, shot_turns
 from pytest_evals.prompts.fewshot import SAMPLERS, Sampler
+from pytest_evals.prompts.notes import Notes
 from pytest_evals.prompts.own_sampler import OwnSampler
 from pytest_evals.prompts.question import Readers, answer_text, choice_at, text_of
 from pytest_evals.prompts.recipe import Recipe
@@ -20,7 +21,12 @@ class ShotTurns:
     """The turns of the shots of each document."""
 
     def __init__(
-        self, recipe: Recipe, tables: Tables, readers: Readers, multiple_inputs: bool
+        self,
+        recipe: Recipe,
+        tables: Tables,
+        readers: Readers,
+        multiple_inputs: bool,
+        notes: Notes,
     ) -> None:
         """Set up the draw; ``own`` is whether lm-eval would let a document be one of
         its own shots.
@@ -34,7 +40,7 @@ class ShotTurns:
         own = tables.pool is tables.asked and not as_in_lm_eval
         excluded = as_in_lm_eval or (own and recipe.options.exclude_own_shots)
         self._shots, self._readers, self._pool = shots, readers, tables.pool
-        self._multiple_inputs = multiple_inputs
+        self._multiple_inputs, self._notes = multiple_inputs, notes
         self._turns: dict[int, tuple[Turn, ...]] = {}
         try:
             self._sampler = _sampler_of(recipe, tables, excluded)
@@ -67,6 +73,8 @@ class ShotTurns:
     def _rendered(self, position: int) -> tuple[Turn, ...]:
         fields = self._shots.fields
         question = self._readers.question(self._pool[position])
+        for text in question.notes:
+            self._notes.add(f"in a few-shot example, {text}")
         text, choices = question.text, question.choices
         if self._multiple_inputs:
             text, choices = choice_at(choices, text, fields.text), ()

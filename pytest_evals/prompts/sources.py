@@ -8,24 +8,39 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
+from glob import iglob
 from pathlib import Path
 from typing import Any
 
 from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
 from pytest_evals.prompts.calls import FieldError, call
-from pytest_evals.prompts.data_files import encoding_fault, named, row_fault
+from pytest_evals.prompts.data_files import (
+    encoding_fault,
+    local_files,
+    named,
+    row_fault,
+)
 from pytest_evals.prompts.features import features_of
 from pytest_evals.prompts.hub import is_out_of_reach, reading_datasets
 from pytest_evals.prompts.json_lines import read_json_lines
+from pytest_evals.prompts.json_rows import (
+    RowError,
+    are_likely_rows,
+    guard_json_builder,
+    json_fault,
+)
 
 __all__ = ["Source", "load", "located", "not_utf8"]
 
 _FILE_BUILDERS = ("arrow", "csv", "json", "parquet", "text")
 """Builders of ``datasets`` that read files which the task file names."""
+_SAVED = ("dataset_dict.json", "state.json")
+"""Files by which a folder of ``save_to_disk`` is known: of all splits, of one."""
 _DATA_SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".parquet", ".arrow", ".txt")
 
 
@@ -114,7 +129,7 @@ def _check_builder(source: Source) -> None:
     cutoff = 0.6 if files else 0.8
     near = get_close_matches(source.path.lower(), known, n=1, cutoff=cutoff)
     folders = (source.place.path.parent, source.base)
-    if near and not any((folder / source.path).is_dir() for folder in folders):
+    if near and not any(os.path.isdir(folder / source.path) for folder in folders):
         what = f"no dataset called {source.path!r}; did you mean {near[0]!r}?"
         fix = f"dataset_path: {near[0]}"
         raise TaskFileError([Problem(what, source.place, fix)])
@@ -168,13 +183,44 @@ def _read(key: _Key) -> Any:
     import datasets
 
     source = key.source
-    folder = Path(source.path)
-    if (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file():
-        return datasets.load_from_disk(source.path)
+    _check_rows(source)
+    for folder in (source.arguments.get("data_dir"), source.path):
+        if folder and _is_saved(Path(folder)):
+            return _by_split(datasets.load_from_disk(folder))
     arguments = dict(source.arguments)
     if isinstance(arguments.get("features"), Mapping):
         arguments["features"] = features_of(arguments["features"])
     return datasets.load_dataset(source.path, name=source.name, **arguments)
+
+
+def _is_saved(folder: Path) -> bool:
+    """Whether ``save_to_disk`` wrote it: a dataset, or one split."""
+    return any(os.path.isfile(folder / name) for name in _SAVED)
+
+
+def _by_split(saved: Any) -> Any:
+    """What was saved, by split; a lone split has the name that it was loaded under."""
+    if isinstance(saved, Mapping):
+        return saved
+    return {str(saved.split or "train"): saved}
+
+
+def _check_rows(source: Source) -> None:
+    """Refuse rows that would end the process, or be lost without a word.
+
+    Raises:
+        TaskFileError: A file of JSON has a row that is no object, or is no JSON.
+    """
+    guard_json_builder()
+    files = source.arguments.get("data_files") if source.path == "json" else None
+    for path in local_files(files):
+        if not {"encoding", "field"} & source.arguments.keys() and are_likely_rows(
+            path
+        ):
+            continue
+        fault = json_fault(path, source.arguments)
+        if fault is not None:
+            raise TaskFileError([Problem(fault, source.data_place)])
 
 
 def located(source: Source) -> Source:
@@ -208,7 +254,7 @@ def _found(file: str, folders: tuple[Path, ...], place: Place) -> str:
     """
     if "://" in file:
         return file
-    tried = list(dict.fromkeys(folder / Path(file).expanduser() for folder in folders))
+    tried = list(dict.fromkeys(folder / os.path.expanduser(file) for folder in folders))
     for path in tried:
         if _exists(path):
             return str(path)
@@ -218,12 +264,11 @@ def _found(file: str, folders: tuple[Path, ...], place: Place) -> str:
 
 
 def _exists(path: Path) -> bool:
-    if path.exists():
+    if os.path.exists(path):
         return True
     if not any(char in str(path) for char in "*?["):
         return False
-    pattern = path.relative_to(path.anchor)
-    return next(Path(path.anchor).glob(str(pattern)), None) is not None
+    return next(iglob(str(path), recursive=True), None) is not None
 
 
 def _folder_or_id(source: Source) -> str:
@@ -239,14 +284,14 @@ def _folder_or_id(source: Source) -> str:
         return _found(source.path, folders, source.place)
     for folder in folders:
         path = folder / source.path
-        if path.is_dir() and any(_holds_data(path)):
+        if os.path.isdir(path) and any(_holds_data(path)):
             return str(path)
     return source.path
 
 
 def _holds_data(folder: Path) -> Iterator[bool]:
     for inside in (folder, folder / "data"):
-        if inside.is_dir():
+        if os.path.isdir(inside):
             yield from (file.suffix in _DATA_SUFFIXES for file in inside.iterdir())
 
 
@@ -255,7 +300,7 @@ def _stamps(source: Source) -> tuple[tuple[str, int, int], ...]:
     again."""
     texts = [source.path, *named(source.arguments.get("data_files"))]
     files = (Path(text) for text in texts if text.startswith("/") or text[1:2] == ":")
-    stats = [(str(file), file.stat()) for file in files if file.is_file()]
+    stats = [(str(file), file.stat()) for file in files if os.path.isfile(file)]
     return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
 
 
@@ -267,25 +312,41 @@ def _unreadable(source: Source, located: Source, error: Exception) -> TaskFileEr
         root = root.__cause__
     if isinstance(root, UnicodeDecodeError):
         return not_utf8(source)
-    empty = row_fault(located.arguments.get("data_files"), root)
-    if empty is not None:
-        return TaskFileError([Problem(empty, source.data_place)])
+    files = located.arguments.get("data_files")
+    fault = row_fault(files, root)
+    if fault is None and located.path == "json":
+        fault = _first_fault(local_files(files), located.arguments)
+    if fault is None and isinstance(root, RowError):
+        folder = Path(located.arguments.get("data_dir") or located.path)
+        fault = _first_fault(sorted(folder.rglob("*json*")), {})
+    if fault is not None:
+        return TaskFileError([Problem(fault, source.data_place)])
     if "Dataset scripts are no longer supported" in str(root):
         return _is_script(source)
     name = f" ({source.name})" if source.name else ""
     reason = (str(root).strip() or "no reason given").splitlines()[0]
-    what = (
-        f"the dataset {source.path!r}{name} cannot be read: "
-        f"{type(root).__name__}: {reason}"
-    )
+    kind = "" if isinstance(root, RowError) else f"{type(root).__name__}: "
+    what = f"the dataset {source.path!r}{name} cannot be read: {kind}{reason}"
+    if len(paths := list(local_files(files))) == 1:
+        what += f" ({Place(paths[0])})"
     fix, away = "", is_out_of_reach(error)
     if away or (isinstance(error, OSError) and not source.arguments):
         fix = (
             "check the name, the network and the access rights; offline, a dataset "
             "must be in the cache already or come from local files"
         )
-    kind = UnreachableError if away else TaskFileError
-    return kind([Problem(what, source.place, fix)])
+    error_class = UnreachableError if away else TaskFileError
+    return error_class([Problem(what, source.place, fix)])
+
+
+def _first_fault(files: Iterable[Path], arguments: Mapping[str, Any]) -> str | None:
+    """The first row that cannot be used of files of JSON."""
+    for file in files:
+        with suppress(UnicodeDecodeError):
+            fault = json_fault(file, arguments)
+            if fault is not None:
+                return fault
+    return None
 
 
 def _is_script(source: Source) -> TaskFileError:

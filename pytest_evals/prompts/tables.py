@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
-from pytest_evals.prompts.calls import FieldError, call
+from pytest_evals.prompts.calls import FieldError, call, fault_of
 from pytest_evals.prompts.fields import Field
 from pytest_evals.prompts.hub import reading_datasets
 from pytest_evals.prompts.recipe import Recipe
-from pytest_evals.prompts.rows import Table
+from pytest_evals.prompts.rows import RowsError, Table
 from pytest_evals.prompts.sources import load
 
 __all__ = ["Tables", "load_tables", "seeded"]
@@ -84,6 +84,8 @@ class _Cutter:
 
     def __init__(self, recipe: Recipe, splits: Mapping[str, Any]) -> None:
         self._recipe, self._splits = recipe, splits
+        key = "custom_dataset" if recipe.source.maker else "dataset_path"
+        self._origin = Field(key=key, spec=None, place=recipe.source.place)
         self._made: dict[tuple[str, object], Table] = {}
 
     def __call__(self, part: _Part) -> Table:
@@ -105,7 +107,7 @@ class _Cutter:
         rows = self._splits[part.split]
         if part.process is not None:
             rows = _processed(rows, part.process)
-        table = _table(rows, part.process)
+        table = _table(rows, part.process or self._origin)
         if not table:
             after = " after process_docs" if part.process is not None else ""
             what = f"{part.key}: the split {part.split!r} has no documents{after}"
@@ -130,14 +132,14 @@ def _processed(rows: Any, process: Field) -> Any:
             datasets.enable_caching()
 
 
-def _table(rows: Any, origin: Field | None) -> Table:
+def _table(rows: Any, origin: Field) -> Table:
     try:
         return Table(rows)
-    except (TypeError, ValueError):
-        if origin is None:
-            raise
-        what = f"{origin.key} gave a {type(rows).__name__}, not rows of documents"
-        raise TaskFileError([Problem(what, origin.place)]) from None
+    except RowsError as error:
+        what = str(error)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - somebody's generator
+        what = fault_of(error)
+    raise TaskFileError([Problem(f"{origin.key}: {what}", origin.place)])
 
 
 def _samples(recipe: Recipe) -> Table:

@@ -8,16 +8,26 @@ reach into Python, and that a row which it changes is changed for itself alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from jinja2 import StrictUndefined, TemplateSyntaxError, meta
+from jinja2 import StrictUndefined, TemplateSyntaxError, meta, pass_context
+from jinja2 import Template as Compiled
+from jinja2.runtime import Context
 from jinja2.sandbox import SandboxedEnvironment
 
 from pytest_evals.errors import EvalsError
+from pytest_evals.limits.patterns import compiled
+from pytest_evals.prompts.nulls import (
+    NOT_COMPILED,
+    SPOT,
+    marked,
+    not_compiled,
+    nulls_in,
+)
 
 __all__ = ["Template", "compile_template"]
 
@@ -37,11 +47,51 @@ class Template:
         names: Names that a row may have to supply.
         render: A row to text. Raises ``jinja2.UndefinedError`` for a name that the row
             lacks, and whatever the expressions in it raise.
+        folds: Whether it may change the letters of a null.
     """
 
     text: str
     names: frozenset[str]
     render: Callable[[Mapping[str, Any]], str]
+    folds: bool = False
+
+    def nulls(self, row: Mapping[str, Any], rendered: str) -> Sequence[str]:
+        """The expressions whose value is null, which reads "None" in the text.
+
+        Args:
+            row: A row that renders.
+            rendered: What it renders to.
+        """
+        suspect = "None" in rendered or self.folds
+        if suspect or any(row.get(name) is None for name in self.names):
+            return _nulls(self.text, row)
+        return ()
+
+
+_FOLDS = re.compile("capitalize|casefold|lower|replace|swapcase|title|upper")
+
+
+def _nulls(text: str, row: Mapping[str, Any]) -> Sequence[str]:
+    found: dict[str, None] = {}
+    row = deepcopy(dict(row)) if _CHANGES.search(text) else row
+    _marked(text).render({**row, _FOUND: found})
+    return tuple(found)
+
+
+_FOUND = "evals_found_nulls"
+"""Name of the variable that collects them."""
+
+
+@lru_cache(maxsize=512)
+def _marked(text: str) -> Compiled:
+    environment = _environment()
+    return environment.from_string(marked(environment, text))
+
+
+@pass_context
+def _spot(context: Context, value: Any, name: str) -> Any:
+    found: dict[str, None] = context[_FOUND]
+    return nulls_in(value, name, lambda null: found.setdefault(null))
 
 
 @lru_cache(maxsize=4096)
@@ -55,24 +105,27 @@ def compile_template(text: str) -> Template:
     environment = _environment()
     try:
         names = meta.find_undeclared_variables(environment.parse(text))
-        compiled = environment.from_string(text)
+        template = environment.from_string(text)
     except TemplateSyntaxError as error:
         line = f" (line {error.lineno} of the template)" if "\n" in text else ""
         raise EvalsError(f"{error.message}{line}") from None
+    except NOT_COMPILED as error:
+        raise EvalsError(not_compiled(error)) from None
     needed = frozenset(names) - frozenset(environment.globals)
     if "{" not in text:
-        fixed = compiled.render()
+        fixed = template.render()
         return Template(text=text, names=needed, render=lambda _row: fixed)
     known = dict(environment.globals)
     changes = _CHANGES.search(text) is not None
 
     def render(row: Mapping[str, Any]) -> str:
         row = deepcopy(dict(row)) if changes else row
-        # As compiled.render(row), without copying a chain of globals for each row.
-        context = compiled.new_context({**known, **row}, shared=True)
-        return "".join(compiled.root_render_func(context))
+        # As template.render(row), without copying a chain of globals for each row.
+        context = template.new_context({**known, **row}, shared=True)
+        return "".join(template.root_render_func(context))
 
-    return Template(text=text, names=needed, render=render)
+    folds = _FOLDS.search(text) is not None
+    return Template(text=text, names=needed, render=render, folds=folds)
 
 
 @lru_cache(maxsize=1)
@@ -81,8 +134,9 @@ def _environment() -> SandboxedEnvironment:
         undefined=StrictUndefined, keep_trailing_newline=True
     )
     environment.filters["regex_replace"] = _regex_replace
+    environment.filters[SPOT] = _spot
     return environment
 
 
 def _regex_replace(text: str, pattern: str, replacement: str, count: int = 0) -> str:
-    return re.sub(pattern, replacement, text, count=count)
+    return compiled(pattern).sub(replacement, text, count)

@@ -1,10 +1,10 @@
 """Text of models, datasets and files, made safe to show on one line of a terminal.
 
 Control characters, escape sequences, and characters that change the direction of
-writing come out as Python escapes: what a model says never moves the cursor. Nor does
-it command the server of a CI whose log this may become: GitHub's runner obeys lines
-that begin with ``::error`` and lines that hold ``##[error]`` (actions/runner,
-``ActionCommand.cs``).
+writing come out as Python escapes: what a model says never moves the cursor. The
+joiners within words and emoji stay. Nor does it command the server of a CI whose log
+this may become: GitHub's runner obeys lines that begin with ``::error`` and lines that
+hold ``##[error]`` (actions/runner, ``ActionCommand.cs``).
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import re
 import unicodedata
 from pathlib import Path
 
-__all__ = ["cells", "cut", "near", "one_line", "tail"]
+__all__ = ["cells", "cut", "near", "one_line", "safe_lines", "tail"]
 
 _COMMAND = re.compile(r"(?:\A\s*:(?=:)|#(?=#\[))")
+_JOINERS = "\u200c\u200d"
 _WORDS = {"\n": "⏎", "\r": "\\r", "\t": "\\t"}
 
 
@@ -23,12 +24,20 @@ def one_line(text: object) -> str:
     """The whole text on one line; line breaks as ``⏎``."""
     raw = str(text)
     if not raw.isprintable():
-        raw = "".join(c if c.isprintable() else _WORDS.get(c) or _code(c) for c in raw)
+        raw = "".join(
+            c if c.isprintable() or c in _JOINERS else _WORDS.get(c) or _code(c)
+            for c in raw
+        )
     if "::" in raw or "##[" in raw:
         return _COMMAND.sub(
             lambda found: f"{found[0][:-1]}\\x{ord(found[0][-1]):x}", raw
         )
     return raw
+
+
+def safe_lines(text: object) -> list[str]:
+    """The lines of a text, each as by :func:`one_line`."""
+    return [one_line(line) for line in str(text).splitlines()]
 
 
 def near(path: Path, here: Path) -> str:
@@ -61,7 +70,9 @@ def cells(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum(
-        0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF")
+        0
+        if unicodedata.combining(c) or c in _JOINERS
+        else 1 + (unicodedata.east_asian_width(c) in "WF")
         for c in text
     )
 

@@ -11,7 +11,12 @@ import orjson
 
 __all__ = ["strict", "strict_line"]
 
+DEEPEST = 100
+"""Levels of values within values that are written."""
+
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+_MOST_BITS = 14_000
+"""Python neither writes nor reads integers of more than 4,300 digits."""
 _PLAIN = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 _STRICT = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":")
@@ -43,46 +48,82 @@ def strict(value: Any, notes: list[str] | None = None, where: str = "") -> Any:
         text = _ENCODER.encode(value)
         text.encode("utf-8")
         return json.loads(text)
-    except (TypeError, ValueError):
-        return _member(value, notes, where)
+    except (TypeError, ValueError, RecursionError):
+        return _Members(notes).made(value, where)
 
 
-def _member(value: Any, notes: list[str] | None, where: str) -> Any:
+class _Members:
     """Member by member, so that only what JSON cannot hold is changed."""
-    if value is None or type(value) in (bool, int):
-        return value
-    if isinstance(value, str):
-        return _encodable(value)
-    if isinstance(value, float):
-        return _finite(value, notes, where)
-    if isinstance(value, Mapping):
-        inside = f"{where}." if where else ""
-        return {_key(k): _member(v, notes, f"{inside}{k}") for k, v in value.items()}
-    if isinstance(value, (list, tuple, Set)):
-        members = sorted(value, key=repr) if isinstance(value, Set) else value
-        return [_member(v, notes, f"{where}[{i}]") for i, v in enumerate(members)]
-    return _foreign(value, notes, where)
+
+    def __init__(self, notes: list[str] | None) -> None:
+        self._notes = notes
+        self._open: list[int] = []
+
+    def made(self, value: Any, where: str) -> Any:
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, int):
+            return _whole(int(value))
+        if isinstance(value, str):
+            return _encodable(value)
+        if isinstance(value, float):
+            return self._finite(value, where)
+        if id(value) in self._open or len(self._open) >= DEEPEST:
+            return self._cut(where)
+        self._open.append(id(value))
+        try:
+            return self._inside(value, where)
+        finally:
+            self._open.pop()
+
+    def _inside(self, value: Any, where: str) -> Any:
+        if isinstance(value, Mapping):
+            dot = f"{where}." if where else ""
+            return {
+                _key(key): self.made(member, f"{dot}{key}")
+                for key, member in value.items()
+            }
+        if isinstance(value, (list, tuple, Set)):
+            members = sorted(value, key=repr) if isinstance(value, Set) else value
+            return [self.made(v, f"{where}[{i}]") for i, v in enumerate(members)]
+        # Arrays and scalars of numpy and torch give themselves in Python; else text.
+        plain = getattr(value, "tolist", None)
+        if callable(plain):
+            made = plain()
+            if type(made) is not type(value):
+                return self.made(made, where)
+        return _encodable(_text_of(value))
+
+    def _finite(self, value: float, where: str) -> float | None:
+        if math.isfinite(value):
+            return float(value)
+        self._note(f"{where}: {value} is no number in JSON; written as null")
+        return None
+
+    def _cut(self, where: str) -> str:
+        what = f"contains itself, or is nested more than {DEEPEST} levels deep"
+        self._note(f"{where}: {what}; written as '…'")
+        return "…"
+
+    def _note(self, text: str) -> None:
+        if self._notes is not None:
+            self._notes.append(text)
 
 
-def _finite(value: float, notes: list[str] | None, where: str) -> float | None:
-    if math.isfinite(value):
-        return float(value)
-    if notes is not None:
-        notes.append(f"{where}: {value} is no number in JSON; written as null")
-    return None
+def _text_of(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - a method of somebody else's class
+        return f"<{type(value).__name__}>"
 
 
-def _foreign(value: Any, notes: list[str] | None, where: str) -> Any:
-    """Subclasses of int; arrays and scalars of numpy and torch, which say themselves
-    what they are in Python; else text."""
-    if isinstance(value, int):
-        return int(value)
-    plain = getattr(value, "tolist", None)
-    if callable(plain):
-        made = plain()
-        if type(made) is not type(value):
-            return _member(made, notes, where)
-    return _encodable(str(value))
+def _whole(value: int) -> int | str:
+    """Python writes no integer of more than some thousand digits in decimal."""
+    try:
+        str(value)
+    except ValueError:
+        return hex(value)
+    return value
 
 
 def _encodable(text: str) -> str:

@@ -13,11 +13,24 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from pytest_evals.core.metric import Estimate, Ratio, Totals
+from pytest_evals.core.metric import (
+    ANYTHING,
+    POSITIVE,
+    SHARE,
+    Estimate,
+    Ratio,
+    Span,
+    Totals,
+)
 from pytest_evals.core.registry import Registry
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers import totals
-from pytest_evals.scorers.corpus import CORPUS_METRICS, Corpus, check_library
+from pytest_evals.scorers.corpus import (
+    CORPUS_METRICS,
+    SPANS,
+    Corpus,
+    check_library,
+)
 from pytest_evals.scorers.user_code import UserCode, plain
 from pytest_evals.stats import agreement, averages, bootstrap, resampling
 
@@ -51,6 +64,7 @@ class Aggregation:
         statistic: To what :func:`bootstrap.bootstrap_stderr` resamples.
         totals: To what gates know its noise by.
         ratio: How these are one count over another, where they are.
+        span: The values that the number can have, whatever the documents' values are.
     """
 
     name: str
@@ -62,6 +76,7 @@ class Aggregation:
     statistic: Callable[[Any], Callable[[Any], Any]] | None = None
     totals: Callable[[Any], Totals] | None = None
     ratio: Ratio | None = None
+    span: Span = ANYTHING
 
 
 def totals_of(aggregation: Aggregation) -> Callable[[Sequence[Any]], Totals] | None:
@@ -233,6 +248,7 @@ def _corpus(name: str) -> Aggregation:
         value=Corpus.score,
         statistic=Corpus.resampled,
         totals=Corpus.totals,
+        span=SPANS[name],
     )
 
 
@@ -265,6 +281,7 @@ _ACC_ALL = Aggregation(
     value=lambda values: averages.mean(_all_right(_paragraph_and_question, values)),
     # Questions of different paragraphs share a number: as in lm-eval.
     stderr=lambda values: averages.mean_stderr(_all_right(_question, values)),
+    span=SHARE,
 )
 """SuperGLUE's MultiRC: a question counts when all its answers are right. It has no name
 in task files; Python tasks name the function."""
@@ -299,6 +316,7 @@ _TABLE = (
         value=lambda numbers: _exp(-averages.mean(numbers)),
         statistic=resampling.resampled_perplexity,
         totals=totals.perplexity_totals,
+        span=POSITIVE,
     ),
     Aggregation(
         name="weighted_perplexity",
@@ -306,6 +324,7 @@ _TABLE = (
         read=_pairs,
         value=lambda pairs: _exp(-_weighted(pairs)),
         totals=totals.weighted_totals,
+        span=POSITIVE,
     ),
     Aggregation(
         name="bits_per_byte",
@@ -322,6 +341,7 @@ _TABLE = (
         statistic=lambda labels: resampling.resampled_f1(*labels),
         totals=totals.f1_totals,
         ratio=Ratio(above=(2, 0), below=(2, 1)),
+        span=SHARE,
     ),
     Aggregation(
         name="matthews_corrcoef",
@@ -330,6 +350,7 @@ _TABLE = (
         value=lambda labels: agreement.matthews_corrcoef(*labels),
         statistic=lambda labels: resampling.resampled_matthews(*labels),
         totals=totals.matthews_totals,
+        span=Span(-1.0, 1.0),
     ),
     Aggregation(
         name="brier_score",
@@ -337,9 +358,10 @@ _TABLE = (
         read=_pairs,
         value=_brier,
         totals=totals.brier_totals,
+        span=Span(low=0.0),
     ),
     # lm-eval's constant for "predict only": the number means nothing.
-    Aggregation(name="bypass", value=lambda values: 999.0),
+    Aggregation(name="bypass", value=lambda values: 999.0, span=Span(999.0, 999.0)),
     *map(_corpus, CORPUS_METRICS),
 )
 

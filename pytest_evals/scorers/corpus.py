@@ -13,7 +13,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_evals.core.metric import Totals
+from pytest_evals.core.metric import Span, Totals
 from pytest_evals.errors import EvalsError, MissingExtraError
 from pytest_evals.scorers.chrf import chrf_counts
 from pytest_evals.stats.resampling import resampled_scores
@@ -21,7 +21,7 @@ from pytest_evals.stats.resampling import resampled_scores
 if TYPE_CHECKING:
     from pytest_evals.stats.bootstrap import Draws, Replicates, Statistic
 
-__all__ = ["CORPUS_METRICS", "Corpus", "check_library"]
+__all__ = ["CORPUS_METRICS", "SPANS", "Corpus", "check_library"]
 
 
 def _bleu(language: str) -> Any:
@@ -51,6 +51,13 @@ CORPUS_METRICS: Mapping[str, Callable[[str], Any]] = {
 }
 """Name → sacrebleu's metric of texts in a language (zh, ja, ko, or empty for others
 with words between spaces), in percent."""
+SPANS: Mapping[str, Span] = {
+    "bleu": Span(0.0, 100.0),
+    "chrf": Span(0.0, 100.0),
+    "chrf++": Span(0.0, 100.0),
+    "ter": Span(low=0.0),
+}
+"""Name → the values that it can have; more edits than words are above 100."""
 _SMOOTH = ("chrf", "chrf++")
 """Those without a kink: BLEU has a brevity penalty, TER is cut off at whole edits."""
 

@@ -36,6 +36,7 @@ from pytest_evals.scorers.metrics import (
     metric,
 )
 from pytest_evals.scorers.neighbours import LOOKS_BEYOND, Neighbours
+from pytest_evals.scorers.user_aggregation import Decides
 from pytest_evals.scorers.user_code import plain
 
 __all__ = ["Scorer"]
@@ -69,7 +70,7 @@ class Scorer:
     process_results: ProcessResults | None = None
     bootstrap_iters: int = BOOTSTRAP_ITERS
     _measure: Measure = field(init=False, repr=False, compare=False)
-    _accuracies: Mapping[str, bool] = field(init=False, repr=False, compare=False)
+    _accuracies: Mapping[str, Decides] = field(init=False, repr=False, compare=False)
     _neighbours: Mapping[str, Neighbours] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -85,7 +86,7 @@ class Scorer:
             if own is None
             else by_task(own, self.output_type)
         )
-        accuracies: dict[str, bool] = {}
+        accuracies: dict[str, Decides] = {}
         for spec in self.metrics:
             computed = spec.computed
             accuracies |= (

@@ -15,6 +15,8 @@ from functools import cache
 from typing import Any
 
 from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.limits import patterns
+from pytest_evals.limits.patterns import BoundedPattern
 
 __all__ = ["FormatSpan", "MultiChoiceRegex", "Regex", "RegexPos", "compiled"]
 
@@ -24,14 +26,14 @@ Rows = Sequence[Mapping[str, Any]]
 """One row a request."""
 
 
-def compiled(pattern: str) -> re.Pattern[str]:
+def compiled(pattern: str) -> BoundedPattern:
     """The pattern.
 
     Raises:
         EvalsError: It does not compile.
     """
     try:
-        return re.compile(pattern)
+        return patterns.compiled(pattern)
     except (re.error, TypeError) as error:
         raise EvalsError(f"{pattern!r} is not a regular expression: {error}") from error
 
@@ -68,13 +70,14 @@ class Regex:
         return found.strip()
 
     def _found(
-        self, regex: re.Pattern[str], response: Any
+        self, regex: BoundedPattern | re.Pattern[str], response: Any
     ) -> str | tuple[str, ...] | None:
         """The selected match, ``None`` if nothing matches. What is not a text counts as
         an empty one.
 
         Raises:
-            DocumentError: There are matches, but not as many as ``group_select`` asks.
+            DocumentError: There are matches, but not as many as ``group_select`` asks;
+                or the search takes too long.
         """
         matches: list[Any] = regex.findall(
             response if isinstance(response, str) else ""
@@ -151,7 +154,7 @@ class MultiChoiceRegex(Regex):
         found = self._text(re.compile(rf":[\s]*({'|'.join(letters)})"), response)
         return f"({found})" if found else ""
 
-    def _text(self, regex: re.Pattern[str], response: Any) -> str:
+    def _text(self, regex: BoundedPattern | re.Pattern[str], response: Any) -> str:
         found = self._found(regex, response)
         if isinstance(found, tuple):
             found = next((group for group in found if group), "")

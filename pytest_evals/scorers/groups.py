@@ -15,7 +15,7 @@ from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.stats.pooling import mean_of_means, plain_stderr, pooled_stderr
 
-__all__ = ["summarise_group"]
+__all__ = ["overall_results", "summarise_group"]
 
 _SHOWN = 5
 """Tasks that a note names."""
@@ -59,6 +59,39 @@ def summarise_group(group: Group, results: Mapping[str, TaskResult]) -> GroupRes
     )
 
 
+def overall_results(
+    tasks: Sequence[TaskResult], groups: Iterable[str] = ()
+) -> tuple[GroupResult, ...]:
+    """The averages that tasks name: of each metric over all tasks that have it, each of
+    which counts the same (lighteval 0.13.0, ``logging/info_loggers.py``).
+
+    Args:
+        tasks: All tasks of a run.
+        groups: Names of its groups. A task or a group keeps its name.
+    """
+    taken = {*groups, *(task.task.name for task in tasks)}
+    names = dict.fromkeys(one.task.overall for one in tasks if one.task.overall)
+    return tuple(
+        _overall(name, [one for one in tasks if one.task.overall == name])
+        for name in names
+        if name not in taken
+    )
+
+
+def _overall(name: str, tasks: Sequence[TaskResult]) -> GroupResult:
+    keys = dict.fromkeys((m.name, m.filter) for one in tasks for m in one.metrics)
+    group = Group(
+        name=name,
+        source=tasks[0].task.source,
+        children=tuple(one.task for one in tasks),
+        aggregates=tuple(
+            Aggregate(metric=metric, filters=(filter_,), weighted=False)
+            for metric, filter_ in keys
+        ),
+    )
+    return summarise_group(group, {one.task.name: one for one in tasks})
+
+
 def _filters(rule: Aggregate, tasks: Iterable[TaskResult]) -> Sequence[str]:
     if rule.filters is not None:
         return rule.filters
@@ -84,11 +117,12 @@ def _combined(
     if broken:
         error = f"{broken[0].task.task.name}: {broken[0].metric.error}"
     directions = {metric.higher_is_better for metric in metrics}
+    direction = directions.pop() if len(directions) == 1 else None
     return MetricResult(
         name=rule.metric,
         filter=name,
         estimate=None if broken else _estimate(rule, parts),
-        higher_is_better=directions.pop() if len(directions) == 1 else None,
+        higher_is_better=rule.higher_is_better if direction is None else direction,
         n_scored=sum(metric.n_scored for metric in metrics),
         n_errored=sum(m.n_errored for m in metrics) + sum(t.n_errored for t in silent),
         n_unscored=sum(metric.n_unscored for metric in metrics),

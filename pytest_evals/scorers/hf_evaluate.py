@@ -8,6 +8,7 @@ downloads it.
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -41,7 +42,7 @@ def find_metric(name: str, folders: Sequence[Path]) -> Callable[..., Any]:
     """
     if find_spec("evaluate") is None:
         raise MissingExtraError(f"metric {name!r}", "evaluate", "metrics")
-    script = next((path for path in _places(name, folders) if path.is_file()), None)
+    script = next(filter(os.path.isfile, _places(name, folders)), None)
     if script is None:
         raise EvalsError(
             f"the evaluate library has no script called {name!r} on this disk\n"
@@ -79,9 +80,12 @@ def _places(name: str, folders: Sequence[Path]) -> Iterator[Path]:
     for folder in folders:
         path = folder / name
         yield path if path.suffix == ".py" else path / f"{path.name}.py"
-    stem = name.rpartition("/")[2]
+    script = glob.escape(name.rpartition("/")[2]) + ".py"
     cached = [
-        script for folder in _cached(name) for script in folder.glob(f"*/{stem}.py")
+        path
+        for folder in _cached(name)
+        if os.path.isdir(folder)
+        for path in folder.glob(f"*/{script}")
     ]
     yield from sorted(cached, key=lambda p: p.stat().st_mtime, reverse=True)
 
@@ -91,7 +95,9 @@ def _cached(name: str) -> Iterator[Path]:
     ``config`` (0.4.6), which would take seconds to import."""
     base = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "huggingface"
     home = Path(os.environ.get("HF_HOME", base))
-    modules = Path(os.environ.get("HF_MODULES_CACHE", home / "modules")).expanduser()
+    modules = Path(
+        os.path.expanduser(os.environ.get("HF_MODULES_CACHE", home / "modules"))
+    )
     root = modules / "evaluate_modules" / "metrics"
     if "/" in name:
         yield root / name.replace("/", "--")

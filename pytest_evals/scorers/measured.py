@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pytest_evals.core.score import Score
+from pytest_evals.scorers.user_aggregation import Decides
 from pytest_evals.scorers.user_code import plain
 
 __all__ = ["Measured", "score_of"]
@@ -26,7 +27,7 @@ def score_of(
     measured: Measured,
     filter: str,  # noqa: A002 - the word of results files
     filtered: tuple[Any, ...],
-    decides: bool,
+    decides: Decides,
 ) -> Score:
     """A value as the score of a filter pipeline.
 

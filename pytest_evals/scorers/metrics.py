@@ -12,7 +12,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
+from pytest_evals.core.metric import (
+    ANYTHING,
+    BOOTSTRAP_ITERS,
+    SHARE,
+    Metric,
+    Span,
+)
 from pytest_evals.core.registry import Registry
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.aggregations import (
@@ -24,6 +30,7 @@ from pytest_evals.scorers.aggregations import (
     own,
     totals_of,
 )
+from pytest_evals.scorers.user_aggregation import Decides, PrefersOnes
 
 if TYPE_CHECKING:
     from pytest_evals.scorers.lighteval.computed import Computed
@@ -79,6 +86,8 @@ class KnownMetric:
         numbers_in: Output types where a document's value is a number, or none at all.
         pairs_in: Output types where it is a pair, which has no mean.
         accuracy: Whether its value says right (1) or wrong (0).
+        span: The values that the number can have where it is measured here and adds up
+            in its own way; without one, those of its aggregation.
     """
 
     aggregation: str
@@ -86,6 +95,7 @@ class KnownMetric:
     numbers_in: tuple[str, ...] = ()
     pairs_in: tuple[str, ...] = ()
     accuracy: bool = False
+    span: Span = ANYTHING
 
     @property
     def output_types(self) -> tuple[str, ...]:
@@ -96,31 +106,44 @@ class KnownMetric:
 _CHOICE, _LIKELY = "multiple_choice", "loglikelihood"
 _ROLLING, _TEXT = "loglikelihood_rolling", "generate_until"
 
+_TO_ONE = Span(low=1.0)
+"""Log-probabilities are 0 at most, so a perplexity is 1 at least."""
+
 METRICS: Mapping[str, KnownMetric] = {
-    "acc": KnownMetric("mean", True, (_CHOICE, _LIKELY), (_TEXT,), True),
+    "acc": KnownMetric("mean", True, (_CHOICE, _LIKELY), (_TEXT,), True, SHARE),
     # Its name is known to lm-eval, which measures it nowhere.
     "acc_all": KnownMetric("mean", True),
-    "acc_bytes": KnownMetric("mean", True, (_CHOICE,), (_TEXT,), True),
-    "acc_mutual_info": KnownMetric("mean", True, (_CHOICE,), (_TEXT,), True),
-    "acc_norm": KnownMetric("mean", True, (_CHOICE,), (_TEXT,), True),
-    "bits_per_byte": KnownMetric("bits_per_byte", False, (), (_ROLLING, _TEXT)),
+    "acc_bytes": KnownMetric("mean", True, (_CHOICE,), (_TEXT,), True, SHARE),
+    "acc_mutual_info": KnownMetric("mean", True, (_CHOICE,), (_TEXT,), True, SHARE),
+    "acc_norm": KnownMetric("mean", True, (_CHOICE,), (_TEXT,), True, SHARE),
+    "bits_per_byte": KnownMetric(
+        "bits_per_byte", False, (), (_ROLLING, _TEXT), span=Span(low=0.0)
+    ),
     "bleu": KnownMetric("bleu", True, (), (_TEXT,)),
-    "brier_score": KnownMetric("brier_score", False, (), (_CHOICE, _TEXT)),
+    "brier_score": KnownMetric(
+        "brier_score", False, (), (_CHOICE, _TEXT), span=Span(0.0, 2.0)
+    ),
     "bypass": KnownMetric("bypass", True, (_TEXT,)),
-    "byte_perplexity": KnownMetric("weighted_perplexity", False, (), (_ROLLING, _TEXT)),
+    "byte_perplexity": KnownMetric(
+        "weighted_perplexity", False, (), (_ROLLING, _TEXT), span=_TO_ONE
+    ),
     "chrf": KnownMetric("chrf", True, (), (_TEXT,)),
     "chrf++": KnownMetric("chrf++", True, (), (_TEXT,)),
-    "exact_match": KnownMetric("mean", True, (_CHOICE, _TEXT), (), True),
+    "exact_match": KnownMetric("mean", True, (_CHOICE, _TEXT), (), True, SHARE),
     "f1": KnownMetric("f1", True, (), (_CHOICE, _TEXT)),
     "likelihood": KnownMetric("mean", True, (), (_CHOICE, _TEXT)),
     "mcc": KnownMetric("matthews_corrcoef", True, (), (_CHOICE, _TEXT)),
-    "perplexity": KnownMetric("perplexity", False, (_LIKELY,), (_TEXT,)),
+    "perplexity": KnownMetric("perplexity", False, (_LIKELY,), (_TEXT,), span=_TO_ONE),
     "ter": KnownMetric("ter", False, (), (_TEXT,)),
-    "word_perplexity": KnownMetric("weighted_perplexity", False, (), (_ROLLING, _TEXT)),
+    "word_perplexity": KnownMetric(
+        "weighted_perplexity", False, (), (_ROLLING, _TEXT), span=_TO_ONE
+    ),
 }
 """Name → what is known of it. Generated texts are handed on as pairs of reference and
 text, whatever the metric's name, for an aggregation of the task's own."""
 
+_BETWEEN = ("mean", "median", "nanmean")
+"""Aggregations whose number lies between the values of documents."""
 _CAPPED = ("bleu", "chrf", "chrf++", "ter")
 """Metrics with at most ``_CAP`` replicates; decided by name, whatever adds them up."""
 _CAP = 100
@@ -211,17 +234,24 @@ def metric(
         totals=totals_of(how),
         ratio=how.ratio,
         number=number_of(how),
+        span=_span(spec, how, declared),
+        closed=not declared and spec.function is None and how.several is None,
     )
 
 
-def is_accuracy(spec: MetricSpec) -> bool:
-    """Whether a value of 1 means right and 0 means wrong: a known accuracy, or whatever
-    is averaged and not better when lower."""
+def is_accuracy(spec: MetricSpec) -> Decides:
+    """Whether a value of 1 means correct and 0 wrong: for a known accuracy, and for
+    values whose mean counts, or that a user's function aggregates, unless lower is
+    better."""
     known = METRICS.get(spec.name)
     if known is not None and known.accuracy:
         return True
-    averaged = _aggregation(spec) is AGGREGATIONS["mean"]
-    return averaged and _higher_is_better(spec) is not False
+    how = _aggregation(spec)
+    if _higher_is_better(spec) is False:
+        return False
+    return how is AGGREGATIONS["mean"] or (
+        how.several is not None and PrefersOnes(how.value)
+    )
 
 
 def _check_adds_up(
@@ -248,6 +278,18 @@ def _aggregation(spec: MetricSpec) -> Aggregation:
         return AGGREGATIONS[spec.aggregation]
     known = METRICS.get(spec.name)
     return AGGREGATIONS[known.aggregation if known else "mean"]
+
+
+def _span(spec: MetricSpec, how: Aggregation, declared: bool) -> Span:
+    """The values that the number can have: those of its aggregation, unless documents
+    are measured here, which narrows them down."""
+    known = METRICS.get(spec.name)
+    if known is None or declared or spec.function is not None:
+        return how.span
+    usual = how is AGGREGATIONS[known.aggregation]
+    if known.accuracy and not usual:
+        usual = any(how is AGGREGATIONS[name] for name in _BETWEEN)
+    return known.span if usual and known.span != ANYTHING else how.span
 
 
 def _higher_is_better(spec: MetricSpec) -> bool | None:

@@ -47,6 +47,7 @@ def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskRes
         n_prompt_tokens=sum(r.n_prompt_tokens for r in responses),
         n_tokens=sum(r.n_tokens for r in responses),
         n_truncated=sum(any(r.n_truncated for r in record.said) for record in ordered),
+        n_cut_short=sum(record.cut_short for record in ordered),
     )
 
 
@@ -119,6 +120,8 @@ def _measure(
             error = f"{kind}: {problem}" if kind else str(problem)
     exact = all(type(v) in (bool, int, float) and v in (0, 1) for v in values)
     several = isinstance(found, Mapping)
+    if isinstance(found, Estimate) and found.is_mean:
+        metric = replace(metric, is_mean=True)
     estimates = found if isinstance(found, Mapping) else {metric.name: found}
     return [
         MetricResult(

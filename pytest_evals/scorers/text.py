@@ -9,7 +9,6 @@ once, from the function's signature.
 from __future__ import annotations
 
 import inspect
-import re
 import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
+from pytest_evals.limits.patterns import BoundedPattern
 from pytest_evals.scorers.extraction import compiled
 from pytest_evals.scorers.measured import Measured
 from pytest_evals.scorers.metrics import METRICS, MetricSpec, known_metrics
@@ -126,7 +126,7 @@ class ExactMatch:
     """
 
     name: str
-    ignored: tuple[re.Pattern[str], ...] = ()
+    ignored: tuple[BoundedPattern, ...] = ()
     lower: bool = False
     removed: str = ""
 

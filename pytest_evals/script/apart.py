@@ -1,5 +1,5 @@
-"""Work in a thread of its own where an event loop runs, as in every notebook: whatever
-is run there may have loops of its own."""
+"""Run work in a separate thread if an event loop is running, as in every notebook: the
+work may start event loops of its own."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ T = TypeVar("T")
 
 
 def apart(work: Callable[[], T]) -> T:
-    """What ``work`` returns, here or in a thread.
+    """Return the result of ``work``, from this thread or another one.
 
     Raises:
-        BaseException: Whatever it raises. Ctrl-C reaches it, and its end is waited for.
+        BaseException: Any exception of ``work``. Ctrl-C is passed on to the thread,
+            which is joined.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _in_event_loop():
         return work()
     with ThreadPoolExecutor(1, "evals-run") as pool:
         thread = pool.submit(get_ident).result()
@@ -36,3 +35,16 @@ def apart(work: Callable[[], T]) -> T:
             if not future.done():
                 raise_in(thread, type(error))
             raise
+
+
+def _in_event_loop() -> bool:
+    """Whether an event loop is running in this thread.
+
+    A function of its own, so that ``work`` does not run inside the ``except`` block:
+    each of its errors would be chained to "no running event loop".
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -18,6 +18,7 @@ from pytest_evals.reports.files.environment import environment
 from pytest_evals.reports.files.jsonfile import results_json
 from pytest_evals.store.baselines import check_name, find_baseline
 from pytest_evals.store.history import EarlierRun
+from pytest_evals.store.writable import check_base
 
 __all__ = ["Disk"]
 
@@ -63,6 +64,15 @@ class Disk:
     def writes(self) -> bool:
         """Whether documents are written."""
         return self.folder is not None or bool(self.compare)
+
+    def check(self) -> None:
+        """Check that the run can be written, before anything is asked.
+
+        Raises:
+            StoreError: It cannot.
+        """
+        if self.folder is not None:
+            check_base(self.base, "folder", stores=True, saves=bool(self.save))
 
     def place(self, closing: ExitStack) -> Path:
         """Where the run is written: its folder; or, since two runs are compared by

@@ -18,19 +18,27 @@ from pytest_evals.core.group import Group
 from pytest_evals.core.request import Model
 from pytest_evals.core.result import RunResult, lacking
 from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.frontends.dialects import is_passed_by
 from pytest_evals.frontends.gating.suite_gates import SuiteGates
+from pytest_evals.frontends.index.library import TaskLibrary
+from pytest_evals.frontends.index.names import Scanner
+from pytest_evals.frontends.index.suite_names import SuiteNames
 from pytest_evals.gates.rules.grammar import read_expression
 from pytest_evals.hooked import adds_metrics, registered_metrics
-from pytest_evals.models.spec import redacted
+from pytest_evals.masking.known import remembering
+from pytest_evals.masking.logs import masking_logs
 from pytest_evals.opened import Answers
 from pytest_evals.pipeline import Plan
+from pytest_evals.readiness import Asked, why_refused
 from pytest_evals.recording import Samples
 from pytest_evals.references import measured_rate
 from pytest_evals.reports.files.model import model_arguments
+from pytest_evals.scorers.groups import overall_results
 from pytest_evals.script.apart import apart
+from pytest_evals.script.arguments import with_checked_arguments
 from pytest_evals.script.disk import Disk
 from pytest_evals.script.early import Stop, StopMode
-from pytest_evals.script.models import Models, info_of
+from pytest_evals.script.models import NO_JUDGE, Models, info_of
 from pytest_evals.script.plugins import Plugins
 from pytest_evals.script.running import Beside, Running
 from pytest_evals.script.suite import Source, Suite, read_suite
@@ -50,6 +58,7 @@ class _Keeping:
     explain_cache: str = ""
 
 
+@with_checked_arguments
 def evaluate(  # noqa: PLR0913 - what pytest has as options
     tasks: Source | Sequence[Source],
     model: str | Model,
@@ -89,8 +98,9 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
 
     Raises:
         TaskFileError: A file, a dataset or a gate in a file cannot be used.
-        OptionError: A spec, a gate or a name means nothing, or the run cannot be
-            compared.
+        TypeError: An argument is missing or unknown.
+        OptionError: An argument has the wrong type, a spec, a gate or a name means
+            nothing, or the run cannot be compared.
         ModelError: A model cannot be opened, or broke.
         StoreError: The folder cannot be written to, there is no such baseline, or this
             run is none.
@@ -107,7 +117,8 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
         stop=Stop(mode=stop, error=stop_error),
         plugins=Plugins(plugins),
     )
-    return apart(call.run)
+    with remembering(), masking_logs():
+        return apart(call.run)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,9 +156,14 @@ class _Call:
         """The tasks and groups."""
         noise = partial(measured_rate, self.disk.base, self.disk.compare)
         beside = SuiteGates(Path.cwd(), tuple(map(read_expression, self.gates)), noise)
-        checks = not adds_metrics(self.plugins.hook)
-        load = self.plugins.load
-        return read_suite(self.sources, options, beside, load, checks=checks)
+        hook, library = self.plugins.hook, options.library
+        if not isinstance(library, TaskLibrary):
+            scanner = Scanner(skips=is_passed_by)
+            library = TaskLibrary(Path.cwd(), scanner=scanner)
+        reads = bool(hook.pytest_evals_load_tasks.get_hookimpls())
+        names = SuiteNames(library, is_passed_by, has_hooks=reads)
+        load, hooked = self.plugins.load, adds_metrics(hook)
+        return read_suite(self.sources, options, beside, load, names, hooked=hooked)
 
     def run(self) -> RunResult:
         """Read, ask, score, judge and keep."""
@@ -155,6 +171,7 @@ class _Call:
         disk, options = self.disk, self.task_options()
         suite = self.suite(options)
         before = disk.before(suite.tasks, self.judge_name)
+        disk.check()
         with ExitStack() as closing:
             answers = self._answers()
             models = Models(answers, self.judge, closing)
@@ -164,6 +181,7 @@ class _Call:
             beside = self._beside(model, before)
             run = Running(suite, samples, beside, self.plugins.hook, self.stop)
             run.begin(options.typed_seed)
+            self._check_ready(run, answers)
             plan = _plan(run, models)
             run.answer(plan, model, writes=disk.writes, chat=options.chat)
             answers.close()
@@ -172,6 +190,7 @@ class _Call:
                 judges=models.judges,
                 tasks=tuple(run.results.values()),
                 groups=tuple(run.group_results.values()),
+                overall=overall_results([*run.results.values()], run.group_results),
                 verdicts=tuple(run.verdicts()),
                 options=_public(options, self.spec, self.judge_name),
                 started=started,
@@ -182,6 +201,20 @@ class _Call:
             result = disk.kept(result, samples)
         self.plugins.hook.pytest_evals_result(result=result)
         return result
+
+    def _check_ready(self, run: Running, answers: Answers) -> None:
+        """Refuse judges, and models that tasks name, before the tested model is asked
+        anything."""
+        asked = Asked(
+            jobs=run.jobs,
+            tested=self.spec or None,
+            judge=self.judge if isinstance(self.judge, str) else None,
+            prepare=run.prepared,
+            no_judge=NO_JUDGE,
+        )
+        error = why_refused(asked, answers)
+        if error is not None:
+            raise error
 
     def _answers(self) -> Answers:
         """Whoever opens models, with the store in front of them."""
@@ -226,5 +259,4 @@ def _public(options: TaskOptions, spec: str, judge: str) -> Mapping[str, Any]:
         if name not in left_out
     }
     chat = plain.pop("chat")
-    models = {"model": redacted(spec), "judge": redacted(judge)}
-    return {**plain, "apply_chat_template": chat, **models}
+    return {**plain, "apply_chat_template": chat, "model": spec, "judge": judge}

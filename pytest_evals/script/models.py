@@ -12,8 +12,12 @@ from pytest_evals.core.turn import JUDGE, ModelSource
 from pytest_evals.errors import OptionError
 from pytest_evals.opened import Answers
 
-__all__ = ["Given", "Models", "info_of"]
+__all__ = ["NO_JUDGE", "Given", "Models", "info_of"]
 
+NO_JUDGE = (
+    "there is no judge to ask\n"
+    "  fix: give one, as in evaluate(…, judge='openai:gpt-4o')"
+)
 Given = str | Model
 """A spec, or a model that is open."""
 
@@ -60,10 +64,7 @@ class Models:
         if source == JUDGE:
             source = self._judge
         if source == "":
-            raise OptionError(
-                f"{task.name} asks a judge, and there is none\n"
-                "  fix: give one, as in evaluate(…, judge='openai:gpt-4o')"
-            )
+            raise OptionError(f"{task.name} asks a judge: {NO_JUDGE}")
         key = source if isinstance(source, str) else id(source)
         if key not in self._found:
             made = source if hasattr(source, "answer") else self._made(source)

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from pytest_evals.core.group import Group
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.errors import Problem, TaskFileError
-from pytest_evals.frontends.dialects import load_file, load_folder
-from pytest_evals.frontends.gating.suite_gates import (
-    SuiteGates,
-    faults_of,
-    group_faults,
+from pytest_evals.errors import OptionError, Problem, TaskFileError
+from pytest_evals.frontends.dialects import (
+    load_file,
+    load_folder,
+    load_group,
+    lost_files,
 )
+from pytest_evals.frontends.gating.gate_faults import (
+    GateFaults,
+    group_faults,
+    task_faults,
+)
+from pytest_evals.frontends.gating.near_groups import near_group_faults
+from pytest_evals.frontends.gating.suite_gates import SuiteGates
 from pytest_evals.frontends.index.library import TaskLibrary
+from pytest_evals.frontends.index.suite_names import SuiteNames
 
 __all__ = ["Source", "Suite", "read_suite"]
 
@@ -32,10 +42,12 @@ class Suite:
     Args:
         tasks: Each once, with all its gates.
         groups: Each before those that it holds, with all its gates.
+        odd: What is odd about gates.
     """
 
     tasks: tuple[Task, ...]
     groups: tuple[Group, ...]
+    odd: tuple[str, ...] = ()
 
     def warnings(self) -> Iterator[str]:
         """What is odd about them, as far as it is known."""
@@ -43,6 +55,7 @@ class Suite:
             yield from (f"{task.name}: {text}" for text in task.warnings())
         for group in self.groups:
             yield from (f"{group.name}: {text}" for text in group.warnings)
+        yield from self.odd
 
 
 def read_suite(
@@ -50,8 +63,9 @@ def read_suite(
     options: TaskOptions,
     beside: SuiteGates,
     first: Loader,
+    names: SuiteNames,
     *,
-    checks: bool,
+    hooked: bool,
 ) -> Suite:
     """Read all sources, and check what can be known before anything runs.
 
@@ -60,22 +74,54 @@ def read_suite(
         options: What to change in every task.
         beside: Gates that stand outside of the files of tasks and groups.
         first: Sees each file before any front end.
-        checks: Whether gates can be checked before the results are there.
+        names: What else the suite defines.
+        hooked: Whether hooks may add metrics or change scores.
 
     Raises:
         TaskFileError: A file, a dataset or a gate in a file cannot be used.
         OptionError: A gate means nothing, or no task answers for it.
     """
-    found = [one for source in sources for one in _loaded(source, options, first)]
+    offered: set[str] = set()
+
+    def takes(these: Sequence[str]) -> bool:
+        offered.update(these)
+        return options.takes(these)
+
+    asked = replace(options, takes=takes)
+    found = [one for source in sources for one in _loaded(source, asked, first)]
     roots = [one for one in found if isinstance(one, Group)]
     groups = {group.name: group for root in roots for group in root.groups()}
-    tasks = _each_once(found)
+    faults = GateFaults([], [])
     suite = Suite(
-        tasks=tuple(_with_gates(task, beside, checks=checks) for task in tasks),
-        groups=tuple(_group_with_gates(group, beside) for group in groups.values()),
+        tasks=tuple(
+            _with_gates(task, beside, faults, hooked=hooked)
+            for task in _each_once(found)
+        ),
+        groups=tuple(
+            _group_with_gates(group, beside, faults, hooked=hooked)
+            for group in groups.values()
+        ),
     )
-    beside.check(suite.tasks, suite.groups, [s for s in map(_folder, sources) if s])
-    return suite
+    by_name = {task.name: task for task in suite.tasks}
+    sourced = [task.source for task in suite.tasks]
+    sourced += [group.source for group in suite.groups]
+    read = {place.path.absolute() for place in sourced}
+    chosen = any(isinstance(source, Task | Group) for source in sources)
+    load = partial(load_group, options=options)
+    faults.add(
+        near_group_faults(
+            by_name, read, beside, load, hooked=lambda _: hooked, is_chosen=chosen
+        )
+    )
+    if faults.problems:
+        raise TaskFileError(faults.problems)
+    unanswered = beside.unanswered(suite.tasks, suite.groups, names, offered)
+    if unanswered.problems:
+        raise OptionError("\n".join(map(str, unanswered.problems)))
+    faults.add(unanswered)
+    folders = [path for source in sources if (path := _folder(source)) is not None]
+    faults.warnings.extend(lost for path in folders for lost in lost_files(path))
+    return replace(suite, odd=tuple(map(str, faults.warnings)))
 
 
 def _loaded(
@@ -85,17 +131,19 @@ def _loaded(
         return [source]
     path = Path(source).absolute()
     if options.library is None:
-        root = path if path.is_dir() else path.parent
+        root = path if os.path.isdir(path) else path.parent
         options = replace(options, library=TaskLibrary(root))
-    if path.is_dir():
+    if os.path.isdir(path):
         return load_folder(path, options, first)
-    found = first(path) if path.is_file() else None
+    found = first(path) if os.path.isfile(path) else None
     return load_file(path, options) if found is None else found
 
 
 def _folder(source: Source) -> Path | None:
-    is_folder = isinstance(source, str | Path) and Path(source).is_dir()
-    return Path(source).absolute() if is_folder else None  # type: ignore[arg-type]
+    if isinstance(source, Task | Group):
+        return None
+    path = Path(source).absolute()
+    return path if path.is_dir() else None
 
 
 def _each_once(found: Iterable[Task | Group]) -> list[Task]:
@@ -124,20 +172,21 @@ def _is_changed(task: Task, group: Group) -> bool:
     return task.source.path in {one.source.path for one in group.groups()}
 
 
-def _with_gates(task: Task, beside: SuiteGates, *, checks: bool) -> Task:
+def _with_gates(
+    task: Task, beside: SuiteGates, faults: GateFaults, *, hooked: bool
+) -> Task:
     folder = task.source.path.absolute().parent
     gates = beside.of(task, task.gates, folder, task.metrics)
     ids = task.rows.ids()
     limited = len(ids) < task.rows.total()
-    problems = faults_of(gates, task, set(ids), limited=limited)
-    if problems and checks:
-        raise TaskFileError(problems)
+    if not hooked:
+        faults.add(task_faults(gates, task, set(ids), limited=limited))
     return replace(task, gates=gates)
 
 
-def _group_with_gates(group: Group, beside: SuiteGates) -> Group:
+def _group_with_gates(
+    group: Group, beside: SuiteGates, faults: GateFaults, *, hooked: bool
+) -> Group:
     gates = beside.of(group, group.gates, group.source.path.absolute().parent)
-    problems = group_faults(gates, group)
-    if problems:
-        raise TaskFileError(problems)
+    faults.add(group_faults(gates, group, hooked=hooked))
     return replace(group, gates=gates)

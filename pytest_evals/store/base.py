@@ -17,7 +17,7 @@ _IGNORE = """\
 """
 
 
-def make_base(base: Path) -> None:
+def make_base(base: Path, option: str = _OPTION) -> None:
     """Make the folder if it is not there, with a ``.gitignore`` of its own.
 
     A folder with other things in it is the user's: what git sees of them is not ours to
@@ -26,5 +26,5 @@ def make_base(base: Path) -> None:
     Raises:
         StoreError: It cannot be made.
     """
-    if make_folder(base, _OPTION):
-        replace_text(base / ".gitignore", _IGNORE, _OPTION)
+    if make_folder(base, option):
+        replace_text(base / ".gitignore", _IGNORE, option)

@@ -7,6 +7,7 @@ became of them and the answers, but neither rows nor prompts.
 from __future__ import annotations
 
 import json
+import os
 import re
 import secrets
 import shutil
@@ -49,11 +50,11 @@ def find_baseline(base: Path, name: str, here: Path) -> EarlierRun:
         StoreError: There is none; with the nearest name.
     """
     place = base / "baselines" / name
-    if not (place / "results.json").is_file():
-        place = here / Path(name).expanduser()
+    if not os.path.isfile(place / "results.json"):
+        place = here / os.path.expanduser(name)
     if place.name == "results.json":
         place = place.parent
-    if not (place / "results.json").is_file():
+    if not os.path.isfile(place / "results.json"):
         known = sorted(p.parent.name for p in base.glob("baselines/*/results.json"))
         hint = did_you_mean(name, known) or (
             f"; known: {', '.join(known)}" if known else f"; save one with {_OPTION}"

@@ -12,16 +12,36 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
-__all__ = ["DamagedError", "connect", "create", "own_place", "set_aside"]
+__all__ = [
+    "DamagedError",
+    "connect",
+    "create",
+    "is_damage",
+    "own_place",
+    "set_aside",
+]
 
 APPLICATION = 0x65766C73
 """``evls``: what tells our files from others."""
 SCHEMA = 1
 """Raised when a table or what a key is made of changes its meaning."""
-HEAD = 100
-"""Bytes of the head of an SQLite file."""
 BUSY_S = 60.0
 """Seconds that a process waits for others which write."""
+_CAUSES_OUTSIDE = frozenset(
+    {
+        sqlite3.SQLITE_AUTH,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_INTERRUPT,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOLFS,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_PROTOCOL,
+    }
+)
+"""Primary result codes of locks, permissions and disks: the file may be intact."""
 _BESIDE = ("-wal", "-shm")
 """Endings of the files that belong to a database which is open, or was not closed."""
 _TABLES = """
@@ -45,6 +65,25 @@ CREATE TABLE responses (
 
 class DamagedError(sqlite3.DatabaseError):
     """A file that is no store of this version; the text says why."""
+
+
+def is_damage(error: Exception, path: Path) -> bool:
+    """Whether an error of SQLite comes from a damaged file, not from its surroundings.
+
+    Our statements never change, so "no such column" or a violated constraint shows a
+    damaged schema just as "malformed" does. So does "read-only" where everything may be
+    written: SQLite also means an unknown version in the head of the file by that, or a
+    file that another process has moved.
+    """
+    if not isinstance(error, sqlite3.Error):
+        # SQLite quotes the schema in its messages; the module decodes them strictly.
+        return isinstance(error, UnicodeDecodeError)
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        return True
+    if code & 0xFF == sqlite3.SQLITE_READONLY:
+        return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    return code & 0xFF not in _CAUSES_OUTSIDE
 
 
 def create(path: Path) -> None:
@@ -90,17 +129,20 @@ def _put(draft: Path, path: Path) -> None:
 def own_place(path: Path) -> Path:
     """Where the store of this version is: here; or beside a file of another version,
     which stays what it is for those who use that.
-
-    The version is read from the head of the file (SQLite's file format, 1.3).
     """
-    try:
-        with path.open("rb") as file:
-            head = file.read(HEAD)
-    except OSError:
+    if not path.is_file():
         return path
-    schema, application = head[60:64], head[68:72]
-    is_ours = len(head) == HEAD and application == APPLICATION.to_bytes(4)
-    if not is_ours or schema == SCHEMA.to_bytes(4):
+    try:
+        # SQLite reads the head: closing a file of our own would drop the locks that
+        # other connections of this process hold on it (POSIX), and so lose their rows.
+        connection = _connection(path, "immutable=1")
+        try:
+            application, schema = _version(connection)
+        finally:
+            connection.close()
+    except (sqlite3.Error, UnicodeDecodeError):
+        return path
+    if application != APPLICATION or schema == SCHEMA:
         return path
     return path.with_name(f"{path.stem}-schema-{SCHEMA}{path.suffix}")
 
@@ -110,25 +152,38 @@ def connect(path: Path) -> sqlite3.Connection:
 
     Raises:
         DamagedError: It is none, is cut short, or is of another version.
-        sqlite3.OperationalError: It cannot be opened or read.
+        sqlite3.Error: It cannot be opened or read; :func:`is_damage` tells why.
     """
     if path.stat().st_size == 0:
         # To SQLite this is a new database.
         raise DamagedError("the file is empty")
     try:
-        connection = _open(path, "mode=rw")
-        _check(connection)
+        return _open(path, "mode=rw")
     except sqlite3.OperationalError:
         wal = path.with_name(f"{path.name}-wal")
         if wal.exists() or os.access(path.parent, os.W_OK):
             raise
         # A folder that is read-only has no place for the files of a shared database.
-        connection = _open(path, "immutable=1")
-        _check(connection)
-    return connection
+        return _open(path, "immutable=1")
 
 
 def _open(path: Path, mode: str) -> sqlite3.Connection:
+    connection = _connection(path, mode)
+    try:
+        # A commit survives the process, though perhaps not a power cut; nothing is
+        # damaged.
+        connection.execute("PRAGMA synchronous = NORMAL")
+        _check(connection)
+    except UnicodeDecodeError:
+        connection.close()
+        raise DamagedError("the schema is malformed") from None
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _connection(path: Path, mode: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
         f"file:{quote(str(path.absolute()))}?{mode}",
         uri=True,
@@ -136,34 +191,29 @@ def _open(path: Path, mode: str) -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,
     )
-    # What is no text any more must not end the query, but fail its checksum.
-    connection.text_factory = lambda data: data.decode("utf-8", "replace")
-    # A commit survives the process, though perhaps not a power cut; nothing is damaged.
-    connection.execute("PRAGMA synchronous = NORMAL")
+    # Raw bytes: decoding would fail on a damaged text, or hide what has changed.
+    connection.text_factory = bytes
     return connection
 
 
+def _version(connection: sqlite3.Connection) -> tuple[object, object]:
+    """The application and the schema that a file is of."""
+    ((application,),) = connection.execute("PRAGMA application_id").fetchall()
+    ((schema,),) = connection.execute("PRAGMA user_version").fetchall()
+    return application, schema
+
+
 def _check(connection: sqlite3.Connection) -> None:
-    try:
-        ((application,),) = connection.execute("PRAGMA application_id").fetchall()
-        ((schema,),) = connection.execute("PRAGMA user_version").fetchall()
-        if application != APPLICATION:
-            raise DamagedError("it is a database of something else")
-        if schema != SCHEMA:
-            raise DamagedError(f"it has schema {schema}; this version has {SCHEMA}")
-        connection.execute("SELECT hash, fingerprint, info FROM models").fetchone()
-        connection.execute(
-            "SELECT key, model, prompt, settings, response, stored, checksum "
-            "FROM responses LIMIT 1"
-        ).fetchone()
-    except sqlite3.OperationalError as error:
-        connection.close()
-        if str(error).startswith("no such"):
-            raise DamagedError(str(error)) from None
-        raise
-    except sqlite3.DatabaseError:
-        connection.close()
-        raise
+    application, schema = _version(connection)
+    if application != APPLICATION:
+        raise DamagedError("it is a database of something else")
+    if schema != SCHEMA:
+        raise DamagedError(f"it has schema {schema}; this version has {SCHEMA}")
+    connection.execute("SELECT id, hash, fingerprint, info FROM models").fetchone()
+    connection.execute(
+        "SELECT key, model, prompt, settings, response, stored, checksum "
+        "FROM responses LIMIT 1"
+    ).fetchone()
 
 
 def set_aside(path: Path) -> Path:

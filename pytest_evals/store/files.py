@@ -1,7 +1,8 @@
 """Writing files so that nobody ever reads half of one.
 
 A JSON file is written beside its place and moved there when it is complete. Lines are
-appended whole: what a full disk left of a line is taken away again.
+appended whole: what a full disk left of a line is taken away again. Known secrets are
+masked in all that is written.
 """
 
 from __future__ import annotations
@@ -16,8 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.errors import StoreError
+from pytest_evals.masking.known import hidden
 
-__all__ = ["append_lines", "make_folder", "replace_text", "write_json"]
+__all__ = [
+    "append_lines",
+    "cannot_write",
+    "make_folder",
+    "replace_text",
+    "write_json",
+]
 
 
 def write_json(
@@ -41,13 +49,21 @@ def write_json(
     replace_text(path, text, option)
 
 
-def replace_text(path: Path, text: str, option: str) -> None:
+def replace_text(
+    path: Path, text: str, option: str, *, shown: Path | None = None
+) -> None:
     """Put a text in the place of a file, at once.
+
+    Args:
+        path: The file.
+        text: Its new content.
+        option: The option that says where, for messages.
+        shown: What messages name instead of the file.
 
     Raises:
         StoreError: It cannot be written.
     """
-    raw = text.encode("utf-8")
+    raw = hidden(text).encode("utf-8")
     try:
         if _is_special(path):
             _write(path, os.O_WRONLY, raw)
@@ -62,8 +78,8 @@ def replace_text(path: Path, text: str, option: str) -> None:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
             raise
-    except OSError as error:
-        raise _cannot("write", path, error, option) from error
+    except (OSError, ValueError) as error:
+        raise cannot_write(shown or path, error, option) from error
 
 
 def append_lines(path: Path, lines: Iterable[str], option: str) -> None:
@@ -72,7 +88,7 @@ def append_lines(path: Path, lines: Iterable[str], option: str) -> None:
     Raises:
         StoreError: They cannot be written.
     """
-    raw = "".join(f"{line}\n" for line in lines).encode("utf-8")
+    raw = hidden("".join(f"{line}\n" for line in lines)).encode("utf-8")
     try:
         with path.open("ab", buffering=0) as file:
             size = file.seek(0, os.SEEK_END)
@@ -83,7 +99,7 @@ def append_lines(path: Path, lines: Iterable[str], option: str) -> None:
                     file.truncate(size)
                 raise
     except OSError as error:
-        raise _cannot("write", path, error, option) from error
+        raise cannot_write(path, error, option) from error
 
 
 def make_folder(path: Path, option: str) -> bool:
@@ -98,16 +114,31 @@ def make_folder(path: Path, option: str) -> bool:
     try:
         path.mkdir(parents=True, exist_ok=True)
         return not any(path.iterdir())
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise _cannot("make the folder", path, error, option) from error
 
 
-def _cannot(what: str, path: Path, error: OSError, option: str) -> StoreError:
-    why = error.strerror or str(error)
+def cannot_write(path: Path, error: Exception, option: str) -> StoreError:
+    """The error for a file or a folder that cannot be written to, to raise."""
+    return _cannot("write", path, error, option)
+
+
+def _cannot(what: str, path: Path, error: Exception, option: str) -> StoreError:
     return StoreError(
-        f"cannot {what} {str(path)!r}: {why}\n"
+        f"cannot {what} {str(path)!r}: {_why(path, error)}\n"
         f"  fix: make room or make it writable, or choose another place with {option}"
     )
+
+
+def _why(path: Path, error: Exception) -> str:
+    """What is in the way, where the system only reports that something is."""
+    there = next((p for p in (path, *path.parents) if os.path.lexists(p)), path)
+    shown = "it" if there == path else repr(str(there))
+    if there.is_symlink() and not os.path.exists(there):
+        return f"{shown} is a link to {os.readlink(there)!r}, which is not there"
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return f"{shown} is a file, not a folder"
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _is_special(path: Path) -> bool:

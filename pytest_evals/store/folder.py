@@ -7,6 +7,7 @@ once get a folder each.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.errors import StoreError
+from pytest_evals.masking.known import hidden
 from pytest_evals.store.base import make_base
 from pytest_evals.store.files import (
     append_lines,
@@ -138,12 +140,18 @@ def _model_name(spec: str) -> str:
     cannot hold (as lm-eval's ``sanitize_model_name``, and white space too)."""
     place = spec.partition(",")[0]
     place = place.partition(":")[2] or place
-    last = re.split(r"[/\\]", place.rstrip("/\\"))[-1]
+    last = hidden(re.split(r"[/\\]", place.rstrip("/\\"))[-1])
     return _short(_UNSAFE.sub("__", last)) or "model"
 
 
 def _short(name: str) -> str:
-    return name.encode("utf-8", "ignore")[:_LONGEST].decode("utf-8", "ignore")
+    """The name; if it is too long, its start and a hash of all of it, so that names
+    with the same start stay different."""
+    raw = name.encode("utf-8", "ignore")
+    if len(raw) <= _LONGEST:
+        return raw.decode()
+    digest = hashlib.sha256(raw).hexdigest()[:12]
+    return f"{raw[: _LONGEST - 13].decode('utf-8', 'ignore')}-{digest}"
 
 
 def _doc_id(line: str) -> int:

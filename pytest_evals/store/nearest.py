@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,24 +69,41 @@ def nearest(
             for prompt in (key.prompt, *prompts):
                 found = [
                     _measured(row, key, prompt, fingerprint)
-                    for row in _rows(connection, prompt)
+                    for row in _intact_rows(connection, prompt)
                 ]
                 if found:
                     return min(found, key=_distance)
-    except sqlite3.Error as error:
+    except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
         raise StoreError(f"cannot read {str(path)!r}: {error}") from error
     return None
 
 
 Row = tuple[str, float, str]
+"""Settings, time, and the fingerprint of the model."""
 
 
-def _rows(connection: sqlite3.Connection, prompt: bytes) -> Iterator[Row]:
-    return connection.execute(
-        "SELECT r.settings, r.stored, m.fingerprint FROM responses r "
+def _intact_rows(connection: sqlite3.Connection, prompt: bytes) -> Iterator[Row]:
+    """The rows of a prompt that are as they were written: their keys are hashes of all
+    that is read here but the time."""
+    rows = connection.execute(
+        "SELECT r.key, r.settings, r.stored, m.hash, m.fingerprint FROM responses r "
         "JOIN models m ON m.id = r.model WHERE r.prompt = ?",
         [prompt],
     )
+    for row in rows:
+        match row:
+            case (key, bytes() as settings, float() as stored, model, bytes() as text):
+                pass
+            case _:
+                continue
+        if model != blake2b(text, digest_size=32).digest():
+            continue
+        try:
+            request = RequestKey(prompt, settings.decode("ascii"))
+        except UnicodeDecodeError:
+            continue
+        if request.digest(model) == key:
+            yield request.settings, stored, text.decode("ascii")
 
 
 def _measured(

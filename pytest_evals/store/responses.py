@@ -21,8 +21,15 @@ from zlib import crc32
 from pytest_evals.core.key import RequestKey, canonical
 from pytest_evals.core.request import Response
 from pytest_evals.errors import StoreError
+from pytest_evals.masking.values import identity, masked
 from pytest_evals.store.base import make_base
-from pytest_evals.store.database import connect, create, own_place, set_aside
+from pytest_evals.store.database import (
+    connect,
+    create,
+    is_damage,
+    own_place,
+    set_aside,
+)
 from pytest_evals.store.writer import Writer
 
 __all__ = ["NAME", "Responses", "model_hash"]
@@ -68,9 +75,10 @@ class Responses:
             TypeError: The fingerprint holds a value that is none of JSON's.
         """
         self._base, self._path = base, own_place(base / NAME)
-        self.fingerprint = fingerprint
-        self._fingerprint = canonical(fingerprint)
-        self._hash = model_hash(fingerprint)
+        # A key changes no answer, and must not be found in the file.
+        self.fingerprint = identity(fingerprint)
+        self._fingerprint = canonical(self.fingerprint)
+        self._hash = model_hash(self.fingerprint)
         self._writes = writes
         self.notes: list[str] = []
         """What went wrong, for the report."""
@@ -112,20 +120,17 @@ class Responses:
             rows = connection.execute(
                 "SELECT info FROM models WHERE id = ?", [self._model]
             ).fetchall()
-            try:
-                found = json.loads(rows[0][0]) if rows else None
-            except ValueError:
-                return None
-            return found if isinstance(found, dict) and found else None
+            return _info(rows[0][0], self._hash) if rows else None
 
         return self._tried(read)
 
     def keep_info(self, info: Mapping[str, Any]) -> None:
         """Store what the model says of itself, if that is JSON."""
         try:
-            text = json.dumps(dict(info))
+            body = json.dumps(masked(dict(info)))
         except (TypeError, ValueError):
             return
+        text = f"{body}\n{_checksum(self._hash, body.encode('ascii')):08x}"
 
         def write(connection: sqlite3.Connection) -> None:
             connection.execute(
@@ -156,20 +161,27 @@ class Responses:
         self, connection: sqlite3.Connection, wanted: Mapping[bytes, RequestKey]
     ) -> dict[RequestKey, Response]:
         found: dict[RequestKey, Response] = {}
+        n_damaged = 0
         digests = list(wanted)
         for start in range(0, len(digests), MOST_KEYS):
             some = digests[start : start + MOST_KEYS]
             marks = ",".join("?" * len(some))
             rows = connection.execute(
-                f"SELECT key, response, checksum FROM responses WHERE key IN ({marks})",
+                "SELECT key, prompt, settings, response, checksum FROM responses "
+                f"WHERE key IN ({marks})",
                 some,
             )
-            for digest, text, checksum in rows:
-                response = _response(digest, text, checksum)
-                if response is None:
-                    self._n_damaged += 1
+            for digest, *request, body, checksum in rows:
+                # With a damaged index, SQLite finds rows that nobody has asked for.
+                key = wanted.get(digest) if isinstance(digest, bytes) else None
+                response = None
+                if key and request == [key.prompt, key.settings.encode("ascii")]:
+                    response = _response(digest, body, checksum)
+                if key and response:
+                    found[key] = response
                 else:
-                    found[wanted[digest]] = response
+                    n_damaged += 1
+        self._n_damaged += n_damaged
         return found
 
     def _write(self, rows: Sequence[Row]) -> None:
@@ -193,14 +205,14 @@ class Responses:
         self, key: RequestKey, response: Response, now: float
     ) -> tuple[object, ...]:
         digest = key.digest(self._hash)
-        said = {
+        given = {
             name: value
             for name, default in _DEFAULTS.items()
             if (value := getattr(response, name)) != default
         }
-        text = _ENCODE(said)
-        checksum = _checksum(digest, text)
-        return digest, self._model, key.prompt, key.settings, text, now, checksum
+        body = _ENCODE(given)
+        checksum = _checksum(digest, body.encode("ascii"))
+        return digest, self._model, key.prompt, key.settings, body, now, checksum
 
     def _tried(
         self, action: Callable[[sqlite3.Connection], T], *, writing: bool = False
@@ -216,20 +228,23 @@ class Responses:
                     return None
                 try:
                     return action(self._connection)
-                except sqlite3.OperationalError as error:
-                    self._give_up(error, writing=writing)
-                    return None
-                except sqlite3.DatabaseError as error:
+                except (sqlite3.Error, UnicodeDecodeError) as error:
+                    if not is_damage(error, self._path):
+                        self._give_up(error, writing=writing)
+                        return None
                     self._replace(error)
             return None
 
     def _open(self) -> None:
         try:
             self._connect()
-        except (sqlite3.OperationalError, OSError, StoreError) as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            if is_damage(error, self._path):
+                self._replace(error)
+            else:
+                self._give_up(error)
+        except (OSError, StoreError) as error:
             self._give_up(error)
-        except sqlite3.DatabaseError as error:
-            self._replace(error)
 
     def _connect(self) -> None:
         if not self._path.exists():
@@ -245,7 +260,9 @@ class Responses:
                     "INSERT OR IGNORE INTO models (hash, fingerprint) VALUES (?, ?)",
                     [self._hash, self._fingerprint],
                 )
-            except sqlite3.OperationalError as error:
+            except sqlite3.Error as error:
+                if is_damage(error, self._path):
+                    raise
                 self._give_up(error, writing=True)
         rows = self._connection.execute(
             "SELECT id FROM models WHERE hash = ?", [self._hash]
@@ -283,15 +300,37 @@ class Responses:
 _ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 
 
-def _checksum(digest: bytes, text: str) -> int:
-    return crc32(text.encode("ascii", "replace"), crc32(digest))
+def _checksum(digest: bytes, body: bytes) -> int:
+    return crc32(body, crc32(digest))
 
 
-def _response(digest: bytes, text: object, checksum: object) -> Response | None:
-    """The response of a row, ``None`` if the row is not as it was written."""
-    if not isinstance(text, str) or checksum != _checksum(digest, text):
+def _response(digest: bytes, body: object, checksum: object) -> Response | None:
+    """The response of a row, ``None`` if the row is not as it was written.
+
+    Args:
+        digest: The key of the row.
+        body: The bytes that are stored, not decoded: two texts may be equal once what
+            is not UTF-8 has been replaced.
+        checksum: Of both.
+    """
+    if not isinstance(body, bytes) or checksum != _checksum(digest, body):
         return None
     try:
-        return Response(**json.loads(text))
-    except (TypeError, ValueError):
+        return Response(**json.loads(body))
+    except (TypeError, ValueError, RecursionError):
         return None
+
+
+def _info(stored: object, model: bytes) -> Mapping[str, Any] | None:
+    """What a model says of itself, ``None`` if that is missing or damaged."""
+    if not isinstance(stored, bytes):
+        return None
+    body, end, checksum = stored.partition(b"\n")
+    # Stores of earlier versions have no checksum here.
+    if end and checksum != b"%08x" % _checksum(model, body):
+        return None
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) and found else None

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from pytest_evals.core.key import RequestKey, request_keys
 from pytest_evals.core.request import Model, Prompt, Request, Response
+from pytest_evals.core.response_contract import checked_response, responses_of
 from pytest_evals.core.result import Reuse
 from pytest_evals.store.responses import Responses
 
@@ -68,7 +69,10 @@ class StoredModel:
         missing: list[int] = []
         for position, key in enumerate(keys):
             response = found.get(key) if key is not None else None
-            if response is None:
+            if response is not None:
+                # Earlier versions stored whatever a model had given.
+                response = checked_response(requests[position], response, self)
+            if response is None or response.error:
                 missing.append(position)
                 continue
             self._n_reused += 1
@@ -109,21 +113,11 @@ class StoredModel:
         keys: Sequence[RequestKey | None],
         missing: Sequence[int],
     ) -> Iterator[tuple[int, Response]]:
-        """What the model answers, stored on its way. Whether the model keeps its
-        contract is for others to see: what makes no sense is handed on so that it makes
-        none there."""
-        for given in self.opened().answer([requests[i] for i in missing]):
+        """What the model answers, stored on its way."""
+        asked = [requests[i] for i in missing]
+        for place, response in responses_of(asked, self.opened()):
             if self._expected:
                 self._pass_on()
-            match given:
-                case (int() as place, Response() as response):
-                    pass
-                case _:
-                    yield given
-                    continue
-            if not 0 <= place < len(missing):
-                yield (place if place < 0 else len(requests) + place), response
-                continue
             position = missing[place]
             key = keys[position]
             self._n_asked += 1
@@ -144,6 +138,11 @@ class StoredModel:
             self._model = self._open_model()
             self._responses.keep_info(self.info)
         return self._model
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the model itself is open."""
+        return self._model is not None
 
     def unopened(self) -> StoredModel:
         """The same responses, and no model: whatever else is asked is an error."""

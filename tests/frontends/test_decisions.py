@@ -80,7 +80,7 @@ def test_an_unknown_metric_without_aggregation_is_averaged_with_a_warning(
         "def judge(doc, results):\n    return {'mine': len(results[0])}\n"
         "def mine(references, predictions):\n    return len(predictions[0])\n"
     )
-    task_of(tmp_path, [{"q": "x", "a": "y"}] * 2)
+    task_of(tmp_path, [{"q": "x", "a": "y"}, {"q": "z", "a": "y"}])
     with (tmp_path / "t.yaml").open("a") as file:
         file.write(keys)
     (task,) = load_tasks(tmp_path / "t.yaml", TaskOptions())
@@ -123,7 +123,7 @@ def test_graded_metrics_of_several_targets_are_0_or_1_with_a_warning(tmp_path):
 
 
 def test_a_right_answer_outside_the_choices_is_wrong_with_a_warning(tmp_path):
-    rows = [{"q": "x", "a": 7, "c": ["y", "z"]}, {"q": "x", "a": 0, "c": ["y", "z"]}]
+    rows = [{"q": "x", "a": 7, "c": ["y", "z"]}, {"q": "w", "a": 0, "c": ["y", "z"]}]
     task = task_of(tmp_path, rows, output_type="multiple_choice", doc_to_choice="c")
     assert [record.correct for record in scored(task, ["", ""])] == [False, True]
     (warning,) = task.warnings()

@@ -76,3 +76,16 @@ def test_defaults_are_for_all_gates_that_count_noise(gates):
     assert (exact.confidence, exact.family) == (0.95, "holm")
     assert (noisy.confidence, noisy.family) == (0.9, "")
     assert (own.task, own.confidence, own.family) == ("g", 0.99, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("gates: [a/acc >= 0.5]\ngates: [b/acc >= 0.5]\n", "gates.yaml:2: 'gates' is"),
+        ("gates:\n- {metric: a/acc, min: 0.5, min: 0.1}\n", "gates.yaml:2: 'min' is"),
+    ],
+)
+def test_a_key_that_is_given_twice_is_an_error(gates, text, message):
+    with pytest.raises(TaskFileError) as caught:
+        gates(text)
+    assert str(caught.value).startswith(f"{message} given twice")

@@ -122,6 +122,36 @@ def test_one_bare_entry_aggregates_too(folder):
     assert "'truez' counts as true" in group.warnings[0]
 
 
+SEED = """\
+group: nli_and_more
+task:
+  - group: nli_tasks
+    task: [a, b]
+    aggregate_metric_list:
+      - metric: exact_match
+        aggregation: mean
+        higher_is_better: {better}
+"""
+"""The seed's example of an inline group, with other tasks."""
+
+
+def test_a_number_of_a_group_may_name_its_direction(folder):
+    (inner,) = read(folder, SEED.format(better="true")).children
+    (rule,) = inner.aggregates
+    assert (rule.metric, rule.higher_is_better) == ("exact_match", True)
+
+
+@pytest.mark.parametrize(
+    ("better", "told"),
+    [
+        ("false", "higher_is_better: false, but it is true for 'exact_match' in task"),
+        ("up", "higher_is_better is true or false, not 'up'"),
+    ],
+)
+def test_a_direction_that_is_not_that_of_the_tasks_is_refused(folder, better, told):
+    assert f"g.yaml:8: {told}" in problems(folder, SEED.format(better=better))
+
+
 def test_a_task_that_is_reached_twice_counts_twice_and_a_warning_says_so(folder):
     group = read(
         folder,

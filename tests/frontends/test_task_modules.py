@@ -216,6 +216,86 @@ def test_what_a_class_lacks_without_lm_eval_is_one_error_that_names_it(
     assert "\n" not in text
 
 
+LATER = """
+    def doc_to_text(self, doc):
+        self.config.num_fewshot = None
+        self.set_num_fewshot(3)
+        self.set_repeats(2)
+        rows = [self.process_doc(row) for row in self.get_docs("test_split")]
+        shots, self.config.num_fewshot = self.config.num_fewshot, 0
+        return json.dumps([
+            self.task, shots, self.config.repeats, rows,
+            self.get_docs("training_split"), self.is_multimodal, self.MULTIMODAL,
+        ])
+"""
+
+
+def test_a_class_may_use_what_later_releases_have(tmp_path, without):
+    """Names and meanings as in the seed's page on the class ``Task``."""
+    write(tmp_path, task=f"import json\n{CLASS}{LATER}")
+    (tmp_path / "t.yaml").write_text("task: t\nclass: !function task.Mine\n")
+    found = without("print(task().ask(0).requests[0].context)")
+    assert found == ["t", 3, 2, [{"q": "Q", "a": " A"}], None, False, False]
+
+
+def test_zero_shots_of_a_class_stay_and_a_task_is_made_of_its_keys(tmp_path, without):
+    code = (
+        "from lm_eval.api.task import ConfigurableTask, Task\n"
+        "KEYS = dict(task='k', dataset_path='json', test_split='test', num_fewshot=0, "
+        "dataset_kwargs={'data_files': {'test': 'rows.jsonl'}}, doc_to_text='q', "
+        "doc_to_target='a')\n"
+        "def made():\n"
+        "    one = Task.from_config(KEYS)\n"
+        "    one.set_num_fewshot(4)\n"
+        "    again = ConfigurableTask.from_config(one.config)\n"
+        "    kept = one.get_docs('fewshot_split'), again.config.to_dict()\n"
+        "    return one.task, one.config.num_fewshot, kept == (None, one.dump_config())"
+    )
+    write(tmp_path, utils=code)
+    assert without("print(json.dumps(function('utils.made')()))") == ["k", 0, True]
+
+
+@pytest.mark.parametrize("name", ["aggregate", "id", "process_instances", "scorers"])
+def test_what_only_later_releases_have_is_one_error_that_names_it(
+    name, tmp_path, without
+):
+    more = f"def test_docs(self):\n        return self.{name}"
+    write(tmp_path, task=f"{CLASS}\n    {more}\n")
+    (tmp_path / "t.yaml").write_text("task: t\nclass: !function task.Mine\n")
+    text = without(
+        "try:\n    task()\n"
+        "except EvalsError as error:\n    print(json.dumps(str(error)))"
+    )
+    assert text.startswith("t.yaml:2: class: Mine")
+    assert f"{name} of a task is newer than lm-eval 0.4.13" in text
+    assert "instead, " in text
+
+
+@pytest.mark.parametrize("name", ["scorers", "set_repeats(2)", "get_docs('test')"])
+def test_an_installed_lm_eval_lacks_what_later_releases_have(tmp_path, name):
+    from pytest_evals.core.task import TaskOptions
+    from pytest_evals.errors import TaskFileError
+    from pytest_evals.frontends.lm_eval.task import load_tasks
+
+    more = f"def test_docs(self):\n        return self.{name}"
+    write(tmp_path, task=f"{CLASS}\n    {more}\n")
+    (tmp_path / "t.yaml").write_text("task: t\nclass: !function task.Mine\n")
+    with pytest.raises(TaskFileError) as error:
+        load_tasks(tmp_path / "t.yaml", TaskOptions())
+    assert "fix: this name is newer than lm-eval 0.4.13" in str(error.value)
+
+
+def test_a_method_that_only_later_releases_call_is_told(tmp_path):
+    from pytest_evals.core.task import TaskOptions
+    from pytest_evals.frontends.lm_eval.task import load_tasks
+
+    more = "def process_instances(self):\n        pass"
+    write(tmp_path, task=f"{CLASS}\n    {more}\n")
+    (tmp_path / "t.yaml").write_text("task: t\nclass: !function task.Mine\n")
+    (task,) = load_tasks(tmp_path / "t.yaml", TaskOptions())
+    assert any("Mine.process_instances is never called" in w for w in task.warnings())
+
+
 def test_an_installed_lm_eval_is_the_one_that_modules_get(tmp_path):
     from lm_eval.utils import weighted_f1_score
 

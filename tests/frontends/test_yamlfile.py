@@ -68,6 +68,15 @@ def test_a_key_given_twice_keeps_its_last_value_with_a_warning(tmp_path, monkeyp
     assert file.warnings == ("a.yaml:3: 'tag' is given twice; the last one counts",)
 
 
+def test_gates_given_twice_are_an_error_since_some_would_be_lost(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "task: x\nmetadata:\n  gates: [acc >= 0.5]\n  gates: [acc >= 0.1]\n"
+    with pytest.raises(TaskFileError) as caught:
+        read_yaml(write(tmp_path, a=text))
+    expected = "a.yaml:4: 'gates' is given twice\n  fix: list all gates under one key"
+    assert str(caught.value) == expected
+
+
 def test_a_merged_key_may_be_overridden_without_warning(tmp_path):
     assert read_yaml(write(tmp_path, a=YAML_1_1)).warnings == ()
 
@@ -282,7 +291,8 @@ def test_another_encoding_is_a_problem_with_its_line(tmp_path, monkeypatch):
     path.write_bytes(b"task: x\n# caf\xe9\ntag: y\n")
 
     assert failure(read_yaml, path) == (
-        "a.yaml:2: this is not UTF-8 (byte 0xe9)\n  fix: save the file as UTF-8"
+        "a.yaml:2: this is not UTF-8 (byte 0xe9)\n  fix: convert it, for example: "
+        "iconv -f latin1 -t utf-8 old > new"
     )
 
 

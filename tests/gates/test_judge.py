@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Outcome
@@ -193,6 +193,28 @@ def test_the_chance_is_the_binomial_one(op, limit):
     assert f"it would {'pass' if failed else 'fail'} {times} times in 100" in (
         found.reason
     )
+
+
+@pytest.mark.parametrize(("low", "high"), [("0.7", "0.7"), ("0.6", "0.8")])
+def test_both_sides_of_a_range_count_in_the_chance(low, high):
+    entry = {"metric": "acc", "min": float(low), "max": float(high)}
+    found = verdict(entry, counted(7, 10), n=10)
+    ks = [k for k in range(11) if Fraction(low) <= Fraction(k, 10) <= Fraction(high)]
+    fails = round(100 * (1 - binom.pmf(ks, 10, 0.7).sum()))
+    assert found.outcome is Outcome.PASSED
+    assert f"it would fail {fails} times in 100" in found.reason
+
+
+def test_both_sides_of_a_range_count_where_values_are_normal():
+    entry = {"metric": "ppl", "min": 10, "max": 11.5}
+    found = verdict(entry, measured(11.0, stderr=1.0))
+    inside = norm.cdf(11.5, 11, 1) - norm.cdf(10, 11, 1)
+    assert f"it would fail {round(100 * (1 - inside))} times in 100" in found.reason
+
+
+def test_a_verdict_that_chance_cannot_turn_is_not_within_noise():
+    """No share of right answers is below 0, though the bound is near."""
+    assert verdict("acc >= 0", counted(1, 200)).reason == "0.005 >= 0 (1 of 200)"
 
 
 def test_other_values_have_the_chance_of_a_normal_distribution():

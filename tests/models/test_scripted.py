@@ -6,6 +6,7 @@ import pytest
 
 from pytest_evals.core.request import Generate, Loglikelihood, Message, Rolling
 from pytest_evals.errors import ModelError, OptionError
+from pytest_evals.models.scripted import read_rules
 from pytest_evals.models.spec import check_spec, open_model, parse_spec
 
 
@@ -107,10 +108,40 @@ def test_a_wrong_file_of_answers_is_found_when_the_spec_is_checked(
     assert str(caught.value) == message.format(path)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "x.json",
+            b'{"q": "\xe9"}',
+            ":1: this is not UTF-8 (byte 0xe9)\n  fix: convert",
+        ),
+        ("x.jsonl", b'\n{"text": "\xff"}', ":2: this is not UTF-8 (byte 0xff)"),
+        ("x.json", b"[" * 100_000, ": not JSON: maximum recursion depth"),
+        ("x.json", b'{"q": 1' + b"0" * 5000 + b"}", ": not JSON: Exceeds the limit"),
+    ],
+)
+def test_a_file_of_answers_that_cannot_be_decoded_is_an_option_error(
+    tmp_path, name, content, message
+):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(OptionError) as caught:
+        check_spec(parse_spec(f"scripted:{path}"))
+    assert str(caught.value).startswith(f"{path}{message}")
+
+
+def test_a_file_of_answers_may_have_a_byte_order_mark_and_line_separators(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"text": "a\xe2\x80\xa8b"}\r\n')
+    (rule,) = read_rules(str(path))
+    assert rule.text == "a\u2028b"
+
+
 def test_a_wrong_name_is_found_when_the_spec_is_checked():
     with pytest.raises(OptionError, match="did you mean 'first'"):
         check_spec(parse_spec("scripted:frist"))
-    with pytest.raises(OptionError, match=r"cannot read 'no\.json': No such file"):
+    with pytest.raises(OptionError, match=r"no\.json: cannot be read: No such file"):
         check_spec(parse_spec("scripted:no.json"))
     with pytest.raises(OptionError, match="takes no argument 'x'"):
         check_spec(parse_spec("scripted:first,x=1"))

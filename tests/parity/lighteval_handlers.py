@@ -69,10 +69,12 @@ def arguments(params: Mapping[str, Any]) -> dict[str, Any]:
     """Constructor arguments; functions are recorded by their name."""
     made = {}
     for key, value in params.items():
-        if isinstance(value, str) and value.startswith("<callable "):
+        is_function = isinstance(value, str) and value.startswith("<callable ")
+        if is_function:
             value = value.removeprefix("<callable ").removesuffix(">")
-        named = key.startswith("normalize") and isinstance(value, str)
-        made[key] = NORMALIZERS[value] if named else value
+        # ``normalize`` may be given by name in lighteval too.
+        named = key in ("normalize_gold", "normalize_pred") and isinstance(value, str)
+        made[key] = NORMALIZERS[value] if is_function or named else value
     return made
 
 
@@ -108,7 +110,7 @@ def corpus(name: str) -> Handler:
             for doc, response in pairs
         ]
         return {
-            key: how.compute_corpus([value[key] for value in values])
+            key: getattr(how, "compute_corpus", how)([value[key] for value in values])
             for key, how in metric.get_corpus_aggregations().items()
         }
 
@@ -136,17 +138,7 @@ def catalogue(name: str) -> Handler:
 
 def said(how: Any) -> str:
     """A corpus function as the record writes it."""
-    if not isinstance(how, CorpusLevelComputation):
-        return how.__name__
-    shown = {
-        labels.CorpusLevelF1Score: ("average", "num_classes"),
-        perplexities.CorpusLevelPerplexityMetric: ("metric_type",),
-        translation.CorpusLevelTranslationMetric: ("metric_type", "lang"),
-    }.get(type(how))
-    if shown is None:
-        return type(how).__name__
-    fields = ", ".join(f"{name}={getattr(how, name)}" for name in shown)
-    return f"{type(how).__name__}({fields})"
+    return str(how) if isinstance(how, CorpusLevelComputation) else how.__name__
 
 
 def metric_name(name: str) -> Handler:

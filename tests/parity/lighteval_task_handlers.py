@@ -15,8 +15,10 @@ import jinja2
 from parity_lighteval_handlers import Handler, doc_of
 
 from pytest_evals.core.doc import Doc
+from pytest_evals.core.group import Group
 from pytest_evals.core.request import Generate, Response
-from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.core.task import REASONING_TAGS, Task, TaskOptions
 from pytest_evals.frontends.lighteval import modules
 from pytest_evals.frontends.lighteval.config import LightevalTaskConfig
 from pytest_evals.frontends.lighteval.data import pool_split
@@ -31,6 +33,7 @@ from pytest_evals.frontends.lighteval.templates import (
 )
 from pytest_evals.pipeline import Job, Plan, score
 from pytest_evals.plugin.settings.selection import Selection
+from pytest_evals.scorers.groups import overall_results, summarise_group
 from pytest_evals.scorers.lighteval.catalogue.names import PUBLISHED
 from pytest_evals.scorers.summary import summarise
 
@@ -150,18 +153,20 @@ ZZ = {
 """The recorder's table: task → metrics."""
 
 
-def zz_tasks(asked: str, rows: Mapping[str, Any], **options: Any) -> list[Task]:
+def zz_tasks(asked: str, rows: Mapping[str, Any], **options: Any) -> list[Task | Group]:
     selection = Selection(asked.split(","))
     given = TaskOptions(takes=selection.takes, variants=selection.variants, **options)
     table = toy_table({k: [PUBLISHED[m]() for m in v] for k, v in ZZ.items()}, rows)
     found = toy_tasks(table, rows, given)
     selection.check()
-    return [one for one in found if isinstance(one, Task)]
+    return [*found]
 
 
 def task_string(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
     found: dict[str, list[Any]] = {}
     for task in zz_tasks(given["tasks"], {"test": [{"i": 0, "y": 0}]}):
+        if isinstance(task, Group):
+            continue
         how = [
             [m["metric"], m["arguments"].get("k"), m["arguments"].get("n")]
             for m in task.config["metrics"]
@@ -191,22 +196,40 @@ class Knowing:
 
 
 def end_to_end(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
-    iterations = params.get("bootstrap_iters", 1000)
-    limit = params.get("max_samples") or None
-    options = {"limit": limit, "bootstrap_iters": iterations}
-    rows = {"test": given["test"]}
-    found: dict[str, Any] = {}
-    for task in zz_tasks(params["tasks"], rows, **options):
-        jobs = [Job(task, i) for i in task.rows.indices()]
-        plan, model = Plan(jobs), Knowing()
-        records = [score(plan.take(job, model), task) for job in jobs]
-        numbers = {}
-        for metric in summarise(task, records, len(jobs)).metrics:
-            numbers[metric.name] = metric.estimate.value
-            if metric.estimate.stderr is not None and len(jobs) > 1:
-                numbers[f"{metric.name}_stderr"] = metric.estimate.stderr
-        found[f"{task.config['task']}:{task.n_shots}"] = numbers
-    return {"results": found}
+    tags = params.get("reasoning_tags", REASONING_TAGS)
+    options = {
+        "limit": params.get("max_samples") or None,
+        "bootstrap_iters": params.get("bootstrap_iters", 1000),
+        "reasoning_tags": tags if params.get("remove_reasoning_tags", True) else (),
+    }
+    # A family has its average if it is asked for by its name.
+    names = params["tasks"].replace("zz:a|0,zz:b|0", "zz|0")
+    asked = zz_tasks(names, {"test": given["test"]}, **options)
+    results = {one.name: result(one) for one in asked if isinstance(one, Task)}
+    groups = [summarise_group(one, results) for one in asked if isinstance(one, Group)]
+    found = {
+        f"{one.task.config['task']}:{one.task.n_shots}": numbers(one)
+        for one in results.values()
+    }
+    found |= {f"{one.group.name}:_average:0": numbers(one) for one in groups}
+    overall = overall_results([*results.values()])
+    return {"results": found | {one.group.name: numbers(one) for one in overall}}
+
+
+def result(task: Task) -> TaskResult:
+    """The task, as the recorder's model answers it."""
+    jobs = [Job(task, i) for i in task.rows.indices()]
+    plan, model = Plan(jobs), Knowing()
+    records = [score(plan.take(job, model), task) for job in jobs]
+    return summarise(task, records, len(jobs))
+
+
+def numbers(found: TaskResult | GroupResult) -> dict[str, float]:
+    """The numbers and standard errors by the names that lighteval gives them."""
+    given = {metric.name: metric.estimate for metric in found.metrics}
+    values = {name: one.value for name, one in given.items()}
+    stderrs = {f"{name}_stderr": one.stderr for name, one in given.items()}
+    return values | {k: v for k, v in stderrs.items() if v is not None}
 
 
 FORMULATIONS = {

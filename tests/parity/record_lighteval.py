@@ -4,8 +4,11 @@ Run by hand, with a Python that has lighteval and its extras, NLTK 3.9.1, spaCy 
 syllapy 0.8 among them, and none of this project's libraries::
 
     python tests/parity/record_lighteval.py N tests/parity/vectors/lighteval_drawn.json
+    python tests/parity/record_lighteval.py fixed \
+        tests/parity/vectors/lighteval_fixed.json
 
-``N`` is how many inputs are drawn for each kind. The records have the form of
+``N`` is how many inputs are drawn for each kind; ``fixed`` are those that are written
+down. The records have the form of
 ``vectors/lighteval.json``. NLTK's Punkt is the one without learnt abbreviations, and
 spaCy's pipelines are the blank ones of their languages: nothing is downloaded.
 """
@@ -30,8 +33,9 @@ os.environ |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
 
 
 def _without_downloads() -> None:
-    """Empty data of Punkt, blank pipelines of spaCy, and no asking for extras, of which
-    some are named otherwise than they are installed."""
+    """Empty data of Punkt, blank pipelines of spaCy, no check for extras, of which some
+    are named otherwise than they are installed, and judges that the Hub knows."""
+    import huggingface_hub
     import nltk
     import spacy
     from lighteval.utils import imports
@@ -46,6 +50,7 @@ def _without_downloads() -> None:
     nltk.download = lambda *args, **more: True
     spacy.load = lambda name, *args, **more: spacy.blank(name[:2])
     imports.is_package_available = lambda package: True
+    huggingface_hub.HfApi.list_models = lambda *args, **more: iter(["a model"])
 
 
 _without_downloads()
@@ -121,7 +126,8 @@ def pair_of(given: Mapping[str, Any]) -> tuple[Doc, ModelResponse]:
 def arguments(params: Mapping[str, Any]) -> dict[str, Any]:
     made = dict(params)
     for key, value in params.items():
-        if key in ("normalize_gold", "normalize_pred", "normalize"):
+        is_name = key == "normalize" and not value.startswith("<callable ")
+        if key in ("normalize_gold", "normalize_pred", "normalize") and not is_name:
             name = value.removeprefix("<callable ").removesuffix(">")
             made[key] = getattr(normalizations, name)
         if key == "aggregation_function":
@@ -217,6 +223,129 @@ def extract(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
         **arguments(rest),
     )
     return how.compute(doc=doc, model_response=response)
+
+
+def catalogue(name: str) -> Handler:
+    def handle(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+        metric = metric_of(name, {})
+        how = metric.corpus_level_fn
+        grouped = isinstance(how, Mapping)
+        return {
+            "metric_name": metric.metric_name,
+            "category": metric.category.value,
+            "higher_is_better": metric.higher_is_better,
+            "class": type(metric).__name__,
+            "sample_level_fn": type(metric.sample_level_fn).__name__,
+            "corpus_level_fn": {k: named(v) for k, v in how.items()}
+            if grouped
+            else named(how),
+        }
+
+    return handle
+
+
+def named(how: Any) -> str:
+    return getattr(how, "__name__", None) or str(how)
+
+
+def made_with(name: str) -> Handler:
+    def handle(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+        metric = metric_of(name, {key: int(value) for key, value in params.items()})
+        count = getattr(metric.sample_level_fn, "num_samples", None)
+        return {
+            "metric_name": metric.metric_name,
+            "num_samples": count and count(),
+        }
+
+    return handle
+
+
+TABLE = {
+    "zz:a": ["exact_match"],
+    "zz:b": ["exact_match"],
+    "zzgen": ["exact_match", "f1_score"],
+    "zzll": ["loglikelihood_acc"],
+}
+"""Task → metrics, of whole runs."""
+
+
+class Knowing:
+    """A model that thinks aloud, and knows the answer to every other pair of
+    questions."""
+
+    is_async = False
+
+    def greedy_until(self, docs: Any) -> Any:
+        text = {True: "yes", False: "no"}
+        return [
+            ModelResponse(text=[f"<think>hm no</think>{text[self.knows(doc)]}"])
+            for doc in docs
+        ]
+
+    def loglikelihood(self, docs: Any) -> Any:
+        return [
+            ModelResponse(logprobs=[-1.0, -2.0] if self.knows(doc) else [-2.0, -1.0])
+            for doc in docs
+        ]
+
+    def knows(self, doc: Doc) -> bool:
+        return int(doc.query[1:-1]) % 4 < 2
+
+    def cleanup(self) -> None:
+        pass
+
+
+def run(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+    """lighteval's own pipeline, from the documents to the results."""
+    import types
+
+    from lighteval.logging.info_loggers import MetricsLogger
+    from lighteval.utils import imports
+
+    imports.is_package_available = lambda package: False  # it would import nanotron
+    from lighteval.pipeline import Pipeline
+
+    pipeline = Pipeline.__new__(Pipeline)
+    pipeline.model, pipeline.tasks_dict = Knowing(), {}
+    tags = params.get("reasoning_tags", [["<think>", "</think>"]])
+    pipeline.pipeline_parameters = types.SimpleNamespace(
+        remove_reasoning_tags=params.get("remove_reasoning_tags", True),
+        reasoning_tags=[tuple(pair) for pair in tags],
+    )
+    pipeline.sampling_docs = {}
+    for asked in params["tasks"].split(","):
+        task = _task(asked.partition("|")[0], given)
+        pipeline.tasks_dict[task.full_name] = task
+        for doc in task.get_docs(params.get("max_samples")):
+            for method in doc.sampling_methods:
+                pipeline.sampling_docs.setdefault(method, []).append(doc)
+    logger = MetricsLogger()
+    silent = types.SimpleNamespace(log=lambda *arguments: None)
+    pipeline.evaluation_tracker = types.SimpleNamespace(
+        metrics_logger=logger, details_logger=silent
+    )
+    outputs = pipeline._run_model()
+    pipeline._post_process_outputs(outputs)
+    pipeline._compute_metrics(outputs)
+    logger.aggregate(pipeline.tasks_dict, params.get("bootstrap_iters", 1000))
+    found = logger.metric_aggregated
+    return {"results": {key.replace("|", ":"): dict(found[key]) for key in found}}
+
+
+def _task(name: str, given: Mapping[str, Any]) -> LightevalTask:
+    config = LightevalTaskConfig(
+        name=name,
+        prompt_function=toy,
+        hf_repo="json",
+        hf_subset="default",
+        metrics=[metric_of(metric, {}) for metric in TABLE[name]],
+        evaluation_splits=["test"],
+        hf_avail_splits=["test"],
+        generation_size=5,
+    )
+    task = LightevalTask(config)
+    task.dataset = copy.deepcopy(dict(given))
+    return task
 
 
 def of_language(made: Callable[..., Any]) -> Handler:
@@ -374,13 +503,13 @@ def code(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
     return extract_code(given["text"])
 
 
+def task_function(task: str, name: str) -> Callable[..., Any]:
+    module = importlib.import_module(f"lighteval.tasks.tasks.{task}.main")
+    return getattr(module, name)
+
+
 def mix_eval(name: str) -> Handler:
-    def handle(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
-        from lighteval.tasks.tasks.mix_eval import main
-
-        return getattr(main, name)(given["response"])
-
-    return handle
+    return lambda params, given: task_function("mix_eval", name)(given["response"])
 
 
 EXACT: dict[str, Handler] = {
@@ -409,6 +538,7 @@ EXACT: dict[str, Handler] = {
         metrics_sample.NormalizedMultiChoiceProbability
     ),
     "PassAtK": of_class(metrics_sample.PassAtK),
+    "Pipeline end to end": run,
     "PerplexityPreparator.count_units": lambda params, given: (
         sample_preparator.PerplexityPreparator(**params).count_units(given["text"])
     ),
@@ -430,6 +560,12 @@ EXACT: dict[str, Handler] = {
     "Recall": of_class(metrics_sample.Recall),
     "StringDistance": of_class(metrics_sample.StringDistance),
     "hle.calib_err": calibration,
+    "ifeval.agg_inst_level_acc": lambda params, given: task_function(
+        "ifeval", "agg_inst_level_acc"
+    )(given["items"]),
+    "mix_eval.mean_dv_5": lambda params, given: task_function("mix_eval", "mean_dv_5")(
+        given["x"]
+    ),
     "ifbench": following("ifbench"),
     "ifeval": following("ifeval"),
     "judge_utils.process_judge_response_simpleqa": lambda params, given: (
@@ -460,6 +596,17 @@ EXACT: dict[str, Handler] = {
 }
 
 
+OF_METRIC: dict[str, Callable[[str], Handler]] = {
+    "#corpus": corpus,
+    " (catalogue)": catalogue,
+    ".metric_name": made_with,
+    ".num_samples": lambda name: (
+        lambda params, given: made_with(name)({}, {})["num_samples"]
+    ),
+}
+"""How the name of a record ends → what is recorded of the metric before."""
+
+
 def handler_of(kind: str) -> Handler:
     if kind in EXACT:
         return EXACT[kind]
@@ -469,8 +616,9 @@ def handler_of(kind: str) -> Handler:
         return lambda params, given: function(given["text"])
     if head == "templates":
         return template(name.removesuffix(" with instruction"))
-    if name.endswith("#corpus"):
-        return corpus(name.removesuffix("#corpus"))
+    for tail, made in OF_METRIC.items():
+        if name.endswith(tail):
+            return made(name.removesuffix(tail))
     return sample(name)
 
 
@@ -516,13 +664,15 @@ def _inputs() -> Any:
     )
     sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(sys.modules[name])
-    return importlib.import_module(f"{name}.kinds")
+    return name
 
 
 if __name__ == "__main__":
     asked, target = sys.argv[1:3]
     if asked.isdecimal():
-        wanted = _inputs().drawn(int(asked))
+        wanted = importlib.import_module(f"{_inputs()}.kinds").drawn(int(asked))
+    elif asked == "fixed":
+        wanted = importlib.import_module(f"{_inputs()}.fixed").fixed()
     else:
         wanted = json.loads(Path(asked).read_text(encoding="utf-8"))
     found = [record(one) for one in wanted]

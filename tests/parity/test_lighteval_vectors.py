@@ -1,11 +1,11 @@
 """Values that lighteval 0.13.0 computed itself, against ours.
 
 ``vectors/lighteval.json`` was given to this project; ``vectors/lighteval_drawn.json``
-is written by ``record_lighteval.py``. ``--vectors PATH`` reads another recording of the
-same form: a list of records ``{id, metric, params, input, output}``, where an output of
-``{"error": …}`` means that lighteval raised. Each record of the first two matches
-(1e-6), or differs for one of the reasons below, or is none of ours; of another one, a
-share of those that are ours matches.
+and ``vectors/lighteval_fixed.json`` are written by ``record_lighteval.py``. ``--vectors
+PATH`` reads another recording of the same form: a list of records ``{id, metric,
+params, input, output}``, where an output of ``{"error": …}`` means that lighteval
+raised. Each record of the first three matches (1e-6), or differs for one of the reasons
+below, or is none of ours; of another one, a share of those that are ours matches.
 """
 
 from __future__ import annotations
@@ -50,6 +50,13 @@ def _several(record: Mapping[str, Any]) -> bool:
     return len(docs) > 1 or any(isinstance(one, list) and len(one) > 1 for one in golds)
 
 
+def _nothing(record: Mapping[str, Any]) -> bool:
+    """Whether a document has no references, or no answers."""
+    doc = record["input"].get("doc", {})
+    text = record["input"].get("model_response", {}).get("text", ["?"])
+    return not text or not doc.get("choices", ["?"]) or doc.get("gold_index") == []
+
+
 def _always(record: Mapping[str, Any]) -> bool:
     return True
 
@@ -66,7 +73,38 @@ REASONS = (
         "no answers are an error, and count as wrong or right there",
     ),
     Reason(
-        r"Metrics\.g_pass_at_k\.num_samples",
+        r"(Metrics\..*|BLEU|ROUGE|MultilingualExtractiveMatchMetric)",
+        _nothing,
+        "no references or no answers are an error, and count as NaN or wrong there",
+    ),
+    Reason(
+        r"normalizations\.math_normalizer",
+        _errs,
+        "a formula that ends too early stays as it is",
+    ),
+    Reason(
+        r"PassAtK",
+        lambda r: _errs(r) and not r["params"]["normalize"].startswith("<callable "),
+        "a normaliser is found by its name",
+    ),
+    Reason(
+        r"stderr\.mean_stderr",
+        lambda r: len(r["input"]["values"]) < 2,
+        "fewer than two documents have no standard error",
+    ),
+    Reason(
+        r"Pipeline end to end",
+        lambda r: "_average" in str(r["output"]) and "_stderr" in str(r["output"]),
+        "an average of tasks has the standard error of independent numbers; there it "
+        "is the mean of theirs",
+    ),
+    Reason(
+        r"Metrics\.g_pass_at_k\w*#corpus",
+        lambda r: not r["input"]["docs"],
+        "numbers have names, not the letters of one",
+    ),
+    Reason(
+        r"Metrics\.g_pass_at_k\w*\.num_samples",
         lambda r: not r["params"],
         "how many answers are wanted is one number, or none",
     ),
@@ -248,9 +286,17 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _agrees(ours: Any, theirs: Any) -> bool:
+    """Whether values are the same; a record may say more of what it is about, such as
+    how a metric is called in messages."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        theirs = {key: theirs[key] for key in ours if key in theirs}
+    return _same(ours, theirs)
+
+
 def _same(ours: Any, theirs: Any) -> bool:
     if isinstance(ours, dict) and isinstance(theirs, dict):
-        return ours.keys() <= theirs.keys() and all(
+        return ours.keys() == theirs.keys() and all(
             _same(ours[key], theirs[key]) for key in ours
         )
     if isinstance(ours, list) and isinstance(theirs, list):
@@ -297,12 +343,12 @@ def _compared(record: Mapping[str, Any], handler: Callable[..., Any]) -> Verdict
             ours = _plain(handler(record["params"], _number(record["input"])))
     except MissingExtraError as error:
         return Verdict("not ours", str(error))
-    except (EvalsError, IndexError, pytest.UsageError) as error:
+    except (EvalsError, IndexError, ValueError, pytest.UsageError) as error:
         ours = f"{type(error).__name__}: {error}"
         return Verdict("match" if _errs(record) else "fault", ours)
     except Exception as error:  # noqa: BLE001 - of whatever another recording holds
         return Verdict("fault", f"{type(error).__name__}: {error}")
-    if not _errs(record) and _same(ours, _number(theirs)):
+    if not _errs(record) and _agrees(ours, _number(theirs)):
         return Verdict("match", "")
     return Verdict("fault", f"{ours!r:.200} and not {theirs!r:.200}")
 
@@ -331,13 +377,17 @@ def _share(verdicts: list[tuple[Mapping[str, Any], Verdict]]) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["lighteval", "lighteval_drawn"])
-def test_values_recorded_from_lighteval(name: str) -> None:
-    """All of them in one test: there are many, and what counts is their share."""
+@pytest.mark.parametrize(
+    ("name", "share"),
+    [("lighteval", SHARE), ("lighteval_drawn", SHARE), ("lighteval_fixed", 0.85)],
+)
+def test_values_recorded_from_lighteval(name: str, share: float) -> None:
+    """All of them in one test: there are many, and what counts is their share. Of those
+    that are written down, many are there for the difference that they make."""
     verdicts = _verdicts(HERE / "vectors" / f"{name}.json")
     faults = [_shown(r, v) for r, v in verdicts if v.kind == "fault"]
     assert not faults, "\n".join(faults)
-    assert _share(verdicts) >= SHARE
+    assert _share(verdicts) >= share
 
 
 def test_another_recording(request: pytest.FixtureRequest) -> None:

@@ -101,6 +101,16 @@ class Suite:
         given = [f"--model={model}"] if model else []
         return self.pytester.runpytest(*given, *arguments)
 
+    def replaces_by_a_file(self, folder: str) -> None:
+        """Let a folder that a run writes to become a file while the suite runs."""
+        self.pytester.makeconftest(f"""
+            import pathlib, shutil
+
+            def pytest_evals_requests(task, records):
+                shutil.rmtree({folder!r})
+                pathlib.Path({folder!r}).write_text("a file")
+        """)
+
     def stops_at(self, position: int) -> None:
         """Give the suite a model that answers ``a0``, and waits for ever when it has
         come to the request at this position."""

@@ -208,10 +208,9 @@ def test_rescore_says_what_is_not_in_the_store(counting):
 
 def test_rescore_needs_a_model_whose_responses_are_stored(suite):
     result = suite.run("evals", "--evals-rescore")
-    assert result.parseoutcomes() == {"errors": 1, "skipped": 9}
-    result.stdout.fnmatch_lines(
-        ["*--evals-rescore uses stored responses only, and those of scripted:*"]
-    )
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    told = "--evals-rescore uses stored responses only, and those of scripted:*"
+    result.stderr.fnmatch_lines([f"ERROR: {told}"])
 
 
 def test_a_model_without_fingerprint_is_not_stored_and_that_is_said(counting):

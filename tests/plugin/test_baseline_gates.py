@@ -150,8 +150,8 @@ def test_a_field_that_documents_do_not_have_is_told(suite):
     gate = {"metric": "exact_match", "min": 0.2, "cluster": "quesion"}
     suite.task("quiz", gates=[gate])
     result = suite.run("evals")
-    assert result.ret != 0
-    result.stdout.fnmatch_lines(
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
         ["*no field 'quesion' to cluster by; did you mean 'question'?*"]
     )
 

@@ -68,10 +68,10 @@ def test_documents_without_id_column_are_named_by_their_row(suite):
         ("evals/quiz.yaml", 11),
         ("evals/quiz.yaml::quiz", 11),
         ("evals/quiz.yaml::quiz[q3]", 1),
-        ("evals/quiz.yaml::quiz::exact_match", 1),
+        ("evals/quiz.yaml::quiz::exact_match", 11),
     ],
 )
-def test_node_id_selects_task_document_or_gate(suite, selected, n):
+def test_node_id_selects_task_document_or_gate_with_its_documents(suite, selected, n):
     suite.task("quiz", gates=["exact_match >= 0.5"])
     assert len(ids_of(suite.run("--collect-only", "-q", selected))) == n
 

@@ -13,7 +13,7 @@ def test_gates_in_the_file_under_metadata_beside_the_suite_and_on_the_command_li
         gates=["exact_match >= 0.5"],
         metadata={
             "version": 1,
-            "gates": [{"metric": "exact_match", "max": 1, "id": "cap"}],
+            "gates": [{"metric": "exact_match", "min": 0.1, "id": "floor"}],
         },
     )
     (suite.evals / "gates.yaml").write_text(
@@ -25,7 +25,7 @@ def test_gates_in_the_file_under_metadata_beside_the_suite_and_on_the_command_li
     gates = [line for line in result.outlines if line.count("::") == 2]
     assert gates == [
         "evals/quiz.yaml::quiz::exact_match",
-        "evals/quiz.yaml::quiz::cap",
+        "evals/quiz.yaml::quiz::floor",
         "evals/quiz.yaml::quiz::beside",
         "evals/quiz.yaml::quiz::exact_match#2",
     ]
@@ -64,13 +64,9 @@ def test_failing_gate_shows_what_where_how_far_and_examples_without_traceback(su
     result.stdout.no_fnmatch_line("*pytest_evals/*.py*")
 
 
-@pytest.mark.parametrize(
-    "selection",
-    [("-k", "q1 or exact_match"), ("evals/quiz.yaml::quiz::exact_match",)],
-)
-def test_gate_over_part_of_its_documents_is_skipped_never_green(suite, selection):
-    suite.task("quiz", gates=["exact_match >= 0"])
-    result = suite.run(*(selection if len(selection) == 1 else ("evals", *selection)))
+def test_gate_over_part_of_its_documents_is_skipped_never_green(suite):
+    suite.task("quiz", gates=["exact_match > 0"])
+    result = suite.run("evals", "-k", "q1 or exact_match")
     assert "skipped" in result.parseoutcomes()
     result.stdout.fnmatch_lines(["*of 10 documents were run*"])
 
@@ -99,26 +95,33 @@ def test_gate_that_errored_documents_could_turn_is_invalid_and_fails(suite):
 
 
 def test_gate_on_a_metric_that_no_scorer_gave_is_invalid(suite):
-    suite.task("quiz", gates=["politeness >= 0.5"])
+    """What a function of the user's returns is known when it has been called."""
+    (suite.evals / "own.py").write_text(
+        "def score(doc, results): return {'exact_match': 1, 'length': 3}\n"
+    )
+    path = suite.task("quiz", gates=["politeness >= 0.5", "length >= 3"])
+    path.write_text(path.read_text() + "process_results: !function own.score\n")
     result = suite.run("evals")
-    assert result.ret == 1
+    assert (result.ret, result.parseoutcomes()["passed"]) == (1, 11)
     result.stdout.fnmatch_lines(["*no metric called 'politeness'*exact_match*"])
 
 
 @pytest.mark.parametrize(
     ("gate", "fault"),
     [
-        ("exact_mach >= 0.5", "no metric called 'exact_mach'*'exact_match'?"),
+        ("exact_mach >= 0.5", "no metric called 'exact_mach'*'exact_match'? the *"),
         ("exact_match,strict >= 0.5", "*has no filter called 'strict'*there is none"),
         ({"must_pass": ["q1", "q77"]}, "no document called 'q77'*"),
         ("exact_match >= 75", "exact_match lies between 0 and 1*did you mean >= 75%?"),
+        ("accuracy >= 0.5", "no metric called 'accuracy'; the task has exact_match"),
+        ("exact_match >= 0", "exact_match lies between 0 and 1, so >= 0 always holds*"),
     ],
 )
 def test_gate_that_cannot_mean_what_it_says_is_found_at_collection(suite, gate, fault):
     suite.task("quiz", gates=[gate])
     result = suite.run("evals", model="scripted:break")
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines([f"evals/quiz.yaml:*: {fault}"])
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*evals/quiz.yaml:*: {fault}"])
 
 
 def test_gates_are_selected_by_the_tags_of_their_task(suite):
@@ -134,7 +137,7 @@ def test_gates_file_may_end_in_yml(suite):
 
 
 def test_gates_of_a_model_that_could_not_be_opened_are_not_green(suite):
-    suite.task("quiz", gates=["exact_match >= 0"])
+    suite.task("quiz", gates=["exact_match > 0"])
     result = suite.run("evals", model=None)
     assert result.ret == 1
     assert "passed" not in result.parseoutcomes()
@@ -178,14 +181,14 @@ def test_failed_gate_that_is_skipped_stays_in_the_list_of_failures(suite):
     assert suite.run("evals", "--lf").ret == 1
 
 
-def test_gate_on_a_number_of_a_hook_is_skipped_when_no_document_ran(suite):
+def test_gate_on_a_number_of_a_hook_is_judged_by_its_id_as_in_the_whole_run(suite):
     suite.pytester.makeconftest(
         "def pytest_evals_metrics(task, records): return {'n': len(records)}"
     )
     suite.task("quiz", gates=["n >= 10"])
     assert suite.run("evals").ret == 0
     result = suite.run("evals/quiz.yaml::quiz::n")
-    assert result.parseoutcomes() == {"skipped": 1}
+    assert result.parseoutcomes() == {"passed": 11}
 
 
 def test_gates_of_tasks_that_are_not_selected_are_no_mistake(suite):
@@ -194,3 +197,93 @@ def test_gates_of_tasks_that_are_not_selected_are_no_mistake(suite):
     done = suite.run("evals", "--evals-tasks=quiz")
     assert done.ret == 0
     done.assert_outcomes(passed=10)
+
+
+FAILS = {"passed": 9, "wrong": 1, "failed": 1}
+
+
+@pytest.fixture
+def failing(suite):
+    """A gate that fails and one that passes, beside a task without any."""
+    low = {"metric": "exact_match", "min": 0.1, "id": "low"}
+    suite.task("quiz", gates=["exact_match >= 0.95", low])
+    suite.task("zoo")
+    suite.knows(wrong=[2], tasks=["quiz", "zoo"])
+    return suite
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_the_id_of_a_failed_gate_runs_its_documents_and_judges_it(failing, workers):
+    whole = failing.run("evals", workers)
+    (line,) = [one for one in whole.outlines if one.startswith("FAILED ")]
+    again = failing.run(line.split()[1], workers)
+    assert (again.ret, again.parseoutcomes()) == (1, FAILS)
+    again.stdout.fnmatch_lines(["exact_match 0.900 is not >= 0.95 (9 of 10)*"])
+
+
+def test_a_gate_by_its_id_takes_stored_responses(suite):
+    """Its documents need no model then: this one cannot be opened twice."""
+    suite.task("quiz", gates=["exact_match >= 0.95"])
+    suite.pytester.makeconftest(
+        """
+        from pathlib import Path
+        from pytest_evals import Response
+
+        class Once:
+            name, fingerprint = "once", {"version": 1}
+
+            def answer(self, requests):
+                assert not Path("asked").exists()
+                Path("asked").touch()
+                for position, request in enumerate(requests):
+                    yield position, Response(text="a0", finish="stop")
+
+        def pytest_evals_open_model(spec):
+            return Once() if spec == "once:" else None
+        """
+    )
+    first = suite.run("evals", model="once:")
+    again = suite.run("evals/quiz.yaml::quiz::exact_match", model="once:")
+    assert first.parseoutcomes() == again.parseoutcomes()
+    assert again.ret == 1
+
+
+def test_a_gate_by_its_id_with_one_of_its_documents_runs_all(failing):
+    result = failing.run(
+        "evals/quiz.yaml::quiz[q2]", "evals/quiz.yaml::quiz::exact_match"
+    )
+    assert (result.ret, result.parseoutcomes()) == (1, FAILS)
+
+
+def test_a_gate_that_is_selected_without_any_document_runs_all_of_its_own(failing):
+    result = failing.run("evals", "-k", "low")
+    assert result.ret == 0
+    outcomes = result.parseoutcomes()
+    assert (outcomes["passed"], outcomes["wrong"]) == (10, 1)
+    named = failing.run("evals/quiz.yaml::quiz::low", "-k", "low")
+    assert named.parseoutcomes()["passed"] == 10
+
+
+def test_a_document_that_is_deselected_stays_out_when_its_gate_is_named(failing):
+    result = failing.run(
+        "evals/quiz.yaml::quiz::low", "--deselect=evals/quiz.yaml::quiz[q1]"
+    )
+    assert result.parseoutcomes()["skipped"] == 1
+    result.stdout.fnmatch_lines(["*9 of 10 documents were run*"])
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_lf_runs_a_failed_gate_with_documents_that_did_not_fail(failing, workers):
+    """pytest itself collects only what has failed of such a file."""
+    failing.knows(wrong=[2, 3], errors=[5], tasks=["quiz", "zoo"])
+    assert failing.run("evals/quiz.yaml").ret == 1
+    failing.knows(wrong=[2], tasks=["quiz", "zoo"])
+    again = failing.run("evals/quiz.yaml", "--lf", workers)
+    assert again.ret == 1
+    again.stdout.fnmatch_lines(["exact_match 0.900 is not >= 0.95 (9 of 10)*"])
+
+
+def test_a_gate_by_its_id_is_validated_with_its_task(failing):
+    gate = "evals/quiz.yaml::quiz::low"
+    result = failing.run(gate, "--evals-validate")
+    assert (result.ret, result.parseoutcomes()) == (0, {"passed": 1})

@@ -68,11 +68,14 @@ def test_the_ini_file_may_ask_for_it(suite):
     assert (suite.pytester.path / "pages" / "report.html").exists()
 
 
-def test_a_full_disk_is_an_error_that_loses_nothing_else(suite):
-    result = suite.run("evals", "--evals-html=/dev/full")
+def test_a_page_that_cannot_be_written_any_more_is_an_error_that_loses_nothing_else(
+    suite,
+):
+    suite.replaces_by_a_file("taken")
+    result = suite.run("evals", "--evals-html=taken/report.html")
     assert result.ret == 1
     result.stdout.fnmatch_lines(
-        ["no report: cannot write '/dev/full': No space left on device"]
+        ["no report: cannot make the folder '*/taken': it is a file, not a folder"]
     )
     assert suite.results()["results"]["quiz"]["exact_match,none"] == 1.0
     assert len(suite.samples()) == 10

@@ -74,6 +74,20 @@ def test_a_run_file_is_run_with_its_policies(project, workers):
     assert counts["excluded"] == 1
 
 
+@pytest.mark.parametrize("threshold", [75, -1])
+def test_a_rule_that_can_never_fail_or_pass_is_a_warning(project, threshold):
+    """Its author did not write it for this program."""
+    path = project.path / "evals" / "run.yaml"
+    text = path.read_text().replace("threshold: 0.5", f"threshold: {threshold}")
+    path.write_text(text)
+    run = project.runpytest_inprocess("evals/run.yaml", *RUN)
+    assert run.ret == (threshold > 0)
+    verb = "never holds" if threshold > 0 else "always holds"
+    run.stdout.fnmatch_lines(
+        [f"*accuracy lies between 0 and 1, so >= {threshold} {verb}*"]
+    )
+
+
 def test_folders_are_collected_without_what_run_files_run(project):
     run = project.runpytest_inprocess("evals", "--collect-only", "-q")
     assert run.ret == 0
@@ -311,3 +325,114 @@ def test_each_file_that_is_wrong_is_one_error_of_the_collection(pytester):
     for path in wrong:
         assert f"\n{path}:" in told, path
     assert "Traceback" not in told
+
+
+GRADED = """\
+evaluation:
+  key: e
+  display_name: E
+  task_specifications: [{task_key: graded}]
+datasets:
+  - {key: rows, display_name: R, source: {type: local, file_path: rows.jsonl}}
+tasks:
+  - key: graded
+    display_name: G
+    description: D
+    definition:
+      dataset: {key: rows}
+      solver:
+        type: single_turn_solver
+        input_builder:
+          type: chat_completion
+          input_messages: [{role: user, content: "{{ sample.q }}"}]
+      scorers:
+        - type: model_as_a_judge_scorer
+          model_key: judge
+          user_prompt: "Grade {{ solver_output.output }}"
+          score_min: LEAST
+          score_max: MOST
+METRICS
+policies:
+  - key: p
+    display_name: P
+    rules:
+      - key: good
+        display_name: Good
+        definition: {type: threshold, metric: METRIC, operator: "OP", threshold: LIMIT}
+        scope: all_latest
+"""
+MEANS = """\
+          metrics:
+            - {type: mean, field: score}
+            - {type: max, field: score, name: best}
+            - {type: std_dev, field: score}
+"""
+
+
+@pytest.fixture
+def graded(pytester):
+    """Runs two samples that a judge grades with 7, on a scale from 0 to 10."""
+    pytester.makeini("[pytest]\n")
+
+    def run(metric, op, limit, means="", scale=("0", "10")):
+        words = {"METRICS\n": means, "METRIC": metric, "OP": op, "LIMIT": limit}
+        words |= {"LEAST": scale[0], "MOST": scale[1]}
+        text = GRADED
+        for word, given in words.items():
+            text = text.replace(word, given)
+        write(
+            pytester.path,
+            {
+                "run.yaml": text,
+                "rows.jsonl": '{"q": "1?"}\n{"q": "2?"}\n',
+                "judge.jsonl": '{"text": "7"}\n',
+            },
+        )
+        judge = "--evals-judge=scripted:judge.jsonl"
+        return pytester.runpytest("run.yaml", "--model=scripted:echo", judge)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("metric", "op", "limit", "means", "share"),
+    [
+        ("score", ">=", "7", "", "0.7"),
+        ("score", "<=", "3", "", "0.3"),
+        ("score", "=", "5", "", "0.5"),
+        ("score_mean", ">", "7.5", MEANS, "0.75"),
+        ("best", ">=", "10", MEANS, "1"),
+    ],
+)
+def test_a_threshold_on_the_scale_of_a_judge_is_refused(
+    graded, metric, op, limit, means, share
+):
+    """LatticeFlow stores a grade from ``score_min`` to ``score_max`` from 0 to 1."""
+    done = graded(metric, op, limit, means)
+    assert done.ret == 2
+    line = GRADED[: GRADED.index("- key: good")].count("\n") + means.count("\n")
+    bound = f"{'>=' if op == '=' else op} {limit}"
+    done.stdout.fnmatch_lines(
+        [
+            f"run.yaml:{line}: {metric} {bound}: the judge's grades from 0 to 10 are "
+            "stored from 0 to 1",
+            f"  fix: threshold: {share}",
+        ]
+    )
+
+
+@pytest.mark.parametrize(("op", "limit"), [(">=", "7"), (">", "1"), ("<", "0")])
+def test_a_threshold_that_no_grade_can_meet_is_refused(graded, op, limit):
+    done = graded("score", op, limit, scale=("0.0", "1.0"))
+    assert done.ret == 2
+    done.stdout.fnmatch_lines(["  fix: a threshold from 0 to 1"])
+
+
+@pytest.mark.parametrize(("op", "ret"), [(">=", 0), (">", 1)])
+def test_a_threshold_from_0_to_1_holds_for_the_share(graded, pytester, op, ret):
+    assert graded("score", op, "0.7").ret == ret
+    assert metrics(pytester, "graded") == {"score": 0.7}
+
+
+def test_the_spread_of_grades_may_have_any_threshold(graded):
+    assert graded("score_std_dev", "<=", "2", MEANS).ret == 0

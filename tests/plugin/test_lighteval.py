@@ -274,3 +274,118 @@ def test_task_files_of_other_dialects_ask_judges_too(suite):
     run = suite.run("evals", "--evals-limit=3")
     assert run.parseoutcomes() == {"passed": 1, "wrong": 2}, run.stdout.str()
     assert suite.results()["results"]["quiz"]["simpleqa_judge,none"] == 1 / 3
+
+
+AVERAGED = """
+from lighteval.metrics.metrics_sample import SampleLevelComputation
+from lighteval.metrics.utils.metric_utils import SampleLevelMetric, SamplingMethod
+from lighteval.tasks.lighteval_task import LightevalTaskConfig
+from lighteval.tasks.requests import Doc
+
+
+class Right(SampleLevelComputation):
+    def compute(self, doc, model_response, **more):
+        return model_response.final_text[0] in doc.get_golds()
+
+
+class Long(SampleLevelComputation):
+    def compute(self, doc, model_response, **more):
+        return 10 + len(model_response.final_text[0])
+
+
+def metric(name, measure, average):
+    return SampleLevelMetric(name, True, SamplingMethod.GENERATIVE, measure, average)
+
+
+def prompt(line, task_name):
+    return Doc(f"{line['n']}?", [["even", "odd"][line["n"] % 2]], 0)
+
+
+NAMES, METRICS = ["quiz"], [metric("share", Right(), lambda xs: sum(xs) / len(xs))]
+if MANY:
+    NAMES, METRICS = ["quiz"], [metric("percent", Right(), lambda xs: 25 * sum(xs))]
+if LONG:
+    NAMES, METRICS = ["quiz"], [metric("length", Long(), lambda xs: max(xs) - min(xs))]
+"""
+"""A metric whose average is the author's own function; by MANY and LONG another one."""
+
+
+def test_results_have_the_average_over_all_tasks_next_to_the_tasks(evals):
+    """lighteval's ``all``: each task that has a metric counts the same."""
+    text = MODULE.replace('"other")', '"other", "word")') + TABLE
+    text += "TASKS_TABLE[-1].metrics = [Metrics.f1_score]\n"
+    (evals.path / "evals" / "parity_eval.py").write_text(text)
+    # One document of three tasks is wrong; of one task that has another metric, too.
+    evals.runpytest_inprocess("evals", *RUN)
+    found = results(evals)
+    assert found["all"]["em,none"] == 0.75 and found["all"]["sample_len"] == 16
+    # Each standard error is a quarter; of a mean of three, 1/4 over the root of 3.
+    assert found["all"]["em_stderr,none"] == pytest.approx(0.25 / 3**0.5)
+    assert found["all"]["f1,none"] == 0.75
+    run = evals.runpytest_inprocess("evals", *RUN)
+    assert not [line for line in run.stdout.lines if line.startswith("all ")]
+
+
+def test_a_task_called_all_keeps_its_name(evals):
+    text = MODULE.replace('"other")', '"all")') + TABLE
+    (evals.path / "evals" / "parity_eval.py").write_text(text)
+    evals.runpytest_inprocess("evals", *RUN, "--evals-limit=1")
+    assert results(evals)["all"]["sample_len"] == 1
+
+
+@pytest.mark.parametrize(
+    ("tags", "value"),
+    [
+        ("off", 0.0),
+        ("[]", 0.0),
+        ("[('<a>', '</a>')]", 0.0),
+        ("[('<a>', '</a>'), ('<think>', '</think>')]", 0.75),
+        ('[["<think>", "</think>"]]', 0.75),
+    ],
+)
+def test_reasoning_is_removed_as_the_option_says(evals, tags, value):
+    (evals.path / "evals" / "gates.yaml").unlink()
+    said = enumerate(["even", "odd", "even", "even"])
+    answers = {f"{n}?": f"<think>odd</think>{word}" for n, word in said}
+    (evals.path / "model.json").write_text(json.dumps(answers))
+    run = evals.runpytest_inprocess("evals", *RUN, f"--evals-reasoning-tags={tags}")
+    assert results(evals)["other"]["em,none"] == value, run.stdout.str()
+
+
+@pytest.mark.parametrize("tags", ["<think>", "[('<a>',)]", "[('', '')]", "3", "[3]"])
+def test_reasoning_tags_that_are_no_pairs_are_refused(evals, tags):
+    run = evals.runpytest_inprocess("evals", *RUN, f"--evals-reasoning-tags={tags}")
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    what = "off, or pairs such as [('<think>', '</think>')], are expected"
+    assert f"--evals-reasoning-tags={tags}: {what}" in run.stderr.str()
+
+
+def averaged(pytester, many=False, long=False):
+    text = AVERAGED.replace("MANY", str(many)).replace("LONG", str(long))
+    (pytester.path / "evals" / "parity_eval.py").write_text(text + TABLE)
+    (pytester.path / "evals" / "gates.yaml").unlink()
+
+
+def test_documents_are_right_or_wrong_whatever_function_averages_their_scores(evals):
+    averaged(evals)
+    run = evals.runpytest_inprocess("evals", *RUN, "-v")
+    # Three of four: the deviation of 1, 1, 1, 0 is a half, and the root of 4 is 2.
+    run.stdout.fnmatch_lines(["*quiz*share*0.750*± 0.250*", "*3 right, 1 wrong*"])
+    assert "quiz[3] WRONG" in run.stdout.str()
+    assert results(evals)["quiz"]["share_stderr,none"] == 0.25
+
+
+def test_a_number_that_is_no_mean_still_tells_right_from_wrong(evals):
+    averaged(evals, many=True)
+    run = evals.runpytest_inprocess("evals", *RUN)
+    assert run.parseoutcomes() == {"passed": 3, "wrong": 1}
+    found = results(evals)["quiz"]
+    assert found["percent,none"] == 75 and found["percent_stderr,none"] > 0
+
+
+def test_the_report_says_why_no_document_is_right_or_wrong(evals):
+    averaged(evals, long=True)
+    run = evals.runpytest_inprocess("evals", *RUN)
+    assert run.parseoutcomes() == {"passed": 4}
+    what = "quiz: length,none: no document is right or wrong: no value is 0 or 1"
+    run.stdout.fnmatch_lines([what])

@@ -62,7 +62,7 @@ def test_half_the_documents_fail_and_the_run_stops(pytester, args):
         "task: t\ndataset_path: json\ndataset_kwargs: {data_files: {test: t.jsonl}}\n"
         "test_split: test\noutput_type: generate_until\n"
         "doc_to_text: '{{q}}'\ndoc_to_target: '{{a}}'\n"
-        "metric_list: [{metric: exact_match}]\ngates: [exact_match >= 0]\n"
+        "metric_list: [{metric: exact_match}]\ngates: [exact_match > 0]\n"
     )
     pytester.path.joinpath("r.jsonl").write_text(
         '{"regex": "[13579]$", "error": "down"}\n{"text": "a"}\n'

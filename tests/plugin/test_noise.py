@@ -70,3 +70,23 @@ def test_gate_that_cannot_decide_is_a_warning_at_collection(suite):
             "it pass; that takes 25 documents"
         ]
     )
+
+
+@pytest.mark.skipif(pytest.version_tuple < (9, 1), reason="--max-warnings is newer")
+@pytest.mark.parametrize("workers", [(), ("-n2",)])
+def test_an_open_gate_is_one_of_the_warnings_that_pytest_counts(suite, workers):
+    suite.task("quiz", gates=[GATE])
+    suite.knows(wrong=[1, 2])
+    done = suite.run("evals", "--max-warnings=0", "-Werror", *workers)
+    assert done.ret == 6  # pytest's MAX_WARNINGS_ERROR
+    assert done.parseoutcomes()["warnings"] == 1
+    done.stdout.fnmatch_lines(
+        [
+            "evals/quiz.yaml::quiz::exact_match",
+            "*evals/quiz.yaml:*: PytestWarning: quiz: *: inconclusive: 0.800 *open*",
+            "*maximum allowed warnings exceeded: 1 > 0",
+        ]
+    )
+    assert suite.run("evals", "--max-warnings=1", *workers).ret == 0
+    policy = "--evals-inconclusive=pass"
+    assert suite.run("evals", "--max-warnings=0", policy, *workers).ret == 0

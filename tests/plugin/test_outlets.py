@@ -48,6 +48,30 @@ def test_junit_has_gates_and_documents_that_failed(mixed, workers):
 
 
 @WORKERS
+@pytest.mark.parametrize("what", ["gates", "docs"])
+def test_junit_calls_an_error_what_the_terminal_calls_one(mixed, workers, what):
+    """The first document of a file goes another way than those in its middle."""
+    option = f"--evals-junit={what}"
+    done = mixed.run("--junitxml=junit.xml", option, *workers)
+    outcomes = done.parseoutcomes()
+    assert (outcomes["errors"], outcomes["failed"]) == (2, 1)
+    (found,) = ET.parse(mixed.pytester.path / "junit.xml").getroot().iter("testsuite")
+    assert (found.get("errors"), found.get("failures")) == ("2", "1")
+    tags = {
+        case.get("name"): {node.tag for node in case} & {"error", "failure"}
+        for case in found.iter("testcase")
+    }
+    broken = {name: list(found) for name, found in tags.items() if found}
+    assert broken == {
+        "quiz[q0]": ["error"],
+        "quiz[q4]": ["error"],
+        "exact_match": ["failure"],
+    }
+    (error,) = (c.find("error") for c in found if c.get("name") == "quiz[q4]")
+    assert error.get("message").startswith("the server is down")
+
+
+@WORKERS
 def test_junit_has_all_documents_where_they_are_wanted(mixed, workers):
     mixed.pytester.makeini("[pytest]\nevals_junit = docs\n")
     found = junit(mixed, *workers)

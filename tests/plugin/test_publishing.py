@@ -39,8 +39,10 @@ def test_github_gets_a_summary_and_an_annotation_at_the_gate(github, workers):
 
 def test_workers_and_runs_elsewhere_say_nothing(suite, monkeypatch):
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(suite.pytester.path / "no.md"))
-    suite.task("quiz", gates=["exact_match >= 2"])
+    suite.task("quiz", gates=["exact_match >= 1"])
+    suite.knows(wrong=[1])
     result = suite.run("evals")
+    assert result.ret == 1
     result.stdout.no_fnmatch_line("::*")
     assert not (suite.pytester.path / "no.md").exists()
 
@@ -62,6 +64,17 @@ def test_a_faulty_task_file_is_annotated_once(github, workers):
     (line,) = [line for line in result.stdout.lines if ",title=task file::" in line]
     assert line.startswith("::error file=evals/zoo.yaml,line=")
     assert "::no output_type called 'multiple_choise'" in line
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"])
+def test_a_gate_that_says_nothing_is_annotated_at_its_line(github, workers):
+    path = github.task("quiz", gates=["exact_match >= 75"])
+    line = path.read_text().splitlines().index("- exact_match >= 75") + 1
+    result = github.run("evals", *workers)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (found,) = [one for one in result.outlines if one.startswith("::error")]
+    assert found.startswith(f"::error file=evals/quiz.yaml,line={line},")
+    assert "so >= 75 never holds" in found
 
 
 def test_what_a_model_says_is_no_command(github):
@@ -91,10 +104,8 @@ def test_markdown_goes_to_a_file_with_what_got_worse(suite):
     assert "### Compared with `main`: 10 documents, 2 worse, 0 better" in text
 
 
-def test_a_file_that_cannot_be_written_is_a_failure(suite):
-    (suite.pytester.path / "taken").write_text("")
+def test_a_file_that_cannot_be_written_any_more_is_a_failure(suite):
+    suite.replaces_by_a_file("taken")
     result = suite.run("evals", "--evals-markdown=taken/summary.md")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["cannot make the folder *taken*"])
-    folder = suite.run("evals", "--evals-markdown=evals")
-    assert folder.ret == pytest.ExitCode.USAGE_ERROR

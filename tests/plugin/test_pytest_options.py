@@ -62,12 +62,113 @@ def test_tasks_need_no_plugin_for_python_tests(mixed):
     assert result.parseoutcomes() == {"passed": 9, "wrong": 1, "failed": 1}
 
 
-def test_a_gate_by_its_id_says_how_to_run_it_with_its_documents(mixed, monkeypatch):
+def test_a_gate_by_its_id_runs_its_documents_from_any_folder(mixed, monkeypatch):
     monkeypatch.chdir(mixed.pytester.path / "evals")
     result = mixed.run("quiz.yaml::quiz::exact_match", model="scripted:first")
-    assert (result.ret, result.parseoutcomes()) == (0, {"skipped": 1})
-    result.stdout.fnmatch_lines(
-        ["gates are judged over documents; with them: pytest quiz.yaml::quiz"]
+    assert (result.ret, result.parseoutcomes()) == (1, {"wrong": 10, "failed": 1})
+
+
+WORKERS = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"])
+
+
+@WORKERS
+def test_the_short_summary_lists_wrong_documents_beside_those_that_passed(
+    mixed, workers
+):
+    for option in ("-rA", "-rp", "-qrp"):
+        result = mixed.run("evals/quiz.yaml", option, *workers)
+        lines = result.outlines
+        summary = lines[
+            [*map(str.strip, lines)].index(next(filter(_is_title, lines))) :
+        ]
+        assert "WRONG evals/quiz.yaml::quiz[q2]" in summary
+        assert sum(line.startswith("PASSED ") for line in summary) == 9
+    for option in ("-ra", "-rf", "-rN"):
+        result = mixed.run("evals/quiz.yaml", option, *workers)
+        result.stdout.no_fnmatch_line("WRONG *")
+
+
+def _is_title(line):
+    return "short test summary info" in line
+
+
+def test_the_short_summary_has_its_title_where_only_ours_are_listed(suite, monkeypatch):
+    suite.knows(wrong=range(10))
+    monkeypatch.chdir(suite.evals)
+    result = suite.run("quiz.yaml", "-rp", model="scripted:../answers.jsonl")
+    expected = ["*= short test summary info =*"]
+    expected += [f"WRONG quiz.yaml::quiz[[]q{i}[]]" for i in range(10)]
+    result.stdout.fnmatch_lines([*expected, "*= 10 wrong in *"], consecutive=True)
+    assert (
+        suite.run(".", "-rp", "--no-summary", model="scripted:../answers.jsonl").ret
+        == 0
     )
-    whole = mixed.run("quiz.yaml::quiz", model="scripted:first")
-    whole.stdout.no_fnmatch_line("gates are judged over documents*")
+
+
+@WORKERS
+def test_the_short_summary_lists_open_gates(suite, workers):
+    over = {"metric": "exact_match", "over": "population"}
+    suite.task("quiz", gates=[{**over, "min": 0.7}])
+    suite.knows(wrong=[1, 2])
+    result = suite.run("evals", "-rp", *workers)
+    result.stdout.fnmatch_lines(["INCONCLUSIVE evals/quiz.yaml::quiz::exact_match"])
+
+
+@WORKERS
+@pytest.mark.parametrize("folder", [".", "evals"])
+def test_a_document_that_is_named_is_shown_with_v(mixed, monkeypatch, folder, workers):
+    """It is how the message of a failing gate says to run a document again."""
+    mixed.knows(wrong=[2])
+    text = (mixed.pytester.path / "answers.jsonl").read_text()
+    hostile = text.replace('"nonsense"', '"non\\u001b[31msense' + "x" * 999 + '"')
+    (mixed.pytester.path / "answers.jsonl").write_text(hostile)
+    monkeypatch.chdir(mixed.pytester.path / folder)
+    file = "evals/quiz.yaml" if folder == "." else "quiz.yaml"
+    named = [f"{file}::quiz[{id_}]" for id_ in ("q2", "q3")]
+    model = f"scripted:{mixed.pytester.path}/answers.jsonl"
+    result = mixed.run(*named, "-v", *workers, model=model)
+    shown = ["_* quiz[[]q2[]] *_", "the answer is wrong", "  prompt  quiz 2?"]
+    shown += ["  answer  non\\x1b[[]31msensexxx*x…", "  target  a2"]
+    result.stdout.fnmatch_lines(shown, consecutive=True)
+    right = ["_* quiz[[]q3[]] *_", "  prompt  quiz 3?", "  answer  a3", "  target  a3"]
+    result.stdout.fnmatch_lines(right, consecutive=True)
+    for verbosity in ("-q", "--verbosity=0"):
+        silent = mixed.run(*named, verbosity, *workers, model=model)
+        silent.stdout.no_fnmatch_line("  prompt *")
+
+
+@WORKERS
+def test_all_wrong_documents_are_shown_with_vv(mixed, workers):
+    mixed.knows(wrong=[2, 5])
+    result = mixed.run("evals/quiz.yaml", "-vv", "--tb=no", *workers)
+    prompts = [line for line in result.outlines if line.startswith("  prompt ")]
+    assert sorted(prompts) == ["  prompt  quiz 2?", "  prompt  quiz 5?"]
+    verbose = mixed.run("evals/quiz.yaml", "-v", "--tb=no", *workers)
+    verbose.stdout.no_fnmatch_line("  prompt *")
+
+
+def test_a_wrong_document_that_fails_is_shown_once(suite):
+    suite.knows(wrong=[2])
+    result = suite.run("evals/quiz.yaml::quiz[q2]", "-v", "--evals-strict")
+    assert result.stdout.str().count("  prompt  quiz 2?") == 1
+
+
+def test_lf_counts_no_document_as_deselected_that_runs_with_its_gate(mixed):
+    mixed.pytester.path.joinpath("bad").unlink()
+    mixed.run("evals")
+    result = mixed.run("evals", "--lf")
+    # the test of the folder passed, and is the only one that is left out
+    expected = {"passed": 9, "wrong": 1, "failed": 1}
+    assert result.parseoutcomes() in (expected, {**expected, "deselected": 1})
+    result.stdout.fnmatch_lines(["run-last-failure: rerun previous 1 failure*"])
+
+
+@WORKERS
+def test_lf_judges_a_gate_over_all_documents_where_a_document_failed_too(
+    mixed, workers
+):
+    mixed.knows(wrong=[2], errors=[4])
+    mixed.run("evals/quiz.yaml")
+    mixed.knows()
+    result = mixed.run("evals", "--lf", "evals/quiz.yaml", *workers)
+    assert (result.ret, result.parseoutcomes()["passed"]) == (0, 11)

@@ -66,3 +66,18 @@ def test_an_empty_value_takes_back_what_the_ini_file_says(suite):
     suite.pytester.makeini("[pytest]\nevals_limit = 2\n")
     assert suite.run("evals").parseoutcomes() == {"passed": 2}
     assert suite.run("evals", "--evals-limit=").parseoutcomes() == {"passed": 10}
+
+
+@pytest.mark.parametrize("name", ["dir", "json", "html", "markdown"])
+def test_a_path_that_is_too_long_is_refused(suite, name):
+    result = suite.run("evals", f"--evals-{name}={'x' * 300}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: --evals-{name}=*xxx: File name too long"])
+
+
+def test_a_list_of_tasks_that_is_not_utf8_is_refused_with_its_line(suite):
+    (suite.pytester.path / "names.txt").write_bytes(b"quiz\nqu\xefz\n")
+    result = suite.run("evals", "--evals-tasks=names.txt")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    told = "ERROR: --evals-tasks: names.txt:2: this is not UTF-8 (byte 0xef)"
+    result.stderr.fnmatch_lines([told.replace("[", "[[]"), "  fix: convert it, *"])

@@ -68,8 +68,8 @@ def test_too_few_answers_are_told_before_the_run(suite):
     gate = {"metric": "exact_match", "min": 0.5, "reducer": "pass@8"}
     suite.task("quiz", repeats=2, gates=[gate])
     result = suite.run("evals")
-    assert result.ret != 0
-    result.stdout.fnmatch_lines(
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
         ["*reducer 'pass@8' needs 8 answers to each document*repeats: 8 there"]
     )
 
@@ -85,7 +85,7 @@ TESTS = """
         assert (found.change.n, found.change.lost) == (10, 0)
 
     def test_cluster(eval_results):
-        found = assert_gate(CLAIM, eval_results, min=0.0, cluster="passage")
+        found = assert_gate(CLAIM, eval_results, min=0.05, cluster="passage")
         assert found.interval.method == "clustered Wilson"
 
     def test_reducer(eval_results):

@@ -8,6 +8,7 @@ import re
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_evals import (
+    ModelError,
     OptionError,
     Response,
     Score,
@@ -147,7 +149,7 @@ def test_tasks_that_are_loaded_already_are_taken(both):
     [
         ("evals/quizz.yaml", "evals/quizz.yaml: there is no such file"),
         ("answers.jsonl", "answers.jsonl: this is no eval file"),
-        ("evals/gates.yaml", "evals/gates.yaml: this is no eval file"),
+        ("evals/gates.yaml", "evals/gates.yaml:1: looks like a gates file, *"),
     ],
 )
 def test_what_is_no_suite_is_told(both, source, told):
@@ -377,3 +379,89 @@ def test_a_plugin_reads_files_of_its_own(both):
 def test_a_plugin_that_would_never_be_called_is_refused(both, plugin, told):
     with pytest.raises(OptionError, match=re.escape(told)):
         evaluate("evals/zoo.yaml", Partly(), plugins=[plugin])
+
+
+def here(call):
+    return call()
+
+
+def in_an_event_loop(call):
+    async def cell():
+        return call()
+
+    return asyncio.run(cell())
+
+
+def in_a_thread(call):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
+
+
+class Breaking:
+    name = "breaking"
+
+    def answer(self, requests):
+        raise ValueError("the weights are gone")
+
+
+@pytest.mark.parametrize("run", [here, in_an_event_loop, in_a_thread])
+@pytest.mark.parametrize(
+    ("source", "model", "kind"),
+    [
+        ("evals/none.yaml", "scripted:first", TaskFileError),
+        ("evals/quiz.yaml", "nothing:m", OptionError),
+        ("evals/quiz.yaml", "openai:m,base_url=http://127.0.0.1:9/v1", ModelError),
+        ("evals/quiz.yaml", Breaking(), ValueError),
+    ],
+)
+def test_an_error_is_not_chained_to_an_unrelated_one(both, source, model, kind, run):
+    with pytest.raises(kind) as caught:
+        run(lambda: evaluate(source, model))
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
+WRONG_ARGUMENTS = [
+    (3, {}, "tasks is 3 (int); expected a path, or a Task"),
+    ([], {}, "tasks is [] (list); expected a path"),
+    ([{"task": "zoo"}], {}, "tasks[0] is {'task': 'zoo'} (dict); expected a path"),
+    ("evals", {"model": lambda text: text}, "(function); expected a spec such as"),
+    ("evals", {"model": Knowing}, "(type); expected a spec such as 'hf:gpt2', or"),
+    ("evals", {"options": {"limit": 3}}, "expected options such as TaskOptions(limit"),
+    ("evals", {"options": TaskOptions(limit="x")}, "options.limit is 'x' (str)"),
+    ("evals", {"options": TaskOptions(num_fewshot=-1)}, "options.num_fewshot is -1"),
+    ("evals", {"options": TaskOptions(seed=1.5)}, "options.seed is 1.5; expected an"),
+    ("evals", {"gates": "zoo/exact_match >= 1"}, "(str); expected a list such as ["),
+    ("evals", {"gates": {}}, "gates is {} (dict); expected a list such as ["),
+    ("evals", {"gates": [7]}, "gates[0] is 7 (int); expected a str"),
+    ("evals", {"judge": None}, "judge is None; expected a spec such as"),
+    ("evals", {"folder": 5}, "folder is 5 (int); expected a path"),
+    ("evals", {"folder": "x" * 300}, "(str): File name too long"),
+    ("evals", {"folder": "a\0b"}, "(str): embedded null"),
+    ("evals", {"compare": 4}, "compare is 4 (int); expected a baseline's name"),
+    ("evals", {"save": b"x"}, "save is b'x' (bytes); expected a baseline's name"),
+    ("evals", {"stop": 3}, "stop is 3 (int); expected 'off', 'curtail' or 'auto'"),
+    ("evals", {"stop_error": "x"}, "stop_error is 'x' (str); expected a fraction"),
+    ("evals", {"plugins": Knowing()}, "expected a list of objects or modules"),
+]
+
+
+@pytest.mark.parametrize(("source", "arguments", "told"), WRONG_ARGUMENTS)
+def test_an_argument_of_another_type_is_named_with_what_is_expected(
+    both, source, arguments, told
+):
+    with pytest.raises(OptionError, match=re.escape(told)):
+        evaluate(source, **{"model": "scripted:echo", **arguments})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"limit": 3}, "no argument called 'limit'\n  fix: options=TaskOptions(limit="),
+        ({"tasks": "evals", "model": "scripted:echo", "gate": []}, "mean 'gates'?"),
+        ({"tasks": "evals"}, "evaluate(): missing a required argument: 'model'"),
+    ],
+)
+def test_an_argument_that_is_missing_or_unknown_is_named(arguments, told):
+    with pytest.raises(TypeError, match=re.escape(told)):
+        evaluate(**arguments)

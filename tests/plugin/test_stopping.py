@@ -66,7 +66,8 @@ def asked(suite, name="one"):
 def test_task_is_left_at_the_end_of_a_wave_and_the_next_one_is_read(big):
     gates(big, "one", "exact_match >= 0.7")
     gates(big, "two", "exact_match >= 0.7", {"must_pass": ["q1"]})
-    done = big.run("evals", "--evals-stop=auto", "--evals-save=main", model=None)
+    options = ("--evals-stop=auto", "--evals-save=main", "-rs")
+    done = big.run("evals", *options, model=None)
     numbers = asked(big)
     assert len(numbers) in range(64, 300, 64)
     assert numbers != sorted(numbers)
@@ -74,6 +75,8 @@ def test_task_is_left_at_the_end_of_a_wave_and_the_next_one_is_read(big):
     assert counts["stopped"] == N - len(numbers)
     assert sum(counts.values()) == 2 * N + 3
     n = len(numbers)
+    told = "evals/one.yaml:*: the gates of its task are decided"
+    done.stdout.fnmatch_lines([f"STOPPED [[]{N - n}[]] {told}"])
     done.stdout.fnmatch_lines(
         [
             "evals: warning: two is read to the end: of gate 'must-pass', it names*",

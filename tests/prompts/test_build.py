@@ -376,9 +376,14 @@ def test_a_misspelt_column_name_is_used_as_text_with_a_warning():
     documents.ids()
 
     assert documents.ask(0).doc.query == "labell"
-    assert documents.warnings == (
+    misspelt, identical = documents.warnings
+    assert misspelt == (
         "doc_to_text: 'labell' is no column and is used as it stands; "
-        "did you mean 'label'?",
+        "did you mean 'label'?"
+    )
+    assert identical == (
+        "all 8 documents send the same prompt; is a column misspelt? if it is meant, "
+        "write metadata: {identical_prompts: true}"
     )
 
 

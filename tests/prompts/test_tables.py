@@ -91,6 +91,23 @@ class TestFiles:
 
         assert list(load(source(folder, path="./saved"))["test"]) == [{"q": 1}]
 
+    @pytest.mark.parametrize("path", ["hellaswag", "org/name", "arrow", "json"])
+    def test_a_data_dir_that_was_saved_to_disk_is_read(self, folder, path):
+        """The seed: dataset_path: hellaswag, with data_dir: hellaswag_local/."""
+        saved = datasets.DatasetDict({"test": datasets.Dataset.from_list([{"q": 1}])})
+        saved.save_to_disk(folder / "local")
+
+        splits = load(source(folder, path=path, data_dir="local/"))
+
+        assert list(splits["test"]) == [{"q": 1}]
+
+    @pytest.mark.parametrize(("split", "name"), [(None, "train"), ("test", "test")])
+    def test_one_split_that_was_saved_to_disk_is_read(self, folder, split, name):
+        rows = datasets.Dataset.from_list([{"q": 1}], split=split)
+        rows.save_to_disk(folder / "saved")
+
+        assert list(load(source(folder, path="./saved"))[name]) == [{"q": 1}]
+
     def test_a_dataset_is_read_once_and_again_when_its_file_changes(self, folder):
         write(folder / "x.jsonl", [{"q": 1}])
         given = source(folder, data_files={"test": "x.jsonl"})
@@ -114,7 +131,10 @@ class TestFiles:
 
         text = failure(load, source(folder, data_files={"test": "x.jsonl"}))
 
-        assert text.startswith("evals/toy.yaml:4: the dataset 'json' cannot be read: ")
+        assert text == (
+            "evals/toy.yaml:6: evals/x.jsonl:2: invalid JSON: Expecting value "
+            "(column 6)"
+        )
 
     def test_a_wrong_argument_is_an_error_of_the_task_file(self, folder):
         write(folder / "x.jsonl", [{"q": 1}])
@@ -269,7 +289,7 @@ class TestProcessing:
 
     def test_process_docs_must_give_rows(self):
         assert failure(load_tables, recipe(lambda docs: None)) == (
-            "toy.yaml:9: process_docs gave a NoneType, not rows of documents"
+            "toy.yaml:9: process_docs: rows must be a list of mappings, not None"
         )
 
     def test_no_documents_are_an_error(self):

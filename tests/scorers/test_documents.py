@@ -352,6 +352,27 @@ def test_a_lower_is_better_value_of_process_results_is_not_right_or_wrong():
     assert score(record(doc(), *texts("x")))[0].correct is None
 
 
+def _counted(values):
+    return float(len(values))
+
+
+@pytest.mark.parametrize(
+    ("how", "better", "correct"),
+    [
+        (lambda xs: sum(xs) / len(xs), None, True),
+        (lambda xs: 100 * sum(xs) / len(xs), True, True),
+        (lambda xs: sum(xs) / len(xs), False, None),
+        (_counted, True, None),
+    ],
+)
+def test_a_value_of_one_is_right_whatever_function_of_the_task_averages_it(
+    how, better, correct
+):
+    spec = MetricSpec(name="own", aggregation=how, higher_is_better=better)
+    score = scorer("generate_until", spec, process_results=lambda r, x: {"own": 1})
+    assert score(record(doc(), *texts("x")))[0].correct is correct
+
+
 def test_a_fault_in_process_results_names_exception_and_line():
     def process(row, results):
         return {"acc": row["label"]}

@@ -52,6 +52,25 @@ def test_a_task_counts_as_many_times_as_it_has_documents():
     assert found.sample_len == 40
 
 
+@pytest.mark.parametrize(
+    ("tasks", "own", "found"),
+    [
+        ([True, True], None, True),
+        ([None, None], True, True),
+        ([None, None], None, None),
+        ([True, False], False, False),
+        ([True, False], None, None),
+    ],
+)
+def test_a_group_has_the_direction_of_its_tasks_or_else_its_own(tasks, own, found):
+    results = [
+        result(name, acc(0.5, higher_is_better=better))
+        for name, better in zip("ab", tasks, strict=True)
+    ]
+    metric = summarised(*results, higher_is_better=own).metrics[0]
+    assert metric.higher_is_better is found
+
+
 def test_without_weights_all_tasks_count_the_same():
     found = summarised(
         result("a", acc(0.5, n=30)), result("b", acc(1.0, n=10)), weighted=False

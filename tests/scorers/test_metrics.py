@@ -315,3 +315,56 @@ def test_a_right_answer_alone_in_a_list_is_that_answer(name):
     assert how.aggregate([([gold], said) for gold, said in pairs]) == how.aggregate(
         pairs
     )
+
+
+@pytest.mark.parametrize("case", NAMED, ids=lambda c: c["aggregation"])
+def test_values_that_lm_eval_computes_lie_in_the_range_of_their_aggregation(case):
+    """Whatever the documents' values are, so for functions of the user's, too."""
+    made = metric(
+        MetricSpec(name="any", aggregation=case["aggregation"]),
+        "none",
+        "generate_until",
+        True,
+        0,
+    )
+    assert made.span.low <= case["value"] * (1 + 1e-12)
+    assert case["value"] <= made.span.high * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "output_type", "span"),
+    [
+        ("acc", "multiple_choice", (0, 1)),
+        ("acc", "loglikelihood", (0, 1)),
+        ("acc_norm", "multiple_choice", (0, 1)),
+        ("exact_match", "generate_until", (0, 1)),
+        ("brier_score", "multiple_choice", (0, 2)),
+        ("mcc", "multiple_choice", (-1, 1)),
+        ("f1", "multiple_choice", (0, 1)),
+        ("perplexity", "loglikelihood", (1, math.inf)),
+        ("word_perplexity", "loglikelihood_rolling", (1, math.inf)),
+        ("bits_per_byte", "loglikelihood_rolling", (0, math.inf)),
+        ("bleu", "generate_until", (0, 100)),
+        ("ter", "generate_until", (0, math.inf)),
+    ],
+)
+def test_the_range_of_a_metric_that_is_measured_here_is_known(name, output_type, span):
+    assert named(name, output_type).span == span
+
+
+def test_nothing_is_known_of_the_range_of_a_users_numbers():
+    own = [
+        MetricSpec(name="acc", function=lambda items: 7),
+        MetricSpec(name="acc", aggregation=lambda values: 7),
+    ]
+    made = [metric(spec, "none", "multiple_choice", False) for spec in own]
+    made.append(metric(MetricSpec(name="acc"), "none", "multiple_choice", True))
+    assert {one.span for one in made} == {(-math.inf, math.inf)}
+    assert not any(one.closed for one in made)
+    assert named("acc").closed
+
+
+def test_an_accuracy_by_its_median_is_a_share_and_by_its_perplexity_none():
+    assert named("acc", aggregation="median").span == (0, 1)
+    low, high = named("acc", aggregation="perplexity").span
+    assert (0 < low < 1e-300, high) == (True, math.inf)

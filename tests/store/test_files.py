@@ -94,7 +94,7 @@ def test_a_file_in_the_place_of_a_folder_is_told(tmp_path):
     with pytest.raises(StoreError) as caught:
         write_json(tmp_path / "out" / "results.json", {})
     assert str(caught.value) == (
-        f"cannot make the folder '{tmp_path / 'out'}': File exists\n"
+        f"cannot make the folder '{tmp_path / 'out'}': it is a file, not a folder\n"
         "  fix: make room or make it writable, or choose another place with "
         "--evals-json"
     )

@@ -27,7 +27,7 @@ def test_nothing_is_on_disk_until_something_is_written(tmp_path):
         ("hf:/models/tiny/", "20260904-101502-tiny"),
         ("my model?", "20260904-101502-my__model__"),
         ("", "20260904-101502-model"),
-        ("hf:" + "x" * 300, "20260904-101502-" + "x" * 120),
+        ("hf:" + "x" * 300, "20260904-101502-" + "x" * 107 + "-0d4e2ca9e9cb"),
     ],
 )
 def test_the_folder_is_called_after_time_and_model(tmp_path, model, name):
@@ -117,6 +117,6 @@ def test_a_place_that_cannot_be_written_to_is_told_with_the_way_out(tmp_path):
     with pytest.raises(StoreError) as caught:
         RunFolder(tmp_path / ".evals", "m", STARTED).append_samples("t", ["{}"])
     assert str(caught.value) == (
-        f"cannot make the folder '{tmp_path / '.evals'}': File exists\n"
+        f"cannot make the folder '{tmp_path / '.evals'}': it is a file, not a folder\n"
         "  fix: make room or make it writable, or choose another place with --evals-dir"
     )

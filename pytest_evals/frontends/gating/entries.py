@@ -8,11 +8,12 @@ from typing import Any
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.errors import Problem, TaskFileError
+from pytest_evals.frontends.own_metadata import misspelt
 from pytest_evals.frontends.reading.section import Section
 from pytest_evals.frontends.reading.yamlfile import Step
 from pytest_evals.gates.rules.grammar import read_gate, with_unique_ids
 
-__all__ = ["metadata_of", "own_gates"]
+__all__ = ["metadata_of", "metadata_warnings", "own_gates"]
 
 
 def metadata_of(top: Section, over: Mapping[str, Any]) -> dict[str, Any]:
@@ -26,6 +27,15 @@ def metadata_of(top: Section, over: Mapping[str, Any]) -> dict[str, Any]:
     if given is not None and not isinstance(given, dict):
         given = {"_metadata": given}
     return {**(given or {}), **over}
+
+
+def metadata_warnings(top: Section) -> list[str]:
+    """Which keys under ``metadata`` of a file are probably meant for one of ours."""
+    return [
+        f"{top.file.place('metadata', *way)}: metadata.{'.'.join(map(str, way))} is "
+        f"not read; did you mean metadata.{own}?"
+        for way, own in misspelt(top.values.get("metadata"))
+    ]
 
 
 def own_gates(

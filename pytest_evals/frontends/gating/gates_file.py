@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from pytest_evals.core.gate import Gate
-from pytest_evals.errors import Problem, TaskFileError
+from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.frontends.reading.section import Section
-from pytest_evals.frontends.reading.yamlfile import read_yaml
+from pytest_evals.frontends.reading.yamlfile import Reader, bytes_of
 from pytest_evals.gates.rules.grammar import read_defaults, read_gate, with_unique_ids
 
 __all__ = ["load_gates"]
@@ -20,7 +21,8 @@ def load_gates(path: Path) -> tuple[Gate, ...]:
         TaskFileError: With all problems of the file.
     """
     problems: list[Problem] = []
-    file = read_yaml(path)
+    path = path.absolute()
+    file = _Reader(path).read(bytes_of(path))
     top = Section(file, problems)
     defaults = _defaults(top)
     entries = top.take("gates", list, [])
@@ -41,6 +43,13 @@ def load_gates(path: Path) -> tuple[Gate, ...]:
     if problems:
         raise TaskFileError(problems)
     return unique
+
+
+class _Reader(Reader):
+    """No other program reads a gates file: a key that is given twice is an error."""
+
+    def _given_twice(self, key: Any, here: Place) -> None:
+        raise TaskFileError([Problem(f"{key!r} is given twice", here)])
 
 
 def _defaults(top: Section) -> dict[object, object]:

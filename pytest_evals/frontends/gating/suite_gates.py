@@ -3,7 +3,14 @@ file, and those of the command line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,24 +18,14 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.core.group import Group
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.task import Task
-from pytest_evals.errors import (
-    DocumentError,
-    OptionError,
-    Problem,
-    TaskFileError,
-    did_you_mean,
-)
+from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.frontends.gating.gate_faults import GateFaults
 from pytest_evals.frontends.gating.gates_file import load_gates
-from pytest_evals.gates.baseline.versus import direction_fault
-from pytest_evals.gates.evidence.documents import labels_in
-from pytest_evals.gates.evidence.reducers import n_needed
-from pytest_evals.gates.groups.members import weights_fault
+from pytest_evals.frontends.index.suite_names import Lookup, SuiteNames
+from pytest_evals.frontends.sniff import GATES_FILES
 from pytest_evals.gates.rules.grammar import with_unique_ids
-from pytest_evals.gates.stopping.steps import SHARES
 
-__all__ = ["FILE_NAMES", "SuiteGates", "faults_of", "group_faults"]
-
-FILE_NAMES = ("gates.yaml", "gates.yml")
+__all__ = ["SuiteGates"]
 
 
 class SuiteGates:
@@ -90,9 +87,26 @@ class SuiteGates:
         wants = wants and not gate.reducer
         return replace(gate, flip_rate=self._measured(gate)) if wants else gate
 
+    def names(self) -> Iterator[str]:
+        """What the gates of the files that were read are about."""
+        yield from (gate.task for gates in self._files.values() for gate in gates)
+
+    def files(self) -> Iterator[Path]:
+        """The gates files that were read."""
+        yield from (path for path, gates in self._files.items() if gates)
+
+    def folders(self, folder: Path) -> Iterator[Path]:
+        """A folder and those above it, up to the root."""
+        yield folder
+        if folder.is_relative_to(self._root):
+            for place in folder.parents:
+                if not place.is_relative_to(self._root):
+                    return
+                yield place
+
     def _from_files(self, folder: Path) -> Iterator[Gate]:
         for place in (folder, *folder.parents):
-            for name in FILE_NAMES:
+            for name in GATES_FILES:
                 path = place / name
                 if path not in self._files:
                     self._files[path] = _load(path)
@@ -100,156 +114,65 @@ class SuiteGates:
             if place == self._root:
                 return
 
-    def check(
-        self, tasks: Iterable[Task], groups: Iterable[Group], whole: Sequence[Path]
-    ) -> None:
-        """Refuse gates that no task and no group answers for.
+    def unanswered(
+        self,
+        tasks: Iterable[Task],
+        groups: Iterable[Group],
+        names: SuiteNames,
+        left_out: Collection[str] = (),
+    ) -> GateFaults:
+        """Gates that no task and no group of the session answers for.
+
+        A task that a gates.yaml names may not be part of this session. What is defined
+        nowhere below the file is a mistake, in whichever way the session was started.
 
         Args:
             tasks: All tasks of the session.
             groups: All its groups.
-            whole: Folders that were collected whole: there, a gates.yaml that names a
-                task that does not exist is a mistake.
-
-        Raises:
-            OptionError: A gate names a task or a metric that does not exist.
+            names: What else the suite defines.
+            left_out: Names in the files of these tasks that were not selected.
         """
         known = list(tasks)
-        names = [task.name for task in known] + [group.name for group in groups]
-        problems = [
-            f"{gate.source}: {_nowhere(gate, known, names)}"
-            for gate in self._given
-            if id(gate) not in self._used
-        ]
+        own = {task.name: Place(task.source.path) for task in known}
+        own |= {group.name: Place(group.source.path) for group in groups}
+        read = {task.source.path.absolute() for task in known}
+        found = GateFaults([], [])
+        for gate in self._given:
+            if id(gate) not in self._used:
+                what = _nowhere(gate, known, [*own])
+                found.problems.append(Problem(what, gate.source))
         for path, gates in self._files.items():
-            if any(path.parent.is_relative_to(folder) for folder in whole):
-                problems += [
-                    f"{gate.source}: {_unknown(gate.task, names)}"
-                    for gate in gates
-                    if gate.task not in names
-                ]
-        if problems:
-            raise OptionError("\n".join(problems))
+            for gate in gates:
+                if id(gate) in self._used:
+                    continue
+                if gate.task in own or gate.task not in left_out:
+                    place = names.look_up(gate.task, path, read)
+                    _sort(gate, own, place, found)
+        return found
 
 
-def faults_of(
-    gates: Iterable[Gate], task: Task, ids: Collection[str], *, limited: bool
-) -> list[Problem]:
-    """What is wrong with a task's gates as far as it is known before anything runs.
-
-    Args:
-        gates: Gates of the task.
-        task: The task; scorers may give metrics that it does not list, so only a name
-            near a listed one is a fault.
-        ids: Ids of its documents.
-        limited: Whether there are more documents than these.
-    """
-    problems = []
-    for gate in gates:
-        if gate.must_pass:
-            lost = [] if limited else [i for i in gate.must_pass if i not in ids]
-            whats = [f"no document called {i!r}{did_you_mean(i, [*ids])}" for i in lost]
-        else:
-            whats = _metric_faults(gate, task.metrics)
-            whats += _reducer_faults(gate, [task])
-            whats += _cluster_faults(gate, task) if ids else []
-            if gate.each is not None or gate.weights:
-                what = "each and weights are about the tasks of a group"
-                whats.append(f"{what}, and this is a task")
-        problems += [Problem(what, gate.source) for what in whats]
-    return problems
-
-
-def _cluster_faults(gate: Gate, task: Task) -> list[str]:
-    """A field that the first document does not have."""
-    if not gate.cluster:
-        return []
-    try:
-        doc = task.ask(task.rows.indices()[0]).doc
-    except DocumentError:  # told when the document is run
-        return []
-    if labels_in(doc, [gate.cluster]):
-        return []
-    known = [str(key) for key in doc.row]
-    hint = did_you_mean(gate.cluster, known) or f"; fields: {', '.join(known)}"
-    return [f"documents have no field {gate.cluster!r} to cluster by{hint}"]
-
-
-def _reducer_faults(gate: Gate, tasks: Iterable[Task]) -> list[str]:
-    """Tasks that ask fewer times than a reducer needs."""
-    if not gate.reducer:
-        return []
-    least = max(2, n_needed(gate.reducer))
-    return [
-        f"reducer {gate.reducer!r} needs {least} answers to each document, and task "
-        f"{task.name!r} asks for {task.repeats}; write repeats: {least} there"
-        for task in tasks
-        if task.repeats < least
-    ]
-
-
-def _metric_faults(gate: Gate, metrics: Sequence[Metric]) -> list[str]:
-    named = [metric for metric in metrics if metric.name == gate.metric]
-    if not named:
-        if any(metric.several is not None for metric in metrics):
-            return []
-        hint = did_you_mean(gate.metric, [metric.name for metric in metrics])
-        return [f"no metric called {gate.metric!r}{hint}"] if hint else []
-    filters = [metric.filter for metric in named]
-    if gate.filter and gate.filter not in filters:
-        hint = did_you_mean(gate.filter, filters) or f"; there is {', '.join(filters)}"
-        return [f"{gate.metric!r} has no filter called {gate.filter!r}{hint}"]
-    if not gate.filter and len(filters) > 1:
-        keys = ", ".join(repr(metric.key) for metric in named)
-        return [
-            f"{gate.metric!r} exists under {len(filters)} filters: name one of {keys}"
-        ]
-    wrong_side = direction_fault(gate, named[0].higher_is_better)
-    if wrong_side:
-        return [wrong_side]
-    share = named[0].is_mean and gate.metric in SHARES
-    return [
-        f"{gate.metric} lies between 0 and 1, so {bound} says nothing"
-        + (f"; did you mean {bound.op} {bound.value}%?" if bound.value <= 100 else "")
-        for bound in gate.bounds
-        if share and not 0 <= bound.value <= 1
-    ]
-
-
-def group_faults(gates: Iterable[Gate], group: Group) -> list[Problem]:
-    """What is wrong with a group's gates as far as it is known before anything runs.
-
-    A group has the numbers that its ``aggregate_metric_list`` says, and no others.
-    """
-    listed = [
-        metric
-        for metric in {
-            m.key: m for task in group.tasks() for m in task.metrics
-        }.values()
-        if any(
-            rule.metric == metric.name
-            and (rule.filters is None or metric.filter in rule.filters)
-            for rule in group.aggregates
-        )
-    ]
-    names = [rule.metric for rule in group.aggregates]
-    problems = []
-    for gate in gates:
-        if gate.must_pass:
-            what = "must_pass is about documents of a task, and this is a group"
-            problems.append(Problem(what, gate.source))
-        elif gate.metric not in names:
-            what = f"group {group.name!r} has no number called {gate.metric!r}"
-            hint = did_you_mean(gate.metric, names)
-            fix = f"aggregate_metric_list: [{{metric: {gate.metric}}}]"
-            problems.append(Problem(what + hint, gate.source, fix))
-        elif any(metric.name == gate.metric for metric in listed):
-            names_of_tasks = [task.name for task in group.tasks()]
-            weights = weights_fault(gate, names_of_tasks)
-            whats = _metric_faults(gate, listed) + [weights] * bool(weights)
-            whats += _reducer_faults(gate, group.tasks())
-            problems += [Problem(what, gate.source) for what in whats]
-    return problems
+def _sort(
+    gate: Gate, own: Mapping[str, Place], place: Lookup, found: GateFaults
+) -> None:
+    """Add what is wrong with a gate of a file that applies to nothing so far."""
+    name, fix = gate.task, ""
+    if place.is_below:
+        return
+    if elsewhere := place.elsewhere or own.get(name):
+        what = f"a gates file is for tasks in its folder and below, and {name!r} is in "
+        what += str(elsewhere)
+        fix = "move the gate to that file or to a gates.yaml above it; --evals-gate "
+        fix += "takes gates of any task"
+    elif place.members:
+        what = f"{name!r} is a tag, which has no numbers; tasks with this tag: "
+        what += ", ".join(place.members)
+    elif place.maybe:
+        what = f"no task called {name!r} was found; it may be among {place.maybe}"
+        found.warnings.append(Problem(what, gate.source))
+        return
+    else:
+        what = _unknown(name, [*own, *place.names])
+    found.problems.append(Problem(what, gate.source, fix))
 
 
 def _unknown(name: str, names: Sequence[str]) -> str:
@@ -266,6 +189,9 @@ def _nowhere(gate: Gate, tasks: Sequence[Task], names: Sequence[str]) -> str:
 
 def _load(path: Path) -> tuple[Gate, ...]:
     if not path.is_file():
+        if path.is_symlink():
+            what = f"this is a link to {path.readlink()}, and there is no such file"
+            raise TaskFileError([Problem(what, Place(path))])
         return ()
     gates = load_gates(path)
     lost = [gate for gate in gates if not gate.task]

@@ -109,7 +109,7 @@ def stamp(name: str) -> Stamp | None:
     """The stamp of a file, ``None`` if there is none."""
     try:
         return stamp_of(os.stat(name))
-    except OSError:
+    except (OSError, ValueError):  # such as a name with a NUL
         return None
 
 

@@ -73,6 +73,11 @@ class TaskLibrary:
             return iter(tree)
         return tree.outside(tuple(os.path.join(path, "") for path in inside))
 
+    def defines(self, name: str, folder: Path) -> bool:
+        """Whether a task or a group of this name is defined in a folder or below."""
+        found = self._tree(folder).find(name)
+        return found is not None and found.path is not None
+
     def of_file(self, path: Path) -> Iterator[str]:
         """The names of a file of the suite."""
         yield from self._scanner.file_index(path)

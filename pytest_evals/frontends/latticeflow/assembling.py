@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pytest_evals.core.metric import Estimate, Metric
-from pytest_evals.core.task import Task
+from pytest_evals.core.task import Asked, Task
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.latticeflow.actions import read_actions
 from pytest_evals.frontends.latticeflow.asked_models import AskedModels
 from pytest_evals.frontends.latticeflow.evaluation import JUDGE_KEY
+from pytest_evals.frontends.latticeflow.identical import refusing_identical
 from pytest_evals.frontends.latticeflow.later_rows import COLUMNS, EarlierTask
-from pytest_evals.frontends.latticeflow.numbers import FinalName, Number, final_names
+from pytest_evals.frontends.latticeflow.numbers import (
+    FinalName,
+    Number,
+    Scale,
+    final_names,
+)
 from pytest_evals.frontends.latticeflow.over_all import seen_together
 from pytest_evals.frontends.latticeflow.parameters import Parameter, values_of
 from pytest_evals.frontends.latticeflow.parts import Assembled, Parts, Use
@@ -43,6 +49,7 @@ from pytest_evals.frontends.latticeflow.task_dataset import (
 )
 from pytest_evals.frontends.latticeflow.task_file import DATASET_KEY, TaskEntity
 from pytest_evals.frontends.reading.section import Section
+from pytest_evals.prompts.identical import ALLOWED, are_allowed
 
 __all__ = ["assembled"]
 
@@ -130,7 +137,7 @@ class _Building:
         task = Task(
             **self._common(),
             rows=rows,
-            ask=recipe.ask,
+            ask=self._ask(recipe, rows),
             follow_up=None if recipe.asks_once(parts.models.line) else recipe.follow_up,
             score=recipe.score,
             exclude=recipe.exclude if parts.actions else None,
@@ -140,8 +147,16 @@ class _Building:
             metric_for=lambda _name, _filter: None,  # what scorers say is kept only
             warnings=lambda: (*self._warnings, *rows.warnings()),
         )
-        told = self._subjects(names, numbers) or (self._subject(),)
+        told = self._subjects(names, parts.scorers) or (self._subject(),)
         return Assembled(task=task, subjects=told, recipe=recipe, rows=rows)
+
+    def _ask(self, recipe: Recipe, rows: SampleRows) -> Callable[[int], Asked]:
+        allowed = are_allowed(self._suite.options.metadata)
+        if allowed or ALLOWED in self._task.tags:
+            return recipe.ask
+        return refusing_identical(
+            recipe, lambda: len(rows.loaded.samples), self._use.place
+        )
 
     def _parts(self) -> Parts:
         """All that the definition names, with the problems of each."""
@@ -176,9 +191,10 @@ class _Building:
         )
 
     def _subjects(
-        self, names: Sequence[FinalName], numbers: Sequence[Number]
+        self, names: Sequence[FinalName], scorers: Sequence[Scorer]
     ) -> tuple[Subject, ...]:
         """What policies may call each number."""
+        numbers = [(one, scorer.scale) for scorer in scorers for one in scorer.numbers]
         return tuple(
             self._subject(
                 scorer=one.scorer,
@@ -186,8 +202,9 @@ class _Building:
                 name="" if one.later else final.name,
                 own="" if one.later else one.name,
                 prefix=final.prefix,
+                scale=scale if scale and _reads(one, scale) else None,
             )
-            for one, final in zip(numbers, names, strict=True)
+            for (one, scale), final in zip(numbers, names, strict=True)
         )
 
     def _trials(self) -> Trials | None:
@@ -294,7 +311,7 @@ class _Building:
             "definition": self._definition.values,
         }
 
-    def _subject(self, **more: str) -> Subject:
+    def _subject(self, **more: Any) -> Subject:
         use = self._use
         return Subject(evaluation=use.evaluation, specification=use.name, **more)
 
@@ -325,6 +342,11 @@ def _metrics(
         for (name, prefix), one in zip(names, numbers, strict=True)
     )
     return tuple(replace(one, is_mean=False) if has_rows else one for one in found)
+
+
+def _reads(number: Number, scale: Scale) -> bool:
+    """Whether a number is on the scale of a score, or of its trials: ``score.mean``."""
+    return number.field.partition(".")[0] == scale.field
 
 
 def _prefixed(metric: Metric, prefix: str) -> Metric:

@@ -178,7 +178,7 @@ def _path(section: Section, key: str) -> Path | None:
     if text is None:
         section.problem(key, f"{key} is missing", f"{key}: ./data")
         return None
-    path = section.place(key).path.parent / Path(text).expanduser()
+    path = section.place(key).path.parent / os.path.expanduser(text)
     return Path(os.path.normpath(path))
 
 

@@ -217,7 +217,7 @@ class Entities:
         """All run files and evaluations among files and folders."""
         kinds: tuple[Kind, ...] = ("run", "evaluation")
         for place in places:
-            for path in self._tree(place) if place.is_dir() else [place]:
+            for path in self._tree(place) if os.path.isdir(place) else [place]:
                 found = self._read(path)
                 for one in found if not isinstance(found, TaskFileError) else ():
                     if one.kind in kinds:

@@ -155,10 +155,10 @@ class _Reading:
         section = top.section("evaluation")
         top.close("a run file")
         evaluation = None
-        if section is not None:
+        if isinstance(top.values.get("evaluation"), dict):
             part = cut(self._entity.file, "evaluation")
             evaluation = self._evaluation(part, config, sizes)
-        elif config:
+        elif section is None and config:
             top.problem("config", "config has values for an evaluation; there is none")
         return RunFile(
             evaluation=evaluation,
@@ -235,10 +235,10 @@ class _Reading:
         self, entries: list[Section], sizes: _Sizes
     ) -> tuple[Specification, ...]:
         found: dict[str, Specification] = {}
-        tasks = Counter(entry.values.get("task_key") for entry in entries)
-        seen = Counter[Any]()
+        tasks = Counter(str(entry.values.get("task_key")) for entry in entries)
+        seen = Counter[str]()
         for entry in entries:
-            task = entry.values.get("task_key")
+            task = str(entry.values.get("task_key"))
             seen[task] += 1
             auto = f"{task}_{seen[task]}" if tasks[task] > 1 else f"{task}"
             one = self._specification(entry, sizes, auto)

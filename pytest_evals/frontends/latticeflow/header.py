@@ -46,16 +46,18 @@ def read_header(
             top.problem(name, f"{name} is missing", f"{name}: {example}")
     if top.values.get("display_name") == "":
         top.problem("display_name", "display_name is empty", 'display_name: "…"')
-    if isinstance(top.values.get("key"), str):
-        check_key(top, "key", owner, provided=provided)
+    check_key(top, "key", owner, provided=provided)
     return Header(key, texts["display_name"], texts["description"], _tags(top))
 
 
 def check_key(
     section: Section, name: str, owner: str, *, provided: bool = False
 ) -> None:
-    """Note a key that is none; see :func:`read_header`."""
-    key = section.values[name]
+    """Note an invalid key; see :func:`read_header`. Other types than text are noted by
+    whoever reads the value."""
+    key = section.values.get(name)
+    if not isinstance(key, str):
+        return
     pattern = _PROVIDED if provided else _KEY
     if pattern.fullmatch(key) and len(key) <= LONGEST:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
@@ -21,6 +21,7 @@ from pytest_evals.frontends.latticeflow.parts import Assembled, Use
 from pytest_evals.frontends.latticeflow.policies import Rule, gates_of, read_policy
 from pytest_evals.frontends.latticeflow.suite import Suite
 from pytest_evals.frontends.latticeflow.task_file import TaskEntity, marker, read_task
+from pytest_evals.frontends.reading.yamlfile import read_yaml
 
 __all__ = ["entities_of", "is_left_to_a_run", "load_tasks"]
 
@@ -54,7 +55,7 @@ def load_tasks(
         TaskFileError: With all problems of it.
     """
     known = entities or entities_of(path, options)
-    first, *listed = known.of_file(path)
+    first, *listed = known.of_file(path) or _undeclared(path)
     suite = Suite(entities=known, options=options)
     if first.kind == "task":
         if _is_run(first, known, beside):
@@ -71,10 +72,20 @@ def is_left_to_a_run(path: Path, folder: Path) -> bool:
     that cannot be read is not."""
     known = entities_of(path, TaskOptions(root=str(folder)))
     try:
-        first, *_ = known.of_file(path)
+        first = next(iter(known.of_file(path)), None)
     except TaskFileError:
         return False
-    return first.kind == "task" and _is_run(first, known, [folder])
+    return bool(first and first.kind == "task" and _is_run(first, known, [folder]))
+
+
+def _undeclared(path: Path) -> NoReturn:
+    """Refuse a file that looks like a task or a run file and lacks the key of both."""
+    file, known = read_yaml(path), ("definition", "evaluation", "task_specifications")
+    what = "a task has a definition, and a run file an evaluation; there is neither"
+    for key in file.values:
+        if hint := did_you_mean(str(key), known):
+            raise TaskFileError([Problem(f"{what}: {key!r}{hint}", file.place(key))])
+    raise TaskFileError([Problem(what, Place(path, 1))])
 
 
 def _is_run(task: Entity, entities: Entities, places: Sequence[Path]) -> bool:

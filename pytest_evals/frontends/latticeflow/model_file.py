@@ -20,15 +20,15 @@ from typing import Any
 
 from pytest_evals.core.request import Model
 from pytest_evals.core.turn import ModelSource
-from pytest_evals.errors import MissingExtraError, Problem, TaskFileError
+from pytest_evals.errors import EvalsError, MissingExtraError, Problem, TaskFileError
 from pytest_evals.frontends.latticeflow.entities import Entity
 from pytest_evals.frontends.latticeflow.header import read_header
 from pytest_evals.frontends.latticeflow.snippets.snippet import snippet_of
 from pytest_evals.frontends.latticeflow.solving.fields import required_text
 from pytest_evals.frontends.reading.section import Section
+from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.latticeflow.adapters import BUILT_IN, Adapter, ModelInfo
 from pytest_evals.models.latticeflow.inference import FunctionModel
-from pytest_evals.models.spec import redacted
 
 __all__ = ["ModelFile", "read_model"]
 
@@ -82,9 +82,16 @@ class ModelFile:
 class _Opener:
     """Opens a model, as a function with a name does; equal for equal files."""
 
-    def __init__(self, name: str, identity: str, open_: Callable[[], Model]) -> None:
+    def __init__(
+        self,
+        name: str,
+        identity: str,
+        open_: Callable[[], Model],
+        why_unready: Callable[[], EvalsError | None] = lambda: None,
+    ) -> None:
         self.__name__ = name
         self._identity, self._open = identity, open_
+        self.why_unready = why_unready
 
     def __call__(self) -> Model:
         return self._open()
@@ -110,9 +117,9 @@ class _Context:
         return ModelInfo(self.entity.key, model_key, self.task)
 
     def fingerprint(self, raw: Mapping[str, Any], adapter: Adapter) -> dict[str, Any]:
-        """What is equal for models with equal answers: the file, before secrets were
-        put in, with its adapter."""
-        told = json.dumps(raw, sort_keys=True, default=str)
+        """What is equal for models with equal answers: the file without secrets, with
+        its adapter."""
+        told = json.dumps(masked(raw), sort_keys=True, default=str)
         return {
             "kind": "latticeflow",
             "key": self.entity.key,
@@ -232,7 +239,7 @@ def _connection(
     adapter = _adapter(config, context)
     url = required_text(config, "url", "http://localhost:8000/complete")
     if url and not re.match(r"https?://[^/\s]", url):
-        config.problem("url", f"url is no address: {redacted(url)!r}")
+        config.problem("url", f"url is no address: {masked_text(url)!r}")
     headers = _headers(config)
     model_key = config.text("model_key")
     verify, trusted = _tls(config)
@@ -241,8 +248,9 @@ def _connection(
     fingerprint = context.fingerprint(raw, adapter)
 
     def open_() -> Model:
-        if find_spec("httpx") is None:
-            raise MissingExtraError("a model with a url", "httpx", "openai")
+        error = _without_client()
+        if error is not None:
+            raise error
         from pytest_evals.models.latticeflow.http import Connection, HttpModel
 
         connection = Connection(
@@ -257,8 +265,16 @@ def _connection(
 
     return ModelFile(
         key=context.entity.key,
-        source=_Opener(context.entity.key, json.dumps(fingerprint), open_),
+        source=_Opener(
+            context.entity.key, json.dumps(fingerprint), open_, _without_client
+        ),
     )
+
+
+def _without_client() -> MissingExtraError | None:
+    if find_spec("openai") is None:
+        return MissingExtraError("a model with a url", "openai", "openai")
+    return None
 
 
 def _headers(config: Section) -> dict[str, str]:

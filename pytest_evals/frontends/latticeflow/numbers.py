@@ -17,10 +17,24 @@ from typing import Any, NamedTuple
 from pytest_evals.core.metric import Metric
 from pytest_evals.prompts.latticeflow.scores import SampleScore
 
-__all__ = ["NOTHING", "FinalName", "Number", "final_names"]
+__all__ = ["NOTHING", "FinalName", "Number", "Scale", "final_names"]
 
 NOTHING: Any = object()
 """What a number reads of a sample that has nothing for it: the sample is left out."""
+
+
+class Scale(NamedTuple):
+    """What a judge's grades were before they were stored as a share from 0 to 1.
+
+    Args:
+        field: The score.
+        least: The grade that is stored as 0.
+        most: The grade that is stored as 1.
+    """
+
+    field: str
+    least: float
+    most: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +52,8 @@ class Number:
         how: The number's final name → what adds it up.
         tells_right: Whether a value of 1 means that the answer is right, and 0 that it
             is wrong.
+        field: The score that it is the mean, the maximum or the minimum of; empty for
+            any other number.
     """
 
     scorer: str
@@ -47,6 +63,7 @@ class Number:
     how: Callable[[str], Metric]
     tells_right: bool = False
     later: bool = False
+    field: str = ""
 
 
 class FinalName(NamedTuple):

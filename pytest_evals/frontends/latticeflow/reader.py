@@ -15,7 +15,16 @@ from typing import Any
 import yaml
 
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
-from pytest_evals.frontends.reading.yamlfile import Reader, Step, YamlFile, bytes_of
+from pytest_evals.frontends.reading.yamlfile import (
+    MOST_INCLUDED,
+    Reader,
+    Step,
+    YamlFile,
+    bytes_of,
+)
+from pytest_evals.masking.known import learn_secret
+from pytest_evals.masking.names import is_secret_name
+from pytest_evals.user_files import read_text
 
 __all__ = ["Environment", "read_entity_file"]
 
@@ -43,11 +52,17 @@ def read_entity_file(path: Path, base: Path | None = None) -> YamlFile:
     return file
 
 
+MOST_REFERRED = 1_000
+"""Files that one file may refer to, each as often as it is read."""
+
+
 class Environment:
     """Variables of the process, and those of a file ``.env`` behind them."""
 
     def __init__(self, base: Path | None) -> None:
         """Read nothing yet; ``base`` is the folder with the file."""
+        self.n_files = 0
+        """Files that were read because another one refers to them."""
         self._base = base
         self._file: dict[str, str] | None = None
 
@@ -140,13 +155,20 @@ class _Reader(Reader):
             what = f"{REF}: {target!r} is no file of this machine"
             self.problems.append(Problem(what, place, fix))
             return None
-        path = self._path.parent / Path(target).expanduser()
+        path = self._path.parent / os.path.expanduser(target)
+        if not self._is_there(path, target, REF, place):
+            return None
         if path.resolve() in self._chain:
             names = " refers to ".join(p.name for p in (*self._chain, path))
             self.problems.append(Problem(f"a circle: {names}", place))
             return None
-        if not self._is_there(path, target, REF, place):
-            return None
+        self._environment.n_files += 1
+        if self._environment.n_files > MOST_REFERRED:
+            what = f"it refers to more than {MOST_REFERRED:,} files, repeats included"
+            raise TaskFileError([Problem(what, place)])
+        if len(self._chain) > MOST_INCLUDED:
+            what = f"more than {MOST_INCLUDED} files refer to one another in a chain"
+            raise TaskFileError([Problem(what, place)])
         reader = _Reader(path, self._chain, self._environment)
         file = reader.document(bytes_of(path))
         self.problems += reader.problems
@@ -154,9 +176,10 @@ class _Reader(Reader):
 
     def _is_there(self, path: Path, target: str, what: str, place: Place) -> bool:
         """Whether there is a file; if there is none, that is noted."""
-        if path.is_file():
+        if os.path.isfile(path):
             return True
-        known = [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else []
+        folder = path.parent
+        known = [p.name for p in folder.glob("*")] if os.path.isdir(folder) else []
         hint = did_you_mean(path.name, known)
         text = f"{what}: there is no file {target!r}{hint}"
         fix = f"give a path relative to {place.path.name}"
@@ -194,6 +217,8 @@ class _Reader(Reader):
             if found is None:
                 text = f"{place}: the environment has no {name}; {value!r} stays as is"
                 self._warnings.append(text)
+            elif is_secret_name(name):
+                learn_secret(found)
             return match[0] if found is None else found
 
         return _VARIABLE.sub(one, value)
@@ -209,17 +234,16 @@ class _Reader(Reader):
             what = "!include is followed by the path of a file"
             self.problems.append(Problem(what, place, "!include scorer.py"))
             return None
-        path = self._path.parent / Path(node.value.strip()).expanduser()
+        path = self._path.parent / os.path.expanduser(node.value.strip())
         if not self._is_there(path, node.value.strip(), "!include", place):
             return None
         try:
-            text = bytes_of(path).decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            byte = error.object[error.start]
-            what = f"!include: {Place(path)} is not UTF-8 (byte {byte:#04x})"
-            self.problems.append(Problem(what, place))
+            text = read_text(path).replace("\r\n", "\n")
+        except TaskFileError as error:
+            for one in error.problems:
+                what = f"!include: {one.where}: {one.what}"
+                self.problems.append(Problem(what, place, one.fix))
             return None
-        text = text.replace("\r\n", "\n")
         blank = text[: len(text) - len(text.lstrip())].count("\n")
         self._texts[steps] = Place(path, blank + 1)
         self._refuse_todo(text, steps, place)

@@ -34,6 +34,7 @@ from pytest_evals.frontends.latticeflow.solving.steps import (
 )
 from pytest_evals.prompts.latticeflow.parts import plain
 from pytest_evals.prompts.latticeflow.scores import SampleScore
+from pytest_evals.prompts.latticeflow.templates import NullFieldError
 
 __all__ = ["KEPT", "NamedNumber", "Recipe"]
 
@@ -130,16 +131,23 @@ class Recipe:
 
     def _target(self, sample: Mapping[str, Any]) -> str | None:
         """What reports show as wanted: what the first scorer that can say it holds the
-        answer against. Rows that a postprocessor makes have other targets."""
+        answer against. Rows that a postprocessor makes have other targets.
+
+        Raises:
+            NullFieldError: A scorer holds the answer against a null.
+        """
         if self.makes_rows:
             return None
+        found: list[str | None] = []
         for scorer in self.scorers:
             if scorer.target is not None and scorer.numbers:
                 try:
-                    return scorer.target(sample)
+                    found.append(scorer.target(sample))
+                except NullFieldError:  # known before anything is sent
+                    raise
                 except DocumentError:  # which scoring tells
-                    return None
-        return None
+                    found.append(None)
+        return found[0] if found else None
 
     def follow_up(self, record: Record) -> Sequence[FollowUp]:
         """What is asked next, of whatever model.

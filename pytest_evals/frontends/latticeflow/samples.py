@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -25,10 +25,12 @@ from pytest_evals.frontends.latticeflow.dataset_file import (
 )
 from pytest_evals.frontends.latticeflow.filters import kept
 from pytest_evals.prompts.hub import reading_datasets
+from pytest_evals.prompts.json_rows import json_row
 from pytest_evals.prompts.latticeflow.text_files import read_folder
 from pytest_evals.prompts.latticeflow.typed_csv import read_csv
 from pytest_evals.prompts.rows import Table
 from pytest_evals.prompts.sources import Source, load
+from pytest_evals.user_files import read_text
 
 __all__ = ["ID", "Generate", "Rows", "load_rows"]
 
@@ -91,8 +93,9 @@ def load_rows(
 
 
 def _table(path: Path, place: Place, *, typed: bool) -> Rows:
-    if not path.is_file():
-        near = path.parent.glob(f"*{path.suffix}") if path.parent.is_dir() else ()
+    if not os.path.isfile(path):
+        is_near = os.path.isdir(path.parent)
+        near = path.parent.glob(f"*{path.suffix}") if is_near else ()
         names = ", ".join(sorted(one.name for one in near)[:5])
         there = f"; there are: {names}" if names else ""
         what = f"file_path: there is no file {str(Place(path))!r}{there}"
@@ -107,14 +110,7 @@ def _table(path: Path, place: Place, *, typed: bool) -> Rows:
 def _read(given: _Read) -> Rows:
     """A file that several tasks share is read once in a process."""
     path = given.path
-    raw = path.read_bytes()
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        what = f"this is not UTF-8 (byte {raw[error.start]:#04x})"
-        fix = "convert it, for example: iconv -f latin1 -t utf-8 old > new"
-        raise TaskFileError([Problem(what, Place(path, line), fix)]) from None
+    text = read_text(path)
     if path.suffix.lower() == ".csv":
         return read_csv(path, text, typed=given.typed)
     return [
@@ -126,17 +122,13 @@ def _read(given: _Read) -> Rows:
 
 def _json_row(line: str, place: Place) -> dict[str, Any]:
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise TaskFileError([Problem(f"this is no JSON: {error}", place)]) from None
-    if not isinstance(row, dict):
-        what = f"a row is an object of keys and values, not {row!r:.60}"
-        raise TaskFileError([Problem(what, place)])
-    return row
+        return json_row(line)
+    except ValueError as error:
+        raise TaskFileError([Problem(str(error), place)]) from None
 
 
 def _folder(source: FolderSource) -> Rows:
-    if not source.path.is_dir():
+    if not os.path.isdir(source.path):
         what = f"directory_path: there is no folder {str(Place(source.path))!r}"
         fix = f"give a path relative to {source.place.path.name}"
         raise TaskFileError([Problem(what, source.place, fix)])

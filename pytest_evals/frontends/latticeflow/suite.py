@@ -21,6 +21,7 @@ from pytest_evals.frontends.latticeflow.samples import Rows, load_rows
 from pytest_evals.frontends.latticeflow.substitution import Values, substituted
 from pytest_evals.frontends.reading.section import Section
 from pytest_evals.frontends.reading.yamlfile import CodeRules, YamlFile
+from pytest_evals.masking.known import learn_secret
 from pytest_evals.models.latticeflow.adapters import Adapter
 
 __all__ = ["Suite"]
@@ -115,7 +116,9 @@ class Suite:
 
         def secret(name: str) -> str | None:
             found = known.get(name)
-            return found if isinstance(found, str) else environment.get(name)
+            value = found if isinstance(found, str) else environment.get(name)
+            learn_secret(value or "")
+            return value
 
         return secret
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from pytest_evals.core.node_names import is_node_name
 from pytest_evals.errors import EvalsError, did_you_mean
 from pytest_evals.frontends.lighteval.grammar import grammar_text
 from pytest_evals.frontends.lighteval.shots import SELECTIONS
@@ -62,7 +63,7 @@ def _name(name: Any) -> Iterator[Fault]:
         yield _wrong("name", "a text", name)
     elif any(sign in name for sign in ("::", "[", "]", "|", "@")):
         yield Fault(f"a name has no '::', '[', ']', '|' and '@': {name!r}")
-    elif not name.isprintable():
+    elif not is_node_name(name):
         yield Fault(f"a name has no control characters: {name!r}")
 
 

@@ -25,7 +25,6 @@ class LightevalTaskConfig:
         hf_repo: A dataset of the Hub, a folder, or a builder such as ``json``.
         hf_subset: Its configuration.
         metrics: What is measured.
-        hf_data_files: Files of the dataset: a name, a list, or either by split.
         solver: inspect-ai's; without effect here, as the next four.
         scorer: See ``solver``.
         sample_fields: See ``solver``.
@@ -46,6 +45,8 @@ class LightevalTaskConfig:
         must_remove_duplicate_docs: Whether equal documents count once.
         num_fewshots: Shots, where nobody asks for another number.
         version: Shown in results.
+        hf_data_files: Files of the dataset: a name, a list, or either by split; of a
+            development version, and no field of 0.13.0.
         metric: The name of ``metrics`` in earlier releases.
         suite: Of earlier releases; means nothing.
         trust_dataset: Of earlier releases; means nothing.
@@ -58,7 +59,6 @@ class LightevalTaskConfig:
     hf_repo: str
     hf_subset: str | None = None
     metrics: Sequence[Any] = ()
-    hf_data_files: str | Sequence[str] | Mapping[str, Any] | None = None
     solver: Any = None
     scorer: Any = None
     sample_fields: Any = None
@@ -79,6 +79,7 @@ class LightevalTaskConfig:
     must_remove_duplicate_docs: bool = False
     num_fewshots: int = 0
     version: int | str = 0
+    hf_data_files: str | Sequence[str] | Mapping[str, Any] | None = None
     metric: Sequence[Any] = ()
     suite: Any = None
     trust_dataset: Any = None

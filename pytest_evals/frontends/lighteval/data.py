@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_evals.core.doc import Doc
+from pytest_evals.core.doc import Doc, as_list
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.prompts.calls import FieldError, call
 from pytest_evals.prompts.rows import EncodingError, Table
@@ -136,8 +136,14 @@ class Data:
             doc = Doc(**{name: getattr(doc, name) for name in names})
         if not isinstance(doc.query, str):
             raise self._fault(f"gave a query that is no text: {doc.query!r:.80}")
+        # Texts that are scored as a whole have neither (lighteval's wikitext.py).
+        doc.choices = [] if doc.choices is None else doc.choices
+        doc.gold_index = [] if doc.gold_index is None else doc.gold_index
         if not isinstance(doc.choices, list | tuple):
             raise self._fault(f"gave choices that are no list: {doc.choices!r:.80}")
+        if not all(map(_is_position, as_list(doc.gold_index))):
+            what = f"gave a gold_index that is no position: {doc.gold_index!r:.80}"
+            raise self._fault(what)
         doc.choices = list(doc.choices)
         made: Doc = doc
         return made
@@ -165,6 +171,11 @@ def pool_split(config: Any, splits: Sequence[str] | None = None) -> str | None:
             if part in name:
                 return str(name)
     return None
+
+
+def _is_position(value: Any) -> bool:
+    """Whether a list can be indexed by it; NumPy's integers can, too."""
+    return hasattr(value, "__index__")
 
 
 def _plain(given: Any) -> Any:

@@ -23,8 +23,10 @@ from pytest_evals.frontends.lighteval.data import Data, Made, pool_split
 from pytest_evals.frontends.lighteval.grammar import grammar_text
 from pytest_evals.frontends.lighteval.prompt import prompt_of
 from pytest_evals.frontends.lighteval.shots import Pool, Sampler, sampler_of
+from pytest_evals.frontends.lighteval.talk import TURNS
 from pytest_evals.prompts.calls import FieldError
 from pytest_evals.prompts.generation import Sampling, read_sampling
+from pytest_evals.prompts.identical import ALLOWED, IdenticalPrompts, are_allowed
 from pytest_evals.prompts.images import IMAGES, data_url, without_images
 from pytest_evals.prompts.rows import Table, document_ids, selection
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
@@ -33,6 +35,7 @@ __all__ = ["Documents", "Wants"]
 
 _ORDER = 42
 """lighteval's seed of the order."""
+_MEANT = f"--evals-metadata={ALLOWED}=true"
 _SIZE = 256
 """Most new tokens where neither the task nor the document says a number."""
 
@@ -100,6 +103,25 @@ class Documents:
             DocumentError: It cannot be built, or lacks what a metric needs.
             TaskFileError: As for :meth:`ids`.
         """
+        asked = self._ask(index)
+        if not are_allowed(self._options.metadata) and self._identical.n:
+            fix = f"correct the prompt function; if it is meant: {_MEANT}"
+            raise FieldError(self._identical.text, self._data.place, fix)
+        return asked
+
+    @cached_property
+    def _identical(self) -> IdenticalPrompts:
+        return IdenticalPrompts(self._sent, self.total)
+
+    def _sent(self, index: int) -> Any:
+        """What is sent about a document, without its shots; and what is sent later."""
+        doc = self._loaded.made[index].doc
+        if isinstance(doc, FieldError):
+            raise doc
+        alone = replace(doc, fewshot_samples=[], **_limits(self._data.config, doc))
+        return self._requests(alone), (doc.specific or {}).get(TURNS)
+
+    def _ask(self, index: int) -> Asked:
         loaded = self._loaded
         made, config = loaded.made[index], self._data.config
         if isinstance(made.doc, FieldError):
@@ -170,7 +192,7 @@ class Documents:
         first = loaded.made[0]
         self.__dict__["_loaded"] = loaded
         try:
-            self.ask(0)
+            self._ask(0)
         except DocumentError as error:
             del self.__dict__["_loaded"]
             place = self._data.place
@@ -319,7 +341,7 @@ def _alone(doc: Doc) -> str:
 def _size(doc: Doc | FieldError) -> int:
     if isinstance(doc, FieldError):
         return 0
-    return len(doc.query) + sum(len(choice) for choice in doc.choices)
+    return len(doc.query) + sum(len(str(choice)) for choice in doc.choices)
 
 
 def _distinct(made: Sequence[Made]) -> list[Made]:

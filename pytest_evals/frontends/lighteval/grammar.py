@@ -53,7 +53,7 @@ def grammar_text(given: Any) -> str:
 def _read(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise EvalsError(f"generation_grammar is no JSON: {text!r:.120}") from None
 
 

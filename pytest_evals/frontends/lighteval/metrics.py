@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
 from pytest_evals.frontends.config_dump import as_json
 from pytest_evals.scorers.lighteval.computed import Computed
@@ -40,7 +41,7 @@ class Measuring:
 
 
 def metrics_of(
-    config: Any, place: Place, arguments: Mapping[str, Any], *, may_execute: bool
+    config: Any, place: Place, arguments: Mapping[str, Any], options: TaskOptions
 ) -> Measuring:
     """The metrics of a task.
 
@@ -48,7 +49,7 @@ def metrics_of(
         config: The task.
         place: Where it stands.
         arguments: What the command line gives to metrics of several answers.
-        may_execute: Whether the user allows that answers are executed.
+        options: What the command line changes in every task.
 
     Raises:
         TaskFileError: One of them is no metric, lacks something, or has the name of
@@ -58,8 +59,9 @@ def metrics_of(
     found: list[Computed] = []
     for given in config.metrics:
         try:
-            one = Computed(_with(_metric(given), arguments), removes_reasoning=True)
-            one.check_made(may_execute=may_execute)
+            metric = _with(_metric(given), arguments)
+            one = Computed(metric, reasoning_tags=options.reasoning_tags)
+            one.check_made(may_execute=options.allow_unsafe_code)
             if one not in found:
                 found.append(one)
         except EvalsError as error:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -20,9 +21,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.lighteval.inert import Inert
-from pytest_evals.frontends.lighteval.names import NAMES
+from pytest_evals.frontends.lighteval.names import NAMES, named_elsewhere
 from pytest_evals.frontends.modules.imports import StandIn, StandInImports, loaded
 from pytest_evals.prompts.calls import fault_of
 
@@ -48,14 +49,14 @@ def _fix(error: BaseException) -> str:
     """What helps where the module imports something that is not there."""
     missing = getattr(error, "name", None) if isinstance(error, ImportError) else None
     package = str(missing or "").partition(".")[0]
-    if package == "lighteval" or "needs lighteval" in str(error):
-        return INSTALL
-    absent = isinstance(error, ModuleNotFoundError) and package
+    absent = isinstance(error, ModuleNotFoundError) and package not in ("", "lighteval")
     if not absent or "pip install" in str(error):
         return ""
     return f"install what brings {package!r}, or put {package}.py beside the file"
 
 
+_MOVED = "lighteval.tasks.default_prompts"
+"""Where prompt functions were in earlier releases."""
 _EXECUTING = ("codegen_metrics", "slr_bench")
 """Files of lighteval's (LiveCodeBench, SLR-Bench) that execute what a model writes."""
 
@@ -93,7 +94,7 @@ def _tree_of(path: Path) -> Path | None:
     spec = find_spec("lighteval")
     homes = [Path(home) for home in (spec and spec.submodule_search_locations) or ()]
     known = (one for one in (*path.parents, *homes) if one.name == "lighteval")
-    return next((one for one in known if (one / "tasks" / "tasks").is_dir()), None)
+    return next((one for one in known if os.path.isdir(one / "tasks" / "tasks")), None)
 
 
 def _of_tree(tree: Path | None, name: str) -> Any:
@@ -103,12 +104,12 @@ def _of_tree(tree: Path | None, name: str) -> Any:
     if tree is None or package != "lighteval" or not rest:
         return None
     place = tree.joinpath(*rest.split("."))
-    if place.is_dir():
+    if os.path.isdir(place):
         return StandIn(name, {}, partial(_lacking, tree))
-    if place.with_suffix(".py").is_file():
+    if os.path.isfile(place.with_suffix(".py")):
         return _loaded(place.with_suffix(".py"))
     above = place.parent.with_suffix(".py")
-    return getattr(_loaded(above), place.name, None) if above.is_file() else None
+    return getattr(_loaded(above), place.name, None) if os.path.isfile(above) else None
 
 
 def _others(
@@ -129,7 +130,7 @@ def _others(
     whole = "." not in name or fromlist
     if level == 1 or (not level and whole and name not in sys.stdlib_module_names):
         file = near.parent.joinpath(*name.split(".")).with_suffix(".py")
-        if file.is_file():
+        if os.path.isfile(file):
             return _loaded(file)
     return builtins.__import__(name, globals, locals, fromlist or (), level)
 
@@ -137,7 +138,7 @@ def _others(
 def _lacking(tree: Path | None, module: str, name: str) -> Any:
     found = _found(tree, f"{module}.{name}")
     if found is None:
-        raise AttributeError(_needs(f"{module}.{name}"))
+        raise AttributeError(_unknown(tree, f"{module}.{name}"))
     return found
 
 
@@ -147,12 +148,14 @@ def _elsewhere(tree: Path | None, name: str) -> Any:
         return Inert()
     found = _found(tree, name)
     if found is None:
-        raise ModuleNotFoundError(_needs(name), name=name)
+        raise ModuleNotFoundError(_unknown(tree, name), name=name)
     return found
 
 
 def _found(tree: Path | None, name: str) -> Any:
-    found = _of_tree(tree, name)
+    module, _, last = name.rpartition(".")
+    found = named_elsewhere(module, last)
+    found = _of_tree(tree, name) if found is None else found
     return _installed(name) if found is None else found
 
 
@@ -160,15 +163,26 @@ def _installed(name: str) -> Any:
     """What an installed package has of that name; ``None`` if there is none."""
     if find_spec(name.partition(".")[0]) is None:
         return None
+    above, _, last = name.rpartition(".")
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError:
-        above, _, last = name.rpartition(".")
-        return getattr(importlib.import_module(above), last, None) if above else None
+        if not above:
+            return None
+    return getattr(importlib.import_module(above), last, None)
 
 
-def _needs(name: str) -> str:
+def _unknown(tree: Path | None, name: str) -> str:
+    """That a name is not known, and what helps."""
     package = name.partition(".")[0]
     if package != "lighteval":
         return f"{name} needs {package}, which is not installed: pip install {package}"
-    return f"{name} needs lighteval itself, which is not installed: {INSTALL}"
+    if name.startswith(_MOVED):
+        return f"{name} is in lighteval up to 0.12: pip install 'lighteval<0.13'"
+    module, _, last = name.rpartition(".")
+    known = sorted({one for names in NAMES.values() for one in names})
+    hint = did_you_mean(last, known) or did_you_mean(name, list(NAMES))
+    if tree or find_spec("lighteval") is not None:
+        return f"lighteval has no {name}{hint}"
+    what = f"there is no stand-in for {last!r} of {module}{hint}"
+    return f"{what}; if lighteval has it: {INSTALL}"

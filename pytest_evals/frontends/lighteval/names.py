@@ -4,13 +4,13 @@ modules import. :mod:`.modules` decides who gets them."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from string import ascii_uppercase
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from pytest_evals.core.doc import Doc
+from pytest_evals.core.doc import Doc, as_list
 from pytest_evals.frontends.lighteval.config import LightevalTaskConfig
 from pytest_evals.frontends.lighteval.grammar import TextGenerationInputGrammarType
 from pytest_evals.frontends.lighteval.inert import Inert
@@ -51,20 +51,13 @@ from pytest_evals.scorers.lighteval.texts import (
     reasoning,
 )
 
-__all__ = ["METRICS", "NAMES"]
+__all__ = ["METRICS", "NAMES", "named_elsewhere"]
 
 T = TypeVar("T")
 
 METRICS = NamedMetrics()
 """What modules of this process see as ``Metrics``; lighteval has one enumeration for
 all of them as well."""
-
-
-def as_list(item: Any) -> list[Any]:
-    """A list as it is, a tuple as a list, all else as a list of one."""
-    if isinstance(item, list | tuple):
-        return list(item)
-    return [item]
 
 
 def safe_divide(numerator: Any, denominator: float, default_value: float = 0.0) -> Any:
@@ -106,8 +99,8 @@ _OLD_CATEGORIES = SimpleNamespace(
 """``MetricCategory`` of earlier releases."""
 
 
-class _AnyUseCase:
-    """``MetricUseCase`` of earlier releases: names without meaning."""
+class _AnyName:
+    """``MetricUseCase`` of earlier releases, and ``Extra``: names without meaning."""
 
     def __getattr__(self, name: str) -> str:
         if name.startswith("__"):
@@ -118,7 +111,7 @@ class _AnyUseCase:
 _METRIC_CLASSES = {
     **_CLASSES,
     "MetricCategory": _OLD_CATEGORIES,
-    "MetricUseCase": _AnyUseCase(),
+    "MetricUseCase": _AnyName(),
 }
 _SAMPLE = {
     name: getattr(module, name)
@@ -144,6 +137,9 @@ _CORPUS = {
     "CorpusLevelComputation": metric.CorpusLevelComputation,
 }
 _PREPARED = {name: getattr(prepared, name) for name in prepared.__all__} | {
+    "GenerativeCorpusMetricInput": prepared.Prepared,
+    "LogprobCorpusMetricInput": prepared.Prepared,
+    "PerplexityCorpusMetricInput": prepared.Weighed,
     "Preparator": metric.Preparator,
 }
 _NORMALIZERS = {
@@ -219,6 +215,7 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
     **TEMPLATES,
     "lighteval.utils": {},
     "lighteval.utils.imports": {
+        "Extra": _AnyName(),
         "is_package_available": is_package_available,
         "requires": requires,
     },
@@ -227,9 +224,22 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
         "manage_duplicate_language_codes": manage_duplicate_language_codes,
     },
     "lighteval.utils.utils": {
+        "ListLike": Sequence,
         "as_list": as_list,
         "remove_reasoning_tags": reasoning.remove_reasoning_tags,
         "safe_divide": safe_divide,
     },
 }
 """Module → its names."""
+
+
+def named_elsewhere(module: str, name: str) -> Any:
+    """What a name means in a module that does not define it: what another module of
+    that package defines. lighteval's modules import names from each other, and task
+    modules import them from any of these. ``None`` if no module defines it.
+    """
+    package, _, _ = module.partition(".")
+    if module not in NAMES:
+        return None
+    homes = (NAMES[home] for home in NAMES if home.partition(".")[0] == package)
+    return next((home[name] for home in homes if name in home), None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.request import Message, Prompt
+from pytest_evals.errors import DocumentError
 
 __all__ = ["chat", "plain", "prompt_of"]
 
@@ -72,6 +73,10 @@ def _answer(shot: Doc) -> str:
     """The first right answer of a shot.
 
     Raises:
-        IndexError: It has none.
+        DocumentError: It has none.
+        IndexError: Its gold index is beyond its choices.
     """
-    return shot.get_golds()[0]
+    golds = shot.get_golds()
+    if not golds:
+        raise DocumentError("a few-shot example has no choices to answer it with")
+    return golds[0]

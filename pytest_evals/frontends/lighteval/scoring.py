@@ -19,6 +19,7 @@ from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.measured import score_of
+from pytest_evals.scorers.user_aggregation import Decides
 
 __all__ = ["FILTER", "Scorer"]
 
@@ -37,11 +38,11 @@ class Scorer:
 
     metrics: tuple[Computed, ...]
     bootstrap_iters: int = BOOTSTRAP_ITERS
-    _accuracies: Mapping[str, bool] = field(init=False, repr=False, compare=False)
+    _accuracies: Mapping[str, Decides] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Look up once which numbers tell right from wrong."""
-        found: dict[str, bool] = {}
+        found: dict[str, Decides] = {}
         for metric in self.metrics:
             found |= metric.accuracies()
         object.__setattr__(self, "_accuracies", found)

@@ -23,12 +23,15 @@ from pytest_evals.frontends.lighteval.documents import Documents, Wants
 from pytest_evals.frontends.lighteval.metrics import Measuring, metrics_of
 from pytest_evals.frontends.lighteval.modules import executes_answers, load_task_module
 from pytest_evals.frontends.lighteval.scoring import FILTER, Scorer
+from pytest_evals.masking.values import masked
 from pytest_evals.prompts.generation import check_overrides
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
 
-__all__ = ["TABLE", "load_tasks"]
+__all__ = ["OVERALL", "TABLE", "load_tasks"]
 
 TABLE = "TASKS_TABLE"
+OVERALL = "all"
+"""lighteval's name of the average over all tasks."""
 _OUTPUT_TYPES = {
     SamplingMethod.PERPLEXITY: "loglikelihood_rolling",
     SamplingMethod.LOGPROBS: "multiple_choice",
@@ -145,12 +148,7 @@ class _Reader:
     def _task(self, variant: Variant, *, is_one_of_several: bool) -> Task:
         config, options = self.config, self.options
         n_shots = self._n_shots(variant)
-        measuring = metrics_of(
-            config,
-            self.place,
-            dict(variant.arguments),
-            may_execute=options.allow_unsafe_code,
-        )
+        measuring = metrics_of(config, self.place, dict(variant.arguments), options)
         wants = Wants(
             methods=measuring.methods,
             n_samples=measuring.n_samples,
@@ -180,11 +178,12 @@ class _Reader:
             score=scorer,
             metrics=tuple(scorer.house_metrics()),
             output_type=output_type,
+            overall=OVERALL,
             tags=tags,
             version=config.version,
             n_shots=n_shots,
             repeats=wants.n_samples,
-            config=dumped,
+            config=masked(dumped),
             warnings=lambda: (
                 *self._notes(),
                 *measuring.warnings,

@@ -7,6 +7,7 @@ file of prompts is looked for next to the task file first.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -131,8 +132,8 @@ def _part(template: Any, position: int, delimiter: str) -> Callable[[Row], Any]:
 
 
 def _of_file(category: str, name: str, where: _Collection, top: Section) -> Prompt:
-    tried = [folder / Path(category).expanduser() for folder in where.folders]
-    path = next((path for path in tried if path.is_file()), tried[0])
+    tried = [folder / os.path.expanduser(category) for folder in where.folders]
+    path = next((path for path in tried if os.path.isfile(path)), tried[0])
     prompts = read_yaml(path).values.get("prompts")
     prompt = _entry(prompts if isinstance(prompts, dict) else {}, name)
     for key in ("doc_to_text", "doc_to_target"):

@@ -16,7 +16,11 @@ from pytest_evals.core.library import Entry
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.config_dump import TASK_KEYS
-from pytest_evals.frontends.gating.entries import metadata_of, own_gates
+from pytest_evals.frontends.gating.entries import (
+    metadata_of,
+    metadata_warnings,
+    own_gates,
+)
 from pytest_evals.frontends.index.library import TaskLibrary
 from pytest_evals.frontends.lm_eval.members import (
     GROUP_KEYS,
@@ -100,8 +104,10 @@ class _Reader:
         top = Section(file, self.problems)
         alias = top.text("group_alias")
         metadata = metadata_of(top, self._options.metadata)
-        warnings = list(file.warnings)
-        aggregates = _aggregates(top, warnings)
+        warnings = [*file.warnings]
+        warnings += metadata_warnings(top)
+        entries = _aggregate_entries(top)
+        aggregates = tuple(_aggregate(entry, warnings) for entry in entries)
         gates = own_gates(top, name, metadata, "group")
         for gate in gates:
             if gate.must_pass:
@@ -120,7 +126,7 @@ class _Reader:
         self._open.append(name)
         children = {child.name: child for child in members}
         self._open.pop()
-        return Group(
+        found = Group(
             name=name,
             source=over.origin or file.place("group"),
             children=tuple(children.values()),
@@ -130,6 +136,26 @@ class _Reader:
             version=str(metadata.get("version", "N/A")),
             warnings=tuple(warnings),
         )
+        for entry, rule in zip(entries, aggregates, strict=True):
+            _check_direction(entry, rule, found)
+        return found
+
+
+def _check_direction(entry: Section, rule: Aggregate, group: Group) -> None:
+    """A direction must be that of the tasks, which is what gates go by."""
+    wanted = rule.higher_is_better
+    for task in group.tasks():
+        for metric in task.metrics:
+            theirs = metric.higher_is_better
+            named = metric.name == rule.metric and rule.takes(metric.filter)
+            if named and None not in (wanted, theirs) and wanted != theirs:
+                entry.problem(
+                    "higher_is_better",
+                    f"higher_is_better: {str(wanted).lower()}, but it is "
+                    f"{str(theirs).lower()} for {rule.metric!r} in task {task.name!r}",
+                    "leave it out here; a group takes the direction of its tasks",
+                )
+                return
 
 
 def _misspelt(file: YamlFile) -> dict[object, Problem]:
@@ -143,14 +169,12 @@ def _misspelt(file: YamlFile) -> dict[object, Problem]:
     return found
 
 
-def _aggregates(top: Section, warnings: list[str]) -> tuple[Aggregate, ...]:
+def _aggregate_entries(top: Section) -> list[Section]:
     key = "aggregate_metric_list"
     if isinstance(top.values.get(key), dict):
         section = top.section(key)
-        entries = [section] if section else []
-    else:
-        entries = top.entries(key)
-    return tuple(_aggregate(entry, warnings) for entry in entries)
+        return [section] if section else []
+    return top.entries(key)
 
 
 def _aggregate(entry: Section, warnings: list[str]) -> Aggregate:
@@ -171,6 +195,10 @@ def _aggregate(entry: Section, warnings: list[str]) -> Aggregate:
     if not isinstance(weighted, bool):
         what = f"weight_by_size: {weighted!r} counts as {str(bool(weighted)).lower()}"
         warnings.append(f"{entry.place('weight_by_size')}: {what}")
+    better = entry.raw("higher_is_better")
+    if better not in (None, True, False):
+        what = f"higher_is_better is true or false, not {better!r:.60}"
+        entry.problem("higher_is_better", what, "leave it out; the tasks define it")
     filters = entry.take("filter_list", (str, list), [])
     given = entry.values.get("filter_list") is not None
     entry.close("an entry of aggregate_metric_list")
@@ -179,6 +207,7 @@ def _aggregate(entry: Section, warnings: list[str]) -> Aggregate:
         metric=str(metric),
         filters=tuple(names) if given else None,
         weighted=bool(weighted),
+        higher_is_better=None if better is None else bool(better),
     )
 
 

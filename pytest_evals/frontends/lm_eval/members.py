@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from pytest_evals.core.group import Group
 from pytest_evals.core.library import Entry, Library
+from pytest_evals.core.node_names import is_node_name
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.reading.yamlfile import (
@@ -228,9 +229,7 @@ class Members:
 
 def is_name(name: object) -> bool:
     """Whether a group or a task can be called so."""
-    if not isinstance(name, str) or not name or not name.isprintable():
-        return False
-    return not any(sign in name for sign in ("::", "[", "]"))
+    return isinstance(name, str) and is_node_name(name)
 
 
 def only(file: YamlFile, keys: Any) -> YamlFile:

@@ -13,11 +13,13 @@ from typing import Any, NamedTuple, cast
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import EvalsError, Problem
 from pytest_evals.frontends.lm_eval.collection import Prompt, read_prompt
+from pytest_evals.frontends.own_metadata import without_own
 from pytest_evals.frontends.reading.section import Section
 from pytest_evals.prompts.arguments import argument_faults
 from pytest_evals.prompts.fewshot import SAMPLERS
 from pytest_evals.prompts.fields import Field
 from pytest_evals.prompts.generation import Sampling, check_overrides, read_sampling
+from pytest_evals.prompts.identical import are_allowed
 from pytest_evals.prompts.recipe import Fields, Recipe, Shots, Splits
 from pytest_evals.prompts.requests import BUILDERS
 from pytest_evals.prompts.sources import Source
@@ -72,6 +74,7 @@ def read_recipe(
         shots=shots,
         sampling=_sampling(top, output_type, options, warnings),
         repeats=top.whole("repeats", 1, 1),
+        may_be_identical=are_allowed(metadata),
         options=options,
     )
     return RecipeResult(recipe, tuple(warnings))
@@ -87,8 +90,8 @@ def _source(top: Section, metadata: dict[str, Any], options: TaskOptions) -> Sou
         what = "dataset_path: a task names its dataset"
         top.problem("task", what, fix, lacks=("dataset_path",))
     if maker is not None:
-        known = {k: v for k, v in metadata.items() if k != "gates"}
-        known = {**known, **options.model_arguments, **options.metadata}
+        known = {**metadata, **options.model_arguments, **options.metadata}
+        known = without_own(known)
         for twice in known.keys() & arguments.keys():
             what = f"{twice!r} stands in dataset_kwargs and in metadata"
             top.problem("dataset_kwargs", what, "leave one of them out")

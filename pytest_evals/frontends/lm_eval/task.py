@@ -12,10 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.group import Group
+from pytest_evals.core.node_names import is_node_name
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.frontends.config_dump import dumped
-from pytest_evals.frontends.gating.entries import metadata_of, own_gates
+from pytest_evals.frontends.gating.entries import (
+    metadata_of,
+    metadata_warnings,
+    own_gates,
+)
 from pytest_evals.frontends.lm_eval.group import read_group
 from pytest_evals.frontends.lm_eval.python.task import Names, python_task
 from pytest_evals.frontends.lm_eval.recipe import read_recipe
@@ -94,6 +99,7 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
     if "class" in file.values:
         return python_task(top, Names(name, alias, tags), options)
     _accept_without_effect(top)
+    _refuse_elsewhere(top)
     _check_unsafe_code(top, options)
     metadata = metadata_of(top, options.metadata)
     recipe, warnings = read_recipe(top, name, metadata, options)
@@ -110,7 +116,8 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
         own_scoring=scorer.process_results is not None,
     )
     documents = Documents(recipe)
-    at_once = (*file.warnings, *warnings, *scoring.warnings)
+    odd = metadata_warnings(top)
+    at_once = (*file.warnings, *warnings, *scoring.warnings, *odd)
     version = metadata.get("version")
     return Task(
         name=name,
@@ -140,7 +147,7 @@ def _name(top: Section, group: str) -> str:
     name = top.text("task")
     if "task" not in top or top.values["task"] is None or top.values["task"] == "":
         top.problem("task", "a task file names its task", "task: my_task")
-    elif any(sign in name for sign in ("::", "[", "]")) or not name.isprintable():
+    elif not is_node_name(name):
         what = f"task: a name has no '::', '[', ']' and control characters: {name!r}"
         top.problem("task", what)
     return f"{group}::{name}" if group else name
@@ -158,6 +165,35 @@ def _accept_without_effect(top: Section) -> None:
     top.raw("task_list")
     top.flag("should_decontaminate")
     top.raw("doc_to_decontamination_query")
+
+
+_OF_DATASETS = ("cache_dir", "data_dir", "data_files", "revision")
+"""Arguments of ``datasets.load_dataset`` that are mistaken for keys."""
+_SHAPES = {
+    "multiple_inputs": (
+        "a task has several inputs if doc_to_text gives the position of the right one "
+        "for the first document, and doc_to_choice lists them"
+    ),
+    "multiple_targets": (
+        "a task has several targets if doc_to_target gives a list for the first "
+        "document"
+    ),
+}
+"""Keys of releases after 0.4.13, and how 0.4.13 decides the same."""
+
+
+def _refuse_elsewhere(top: Section) -> None:
+    """Keys that are written in another way."""
+    for key in _OF_DATASETS:
+        if key in top:
+            top.raw(key)
+            what = f"{key} is an argument of the dataset, not a key of a task file"
+            top.problem(key, what, f"write {key} under dataset_kwargs")
+    for key, rule in _SHAPES.items():
+        if key in top:
+            top.raw(key)
+            what = f"{key} is a key of releases after lm-eval 0.4.13: here {rule}"
+            top.problem(key, what, "leave it out")
 
 
 def _check_unsafe_code(top: Section, options: TaskOptions) -> None:

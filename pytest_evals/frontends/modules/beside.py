@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -111,10 +112,10 @@ def _from_tree(near: Path, name: str) -> ModuleType:
         for folder in near.resolve().parents:
             path = folder.joinpath(*parts)
             file = path.with_name(f"{path.name}.py")
-            if file.is_file():
+            if os.path.isfile(file):
                 return load_module(file)
-            if (path / "__init__.py").is_file():
+            if os.path.isfile(path / "__init__.py"):
                 return load_module(path / "__init__.py")
-            if path.is_dir():
+            if os.path.isdir(path):
                 return StandIn(name, {}, _lacking)
     raise ModuleNotFoundError(needs_lm_eval(name), name=name)

@@ -7,6 +7,7 @@ where.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -58,7 +59,7 @@ class FunctionRef:
 
         file = self.place.path.parent.joinpath(*name.split(".")).with_suffix(".py")
         try:
-            if file.is_file():
+            if os.path.isfile(file):
                 return load_module(file)
             return import_for(file, name)
         except (Exception, SystemExit) as error:

@@ -1,12 +1,14 @@
 """YAML with the line of every value.
 
 Values are those of ``yaml.safe_load`` (YAML 1.1), with one tag more, ``!function``. A
-key that is given twice keeps its last value, and a warning says so.
+key that is given twice keeps its last value, and a warning says so; ``gates`` twice is
+an error, since gates would be lost.
 """
 
 from __future__ import annotations
 
 import codecs
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,8 +19,12 @@ import yaml
 
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.frontends.modules.functions import FunctionRef
+from pytest_evals.masking.values import learn
+from pytest_evals.prompts.yaml_loader import DEEPEST, BoundedLoader
+from pytest_evals.user_files import check_encoding
 
 __all__ = [
+    "MOST_INCLUDED",
     "CodeRules",
     "Reader",
     "Step",
@@ -32,7 +38,6 @@ __all__ = [
 
 Step = str | int
 """A key or a position on the way to a nested value."""
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN_MAPPING = "tag:yaml.org,2002:map"
 _PLAIN_SEQUENCE = "tag:yaml.org,2002:seq"
 
@@ -90,7 +95,10 @@ def read_yaml(path: Path) -> YamlFile:
         TaskFileError: The file cannot be read, is no YAML, or holds no mapping.
     """
     path = path.absolute()
-    return _read(path, bytes_of(path))
+    raw = bytes_of(path)
+    file = _read(path, raw)
+    learn(file.values, raw)
+    return file
 
 
 def bytes_of(path: Path) -> bytes:
@@ -125,7 +133,7 @@ def resolved(path: Path) -> YamlFile:
         TaskFileError: As for :func:`read_yaml`, for any of the files; or files include
             each other in a circle.
     """
-    return _resolved(read_yaml(path), ())
+    return _resolved(read_yaml(path), (), {})
 
 
 def part_of(file: YamlFile, *steps: Step) -> YamlFile:
@@ -140,7 +148,7 @@ def part_of(file: YamlFile, *steps: Step) -> YamlFile:
     n = len(steps)
     lines = {way[n:]: at for way, at in file.lines.items() if way[:n] == steps}
     lines.pop((), None)
-    return _resolved(YamlFile(path=file.path, values=values, lines=lines), ())
+    return _resolved(YamlFile(path=file.path, values=values, lines=lines), (), {})
 
 
 def laid_over(base: YamlFile, upper: YamlFile) -> YamlFile:
@@ -155,7 +163,11 @@ def laid_over(base: YamlFile, upper: YamlFile) -> YamlFile:
     )
 
 
-def _resolved(own: YamlFile, chain: tuple[Path, ...]) -> YamlFile:
+def _resolved(
+    own: YamlFile, chain: tuple[Path, ...], done: dict[Path, YamlFile]
+) -> YamlFile:
+    """The file with its includes; each of them is resolved once, however often it is
+    included (``done``)."""
     targets = _includes(own)
     here = (*chain, own.path.resolve()) if targets else chain
     values: dict[Any, Any] = {}
@@ -163,15 +175,22 @@ def _resolved(own: YamlFile, chain: tuple[Path, ...]) -> YamlFile:
     warnings: list[str] = []
     for number, target in enumerate(targets):
         place = own.place("include", number)
-        if target.resolve() in here:
-            names = " includes ".join(p.name for p in (*here, target))
-            raise TaskFileError([Problem(f"a circle of includes: {names}", place)])
-        if not target.is_file():
+        if not os.path.isfile(target):
             what = f"include: there is no file {str(Place(target))!r}"
             fix = "give a path relative to this file"
             raise TaskFileError([Problem(what, place, fix)])
-        part = _resolved(read_yaml(target), here)
-        part.values.pop("task_list", None)
+        if target.resolve() in here:
+            names = " includes ".join(p.name for p in (*here, target))
+            raise TaskFileError([Problem(f"a circle of includes: {names}", place)])
+        if len(here) > MOST_INCLUDED:
+            what = f"more than {MOST_INCLUDED} files include one another in a chain"
+            fix = "include the files that are needed directly"
+            raise TaskFileError([Problem(what, place, fix)])
+        real = target.resolve()
+        if real not in done:
+            done[real] = _resolved(read_yaml(target), here, done)
+            done[real].values.pop("task_list", None)
+        part = done[real]
         _lay_over(values, lines, part)
         warnings += part.warnings
     _lay_over(values, lines, own)
@@ -194,7 +213,7 @@ def _includes(file: YamlFile) -> list[Path]:
             what = f"include: a path is wanted, not {entry!r}"
             raise TaskFileError([Problem(what, file.place("include"))])
         folder = file.place("include").path.parent
-        found.append(folder / Path(entry).expanduser())
+        found.append(folder / os.path.expanduser(entry))
     return found
 
 
@@ -213,8 +232,8 @@ MOST_VALUES = 1_000_000
 """Values of a file, each alias counted with all that it stands for."""
 
 
-DEEPEST = 100
-"""Levels of values within values; more would break what reads them later."""
+MOST_INCLUDED = 50
+"""Files that include one another in a chain."""
 
 
 class Reader:
@@ -253,7 +272,7 @@ class Reader:
     def _root(self, raw: bytes) -> Any:
         self._check_encoding(raw)
         try:
-            self._loader = _Loader(raw)
+            self._loader = BoundedLoader(raw)
             node = self._loader.get_single_node()
             return {} if node is None else self._value(node, ())
         except yaml.MarkedYAMLError as error:
@@ -269,13 +288,7 @@ class Reader:
         """YAML is UTF-8, or UTF-16 with a byte-order mark."""
         if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return
-        try:
-            raw.decode()
-        except UnicodeDecodeError as error:
-            line = raw.count(b"\n", 0, error.start) + 1
-            what = f"this is not UTF-8 (byte {raw[error.start]:#04x})"
-            fix = "save the file as UTF-8"
-            raise self._fault(what, line, fix) from None
+        check_encoding(raw, self._path)
 
     def _value(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
         if len(steps) > DEEPEST:
@@ -333,6 +346,9 @@ class Reader:
         return self._loader.construct_object(node, deep=True)
 
     def _given_twice(self, key: Any, here: Place) -> None:
+        if key == "gates":
+            fix = "list all gates under one key"
+            raise self._fault(f"{key!r} is given twice", here.line, fix)
         text = f"{here}: {key!r} is given twice; the last one counts"
         self._warnings.append(text)
 

@@ -5,6 +5,7 @@ have said. Standard library only.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from statistics import NormalDist
 
@@ -30,28 +31,39 @@ def inside_noise(distance: float, stderr: float | None) -> bool:
 
 
 def chance_to_hold(
-    bound: Bound, value: float, stderr: float, counted: tuple[int, int] | None
+    bounds: Sequence[Bound],
+    value: float,
+    stderr: float,
+    counted: tuple[int, int] | None,
 ) -> float:
-    """Probability that the bound holds over as many other documents like these, if the
+    """Probability that all bounds hold over as many other documents like these, if the
     value is the true one.
 
     Args:
-        bound: The bound.
+        bounds: At most one on each side, which some value keeps both.
         value: The value of this run.
         stderr: Its standard error over documents.
         counted: Right answers and documents when the value is their share: then the
             probability is the binomial one, else that of the normal distribution.
     """
-    upper = bound.op in (">=", ">")
+    # No value breaks both sides, so the chances to break them add up.
+    broken = sum(_chance_to_break(bound, value, stderr, counted) for bound in bounds)
+    return max(0.0, 1 - broken)
+
+
+def _chance_to_break(
+    bound: Bound, value: float, stderr: float, counted: tuple[int, int] | None
+) -> float:
+    is_least = bound.op in (">=", ">")
     if counted is None:
         below = NormalDist(value, stderr).cdf(float(bound.value))
-        return 1 - below if upper else below
+        return below if is_least else 1 - below
     total, n = counted
-    # From here on: the chance of at most `most` right answers out of n.
+    # The chance of at most `most` right answers out of n.
     edge = Fraction(bound.value) * n
     most = math.ceil(edge) - 1 if bound.op in (">=", "<") else math.floor(edge)
     below = _at_most(most, n, total / n)
-    return 1 - below if upper else below
+    return below if is_least else 1 - below
 
 
 def _at_most(most: int, n: int, p: float) -> float:

@@ -201,6 +201,8 @@ def _skipped(
     gate: Gate, metric: MetricResult | str, result: TaskResult | GroupResult
 ) -> Verdict:
     found = None if isinstance(metric, str) else metric
+    if found is not None and isinstance(result, GroupResult):
+        result = result.having(found.name, found.filter)
     # The number of a group may count a task twice.
     counted = found is not None and isinstance(result, TaskResult)
     n_missing = found.n_missing if found and counted else result.n_missing
@@ -238,18 +240,23 @@ def _decided(gate: Gate, metric: MetricResult, reading: Reading) -> Verdict:
         metric=metric,
         short=distance(failed, reading.value) if failed else 0.0,
         n_short=n_short,
-        reason=reason + _noise(metric, reading, bound, failed is not None),
+        reason=reason + _noise(gate, metric, reading, bound),
     )
 
 
-def _noise(metric: MetricResult, reading: Reading, bound: Bound, failed: bool) -> str:
-    """A remark when the bound lies inside the noise, else empty."""
+def _noise(gate: Gate, metric: MetricResult, reading: Reading, bound: Bound) -> str:
+    """A remark when the bound that decides lies inside the noise, else empty: the
+    chance that the gate, with all of its bounds, would say the opposite."""
     stderr = metric.estimate.stderr if metric.estimate else None
     if stderr is None or not inside_noise(distance(bound, reading.value), stderr):
         return ""
+    failed = not holds(bound, reading.value)
     counted = None if reading.total is None else (reading.total, reading.n_scored)
-    chance = chance_to_hold(bound, float(reading.value), stderr, counted)
-    times = round(100 * (chance if failed else 1 - chance))
+    chance = chance_to_hold(gate.bounds, float(reading.value), stderr, counted)
+    opposite = chance if failed else 1 - chance
+    if not opposite:
+        return ""
+    times = round(100 * opposite)
     would = "pass" if failed else "fail"
     often = f"{times} times in 100" if times > 1 else "about once in 100"
     return (

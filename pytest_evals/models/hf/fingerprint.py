@@ -8,6 +8,7 @@ size of batches, is left out.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,14 @@ from pytest_evals.models.folders import is_local
 from pytest_evals.models.hf.settings import HfSettings, read_settings
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = ["fingerprint", "hash_file", "hf_fingerprint", "provenance", "source_hash"]
+__all__ = [
+    "fingerprint",
+    "hash_file",
+    "hf_fingerprint",
+    "provenance",
+    "source_hash",
+    "why_absent",
+]
 
 HashFile = Callable[[Path], str]
 
@@ -115,7 +123,7 @@ def provenance(
         hash_file: Path → hash of a file's content.
     """
     if is_local(target):
-        folder = Path(target).expanduser()
+        folder = Path(os.path.expanduser(target))
         files = _files(folder)
         try:
             with ThreadPoolExecutor(max_workers=4) as pool:
@@ -161,18 +169,46 @@ def _commit_there(name: str, revision: str) -> str:
 
 def _commit_here(name: str, revision: str) -> str:
     """The commit of what was downloaded last."""
-    try:
-        from huggingface_hub import constants
-        from huggingface_hub.file_download import repo_folder_name
-    except ImportError:
-        return ""
-    folder = Path(
-        constants.HF_HUB_CACHE, repo_folder_name(repo_id=name, repo_type="model")
-    )
+    folder = _cache_of(name)
     try:
         return (folder / "refs" / revision).read_text(encoding="utf-8").strip()
     except OSError:
         return ""
+
+
+def _cache_of(name: str) -> Path:
+    """Where a repository of the Hub is kept on this machine; nowhere without the
+    library."""
+    try:
+        from huggingface_hub import constants
+        from huggingface_hub.file_download import repo_folder_name
+    except ImportError:
+        return Path("/dev/null")
+    folder = repo_folder_name(repo_id=name, repo_type="model")
+    return Path(constants.HF_HUB_CACHE, folder)
+
+
+def why_absent(name: str, revision: str) -> str:
+    """Why a name on the Hub cannot be loaded: it is not on this machine, and the Hub
+    does not have it or cannot be asked. Empty if nothing is known against it."""
+    folder = _cache_of(name)
+    is_here = _commit_here(name, revision or "main")
+    if is_here or (revision and (folder / "snapshots" / revision).is_dir()):
+        return ""
+    try:
+        from huggingface_hub import HfApi, constants
+    except ImportError:
+        return ""
+    if constants.HF_HUB_OFFLINE:
+        return "it is not on this machine, and HF_HUB_OFFLINE is set"
+    try:
+        HfApi().model_info(name, revision=revision or None, timeout=HUB_TIMEOUT_S)
+    except Exception as error:  # noqa: BLE001 - of whichever client the library uses
+        if "timeout" in type(error).__name__.casefold():
+            return ""  # a slow Hub may still give it
+        kind, line = type(error).__name__, (str(error).strip().splitlines() or [""])[0]
+        return f"it is not on this machine, nor on the Hub ({kind}: {line})"
+    return ""
 
 
 def _libraries(settings: HfSettings) -> tuple[str, ...]:

@@ -213,7 +213,7 @@ def _fingerprint(target: str) -> str:
     where the commit says it."""
     if not target or not is_local(target):
         return ""
-    folder = Path(target).expanduser()
+    folder = Path(os.path.expanduser(target))
     endings = {".safetensors", ".bin", ".json", ".model", ".txt", ".jinja", ".py"}
     files = sorted(p for p in folder.iterdir() if p.suffix in endings and p.is_file())
     by_content = sum(p.stat().st_size for p in files) <= HASHED_BYTES

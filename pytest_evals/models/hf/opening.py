@@ -6,14 +6,36 @@ from importlib.util import find_spec
 
 from pytest_evals.core.cut import Cutter
 from pytest_evals.core.request import Model
-from pytest_evals.errors import MissingExtraError
+from pytest_evals.errors import MissingExtraError, ModelError
+from pytest_evals.models.folders import is_local
+from pytest_evals.models.hf.fingerprint import why_absent
 from pytest_evals.models.hf.settings import HfSettings, read_settings
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = ["open_hf", "open_hf_cutter"]
+__all__ = ["check_ready", "open_hf", "open_hf_cutter"]
 
 _UNBOUNDED = 2**31
 """More ids than any model knows: how many this one does is in its weights."""
+
+
+def check_ready(spec: ModelSpec) -> None:
+    """Check what a model needs of this machine; nothing of it is loaded.
+
+    Raises:
+        OptionError: The spec has a mistake.
+        MissingExtraError: torch or transformers is not installed.
+        ModelError: A name is not on this machine and cannot be had from the Hub.
+    """
+    settings = _settings(spec)
+    names = {settings.target: settings.revision, settings.tokenizer: ""}
+    for name, revision in {**names, settings.peft: ""}.items():
+        why = "" if not name or is_local(name) else why_absent(name, revision)
+        if why:
+            raise ModelError(
+                f"cannot load the model {name!r}: {why}\n"
+                "  fix: check the name on the Hub and the connection, set HF_TOKEN if "
+                "the model is private, or give a folder"
+            )
 
 
 def open_hf(spec: ModelSpec) -> Model:

@@ -5,6 +5,7 @@ Nothing here knows a tokenizer or answers a request.
 
 from __future__ import annotations
 
+import os
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,7 +32,7 @@ def origin(settings: HfSettings) -> dict[str, Any]:
 
 def path_of(target: str) -> str:
     """A folder as transformers takes it, or a name on the Hub."""
-    return str(Path(target).expanduser()) if is_local(target) else target
+    return str(Path(os.path.expanduser(target))) if is_local(target) else target
 
 
 def load_weights(settings: HfSettings, config: Any, device: torch.device) -> Any:

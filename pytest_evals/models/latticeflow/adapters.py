@@ -54,7 +54,7 @@ def parsed(text: str, what: str) -> Any:
     """
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         shown = text if len(text) <= 200 else text[:199] + "…"
         raise DocumentError(f"{what} is no JSON ({error}): {shown!r}") from None
 

@@ -11,10 +11,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_evals.core.request import Request, Response
 from pytest_evals.errors import DocumentError
+from pytest_evals.masking.known import hidden
+from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.latticeflow.adapters import Adapter, ModelInfo
 from pytest_evals.models.latticeflow.inference import NO_SCORES
 from pytest_evals.models.latticeflow.native import given_in, response_of
@@ -22,18 +24,13 @@ from pytest_evals.models.openai.asking import Asker, Backoff
 from pytest_evals.models.openai.background import Background
 from pytest_evals.models.openai.faults import (
     BUSY,
-    LATE,
+    REDIRECTED,
     UNREACHED,
     Fault,
     of_status,
-    seconds,
-    shortened,
 )
+from pytest_evals.models.openai.http_client import HttpClient, wait_of
 from pytest_evals.models.openai.usage import Usage
-from pytest_evals.models.spec import redacted
-
-if TYPE_CHECKING:
-    import httpx
 
 __all__ = ["Connection", "HttpModel"]
 
@@ -67,43 +64,32 @@ class _Sender:
     """A client that keeps its connections."""
 
     def __init__(self, connection: Connection, takes_faults: bool) -> None:
-        import httpx
-
         self._connection = connection
         self._takes_faults = takes_faults
+        masked(dict(connection.headers), loose=True)
         self._secrets = [v for v in connection.headers.values() if len(v) > 6]
         self._next = 0.0
-        self._client: httpx.AsyncClient = httpx.AsyncClient(
+        self._client = HttpClient(
+            masked_text(connection.url),
+            connection.timeout,
             headers=dict(connection.headers),
-            timeout=connection.timeout,
             verify=_verifying(connection),
-            limits=httpx.Limits(max_connections=connection.concurrency),
         )
 
     async def post(self, path: None, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        import httpx
-
         await self._slot()
-        connection = self._connection
         try:
-            # The library's own limit begins anew with every byte of a slow server.
-            async with asyncio.timeout(connection.timeout):
-                reply = await self._client.post(
-                    connection.url,
-                    content=body["text"],
-                    headers={"Content-Type": "application/json"},
-                )
-        except (TimeoutError, httpx.TimeoutException):
-            what = f"no reply within {connection.timeout:g} s"
-            raise Fault(what, LATE, again=True, slower=True) from None
-        except httpx.HTTPError as error:
-            words = shortened(str(error)) if str(error) else type(error).__name__
-            what = f"the connection to {redacted(connection.url)} failed: {words}"
-            raise self._safe(Fault(what, UNREACHED, again=True)) from None
+            reply = await self._client.post(
+                self._connection.url,
+                content=body["text"],
+                headers={"Content-Type": "application/json"},
+            )
+        except Fault as fault:
+            raise self._safe(fault) from None
         return self._read(reply)
 
     def address(self, path: None) -> str:
-        return redacted(self._connection.url)
+        return masked_text(self._connection.url)
 
     def fix(self, kind: str, path: None) -> str:
         return _FIXES.get(kind, "")
@@ -111,14 +97,12 @@ class _Sender:
     async def close(self) -> None:
         await self._client.aclose()
 
-    def _read(self, reply: httpx.Response) -> Mapping[str, Any]:
+    def _read(self, reply: Any) -> Mapping[str, Any]:
         status = reply.status_code
-        own = self._takes_faults and status < 500 and status not in BUSY
-        if status >= 400 and not own:
-            headers = reply.headers
-            wait_s = seconds(headers.get("retry-after", ""), time.time())
-            raise self._safe(of_status(status, reply.text, wait_s))
-        return {"text": reply.text, "status": status}
+        own = self._takes_faults and 400 <= status < 500 and status not in BUSY
+        if not (reply.is_success or own):
+            raise self._safe(of_status(status, reply.text, wait_of(reply)))
+        return {"text": hidden(reply.text), "status": status}
 
     async def _slot(self) -> None:
         """Wait until the next call may be made."""
@@ -139,6 +123,8 @@ class _Sender:
 
 _FIXES = {
     UNREACHED: "start the server, or see url: in the model's file",
+    REDIRECTED: "if you trust the address that it redirects to, give that by url: in "
+    "the model's file",
     "401": "see api_key and secrets of the model's file",
     "403": "see api_key and secrets of the model's file",
     "404": "see url: in the model's file",
@@ -179,7 +165,7 @@ class HttpModel:
         self._usage = Usage(0, 0)
         self.info: dict[str, Any] = {
             "model": info.name,
-            "base_url": redacted(connection.url),
+            "base_url": masked_text(connection.url),
             "usage": self._usage.shown,
         }
         self._background = Background()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.core.request import Generate, Request, Response
+from pytest_evals.models.openai.usage import count_of
 
 __all__ = ["INPUT", "KWARGS", "SAMPLE", "Given", "given_in", "response_of"]
 
@@ -66,12 +67,7 @@ def response_of(output: Any, elapsed_s: float = 0.0) -> Response:
     usage = usage if isinstance(usage, Mapping) else {}
     return Response(
         text=json.dumps(output, ensure_ascii=False),
-        n_prompt_tokens=_count(usage, "num_prompt_tokens"),
-        n_tokens=_count(usage, "num_completion_tokens"),
+        n_prompt_tokens=count_of(usage.get("num_prompt_tokens")),
+        n_tokens=count_of(usage.get("num_completion_tokens")),
         elapsed_s=elapsed_s,
     )
-
-
-def _count(usage: Mapping[str, Any], name: str) -> int:
-    value = usage.get(name)
-    return value if type(value) is int and value > 0 else 0

@@ -104,13 +104,15 @@ class Asker:
             attempt += 1
             try:
                 return await self._once(path, body, read)
-            except Fault as fault:
-                self._give_up_if_hopeless(fault, path, min(most, KNOCKS) <= attempt)
-                if not fault.again or attempt >= most:
-                    raise _counted(fault, attempt) from None
-                self._usage.sends_again(fault.kind)
-                pause = self._backoff.pause(attempt, self._random)
-                await asyncio.sleep(max(pause, fault.wait_s))
+            except Fault as caught:
+                fault = caught
+            # Outside of the except block: no later error is chained to this fault.
+            self._give_up_if_hopeless(fault, path, min(most, KNOCKS) <= attempt)
+            if not fault.again or attempt >= most:
+                raise _counted(fault, attempt)
+            self._usage.sends_again(fault.kind)
+            pause = self._backoff.pause(attempt, self._random)
+            await asyncio.sleep(max(pause, fault.wait_s))
 
     async def _once(
         self, path: Any, body: Mapping[str, Any], read: Callable[[Reply], T]

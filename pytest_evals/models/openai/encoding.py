@@ -1,53 +1,89 @@
-"""Requests as token ids, by a local copy of the served model's tokenizer: a server that
-is sent ids reads exactly these, wherever a text would be cut in another way."""
+"""Requests as token ids, by a local copy of the served model's tokenizer: a server
+reads exactly the ids that it is sent, and what does not fit can be cut."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pytest_evals.core.request import Loglikelihood, Request, Rolling
+from pytest_evals.core.request import (
+    IMAGES,
+    LEADING_IMAGES,
+    Generate,
+    Loglikelihood,
+    Request,
+    Rolling,
+)
 from pytest_evals.models.hf.loading import load_tokenizer
+from pytest_evals.models.hf.scoring.lines import Line, line_of, windows_of
 from pytest_evals.models.hf.settings import HfSettings
+from pytest_evals.models.hf.text.fitting import Room, room_for
 from pytest_evals.models.hf.text.tokens import Encoder, Ids, Unusable
 
-__all__ = ["Encoded", "Encoding"]
+__all__ = ["Encoding", "Fit", "Scored"]
 
 _UNBOUNDED = 2**31
-"""More ids than any model knows: how many this one does is for the server to say."""
+"""More ids than any model knows, and more tokens than any window has: the server knows
+the right number."""
+_RESERVED = 2
+"""A server needs room for one new token, and the last token that is scored is read too:
+both are beyond the window of a model in this process."""
+
+Scored = tuple[Line, ...]
+"""The sequences of one request that is scored; only a whole text has several."""
 
 
-class Encoded(NamedTuple):
-    """What the server reads, and how many of its tokens are not scored."""
+class Fit(NamedTuple):
+    """A prompt that does not fit into the window next to the limit of its answer.
 
+    Args:
+        max_tokens: Most new tokens.
+        n_prompt: Tokens of the whole prompt.
+        ids: Its last tokens; empty if nothing had to be cut.
+    """
+
+    max_tokens: int
+    n_prompt: int
     ids: list[int]
-    n_context: int
 
 
 class Encoding:
     """A tokenizer, with the rules for special tokens of ``hf:`` models."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(
+        self, target: str, template_args: Mapping[str, Any] | None = None
+    ) -> None:
         """Load it from a folder, or by its name on the Hub.
+
+        Args:
+            target: Folder or name.
+            template_args: Arguments of the chat template.
 
         Raises:
             ModelError: It cannot be loaded.
         """
-        settings = HfSettings(target=target)
+        settings = HfSettings(target=target, chat_template_args=template_args or {})
         self._encoder = Encoder(load_tokenizer(settings), settings, _UNBOUNDED)
 
-    def of(self, requests: Iterable[Request]) -> Mapping[Request, Encoded | str]:
+    def scored(
+        self, requests: Iterable[Request], window: int = 0
+    ) -> Mapping[Request, Scored | str]:
         """Context and continuation of each log-likelihood, the prefix token and the
-        text of each whole text; or why there are none."""
+        text of each whole text; or why there are none.
+
+        Args:
+            requests: Those for texts are left out.
+            window: Tokens of the server's window, 0 if unknown. Contexts are cut, and
+                whole texts are split as by an ``hf:`` model, to one token less
+                (lm-eval 0.4.13, ``VLLM._loglikelihood_tokens``).
+        """
+        most = (window or _UNBOUNDED) - _RESERVED
         pairs = [r for r in requests if isinstance(r, Loglikelihood)]
         texts = [r for r in requests if isinstance(r, Rolling)]
-        found: dict[Request, Encoded | str] = {}
+        found: dict[Request, Scored | str] = {}
         for request, pair in zip(pairs, self._encoder.pairs(pairs), strict=True):
-            found[request] = (
-                str(pair)
-                if isinstance(pair, Unusable)
-                else _joined(pair.context, pair.continuation)
-            )
+            line = pair if isinstance(pair, Unusable) else line_of(pair, most)
+            found[request] = str(line) if isinstance(line, Unusable) else (line,)
         first = self._encoder.prefix() if texts else ""
         known = self._encoder.texts(text.text for text in texts)
         for text, ids in zip(texts, known, strict=True):
@@ -56,14 +92,49 @@ class Encoding:
             elif len(ids) == 0:
                 found[text] = "the text is empty"
             else:
-                found[text] = _joined(first, ids)
+                found[text] = tuple(windows_of(ids, int(first[0]), most))
         return found
 
-    def text(self, text: str) -> list[int]:
+    def unfit(
+        self, requests: Iterable[Request], window: int
+    ) -> Mapping[Generate, Fit | str]:
+        """The requests for texts that do not fit as they are; or why they never do.
+
+        Prompts that only the server can encode, such as images, are left out.
+
+        Args:
+            requests: Those that are scored are left out.
+            window: Tokens of the server's window.
+        """
+        texts = [r for r in requests if isinstance(r, Generate) and not _has_images(r)]
+        found: dict[Generate, Fit | str] = {}
+        prompts = self._encoder.prompts([text.prompt for text in texts])
+        for request, ids in zip(texts, prompts, strict=True):
+            if isinstance(ids, Unusable):
+                continue
+            room = room_for(request, len(ids), window)
+            if isinstance(room, Unusable):
+                found[request] = str(room)
+            elif room != Room(len(ids), request.max_tokens):
+                kept = _last(ids, room.n_prompt)
+                found[request] = Fit(room.max_tokens, len(ids), kept)
+        return found
+
+    def plain(self, text: str) -> list[int]:
         """The ids of a text alone, without special tokens."""
         ids: list[int] = self._encoder.encode([text], specials=False)[text].tolist()
         return ids
 
+    def prompt(self, text: str) -> list[int]:
+        """The ids of a prompt; those of the text alone if it has none."""
+        (ids,) = self._encoder.prompts([text])
+        return self.plain(text) if isinstance(ids, Unusable) else ids.tolist()
 
-def _joined(context: Ids, continuation: Ids) -> Encoded:
-    return Encoded([*context.tolist(), *continuation.tolist()], len(context))
+
+def _last(ids: Ids, n: int) -> list[int]:
+    """The last ids; none if that is all of them."""
+    return [] if n >= len(ids) else ids[len(ids) - n :].tolist()
+
+
+def _has_images(request: Generate) -> bool:
+    return any(name in (IMAGES, LEADING_IMAGES) for name, _ in request.options)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-import time
 from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -13,33 +11,40 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
 import openai
 
+from pytest_evals.masking.known import MASK, hidden
+from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.openai.faults import (
     CLOSED,
-    LATE,
+    REDIRECTED,
     UNREACHED,
     Fault,
     of_status,
-    seconds,
     shortened,
 )
+from pytest_evals.models.openai.http_client import HttpClient, lost, wait_of
 from pytest_evals.models.openai.settings import OpenAISettings
-from pytest_evals.models.spec import redacted
+from pytest_evals.models.openai.window import too_long
 
 __all__ = ["Endpoint", "Path", "Reply"]
 
-Path = Literal["chat", "completions"]
+Path = Literal["chat", "completions", "models"]
 Reply = Mapping[str, Any]
 """What a server said, as JSON."""
 
 SHORTEST = 8
 """Characters of a secret that is looked for in all that a server says. Servers that
 need no key are given one such as ``none`` or ``EMPTY``."""
-_PATHS: Mapping[Path, str] = {"chat": "chat/completions", "completions": "completions"}
+_PATHS: Mapping[Path, str] = {
+    "chat": "chat/completions",
+    "completions": "completions",
+    "models": "models",
+}
 _KEY = "set the environment variable {variable} to a key that the server takes"
 _FIXES = {
     CLOSED: "run again, with the same options, when the server takes requests again: "
     "what was answered is not asked again",
     UNREACHED: "start the server, or see base_url=",
+    REDIRECTED: "if you trust the address that it redirects to, give that by base_url=",
     "401": _KEY,
     "403": _KEY,
     "404": "see that the server has a model {model!r} and takes {path} (api=chat or "
@@ -56,11 +61,12 @@ class Endpoint:
         self._key = key
         parts = urlsplit(settings.base_url)
         self._secrets = _secrets(key, parts)
+        masked(settings.extra_body, loose=True)  # servers may repeat it
         self._client = openai.AsyncOpenAI(
             api_key=key or "none",
             base_url=urlunsplit(parts._replace(query="", fragment="")),
             default_query=dict(parse_qsl(parts.query)) or None,
-            timeout=settings.timeout,
+            http_client=HttpClient(settings.url, settings.timeout),
             max_retries=0,
         )
 
@@ -71,22 +77,19 @@ class Endpoint:
             Fault: There is none that can be used.
         """
         try:
-            # The library's own limit begins anew with every byte of a slow server.
-            async with asyncio.timeout(self._settings.timeout):
-                text = await self._text(path, dict(body))
+            text = await self._text(path, dict(body))
         except openai.APIStatusError as error:
-            headers = error.response.headers
-            after = headers.get("retry-after", ""), headers.get("retry-after-ms", "")
-            wait_s = seconds(after[0], time.time(), after[1])
             said = self._hidden(error.response.text)
-            fault = of_status(error.status_code, said, wait_s)
-            raise self._safe(fault) from None
-        except (TimeoutError, openai.APITimeoutError):
-            limit = f"no reply within {self._settings.timeout:g} s"
-            raise Fault(limit, LATE, again=True, slower=True) from None
+            fault = of_status(error.status_code, said, wait_of(error.response))
+            if error.status_code < 500:
+                fault.what += too_long(fault.what, self._settings)
+        except Fault as caught:
+            fault = caught
         except openai.APIConnectionError as error:
-            raise self._lost(error) from None
-        return _parsed(self._hidden(text))
+            fault = lost(self._settings.url, error)
+        else:
+            return _parsed(self._hidden(text))
+        raise self._safe(fault)
 
     def address(self, path: Path) -> str:
         """Where requests of that path go, without what is secret in it."""
@@ -104,6 +107,8 @@ class Endpoint:
         await self._client.close()
 
     async def _text(self, path: Path, body: dict[str, Any]) -> str:
+        if path == "models":
+            return (await self._client.models.with_raw_response.list()).text
         model = self._settings.target
         extra = {**body, **self._settings.extra_body}
         if path == "chat":
@@ -115,26 +120,18 @@ class Endpoint:
         prompt = extra.pop("prompt")
         return (await texts.create(model=model, prompt=prompt, extra_body=extra)).text
 
-    def _lost(self, error: openai.APIConnectionError) -> Fault:
-        cause: BaseException = error
-        while cause.__cause__ is not None:
-            cause = cause.__cause__
-        words = shortened(str(cause)) if str(cause) else type(cause).__name__
-        what = f"the connection to {self._settings.url} failed: {words}"
-        return self._safe(Fault(what, UNREACHED, again=True))
-
     def _hidden(self, text: str) -> str:
         """What a server said, before anything is cut off it or kept of it: it may
         repeat what it was sent."""
         for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return text
+            text = text.replace(secret, MASK)
+        return hidden(text)
 
     def _safe(self, fault: Fault) -> Fault:
         """A server may repeat the key that it refuses, however short that is."""
         fault.what = self._hidden(fault.what)
         if self._key:
-            fault.what = fault.what.replace(self._key, "***")
+            fault.what = fault.what.replace(self._key, MASK)
         return fault
 
 
@@ -143,7 +140,7 @@ def _secrets(key: str, address: SplitResult) -> list[str]:
     user = (address.username or "", address.password or "")
     pair = b64encode(":".join(map(unquote, user)).encode()).decode()
     told = parse_qsl(address.query)
-    in_query = [v for n, v in told if redacted(f"?{n}={v}") != f"?{n}={v}"]
+    in_query = [v for n, v in told if masked_text(f"?{n}={v}") != f"?{n}={v}"]
     found = [key, address.password or "", unquote(address.password or ""), pair]
     return [one for one in (*found, *in_query) if len(one) >= SHORTEST]
 

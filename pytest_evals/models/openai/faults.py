@@ -4,12 +4,14 @@ of servers are shortened and escaped; keys are taken out where they are told."""
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 __all__ = [
     "CLOSED",
     "LATE",
+    "REDIRECTED",
     "UNREACHED",
     "Fault",
     "of_status",
@@ -26,6 +28,7 @@ UNUSABLE = "unusable reply"
 UNREACHED = "no connection"
 LATE = "timeout"
 CLOSED = "long wait"
+REDIRECTED = "redirect"
 YEAR_S = 365 * 86400.0
 BUSY = frozenset({408, 409, 425, 429})
 OVERLOADED = frozenset({408, 429, 503, 504, 529})
@@ -101,21 +104,29 @@ def shortened(text: str) -> str:
     return f"{text[:MOST_SHOWN]!r}{more}" if text else "nothing"
 
 
-def seconds(retry_after: str, now: float, milliseconds: str = "") -> float:
-    """What ``Retry-After`` asks for: seconds or a date; 0 for what means nothing.
+def seconds(headers: Mapping[str, str], now: float) -> float:
+    """Seconds to wait by ``retry-after-ms`` or ``retry-after``, which may be a date; 0
+    if there is no valid value.
 
     Args:
-        retry_after: The header's value.
-        now: Unix time.
-        milliseconds: The value of ``retry-after-ms``, which counts first.
+        headers: Of the reply, by names in lower case.
+        now: Unix time, for a server that sends no ``date``: its clock may be another.
     """
-    for value, unit in ((milliseconds, 0.001), (retry_after, 1.0)):
+    after = headers.get("retry-after", "")
+    for value, unit in ((headers.get("retry-after-ms", ""), 0.001), (after, 1.0)):
         try:
             return min(max(0.0, float(value) * unit), YEAR_S)
         except ValueError:
             continue
-    try:
-        left_s = parsedate_to_datetime(retry_after).timestamp() - now
-    except (TypeError, ValueError, OverflowError):
+    then = _unix_time(after)
+    if then is None:
         return 0.0
-    return min(max(0.0, left_s), YEAR_S)
+    sent = _unix_time(headers.get("date", ""))
+    return min(max(0.0, then - (now if sent is None else sent)), YEAR_S)
+
+
+def _unix_time(date: str) -> float | None:
+    try:
+        return parsedate_to_datetime(date).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -21,6 +21,7 @@ _WITHOUT_EFFECT = frozenset(
         "api_key_env",
         "base_url",
         "concurrency",
+        "max_length",
         "max_retries",
         "price_in",
         "price_out",
@@ -58,10 +59,14 @@ def openai_fingerprint(
         tokenizer = provenance(settings.tokenizer, "", hash_file)
         if tokenizer is None:
             return None
+    templated = tokenizer and settings.template_args
     return {
         "kind": "openai",
         "url": settings.url,
         **others,
         **({"tokenizer": tokenizer} if tokenizer else {}),
+        # Left out where they are not given: responses of earlier versions stay usable.
+        **({"template_args": settings.template_args} if templated else {}),
+        **({"max_length": settings.max_length} if settings.max_length else {}),
         "thinks": settings.thinks,
     }

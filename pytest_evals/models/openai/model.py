@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.errors import ModelError
@@ -14,10 +14,14 @@ from pytest_evals.models.openai.asking import Asker, Backoff
 from pytest_evals.models.openai.background import Background
 from pytest_evals.models.openai.endpoint import Endpoint
 from pytest_evals.models.openai.faults import Fault
+from pytest_evals.models.openai.fitting import Fitting
 from pytest_evals.models.openai.scoring import Scorer
 from pytest_evals.models.openai.settings import NO_CHAT, OpenAISettings
 from pytest_evals.models.openai.usage import Usage
-from pytest_evals.models.openai.writing import asked, path_of, read_text
+from pytest_evals.models.openai.writing import asked, read_text
+
+if TYPE_CHECKING:
+    from pytest_evals.models.openai.encoding import Encoding
 
 __all__ = ["OpenAIModel"]
 
@@ -39,15 +43,11 @@ class OpenAIModel:
         self._settings = settings
         self._usage = Usage(settings.price_in, settings.price_out)
         self._background = Background()
-        self._endpoint, self._asker = self._background.run(
+        self._endpoint, self._asker, lister = self._background.run(
             _made(settings, key, self._usage, backoff or Backoff())
         )
-        encoding = None
-        if settings.tokenizer:
-            from pytest_evals.models.openai.encoding import Encoding
-
-            encoding = Encoding(settings.tokenizer)
-        self._scorer = Scorer(self._asker, settings, encoding)
+        self._scorer = Scorer(self._asker, settings, _encoding_of(settings))
+        self._fitting = Fitting(self._background, lister, settings, self._scorer)
         self.info: dict[str, Any] = {
             "model": name,
             "model_name": settings.target,
@@ -65,7 +65,9 @@ class OpenAIModel:
         """
         if any(not isinstance(request, Generate) for request in requests):
             self.be_able_to_score()
-            self._scorer.prepare(requests)
+        self._fitting.prepare(requests)
+        if self._fitting.window:
+            self.info["max_length"] = self._fitting.window
         work = [partial(self._one, i, request) for i, request in enumerate(requests)]
         yield from self._background.stream(work, self._settings.concurrency)
 
@@ -116,20 +118,42 @@ class OpenAIModel:
     async def _text(self, request: Generate) -> Response:
         settings = self._settings
         began = time.perf_counter()
-        return await self._asker.ask(
-            path_of(request, settings),
-            asked(request, settings),
-            lambda reply: read_text(reply, request, settings, self._share(began)),
+        fit = self._fitting.take(request)
+        path, body = asked(request, settings, fit)
+        response = await self._asker.ask(
+            path,
+            body,
+            lambda reply: read_text(reply, request, settings, path),
         )
+        response = replace(response, elapsed_s=self._share(began))
+        if fit is None or not fit.ids:
+            return response
+        n_cut = fit.n_prompt - len(fit.ids)
+        return replace(response, n_prompt_tokens=fit.n_prompt, n_truncated=n_cut)
 
     def _share(self, began: float) -> float:
         """Seconds since then, shared with those that are asked at the same time."""
         return (time.perf_counter() - began) / self._asker.pace.limit
 
 
+def _encoding_of(settings: OpenAISettings) -> Encoding | None:
+    """The served model's tokenizer, if there is a copy of it.
+
+    Raises:
+        ModelError: It cannot be loaded.
+    """
+    if not settings.tokenizer:
+        return None
+    from pytest_evals.models.openai.encoding import Encoding
+
+    return Encoding(settings.tokenizer, settings.template_args)
+
+
 async def _made(
     settings: OpenAISettings, key: str, usage: Usage, backoff: Backoff
-) -> tuple[Endpoint, Asker]:
-    """Client and asker, made in the loop that they belong to."""
+) -> tuple[Endpoint, Asker, Asker]:
+    """Client and asker, made in the loop that they belong to; and one for the list of
+    models, which says nothing of whether the server answers anything else."""
     endpoint = Endpoint(settings, key)
-    return endpoint, Asker(endpoint, settings, usage, backoff)
+    asker = Asker(endpoint, settings, usage, backoff)
+    return endpoint, asker, Asker(endpoint, settings, Usage(0, 0), backoff)

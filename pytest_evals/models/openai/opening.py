@@ -8,13 +8,14 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from pytest_evals.errors import EvalsError, MissingExtraError, OptionError
+from pytest_evals.masking.known import learn_secret
 from pytest_evals.models.openai.settings import OpenAISettings, read_settings
 from pytest_evals.models.spec import ModelSpec
 
 if TYPE_CHECKING:
     from pytest_evals.models.openai.model import OpenAIModel
 
-__all__ = ["open_openai", "why_unable"]
+__all__ = ["check_ready", "open_openai", "why_unable"]
 
 
 def open_openai(spec: ModelSpec) -> OpenAIModel:
@@ -24,6 +25,20 @@ def open_openai(spec: ModelSpec) -> OpenAIModel:
         OptionError: The spec has a mistake, or the key is not in the environment.
         MissingExtraError: The openai library is not installed.
     """
+    check_ready(spec)
+    settings = read_settings(spec)
+    from pytest_evals.models.openai.model import OpenAIModel
+
+    return OpenAIModel(str(spec), settings, _key(settings))
+
+
+def check_ready(spec: ModelSpec) -> None:
+    """Check what a model needs of this machine; nothing is sent.
+
+    Raises:
+        OptionError: The spec has a mistake, or the key is not in the environment.
+        MissingExtraError: A library is not installed.
+    """
     settings = read_settings(spec)
     if find_spec("openai") is None:
         raise MissingExtraError("the openai model", "openai", "openai")
@@ -32,10 +47,7 @@ def open_openai(spec: ModelSpec) -> OpenAIModel:
             if find_spec(library) is None:
                 what = "the openai model's tokenizer"
                 raise MissingExtraError(what, library, "hf")
-    key = _key(settings)
-    from pytest_evals.models.openai.model import OpenAIModel
-
-    return OpenAIModel(str(spec), settings, key)
+    _key(settings)
 
 
 def why_unable(spec: ModelSpec) -> str:
@@ -63,6 +75,7 @@ def _key(settings: OpenAISettings) -> str:
     any."""
     variable = settings.api_key_env
     key = os.environ.get(variable, "").strip()
+    learn_secret(key)
     if key or (not settings.is_openai and variable == "OPENAI_API_KEY"):
         return key
     other = "" if settings.is_openai else ", or leave api_key_env out"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_evals.core.request import Response
+from pytest_evals.core.response_contract import MAX_LOGPROB
 from pytest_evals.models.openai.endpoint import Reply
 from pytest_evals.models.openai.faults import Fault, shortened
 from pytest_evals.models.openai.usage import tokens_of
@@ -249,10 +250,13 @@ def _logprob(value: Any) -> float | None:
     """
     if value is None:
         return None
-    sound = isinstance(value, int | float) and not isinstance(value, bool)
-    if not sound or math.isnan(value) or value > 1e-3:
-        raise Fault(f"it gives {value!r} for a log-probability")
-    return float(value)
+    try:
+        number = math.nan if isinstance(value, bool | str) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if math.isnan(number) or number > MAX_LOGPROB:
+        raise Fault(f"it gives {value!r:.60} for a log-probability")
+    return number
 
 
 FORMS = (

@@ -125,7 +125,7 @@ def _held(grammar: Mapping[str, Any], settings: OpenAISettings) -> dict[str, Any
 def _form(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise Fault(f"response_format is no JSON: {text!r:.80}") from None
 
 

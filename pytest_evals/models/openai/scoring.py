@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.request import Loglikelihood, Request, Response, Rolling
@@ -20,9 +21,10 @@ from pytest_evals.models.openai.readings import (
 )
 from pytest_evals.models.openai.settings import OpenAISettings
 from pytest_evals.models.openai.trial import form_of
+from pytest_evals.models.openai.writing import choice_of
 
 if TYPE_CHECKING:
-    from pytest_evals.models.openai.encoding import Encoded, Encoding
+    from pytest_evals.models.openai.encoding import Encoding, Scored
 
 __all__ = ["Scorer"]
 
@@ -48,7 +50,7 @@ class Scorer:
     encoding: Encoding | None = None
     form: Form | None = None
     contexts: dict[str, asyncio.Task[Reading]] = field(default_factory=dict)
-    encoded: dict[Request, Encoded | str] = field(default_factory=dict)
+    encoded: dict[Request, Scored | str] = field(default_factory=dict)
 
     async def probe(self) -> None:
         """Find out, once, in which form the server gives log-probabilities.
@@ -59,10 +61,15 @@ class Scorer:
         if self.form is None:
             self.form = await form_of(self, self.encoding)
 
-    def prepare(self, requests: Sequence[Request]) -> None:
-        """Make token ids of all requests that will be scored, if ids are sent."""
+    def prepare(self, requests: Sequence[Request], window: int) -> None:
+        """Make token ids of all requests that will be scored, if ids are sent.
+
+        Args:
+            requests: Those of a batch.
+            window: Tokens of the server's window, 0 if unknown.
+        """
         if self.encoding is not None:
-            self.encoded = dict(self.encoding.of(requests))
+            self.encoded = dict(self.encoding.scored(requests, window))
 
     async def score(self, request: Loglikelihood | Rolling) -> Response:
         """The response to a request.
@@ -91,15 +98,22 @@ class Scorer:
 
     async def _by_ids(self, request: Loglikelihood | Rolling) -> Response:
         """All tokens after those of the context, as they are encoded here."""
-        encoded = self.encoded.pop(request)
-        if isinstance(encoded, str):
-            raise Fault(encoded)
-        reading = await self.read(encoded.ids)
-        n = encoded.n_context
-        scored = response_of(reading.tokens[n:], n_context=n)
+        lines = self.encoded.pop(request)
+        if isinstance(lines, str):
+            raise Fault(lines)
+        scored = []
+        for line in lines:
+            reading = await self.read(line.tokens.tolist())
+            n = len(line.tokens) - line.n_scored
+            scored.append(response_of(reading.tokens[n:], n_context=n))
         if isinstance(request, Rolling):
-            return Response(logprob=scored.logprob, n_tokens=scored.n_tokens)
-        return scored
+            return Response(
+                logprob=math.fsum(one.logprob or 0.0 for one in scored),
+                n_tokens=sum(one.n_tokens for one in scored),
+            )
+        n_cut = lines[0].n_truncated
+        n_context = scored[0].n_prompt_tokens + n_cut
+        return replace(scored[0], n_prompt_tokens=n_context, n_truncated=n_cut)
 
     async def _whole(self, text: str) -> Response:
         """All tokens of a text, after the prefix or what the server puts in front."""
@@ -165,6 +179,20 @@ class Scorer:
         """
         body = {**_greedy(text, n_tokens), "logprobs": 1}
         return await self.asker.ask("completions", body, words_of, TRIAL_RETRIES)
+
+    async def go_on(self, sent: Sent, n_tokens: int) -> str:
+        """The text that the server writes after a text or ids, with temperature 0.
+
+        Raises:
+            Fault: There is no reply.
+        """
+        body = _greedy(sent, n_tokens)
+        return await self.asker.ask(
+            "completions",
+            body,
+            lambda reply: str(choice_of(reply).get("text")),
+            TRIAL_RETRIES,
+        )
 
 
 def _greedy(sent: Sent, n_tokens: int) -> dict[str, Any]:

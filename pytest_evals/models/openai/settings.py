@@ -11,9 +11,10 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pytest_evals.errors import OptionError
+from pytest_evals.masking.values import masked_text
 from pytest_evals.models.arguments import Arguments
 from pytest_evals.models.folders import check_folder
-from pytest_evals.models.spec import ModelSpec, Needs, redacted
+from pytest_evals.models.spec import ModelSpec, Needs
 
 __all__ = [
     "NO_CHAT",
@@ -50,7 +51,6 @@ REFUSED = {
     "ca_cert_path": "set the environment variable SSL_CERT_FILE",
     "header": "put what the body needs into extra_body",
     "max_gen_toks": "use --evals-gen-kwargs",
-    "max_length": "the server refuses what does not fit",
     "model": "the model is named after 'openai:'",
     "num_concurrent": "use concurrency",
     "seed": "use send_seed, or --evals-gen-kwargs seed=…",
@@ -87,7 +87,9 @@ class OpenAISettings:
         prefix: Text that stands in front of a text without context, such as the
             end-of-text token of models without BOS.
         tokenizer: Folder or name of the served model's tokenizer: texts that are
-            scored are then sent as its token ids. Empty to send texts.
+            scored are then sent as its token ids, and prompts that do not fit are cut.
+            Empty to send texts.
+        max_length: Tokens of the server's window; 0 for what the server says.
         extra_body: What else each request says.
         price_in: What a million tokens of prompts cost.
         price_out: What a million tokens of answers cost.
@@ -107,7 +109,8 @@ class OpenAISettings:
     revision: str = ""
     prefix: str = ""
     tokenizer: str = ""
-    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    max_length: int = 0
+    extra_body: Mapping[str, Any] = field(default_factory=dict, repr=False)
     price_in: float = 0.0
     price_out: float = 0.0
 
@@ -125,9 +128,15 @@ class OpenAISettings:
         return self.is_openai and bool(_REASONING.fullmatch(self.target))
 
     @property
+    def template_args(self) -> Mapping[str, Any]:
+        """Arguments of the chat template, as vLLM and SGLang take them."""
+        found = self.extra_body.get("chat_template_kwargs")
+        return found if isinstance(found, dict) else {}
+
+    @property
     def url(self) -> str:
         """The server's address, without what is secret in it."""
-        return redacted(self.base_url)
+        return masked_text(self.base_url)
 
 
 def check_openai(spec: ModelSpec) -> None:
@@ -180,6 +189,11 @@ def read_settings(spec: ModelSpec) -> OpenAISettings:
             "the openai model takes one of prefix and tokenizer: the tokenizer knows "
             "the token in front of a text"
         )
+    if "max_length" in given and "tokenizer" not in given:
+        raise OptionError(
+            "the openai model takes max_length only with tokenizer, which counts the "
+            "tokens of prompts\n  fix: add tokenizer=, a folder or a name on the Hub"
+        )
     return OpenAISettings(target=spec.target, **given)
 
 
@@ -192,8 +206,8 @@ def _url(name: str, value: str) -> str:
         sound = False
     if not sound:
         raise OptionError(
-            f"the openai model's {name} is {redacted(value)!r}; write an address such "
-            "as http://localhost:8000/v1"
+            f"the openai model's {name} is {masked_text(value)!r}; write an address "
+            "such as http://localhost:8000/v1"
         )
     return value.rstrip("/")
 
@@ -233,6 +247,7 @@ _READERS: Mapping[str, Callable[[str, str], Any]] = {
     "revision": _ARGUMENTS.text,
     "prefix": _ARGUMENTS.text,
     "tokenizer": _ARGUMENTS.text,
+    "max_length": _ARGUMENTS.whole(3),
     "extra_body": _ARGUMENTS.mapping,
     "price_in": _number,
     "price_out": _number,

@@ -23,7 +23,7 @@ from pytest_evals.models.openai.settings import OpenAISettings
 if TYPE_CHECKING:
     from pytest_evals.models.openai.encoding import Encoding
 
-__all__ = ["Tried", "UnableError", "form_of"]
+__all__ = ["Tried", "UnableError", "check_prompts", "form_of"]
 
 PROBE = "The quick brown fox jumps over the lazy dog"
 START = "The quick brown fox"
@@ -50,6 +50,10 @@ class Tried(Protocol):
     async def write(self, text: str, n_tokens: int, /) -> Sequence[str]:
         """The tokens that it writes after a text, with temperature 0; none if it does
         not say them."""
+        ...
+
+    async def go_on(self, sent: Sent, n_tokens: int, /) -> str:
+        """The text that it writes after a text or ids, with temperature 0."""
         ...
 
 
@@ -127,18 +131,46 @@ async def _check_ids(server: Tried, encoding: Encoding, form: Form) -> None:
         Fault: It takes no ids.
         UnableError: They mean another text to it.
     """
-    from pytest_evals.models.openai.encoding import Encoded
-
     request = Loglikelihood("", PROBE)
-    encoded = encoding.of([request])[request]
-    if isinstance(encoded, str):  # no token stands for the beginning of a text
-        encoded = Encoded(encoding.text(PROBE), 0)
-    reading = await server.read(encoded.ids, form)
+    scored = encoding.scored([request])[request]
+    if isinstance(scored, str):  # no token stands for the beginning of a text
+        ids, n_context = encoding.plain(PROBE), 0
+    else:
+        (line,) = scored
+        ids, n_context = line.tokens.tolist(), len(line.tokens) - line.n_scored
+    reading = await server.read(ids, form)
     # How the first token of a text is spelled alone is not said everywhere.
-    words = "".join(token.text for token in reading.tokens[encoded.n_context + 1 :])
+    words = "".join(token.text for token in reading.tokens[n_context + 1 :])
     if not words or not PROBE.endswith(words):
-        settings = server.settings
-        raise UnableError(
-            f"tokenizer={settings.tokenizer} is not that of the server's "
-            f"{settings.target!r}: its ids of {PROBE!r} mean {words!r} there"
-        )
+        raise _other_tokenizer(server, f"its ids of {PROBE!r} mean {words!r} there")
+
+
+async def check_prompts(server: Tried, encoding: Encoding) -> None:
+    """Make sure that ids mean the same to a server of which nothing is scored: it goes
+    on with them as with their text.
+
+    Raises:
+        Fault: It takes no ids.
+        UnableError: They mean another text to it.
+    """
+    expected = await server.go_on(PROBE, N_WRITTEN)
+    texts = []
+    # Not every server puts the special tokens of the tokenizer in front of a text.
+    for ids in (encoding.prompt(PROBE), encoding.plain(PROBE)):
+        texts.append(await server.go_on(ids, N_WRITTEN))
+        # Half is enough: after a near tie the rest may be another one.
+        if texts[-1].startswith(expected[: (len(expected) + 1) // 2]):
+            return
+    raise _other_tokenizer(
+        server,
+        f"after {PROBE!r} it writes {shortened(expected)}, and after its ids "
+        f"{shortened(texts[0])}",
+    )
+
+
+def _other_tokenizer(server: Tried, why: str) -> UnableError:
+    settings = server.settings
+    return UnableError(
+        f"tokenizer={settings.tokenizer} is not that of the server's "
+        f"{settings.target!r}: {why}"
+    )

@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["Usage", "tokens_of"]
+from pytest_evals.core.response_contract import MAX_COUNT
+
+__all__ = ["Usage", "count_of", "tokens_of"]
 
 MILLION = 1_000_000
 
@@ -61,8 +63,10 @@ def tokens_of(reply: Mapping[str, Any]) -> tuple[int, int]:
     """Tokens of prompt and answer; 0 where the server does not say."""
     usage = reply.get("usage")
     usage = usage if isinstance(usage, dict) else {}
-    return _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    n_in, n_out = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    return count_of(n_in), count_of(n_out)
 
 
-def _count(value: Any) -> int:
-    return value if type(value) is int and value > 0 else 0
+def count_of(value: Any) -> int:
+    """A number of tokens in a reply; 0 where it is missing or cannot be one."""
+    return value if type(value) is int and 0 < value < MAX_COUNT else 0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.request import (
     IMAGES,
@@ -18,6 +19,9 @@ from pytest_evals.models.openai.faults import Fault, shortened
 from pytest_evals.models.openai.sampling import body_of
 from pytest_evals.models.openai.settings import OpenAISettings
 from pytest_evals.models.openai.usage import tokens_of
+
+if TYPE_CHECKING:
+    from pytest_evals.models.openai.encoding import Fit
 
 __all__ = ["asked", "choice_of", "path_of", "read_text"]
 
@@ -64,14 +68,32 @@ def path_of(request: Generate, settings: OpenAISettings) -> Path:
     return settings.api or ("completions" if is_text else "chat")
 
 
-def asked(request: Generate, settings: OpenAISettings) -> dict[str, Any]:
-    """The body of a request.
+def asked(
+    request: Generate, settings: OpenAISettings, fit: Fit | None = None
+) -> tuple[Path, dict[str, Any]]:
+    """The api that a request goes to, and its body.
+
+    Args:
+        request: The request.
+        settings: How the server is asked.
+        fit: How much of it fits into the server's window, if not all. A prompt that was
+            cut, also one of a chat, consists of token ids, which completions take.
 
     Raises:
         Fault: It cannot be asked.
     """
+    if fit is not None:
+        request = replace(request, max_tokens=fit.max_tokens)
+        if fit.ids:
+            body = body_of(request, settings, chat=False)
+            return "completions", {"prompt": fit.ids, **body}
+    path = path_of(request, settings)
+    return path, _body(request, settings, path)
+
+
+def _body(request: Generate, settings: OpenAISettings, path: Path) -> dict[str, Any]:
     prompt = request.prompt
-    if path_of(request, settings) == "completions":
+    if path == "completions":
         if not isinstance(prompt, str):
             raise Fault("the prompt is a chat, and api=completions takes texts only")
         if _has_images(request):
@@ -122,16 +144,16 @@ def _messages(
 
 
 def read_text(
-    reply: Reply, request: Generate, settings: OpenAISettings, elapsed_s: float
+    reply: Reply, request: Generate, settings: OpenAISettings, path: Path
 ) -> Response:
-    """The response that a reply holds.
+    """The response that a reply of an api holds.
 
     Raises:
         Fault: It holds none.
     """
     choice = choice_of(reply)
     ended = str(choice.get("finish_reason")).lower()
-    text = _text(choice, path_of(request, settings))
+    text = _text(choice, path)
     # Some name what was filtered behind a colon.
     if ended.partition(":")[0] in _FILTERED:
         raise Fault("the server's content filter stopped the answer")
@@ -152,7 +174,6 @@ def read_text(
         n_prompt_tokens=n_prompt_tokens,
         n_tokens=n_tokens,
         finish="stop" if cut != text else _FINISH.get(ended, ""),
-        elapsed_s=elapsed_s,
     )
 
 

@@ -9,7 +9,19 @@ from pytest_evals.errors import MissingExtraError
 from pytest_evals.models.ray.settings import inner_spec, read_settings
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = ["open_ray"]
+__all__ = ["check_ready", "open_ray"]
+
+
+def check_ready(spec: ModelSpec) -> None:
+    """Check what replicas need of this machine. What the model itself needs is the
+    cluster's matter, whose machines may have what this one lacks.
+
+    Raises:
+        MissingExtraError: ray is not installed.
+    """
+    del spec
+    if find_spec("ray") is None:
+        raise MissingExtraError("a model on a Ray cluster", "ray", "ray")
 
 
 def open_ray(spec: ModelSpec) -> Model:
@@ -22,8 +34,7 @@ def open_ray(spec: ModelSpec) -> Model:
             the model.
     """
     settings, inner = read_settings(spec), inner_spec(spec)
-    if find_spec("ray") is None:
-        raise MissingExtraError("a model on a Ray cluster", "ray", "ray")
+    check_ready(spec)
     from pytest_evals.models.ray.model import RayModel
 
     return RayModel(inner, settings)

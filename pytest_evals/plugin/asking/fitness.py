@@ -4,6 +4,7 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,16 +17,17 @@ from pytest_evals.models.spec import (
     why_unable,
     why_unfit,
 )
+from pytest_evals.plugin.asking.models import Models, Prepare
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.process import is_distributed
+from pytest_evals.readiness import NO_JUDGE, Asked, why_refused
 
-__all__ = ["NO_JUDGE", "check_models"]
+if TYPE_CHECKING:
+    from pytest_evals.plugin.asking.furthers import Definition
+    from pytest_evals.plugin.nodes import DocItem
 
-NO_JUDGE = (
-    "there is no judge to ask\n"
-    "  fix: give one, as in --evals-judge=openai:gpt-4o, or set evals_judge in the ini "
-    "file"
-)
+__all__ = ["check_models", "check_ready"]
+
 _SCORED = frozenset({"multiple_choice", "loglikelihood", "loglikelihood_rolling"})
 _SHOWN = 10
 """Tasks that a message lists."""
@@ -55,6 +57,40 @@ def check_models(config: pytest.Config, spec: str, tasks: Sequence[Task]) -> Non
     # A controller of workers has not read the conftests below the folders.
     if not is_distributed(config) and not _overrides_judge(config):
         _check_judges(options.judge, tasks, may_lack=options.validate)
+
+
+def check_ready(
+    config: pytest.Config, spec: str, models: Models, items: Sequence[DocItem]
+) -> None:
+    """Refuse models that cannot be opened on this machine, as far as it is our fixtures
+    that open them, and where a response is needed that is not stored.
+
+    Args:
+        config: Of a session.
+        spec: Of the tested model, empty if there is none.
+        models: The models of the session; nothing of them is opened.
+        items: Documents that will run, here or in other workers.
+
+    Raises:
+        pytest.UsageError: With the reason.
+    """
+    options = config.stash[OPTIONS]
+    groups: dict[Definition, list[DocItem]] = {}
+    for item in items:
+        groups.setdefault(item.parent.model_definition(item), []).append(item)
+    for definition, members in groups.items():
+        tested = spec if definition.has_own_model else None
+        judge = options.judge if definition.has_own_judge else None
+        asked = Asked(
+            jobs=[item.job for item in members],
+            tested=tested,
+            judge=tested if judge and judge == options.model else judge,
+            prepare=Prepare(members),
+            reuses=not options.calibrate,
+        )
+        error = why_refused(asked, models.answers)
+        if error is not None:
+            raise pytest.UsageError(str(error))
 
 
 def _check_model(text: str, tasks: Iterable[Task], *, chat: bool) -> None:

@@ -25,6 +25,20 @@ class Definition(NamedTuple):
     model: FixtureDef[Any]
     judge: FixtureDef[Any]
 
+    @property
+    def has_own_model(self) -> bool:
+        """Whether the tested model is opened by our fixture: nobody overrides it."""
+        return _is_own(self.model)
+
+    @property
+    def has_own_judge(self) -> bool:
+        """Whether the judge is."""
+        return _is_own(self.judge)
+
+
+def _is_own(fixture: FixtureDef[Any]) -> bool:
+    return str(fixture.func.__module__).startswith("pytest_evals.")
+
 
 class Furthers:
     """Opens each further model once, when it is first asked."""

@@ -21,6 +21,7 @@ from pytest_evals.core.request import Model, Request, Response
 from pytest_evals.core.result import Reuse
 from pytest_evals.core.task import Task
 from pytest_evals.core.turn import JUDGE
+from pytest_evals.errors import EvalsError
 from pytest_evals.hooked import prepared
 from pytest_evals.opened import Answers
 from pytest_evals.plan import WINDOW, Job, Plan, ask
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from pytest_evals.plugin.nodes import DocItem
     from pytest_evals.reports.files.rendered import Render
 
-__all__ = ["Models"]
+__all__ = ["Models", "Prepare"]
 
 
 class Models:
@@ -56,6 +57,11 @@ class Models:
         """Documents that this process runs."""
         self.tick: Callable[[], None] | None = None
         """Called after each answer, for the progress line."""
+        self.is_first = False
+        """Whether the session's first test runs: a model that cannot be opened by then
+        is a mistake of who started the session, and no result of it."""
+        self.refused = ""
+        """Why the session must end, if a model could not be opened."""
 
     def plan(
         self,
@@ -79,7 +85,7 @@ class Models:
                 definitions[key] = item.parent.model_definition(item)
             groups.setdefault(definitions[key], []).append(item)
         for definition, members in groups.items():
-            prepare = _Prepare(members)
+            prepare = Prepare(members)
             jobs = [item.job for item in members]
             tasks = {id(job.task): job.task for job in jobs}.values()
             if any(JUDGE in task.models.values() for task in tasks):
@@ -99,6 +105,11 @@ class Models:
                 partial(self._furthers.find, definition),
             )
 
+    def look(self) -> Iterator[tuple[Task, Record]]:
+        """Render all planned documents before any is sent."""
+        for plan in self._plans.values():
+            yield from plan.look()
+
     def again(
         self, items: Sequence[DocItem], wrap: Callable[[Model], Model]
     ) -> Iterator[tuple[DocItem, Record]]:
@@ -112,7 +123,7 @@ class Models:
         for item in items:
             groups.setdefault(item.parent.model_definition(item), []).append(item)
         for definition, members in groups.items():
-            jobs, prepare = [item.job for item in members], _Prepare(members)
+            jobs, prepare = [item.job for item in members], Prepare(members)
             furthers = partial(self._furthers.find, definition)
             plan = Plan(jobs, prepare, furthers=furthers)
             model = wrap(self._open[definition])
@@ -134,18 +145,33 @@ class Models:
         self._skip_if_broken(definition)
         if definition in self._open:
             return
+        is_own = definition.has_own_judge
         try:
             request = TopRequest(cast("Any", item), _ispytest=True)
             if definition in self._judged:
                 self._furthers.judge_by(definition, request)
+            is_own = definition.has_own_model
             model: Model = NOBODY
             if definition in self._asked:
                 given = model_of(request.getfixturevalue("eval_model"), "eval_model")
                 model = self.answers.given(given)
             self._open[definition] = model
-        except BaseException:
+        except BaseException as error:
             self._broken[definition] = item.nodeid
+            if is_own:
+                self._refuse(error)
             raise
+
+    def _refuse(self, error: BaseException) -> None:
+        """End the session for an error of ours that was raised when its first test
+        asked for a model.
+
+        Raises:
+            pytest.exit.Exception: Which the loop over tests makes a usage error of.
+        """
+        if self.is_first and isinstance(error, EvalsError):
+            self.refused = str(error)
+            raise pytest.exit.Exception(str(error), pytest.ExitCode.USAGE_ERROR)
 
     def model_of(self, item: DocItem) -> Model:
         """The model of a document that is set up."""
@@ -154,7 +180,7 @@ class Models:
     def asked(self, item: DocItem) -> Record:
         """What is asked about a document, as it would be in a run."""
         task, index = item.job.task, item.job.index
-        (record,) = _Prepare([item])(task, [ask(task, index)])
+        (record,) = Prepare([item])(task, [ask(task, index)])
         return record
 
     def take(self, item: DocItem) -> Record:
@@ -171,9 +197,13 @@ class Models:
             record = plan.take(item.job, self._open[definition], self.tick)
             self._losses[definition].add(record)
             return record
-        except Exception:
+        except (Exception, SystemExit) as error:
             self._broken[definition] = item.nodeid
             plan.stop()
+            # One with a store in front is opened when the first response is missing.
+            is_open = getattr(self._open[definition], "is_open", True)
+            if definition.has_own_model and not is_open:
+                self._refuse(error)
             raise
 
     def render_of(self, item: DocItem) -> Render | None:
@@ -323,11 +353,13 @@ class _Remote:
     reuse: Reuse = field(default_factory=Reuse)
 
 
-class _Prepare:
+class Prepare:
     """Hands a task's records to ``pytest_evals_requests``, as its folder sees it."""
 
     def __init__(self, members: Sequence[DocItem]) -> None:
+        """Know the hooks of each task."""
         self._ihook = {item.job.task.name: item.ihook for item in members}
 
     def __call__(self, task: Task, records: list[Record]) -> list[Record]:
+        """The records that are asked."""
         return [*prepared(self._ihook[task.name], task, records)]

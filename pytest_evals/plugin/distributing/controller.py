@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evals.plugin.running.refusing import REFUSED
 from pytest_evals.plugin.session import SESSION
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.process import visible_devices
@@ -103,6 +104,8 @@ class Controller:
         if slot is not None:
             self._free.insert(0, slot)
         output = getattr(node, "workeroutput", {})
+        if REFUSED in output:
+            self._refuse(output[REFUSED])
         if FAULTS in output:
             Faults.begin(self._config, output[FAULTS])
         told = output.get("evals")
@@ -111,6 +114,23 @@ class Controller:
             session.models.add_remote(said["models"])
             session.notices.of_workers[slot or 0] = said["warnings"]
             session.repeats.add(said["repeats"])
+
+    def _refuse(self, why: str) -> None:
+        """End the session, since a worker cannot open a model. What others have sent by
+        then is kept.
+
+        Raises:
+            pytest.UsageError: With the reason.
+        """
+        self._interrupted = True  # what is not run is not lost to a crash
+        self._stop.touch()
+        if SESSION in self._config.stash:
+            session = self._config.stash[SESSION]
+            if session.models.n_answered:
+                session.partial = "a worker could not open its model"
+            else:
+                session.models.refused = why
+        raise pytest.UsageError(why)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_xdist_make_scheduler(

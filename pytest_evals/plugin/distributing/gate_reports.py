@@ -8,7 +8,12 @@ import pytest
 
 from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.plugin.messages import gate_message, gate_properties, gate_word
+from pytest_evals.plugin.messages import (
+    gate_message,
+    gate_properties,
+    gate_word,
+    heading_of,
+)
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.workers.telling import Excuse
 
@@ -22,8 +27,7 @@ def report_gate(session: EvalSession, nodeid: str) -> None:
     gate = _gate(session, nodeid)
     excuse = Excuse(*session.excuses[nodeid]) if nodeid in session.excuses else None
     hook, place = session.config.hook, gate.source
-    heading = f"{gate.task}: {gate.text}"
-    location = (str(place.path), place.line or None, heading)
+    location = (str(place.path), place.line or None, heading_of(gate))
     properties: list[tuple[str, Any]] = []
     if excuse is not None and not excuse.runs:
         phases: dict[_Phase, dict[str, Any]]

@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evals.pipeline import looked
 from pytest_evals.plugin.distributing.gate_reports import report_gate
 from pytest_evals.plugin.late import HOST, hand_over
 from pytest_evals.plugin.running.starting import begin, start
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.refusals import with_place
+from pytest_evals.plugin.showing.looking import look
 from pytest_evals.plugin.suite.library import names_of
 from pytest_evals.plugin.suite.sniffing import is_eval_file
 from pytest_evals.plugin.workers.shards import deal
@@ -167,7 +169,16 @@ class EvalScheduling:
         self._nodes = dict.fromkeys(nodes, True)
         documents = len(self._ids) - len(self._gates) - len(self._late)
         session.models.expect(documents)
+        self._look(session)
         return True
+
+    def _look(self, session: EvalSession) -> None:
+        """Report what is odd about the documents before workers send any."""
+        places = session.known.positions(self._ids)
+        rendered = (
+            (task, record) for task, index in places for record in looked(task, index)
+        )
+        look(session, rendered)
 
     def _read_tasks(self) -> EvalSession | None:
         """The tasks of all collected files, as the workers have read them."""

@@ -15,6 +15,7 @@ from pytest_evals.core.calibration import Calibration
 from pytest_evals.core.metric import Metric
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.planning.calibrating import calibrate
+from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.modes.repeating import repeat
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.plugin.results.repeats import scores_of
@@ -129,7 +130,7 @@ class Calibrating:
             for line in calibration_lines(one, width):
                 terminalreporter.write_line(line.text, **line.markup)
         for text, is_bad in self._told:
-            terminalreporter.write_line(text, red=is_bad, bold=is_bad)
+            write_text(terminalreporter, text, red=is_bad, bold=is_bad)
 
 
 _COPIES = (

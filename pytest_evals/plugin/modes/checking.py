@@ -1,14 +1,13 @@
 """What is wrong with a task as far as no model is needed to see it.
 
-Its file has been read and its rows were looked at before; here its first documents are
-rendered, answered as if by somebody who knows, and scored.
+Its file has been read and its rows were looked at before; here all its documents are
+rendered, and the first of them answered with their targets and scored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
@@ -19,31 +18,40 @@ from pytest_evals.pipeline import ask, score
 __all__ = ["FIRST", "problems_of"]
 
 FIRST = 5
-"""Documents of a task that are tried."""
+"""Documents of a task that are scored."""
+_UNASKED = "cannot be asked"
 
 
 def problems_of(
     task: Task, documents: Mapping[int, str], *, scores: bool
 ) -> list[Problem]:
-    """The problems of a task's first documents; one text is told once.
+    """The problems of a task's documents; those of one text are one problem.
 
     Args:
         task: The task.
         documents: Its documents, position to id.
         scores: Whether its own scoring is used, and is to be tried.
     """
-    found: dict[str, Problem] = {}
-    for index, id_ in islice(documents.items(), FIRST):
-        for what, why in _faults(task, index, scores=scores):
-            text = f"document {id_} {what}: {why}"
-            found.setdefault(why, Problem(text, task.source))
-    return list(found.values())
+    found: dict[tuple[str, str], list[str]] = {}
+    for n, (index, id_) in enumerate(documents.items()):
+        for fault in _faults(task, index, scores=scores and n < FIRST):
+            found.setdefault(fault, []).append(id_)
+    return [
+        Problem(f"document {ids[0]} {what}{_counted(what, ids)}: {why}", task.source)
+        for (what, why), ids in found.items()
+    ]
+
+
+def _counted(what: str, ids: Sequence[str]) -> str:
+    """How many there are; only the first documents are scored."""
+    several = what == _UNASKED and len(ids) > 1
+    return f" ({len(ids):,} documents in all)" if several else ""
 
 
 def _faults(task: Task, index: int, *, scores: bool) -> Iterator[tuple[str, str]]:
     record = ask(task, index)
     if record.error:
-        yield "cannot be asked", record.error
+        yield _UNASKED, record.error
     elif scores and task.follow_up is None:  # what is asked later has no answer here
         error = score(_answered(record), task).error
         if error:

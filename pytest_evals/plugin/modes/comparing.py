@@ -9,6 +9,7 @@ import pytest
 
 from pytest_evals.comparing import compared, saved, setting_faults
 from pytest_evals.errors import StoreError
+from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.results.baseline import Baseline
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.terminal.comparison import comparison_lines
@@ -96,4 +97,4 @@ class Comparing:
             for line in comparison_lines(found, width):
                 terminalreporter.write_line(line.text, **line.markup)
         for text, is_bad in self._told:
-            terminalreporter.write_line(text, red=is_bad, bold=is_bad)
+            write_text(terminalreporter, text, red=is_bad, bold=is_bad)

@@ -14,6 +14,7 @@ import pytest
 from pytest_evals.core.key import prompt_hash, prompt_of, request_keys
 from pytest_evals.core.request import Message, Prompt
 from pytest_evals.errors import did_you_mean
+from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.reports.details.cached import (
     Difference,
@@ -128,7 +129,7 @@ class Explaining:
         if self._lines:
             terminalreporter.write_sep("=", "the store")
             for line in self._lines:
-                terminalreporter.write_line(line)
+                write_text(terminalreporter, line)
 
 
 def _prompt(given: Any) -> Prompt:

@@ -16,7 +16,8 @@ from pytest_evals.core.request import Request
 from pytest_evals.errors import EvalsError, StoreError
 from pytest_evals.gates.planning.forecast import forecast
 from pytest_evals.gates.stopping.saving import USUAL_FLIPS
-from pytest_evals.models.spec import redacted
+from pytest_evals.masking.values import masked_text
+from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.reports.terminal.forecast import forecast_lines
 from pytest_evals.store.baselines import find_baseline
@@ -49,6 +50,8 @@ class Planning:
             terminal.write_sep("=", "evals: plan")
             for line in forecast_lines(found, terminal._tw.fullwidth):
                 terminal.write_line(line.text, **line.markup)
+            for text in self._session.notices.new():
+                write_text(terminal, f"warning: {text}", yellow=True)
         return True
 
     def _forecast(self, items: Sequence[pytest.Item]) -> Forecast:
@@ -94,10 +97,8 @@ class Planning:
         """How many of the responses are stored; ``None`` if nobody knows without the
         model: one that a fixture opens, or of a kind that a hook adds."""
         session = self._session
-        definition = item.parent.model_definition(item)
-        is_own = definition.model.func.__module__.startswith("pytest_evals.")
         spec = session.model_spec()
-        if not is_own or not spec:
+        if not spec or not item.parent.model_definition(item).has_own_model:
             return None
         try:
             model = session.models.answers.without_model(spec)
@@ -153,7 +154,7 @@ class Planning:
     def _earlier(self) -> Iterator[EarlierRun]:
         """Runs of this model, the latest first."""
         given = self._session.options.model
-        model = redacted(given) if given else ""
+        model = masked_text(given) if given else ""
         for run in earlier_runs(self._session.options.dir):
             options = run.results.get("options")
             if isinstance(options, dict) and options.get("model") == model:

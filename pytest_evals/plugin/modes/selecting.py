@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evals.models.spec import redacted
+from pytest_evals.masking.values import masked_text
 from pytest_evals.plugin.nodes import DocItem, GateItem
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.strict import strict
@@ -103,7 +103,7 @@ class Selecting:
 
 def run_to_select_from(options: Options) -> EarlierRun | None:
     """The last run of this session's model, if there is one."""
-    return last_run(options.dir, redacted(options.model) if options.model else "")
+    return last_run(options.dir, masked_text(options.model) if options.model else "")
 
 
 class _Rows:

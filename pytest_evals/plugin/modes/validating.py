@@ -22,11 +22,13 @@ from pytest_evals.errors import (
     TaskFileError,
     UnreachableError,
 )
-from pytest_evals.plugin.messages import Message
+from pytest_evals.plugin.gate_documents import documents_of_named_gates
+from pytest_evals.plugin.messages import Message, write_text
 from pytest_evals.plugin.modes.checking import problems_of
 from pytest_evals.plugin.modes.writing_out import write_out_lines
 from pytest_evals.plugin.nodes import DocItem, GateItem
 from pytest_evals.plugin.session import SESSION, EvalSession
+from pytest_evals.plugin.suite.lost_files import lost_gates
 
 __all__ = ["Check", "TaskCheck", "Validating"]
 
@@ -71,7 +73,7 @@ class Check(pytest.Item):
 
 
 class TaskCheck(Check):
-    """A task that was collected: its first documents are tried."""
+    """A task that was collected: its documents are rendered, and the first scored."""
 
     def __init__(
         self, *, task: Task, documents: Mapping[int, str], scores: bool, **kwargs: Any
@@ -139,12 +141,17 @@ class Validating:
     ) -> Generator[None, None, None]:
         """One check a task instead of its documents, after ``-k``, ``-m`` and the like
         have chosen among these."""
+        if SESSION in self._config.stash:
+            items[:0] = documents_of_named_gates(self._config, items)
         yield
         others = [i for i in items if not isinstance(i, Check | DocItem | GateItem)]
         broken = any(isinstance(item, Check) for item in items)
         items[:] = _checks(items)
         if not broken and SESSION in self._config.stash:
-            items += self._whole(session, self._config.stash[SESSION])
+            evals = self._config.stash[SESSION]
+            items += self._whole(session, evals)
+            lost = lost_gates(self._config, evals.gates)
+            self._notes |= dict.fromkeys([*map(str, lost), *evals.known.warnings()])
         if others:
             self._config.hook.pytest_deselected(items=others)
 
@@ -208,8 +215,7 @@ class Validating:
         for note in self._notes:
             bare = note.startswith("not checked: ")
             text = note if bare else f"warning: {note}"
-            for line in text.splitlines():
-                terminalreporter.write_line(line, yellow=True)
+            write_text(terminalreporter, text, yellow=True)
         counts = self._counts
         terminalreporter.write_line(
             f"{n_all} checked: {counts['passed']} ok, {counts['failed']} with problems"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,12 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_evals.core.result import RunResult, lacking
-from pytest_evals.models.spec import redacted
+from pytest_evals.masking.known import hidden
 from pytest_evals.plugin.results.interim import UNFINISHED
 from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.plugin.settings.run_options import public
 from pytest_evals.reports.files.environment import environment
 from pytest_evals.reports.files.jsonfile import results_json
+from pytest_evals.scorers.groups import overall_results
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
@@ -28,14 +28,14 @@ def summed_up(evals: EvalSession, names: Sequence[str]) -> RunResult:
     """What is known of some tasks, before all is known of all."""
     models, options = evals.models, evals.options
     return RunResult(
-        model=models.name or redacted(options.model),
+        model=models.name or options.model,
         model_info=models.info,
         judges=models.judges,
         tasks=tuple(map(evals.records.result, names)),
         verdicts=tuple(evals.judging.told.values()),
         options=public(options),
-        started=evals.started,
-        elapsed_s=time.time() - evals.started,
+        started=evals.started.date,
+        elapsed_s=evals.started.elapsed_s,
         model_s=models.model_s,
         n_requests=models.n_requests,
         reuse=models.reuse,
@@ -56,14 +56,17 @@ def close(evals: EvalSession, session: pytest.Session) -> None:
             "warnings": evals.notices.new(),
             "repeats": evals.repeats.told(),
         }
-        evals.config.workeroutput["evals"] = json.dumps(told)  # type: ignore[attr-defined]
+        # Secrets that only a worker has met are unknown to the controller.
+        evals.config.workeroutput["evals"] = hidden(json.dumps(told))  # type: ignore[attr-defined]
         return
     stopped = session.shouldstop or session.shouldfail
     lacks = lacking(map(evals.records.result, evals.runs))
     evals.partial = evals.partial or str(stopped or "") or lacks
+    found, groups = summed_up(evals, [*evals.runs]), evals.known.group_names()
     evals.found = replace(
-        summed_up(evals, [*evals.runs]),
-        groups=tuple(map(evals.records.group_result, evals.known.group_names())),
+        found,
+        groups=tuple(map(evals.records.group_result, groups)),
+        overall=overall_results(found.tasks, groups),
         partial=evals.partial,
         warnings=tuple(evals.notices.all()),
     )

@@ -22,6 +22,8 @@ class Notices:
         self._said: set[str] = set()
         self.of_workers: dict[int, list[str]] = {}
         """Slot of a worker → what it has found odd."""
+        self.unsendable: list[str] = []
+        """Tasks with documents that cannot be sent, as known before any is."""
 
     def new(self) -> list[str]:
         """What has not been said yet."""
@@ -38,15 +40,18 @@ class Notices:
             for text in run.task.warnings()
         ]
         texts += session.known.warnings()
+        texts += self.unsendable
         if session.orders is None:
             texts += session.judging.doubts()
         texts += session.models.notes
         texts += session.stopping.notes if session.stopping else ()
         if self.of_workers:
-            from pytest_evals.prompts.notes import merged
+            from pytest_evals.prompts.notes import merged, uncounted
 
             by_slot = [self.of_workers[slot] for slot in sorted(self.of_workers)]
-            texts += merged(text for said in by_slot for text in said)
+            known = {*map(uncounted, texts)}
+            found = merged(text for said in by_slot for text in said)
+            texts += [text for text in found if uncounted(text) not in known]
         config = session.config
         if config.stash.get(ALONE, False):
             texts.append("-n auto sees no GPU and takes 1 worker; -n N takes N")

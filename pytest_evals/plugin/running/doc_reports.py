@@ -102,7 +102,7 @@ def call_of(
         excinfo=excinfo,
         start=report.start,
         stop=report.stop,
-        duration=report.stop - report.start,
+        duration=report.duration,
         when="call",
         _ispytest=True,
     )
@@ -143,6 +143,8 @@ def mark(report: pytest.TestReport, item: pytest.Item) -> None:
             report.duration = item.took_s
             if item.packed is not None:
                 fields["evals_record"] = item.packed
+            if item.shown:
+                fields["evals_shown"] = item.shown
 
 
 _OURS = (DocItem, GateItem)  # a union would be made anew for each document

@@ -14,6 +14,10 @@ from typing import Any, TypeGuard
 import pytest
 
 from pytest_evals.plugin.asking.progress import Progress
+from pytest_evals.plugin.gate_documents import (
+    documents_of_gates,
+    documents_of_named_gates,
+)
 from pytest_evals.plugin.late import is_late, turn
 from pytest_evals.plugin.messages import message_of
 from pytest_evals.plugin.nodes import DocItem, GateItem, TaskFile
@@ -28,18 +32,27 @@ from pytest_evals.plugin.running.doc_reports import (
     teardown_of,
 )
 from pytest_evals.plugin.running.excuses import excuses_of
-from pytest_evals.plugin.running.last_failed import documents_of_gates, keep_failed
+from pytest_evals.plugin.running.last_failed import keep_failed
 from pytest_evals.plugin.running.outbox import Outbox
 from pytest_evals.plugin.running.printed import Printed
 from pytest_evals.plugin.running.protocols import Protocol, protocol_of_others
+from pytest_evals.plugin.running.refusing import Refusing
 from pytest_evals.plugin.running.settling import settle
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.outlets import Outlets, torn_down
-from pytest_evals.plugin.showing.summary import collected_lines, write_summary
+from pytest_evals.plugin.settings.run_options import check_places
+from pytest_evals.plugin.showing.looking import look, will_ask
+from pytest_evals.plugin.showing.summary import (
+    collected_lines,
+    warning_lines,
+    write_summary,
+)
 from pytest_evals.plugin.suite.entities import check_parameters
+from pytest_evals.plugin.suite.lost_files import lost_gates
 from pytest_evals.plugin.workers.light_reports import earlier_than
 from pytest_evals.plugin.workers.shards import deal
 from pytest_evals.plugin.workers.telling import told
+from pytest_evals.store.writable import remove_made
 
 __all__ = ["Running"]
 
@@ -68,9 +81,13 @@ class Running:
         """Items that may run under the same call of the protocol."""
         self.n_run = 0
         """Items that the last call has run."""
+        self._asks = False
+        """Whether documents will be sent, as far as it is known."""
         self._looked = 0.0
         orders = session.orders
         self._outbox = Outbox(session.config, orders) if orders is not None else None
+        self.refusing = Refusing(session)
+        self._made: tuple[Path, ...] = ()
         self._printed = Printed(session.config)
         self._terminal = session.config.pluginmanager.getplugin("terminalreporter")
         self._is_verbose = session.config.get_verbosity() > 0
@@ -84,9 +101,10 @@ class Running:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, None, None]:
-        """Gates run last, but for tests of the results; and under ``--lf`` or ``--sw``
-        never without their documents."""
+        """Gates run last, but for tests of the results; and never without any of their
+        documents."""
         settle(items, self._session.known)
+        items[:0] = documents_of_named_gates(config, items)
         # Those who leave out what stands before an item, as --sw does, are to see the
         # order in which items run; others, as --ff, change it.
         self._sort(items)
@@ -108,10 +126,13 @@ class Running:
         """Check what was asked for, and plan it; a worker plans its shard."""
         orders, stopping = self._session.orders, self._session.stopping
         items = session.items
+        self._asks = not self._setup_only and will_ask(session, self._session.options)
+        lost = lost_gates(session.config, self._session.gates)
+        self._session.known.warn(map(str, lost))
         if orders is None:
             ids = [item.nodeid for item in items]
             check_parameters(self._session.config)
-            self._session.check(ids)
+            self._session.check(ids, is_broken=bool(session.testsfailed))
             if stopping is not None:
                 stopping.start(ids)
         elif orders.todo is not None:
@@ -131,8 +152,11 @@ class Running:
     def pytest_report_collectionfinish(
         self, config: pytest.Config, items: Sequence[pytest.Item]
     ) -> list[str]:
-        """Tasks, documents, gates, model; and prompts, if they are wanted."""
+        """Tasks, documents, gates, model; and prompts, if they are wanted. What is odd
+        is reported once the documents were looked at, if they will be."""
         lines = collected_lines(self._session, items)
+        if lines and not self._asks:
+            lines += warning_lines(self._session)
         if not self._session.options.write_out:
             return lines
         from pytest_evals.plugin.modes.writing_out import documents_of, write_out_lines
@@ -142,13 +166,10 @@ class Running:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
         """Show progress while documents run."""
-        failed = session.testsfailed and not session.config.getoption(
-            "continue_on_collection_errors"
-        )
-        options = self._session.options
-        is_run = not (options.explain_cache or options.plan or self._setup_only)
-        if is_run and not failed and self._has_news(session.items):
+        if self._asks and self._has_news(session.items):
             self.begin()
+            if self._session.orders is None:
+                look(self._session, self._session.models.look())
         try:
             return (yield)
         except (KeyboardInterrupt, pytest.exit.Exception):
@@ -174,9 +195,14 @@ class Running:
 
         The items live to the end: the garbage collector need not look at them again
         and again.
+
+        Raises:
+            pytest.UsageError: The results cannot be written.
         """
-        gc.freeze()
         config = self._session.config
+        if self._session.orders is None:
+            self._made = check_places(config, self._session.options)
+        gc.freeze()
         self._progress = Progress(config, self._session.models)
         self._session.models.tick = self._progress.tick
         Outlets.begin(config)
@@ -197,6 +223,7 @@ class Running:
         pytest-rerunfailures, comes first.
         """
         self.n_run = 1
+        self.refusing.first(item.session)
         outbox = self._outbox
         if outbox is not None:
             self._obey_stop(item.session)
@@ -269,7 +296,7 @@ class Running:
     def _run(self, item: DocItem, send: Callable[[pytest.TestReport], object]) -> None:
         """What ``CallInfo.from_call`` does, whose clocks cost a document as much as its
         scoring."""
-        start, excinfo = time.time(), None
+        start, clock, excinfo = time.time(), time.perf_counter(), None
         self._printed.begin()
         try:
             item.runtest()
@@ -279,7 +306,8 @@ class Running:
             excinfo = pytest.ExceptionInfo.from_current()
         finally:
             sections = self._printed.end()
-        report = report_of(item, excinfo, start, time.time())
+        stop = start + time.perf_counter() - clock
+        report = report_of(item, excinfo, start, stop)
         if sections:
             report.sections += sections
         send(report)
@@ -328,7 +356,10 @@ class Running:
         """Write the results, however the session ended."""
         self._clear()
         keep_failed(session.config, self._session.judging.skipped())
-        if self._progress is not None and not session.config.getoption("collectonly"):
+        if self._session.models.refused and self._session.orders is None:
+            self._session.models.close()
+            remove_made(self._made)
+        elif self._progress is not None:
             close(self._session, session)
 
     def pytest_terminal_summary(

@@ -4,45 +4,28 @@ says nothing over a part of them; one that failed stays so until it was judged a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable
 
 import pytest
 
-from pytest_evals.plugin.late import is_late
-from pytest_evals.plugin.nodes import DocItem, GateItem
-from pytest_evals.plugin.session import session_of
+from pytest_evals.plugin.nodes import TaskFile
 
-__all__ = ["documents_of_gates", "keep_failed"]
+__all__ = ["LastFailed", "keep_failed"]
 
 
-def documents_of_gates(
-    config: pytest.Config, before: Sequence[pytest.Item], after: Sequence[pytest.Item]
-) -> list[DocItem]:
-    """Documents that ``--lf`` or ``--sw`` has deselected although a gate of theirs
-    runs; all, if a test of the results does, which may ask for any of them.
+class LastFailed:
+    """The hook of a session that reruns failures, as a pytest plugin."""
 
-    Args:
-        config: pytest's configuration.
-        before: All collected items.
-        after: Those that are still selected.
-    """
-    option = config.option
-    leaves_out = config.getoption("lf", False) or config.getoption("stepwise", False)
-    if not leaves_out or option.keyword or option.markexpr:
-        return []
-    known = session_of(config).known
-    judged = [item for item in after if isinstance(item, GateItem)]
-    tasks = {task for item in judged for task in known.tasks_of(item.gate.task)}
-    if any(map(is_late, after)):
-        tasks.update(known.tasks)
-    kept = set(after)
-    return [
-        item
-        for item in before
-        if isinstance(item, DocItem)
-        and item.job.task.name in tasks
-        and item not in kept
-    ]
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Collect all documents of a file with a failure: ``--lf`` would leave those
+        that did not fail out before it is known whether a gate needs them."""
+        report = yield
+        if isinstance(collector, TaskFile) and report.passed:
+            report.result[:] = collector.collected
+        return report
 
 
 def keep_failed(config: pytest.Config, skipped: Iterable[str]) -> None:

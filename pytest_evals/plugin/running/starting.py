@@ -9,12 +9,16 @@ from pytest_evals.plugin.modes.comparing import Comparing
 from pytest_evals.plugin.modes.explaining import Explaining
 from pytest_evals.plugin.modes.selecting import Selecting
 from pytest_evals.plugin.running.hooks import Running
+from pytest_evals.plugin.running.last_failed import LastFailed
 from pytest_evals.plugin.running.loop import Loop
+from pytest_evals.plugin.running.short_summary import ShortSummary
 from pytest_evals.plugin.running.terminating import Terminating
 from pytest_evals.plugin.session import SESSION, EvalSession
+from pytest_evals.plugin.showing.details import Details
 from pytest_evals.plugin.showing.faults import Faults
 from pytest_evals.plugin.showing.html import Html
 from pytest_evals.plugin.showing.listeners import Listeners
+from pytest_evals.plugin.showing.open_gates import OpenGates
 from pytest_evals.plugin.showing.publishing import Publishing
 from pytest_evals.plugin.workers.light_reports import LightReports
 
@@ -47,6 +51,9 @@ def _run(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:
     running = Running(session)
     plugins.register(running, NAME)
     plugins.register(Loop(running), f"{NAME}-loop")
+    plugins.register(running.refusing, f"{NAME}-refusing")
+    if session.config.getoption("lf", False):
+        plugins.register(LastFailed(), f"{NAME}-last-failed")
     if session.orders is not None:
         plugins.register(LightReports(), "evals-light-reports")
 
@@ -55,9 +62,13 @@ def _show(session: EvalSession, config: pytest.Config) -> None:
     """What tells of the run."""
     if session.options.save or session.options.compare:
         config.pluginmanager.register(Comparing(session), "evals-comparing")
+    if session.orders is None:
+        config.pluginmanager.register(ShortSummary(session), "evals-short-summary")
+    Details.begin(session)
     Faults.begin(config)
     Publishing.begin(session)
     Html.begin(session)
+    OpenGates.begin(session)
     Listeners.begin(session)
 
 

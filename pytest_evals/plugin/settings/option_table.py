@@ -115,9 +115,16 @@ TABLE = (
     Option("system-instruction", "TEXT", "Text in front of every prompt."),
     Option(
         "gen-kwargs",
-        "K=V,…",
+        "K=V,…|JSON",
         "Generation arguments that override those of the tasks: "
         "temperature=0.7,max_gen_toks=64.",
+    ),
+    Option(
+        "reasoning-tags",
+        "PAIRS|off",
+        "What tasks of lighteval remove from answers before they are scored: text "
+        "between these pairs of tags, or nothing (off).",
+        default="[('<think>', '</think>')]",
     ),
     Option(
         "metadata",

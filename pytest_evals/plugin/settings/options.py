@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
+from pytest_evals.plugin.settings.ini import ini_value
 from pytest_evals.plugin.settings.option_table import TABLE, Option
 from pytest_evals.plugin.settings.refusals import check_together, with_place
 from pytest_evals.plugin.settings.values import (
     documents,
     junit,
     mapping,
-    pairs,
     percent,
     policy,
     resamples,
@@ -29,6 +29,7 @@ from pytest_evals.plugin.settings.values import (
     shots,
     statuses,
     stop,
+    tag_pairs,
 )
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OPTIONS",
-    "STARTED",
     "Options",
     "suite_root",
 ]
@@ -61,6 +61,7 @@ class Options:
     fewshot_as_multiturn: bool
     system_instruction: str
     gen_kwargs: Mapping[str, Any]
+    reasoning_tags: tuple[tuple[str, str], ...]
     metadata: Mapping[str, Any]
     device: str
     batch_tokens: str
@@ -109,6 +110,7 @@ class Options:
     @classmethod
     def _read(cls, config: pytest.Config) -> Options:
         raw = {option.name: _raw(config, option) for option in TABLE}
+        _learn(raw)
         check_together(raw)
         base = config.invocation_params.dir
         include = _folders(config, raw["include-path"])
@@ -128,7 +130,8 @@ class Options:
             bootstrap_iters=_checked("bootstrap-iters", raw, resamples),
             fewshot_as_multiturn=not raw["fewshot-as-one-turn"],
             system_instruction=raw["system-instruction"],
-            gen_kwargs=_generation(_checked("gen-kwargs", raw, pairs)),
+            gen_kwargs=_generation(_checked("gen-kwargs", raw, mapping)),
+            reasoning_tags=_checked("reasoning-tags", raw, tag_pairs),
             metadata=_checked("metadata", raw, mapping) or {},
             device=raw["device"],
             batch_tokens=raw["batch-tokens"],
@@ -168,37 +171,23 @@ class Options:
 OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 """Where the options hang on ``config.stash``."""
 
-STARTED: pytest.StashKey[float] = pytest.StashKey()
-"""Unix time at which pytest was configured."""
-
 
 def _raw(config: pytest.Config, option: Option) -> Any:
     """Command line before ini before default."""
     value = config.getoption(option.dest)
     if value is None and option.ini:
-        value = _ini(config, option)
+        value = ini_value(config, option)
     if value is None or value == "":
         return {"flag": False, "list": []}.get(option.kind, option.default)
     return value
-
-
-def _ini(config: pytest.Config, option: Option) -> Any:
-    try:
-        return config.getini(option.dest)
-    except (ValueError, pytest.UsageError) as error:
-        if option.dest in str(error):
-            raise
-        where = f"{option.dest} in {config.inipath}"
-        raise pytest.UsageError(f"{where}: {error}; write true or false") from None
 
 
 def _names(text: str, base: Path) -> tuple[str, ...]:
     """Names of tasks; of a text file those in its lines."""
     names: list[str] = []
     for name in text.replace(",", " ").split():
-        if name.endswith(".txt") and (base / name).is_file():
-            lines = (base / name).read_text("utf-8").splitlines()
-            bare = (line.partition("#")[0] for line in lines)
+        if name.endswith(".txt") and os.path.isfile(base / name):
+            bare = (line.partition("#")[0] for line in _lines(base / name))
             names += [one for line in bare for one in line.replace(",", " ").split()]
         else:
             names.append(name)
@@ -211,9 +200,20 @@ def _names(text: str, base: Path) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _lines(path: Path) -> list[str]:
+    from pytest_evals.errors import TaskFileError
+    from pytest_evals.user_files import read_text
+
+    try:
+        return read_text(path).splitlines()
+    except TaskFileError as error:
+        raise pytest.UsageError(f"--evals-tasks: {error}") from None
+
+
 def _typed_seed(config: pytest.Config, raw: Mapping[str, Any]) -> int | None:
     """``--evals-seed`` if somebody has typed it."""
-    typed = config.getoption("evals_seed"), config.getini("evals_seed")
+    option = next(one for one in TABLE if one.name == "seed")
+    typed = config.getoption(option.dest), ini_value(config, option)
     return _checked("seed", raw, int) if any(typed) else None
 
 
@@ -236,7 +236,7 @@ def _cluster(raw: Mapping[str, Any]) -> str:
         try:
             check_address(text)
         except OptionError as error:
-            hint = ", or --evals-ray=auto" if Path(text).exists() else ""
+            hint = ", or --evals-ray=auto" if os.path.exists(Path(text)) else ""
             raise pytest.UsageError(f"--evals-ray: {error}{hint}") from None
         if not raw["model"]:
             raise pytest.UsageError("--evals-ray needs a model, as in --model=hf:gpt2")
@@ -290,25 +290,25 @@ def _folders(config: pytest.Config, given: Sequence[str]) -> tuple[Path, ...]:
     base = _place(config, "evals_include_path")
     names = [n for text in given for part in text.split(",") for n in _paths(part)]
     folders = [
-        Path(os.path.normpath(base / Path(name.strip()).expanduser()))
+        Path(os.path.normpath(base / Path(os.path.expanduser(name.strip()))))
         for name in names
         if name.strip()
     ]
     for folder in folders:
-        if not folder.is_dir():
+        if not os.path.isdir(folder):
             raise pytest.UsageError(f"--evals-include-path: {folder} is no folder")
     return tuple(dict.fromkeys(folders))
 
 
 def _code_root(path: Path) -> Path:
-    if not path.is_dir():
+    if not os.path.isdir(path):
         raise pytest.UsageError(f"--evals-allow-code: {path} is no folder")
     return path.resolve()
 
 
 def _paths(text: str) -> list[str]:
     """A list as in ``PATH``; a single folder may have the separator in its name."""
-    return [text] if Path(text).is_dir() else text.split(os.pathsep)
+    return [text] if os.path.isdir(Path(text)) else text.split(os.pathsep)
 
 
 def _checked(name: str, raw: Mapping[str, Any], read: Callable[[str], Any]) -> Any:
@@ -320,7 +320,23 @@ def _checked(name: str, raw: Mapping[str, Any], read: Callable[[str], Any]) -> A
         detail = str(error)
         if detail.startswith("invalid literal"):
             detail = "a whole number is wanted"
-        raise pytest.UsageError(f"--evals-{name}={raw[name]}: {detail}") from None
+        from pytest_evals.masking.values import masked_text
+
+        shown = masked_text(raw[name])
+        raise pytest.UsageError(f"--evals-{name}={shown}: {detail}") from None
+
+
+def _learn(raw: Mapping[str, Any]) -> None:
+    """Remember the secrets in options, before any message repeats them."""
+    models = [raw[name] for name in ("model", "judge", "ray")]
+    others = [raw["metadata"], raw["gen-kwargs"], *raw["config"]]
+    if any(models) or any(others):
+        from pytest_evals.masking.values import masked_text
+
+        for text in models:
+            masked_text(text)
+        for text in others:
+            masked_text(text, loose=False)
 
 
 def _parameters(given: Sequence[str]) -> Mapping[str, Any]:

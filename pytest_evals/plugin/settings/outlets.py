@@ -1,7 +1,8 @@
 """What pytest's JUnit file and other plugins' reports get of documents.
 
 Ten thousand documents are no ten thousand test cases on a dashboard: a JUnit file has
-the gates and the documents that failed, unless ``--evals-junit=docs`` asks for all.
+the gates and the documents that failed, unless ``--evals-junit=docs`` asks for all. A
+document that could not be scored is an error there, as it is in the terminal.
 """
 
 from __future__ import annotations
@@ -47,29 +48,31 @@ def _has_junit(config: pytest.Config) -> bool:
 class Outlets:
     """Stands in the place of pytest's JUnit log, and hands on what belongs into it."""
 
-    def __init__(self, log: Any) -> None:
+    def __init__(self, log: Any, *, every: bool) -> None:
         """Implement all hooks that the log implements, by the log itself but for one.
 
         Args:
             log: pytest's ``LogXML``.
+            every: Whether documents that did not fail belong into it too.
         """
         self.log = log
-        self._write = log.pytest_runtest_logreport
+        self._every = every
         self._failed: set[str] = set()
         for name in dir(log):
             if name.startswith("pytest_"):
                 setattr(self, name, getattr(log, name))
-        self.pytest_runtest_logreport = self._unless_it_went_well
+        self.pytest_runtest_logreport = self._take
 
     @classmethod
     def begin(cls, config: pytest.Config) -> None:
-        """Take the place of the log, if there is one that wants no documents."""
+        """Take the place of the log, if there is one."""
         from _pytest.junitxml import xml_key
 
         log, manager = config.stash.get(xml_key, None), config.pluginmanager
-        if log is not None and config.stash[OPTIONS].junit == "gates":
+        if log is not None:
             manager.unregister(log)
-            manager.register(cls(log), NAME)
+            every = config.stash[OPTIONS].junit == "docs"
+            manager.register(cls(log, every=every), NAME)
 
     @staticmethod
     def end(config: pytest.Config) -> None:
@@ -79,10 +82,24 @@ class Outlets:
             config.pluginmanager.unregister(outlets)
             config.pluginmanager.register(outlets.log)
 
-    def _unless_it_went_well(self, report: pytest.TestReport) -> None:
-        if getattr(report, "evals_is_document", False):
+    def _take(self, report: pytest.TestReport) -> None:
+        if getattr(report, "evals_is_document", False) and not self._every:
             if report.failed:
                 self._failed.add(report.nodeid)
             elif report.nodeid not in self._failed:
                 return
-        self._write(report)
+        if report.failed and getattr(report, "evals_word", "") in ("error", "unscored"):
+            self._write_error(report)
+        else:
+            self.log.pytest_runtest_logreport(report)
+
+    def _write_error(self, report: pytest.TestReport) -> None:
+        """pytest takes a test that raised in its call for a failure."""
+        case = self.log.node_reporter(report)
+        n_before = len(case.nodes)
+        self.log.pytest_runtest_logreport(report)
+        for node in case.nodes[n_before:]:
+            if node.tag == "failure":
+                node.tag = "error"
+                self.log.stats["failure"] -= 1
+                self.log.stats["error"] += 1

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from pytest_evals.plugin.settings.ini import ini_value
 from pytest_evals.plugin.settings.option_table import TABLE, Option
 
 __all__ = ["check_together", "with_place"]
@@ -52,7 +53,7 @@ def with_place(config: pytest.Config, error: pytest.UsageError) -> pytest.UsageE
         if option.ini
         and re.search(rf"{option.flag}(?![\w-])", text)
         and config.getoption(option.dest) is None
-        and config.getini(option.dest)
+        and ini_value(config, option)
     ]
     return pytest.UsageError("\n  ".join([text, *places])) if places else error
 

@@ -3,30 +3,27 @@ files; and what can only be checked when an eval file was found."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from pytest_evals.core.group import Group
 from pytest_evals.core.library import Library
-from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.errors import OptionError
-from pytest_evals.frontends.gating.suite_gates import SuiteGates
+from pytest_evals.core.task import TaskOptions
+from pytest_evals.errors import OptionError, StoreError
 from pytest_evals.hooked import registered_metrics
-from pytest_evals.models.spec import redacted
 from pytest_evals.opened import Answers
 from pytest_evals.plugin.settings.options import OPTIONS, Options, suite_root
+from pytest_evals.plugin.settings.refusals import with_place
 from pytest_evals.plugin.settings.selection import Selection
 from pytest_evals.reports.files.model import model_arguments
+from pytest_evals.store.writable import check_base, check_file
 
 if TYPE_CHECKING:
     from pytest_evals.core.request import Model
 
 __all__ = [
     "answers_of",
-    "check_gates",
     "check_places",
     "public",
     "task_options",
@@ -43,36 +40,24 @@ def answers_of(config: pytest.Config) -> Answers:
     )
 
 
-def check_places(options: Options) -> None:
-    """Refuse places that nothing can be written to.
+def check_places(config: pytest.Config, options: Options) -> tuple[Path, ...]:
+    """Refuse places that the results cannot be written to, before anything runs.
+
+    Returns:
+        Folders that were made for them.
 
     Raises:
-        pytest.UsageError: A file stands where a folder is wanted, or the reverse.
-    """
-    above = next((p for p in (options.dir, *options.dir.parents) if p.exists()), None)
-    if above is not None and not above.is_dir():
-        raise pytest.UsageError(f"--evals-dir={options.dir}: {above} is no folder")
-    for name in ("json", "html", "markdown"):
-        path = getattr(options, name)
-        if path is not None and path.is_dir():
-            raise pytest.UsageError(f"--evals-{name}={path}: this is a folder")
-
-
-def check_gates(
-    gates: SuiteGates,
-    tasks: Sequence[Task],
-    groups: Sequence[Group],
-    folders: Sequence[Path],
-) -> None:
-    """Refuse gates that no task and no group answers for.
-
-    Raises:
-        pytest.UsageError: A gate names a task or a metric that does not exist.
+        pytest.UsageError: A file or a folder cannot be written.
     """
     try:
-        gates.check(tasks, groups, folders)
-    except OptionError as error:
-        raise pytest.UsageError(str(error)) from None
+        for name in ("json", "html", "markdown"):
+            path = getattr(options, name)
+            if path is not None:
+                check_file(path, f"--evals-{name}")
+        stores, saves = not options.no_cache, bool(options.save)
+        return check_base(options.dir, "--evals-dir", stores=stores, saves=saves)
+    except StoreError as error:
+        raise with_place(config, pytest.UsageError(str(error))) from None
 
 
 def task_options(
@@ -94,6 +79,7 @@ def task_options(
         fewshot_as_multiturn=options.fewshot_as_multiturn,
         system_instruction=options.system_instruction,
         gen_kwargs=options.gen_kwargs,
+        reasoning_tags=options.reasoning_tags,
         metadata=options.metadata,
         model_arguments=model_arguments(options.model),
         parameters=options.config,
@@ -120,9 +106,7 @@ def _registered(config: pytest.Config) -> dict[str, Any]:
 
 
 def public(options: Options) -> dict[str, Any]:
-    """The options as JSON values."""
+    """The options as JSON values, for :class:`RunResult`, which masks secrets."""
     plain = {name: getattr(options, name) for name in options.__slots__}
-    plain["model"] = redacted(options.model)
-    plain["judge"] = redacted(options.judge)
     plain["include_path"] = [str(path) for path in options.include_path]
     return {k: str(v) if isinstance(v, Path) else v for k, v in plain.items()}

@@ -41,7 +41,8 @@ class Selection:
         self._chosen = chosen
         self.matched: set[str] = set()
         """Patterns that something answers to."""
-        self._known: set[str] = set()
+        self.offered: set[str] = set()
+        """All names that were asked for, taken or not."""
 
     @property
     def literal(self) -> set[str]:
@@ -55,7 +56,7 @@ class Selection:
 
     def takes(self, names: Sequence[str]) -> bool:
         """Whether a task or group of these names, its own and its tags, is wanted."""
-        self._known.update(names)
+        self.offered.update(names)
         hits = [p for p in self._patterns if any(fnmatchcase(n, p) for n in names)]
         self.matched.update(hits)
         return bool(hits) or not self._patterns or self._chosen
@@ -80,7 +81,7 @@ class Selection:
         """
         if not self.lost:
             return
-        pattern, known = self.lost[0], sorted({*self._known, *further})
+        pattern, known = self.lost[0], sorted({*self.offered, *further})
         hint = did_you_mean(pattern, known)
         if not hint and known:
             more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""

@@ -23,6 +23,7 @@ __all__ = [
     "shots",
     "statuses",
     "stop",
+    "tag_pairs",
 ]
 
 
@@ -129,13 +130,33 @@ def pairs(text: str) -> dict[str, Any]:
     return found
 
 
+def tag_pairs(text: str) -> tuple[tuple[str, str], ...]:
+    """Pairs of tags as Python or JSON writes them (lighteval 0.13.0,
+    ``PipelineParameters.reasoning_tags``); none for ``off``."""
+    if text == "off":
+        return ()
+    from ast import literal_eval
+
+    wanted = "off, or pairs such as [('<think>', '</think>')], are expected"
+    try:
+        found = literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise ValueError(wanted) from None
+    listed = found if isinstance(found, list | tuple) else [found]
+    for pair in listed:
+        whole = isinstance(pair, list | tuple) and len(pair) == 2
+        if not whole or not all(isinstance(tag, str) and tag for tag in pair):
+            raise ValueError(wanted)
+    return tuple((start, end) for start, end in listed)
+
+
 def mapping(text: str) -> dict[str, Any]:
     """A mapping as JSON, or as :func:`pairs`."""
     if not text.startswith("{"):
         return pairs(text)
     try:
         found: dict[str, Any] = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"this is no JSON: {error}") from None
     return found
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.plugin.suite.gate_checks import GATE_PROBLEMS
 from pytest_evals.reports.github.annotations import (
     Annotation,
     annotation_lines,
@@ -64,7 +65,9 @@ class Faults:
         self, terminalreporter: pytest.TerminalReporter
     ) -> None:
         """The annotations, which GitHub takes from the log."""
-        write_annotations(terminalreporter, [*of_problems([*self._problems])])
+        gates = terminalreporter.config.stash.get(GATE_PROBLEMS, [])
+        found = [*dict.fromkeys([*self._problems, *gates])]
+        write_annotations(terminalreporter, [*of_problems(found)])
 
 
 def write_annotations(

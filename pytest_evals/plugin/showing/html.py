@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_evals.errors import StoreError
+from pytest_evals.plugin.messages import write_text
 from pytest_evals.reports.escape import near
 from pytest_evals.store.history import read_run
 
@@ -64,4 +65,4 @@ class Html:
         """Where the page is, or why there is none."""
         if self._told:
             marks = {"red": self._failed, "bold": self._failed}
-            terminalreporter.write_line(self._told, **marks)
+            write_text(terminalreporter, self._told, **marks)

@@ -15,6 +15,7 @@ from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.result import RunResult
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.baseline.pairing import Side, changed
+from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.showing.faults import write_annotations
 from pytest_evals.reports.github.annotations import of_verdicts
 from pytest_evals.reports.github.pull_request import Changes, run_markdown
@@ -117,7 +118,7 @@ class Publishing:
     ) -> None:
         """The annotations, which GitHub takes from the log."""
         for text, is_bad in self._told:
-            terminalreporter.write_line(text, red=is_bad, yellow=not is_bad)
+            write_text(terminalreporter, text, red=is_bad, yellow=not is_bad)
         if self._on_github:
             result = self._session.found
             verdicts = result.verdicts if result else ()

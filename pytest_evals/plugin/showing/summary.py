@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_evals.core.turn import JUDGE
-from pytest_evals.models.spec import redacted
+from pytest_evals.masking.values import masked_text
+from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import GateItem
-from pytest_evals.reports.escape import near
+from pytest_evals.plugin.showing.going_on import write_going_on
+from pytest_evals.reports.escape import near, safe_lines
 from pytest_evals.reports.terminal.summary import summary_lines
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
-__all__ = ["collected_lines", "write_summary"]
+__all__ = ["collected_lines", "warning_lines", "write_summary"]
 
 
 def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[str]:
-    """After collection: how much there is to do, and what is odd about it; nothing if
-    none of what is selected is ours."""
+    """After collection: how much there is to do; nothing if none of what is selected is
+    ours."""
     n_gates = sum(isinstance(item, GateItem) for item in items)
     n_documents = session.models.n_documents
     if session.config.get_verbosity() < 0 or not (n_gates or n_documents):
@@ -33,15 +34,22 @@ def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[
     counts["document"] = n_documents
     counts["gate"] = n_gates
     told = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
-    model = redacted(session.options.model) or "(fixture eval_model)"
-    judge = redacted(session.options.judge)
+    model = masked_text(session.options.model) or "(fixture eval_model)"
+    judge = masked_text(session.options.judge)
     tested = f"model {model}"
     if judge and any(
         JUDGE in run.task.models.values() for run in session.runs.values()
     ):
         tested += f" · judge {judge}"
-    lines = [f"evals: {told} · {tested}"]
-    return [*lines, *(f"evals: warning: {text}" for text in session.notices.new())]
+    return safe_lines(f"evals: {told} · {tested}")
+
+
+def warning_lines(session: EvalSession) -> list[str]:
+    """What is odd and was not reported yet; with ``-q`` it is reported at the end."""
+    if session.config.get_verbosity() < 0:
+        return []
+    found = (f"evals: warning: {text}" for text in session.notices.new())
+    return [line for text in found for line in safe_lines(text)]
 
 
 def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> None:
@@ -57,26 +65,7 @@ def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> No
         left_out = f"{n:,} document{'s' * (n != 1)}"
         terminal.write_line(f"{name}: {left_out} out of the store, not run again")
     for text in session.notices.new():
-        terminal.write_line(f"warning: {text}", yellow=True)
-    if whole := _whole(session):
-        terminal.write_line(f"gates are judged over documents; with them: {whole}")
+        write_text(terminal, f"warning: {text}", yellow=True)
+    write_going_on(session, terminal)
     if session.samples.error:
-        terminal.write_line(session.samples.error, red=True, bold=True)
-
-
-def _whole(session: EvalSession) -> str:
-    """The command that runs gates with their documents, if none was run: so does who
-    copies the id of a gate that failed."""
-    nodes = dict.fromkeys(id_.rpartition("::")[0] for id_ in session.judging.skipped())
-    if session.models.n_documents or not nodes:
-        return ""
-    config, words = session.config, ["pytest"]
-    for node in [*nodes][:_SHOWN]:
-        file, _, name = node.partition("::")
-        path = near(config.rootpath / file, config.invocation_params.dir)
-        words.append(shlex.quote(f"{path}::{name}"))
-    return " ".join(words) + " …" * (len(nodes) > _SHOWN)
-
-
-_SHOWN = 3
-"""Tasks that the command names."""
+        write_text(terminal, session.samples.error, red=True, bold=True)

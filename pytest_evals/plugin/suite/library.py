@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch, fnmatchcase
 from pathlib import Path
@@ -43,7 +44,7 @@ def skips_of(config: pytest.Config) -> Callable[[Path], bool]:
 
     def skips(folder: Path) -> bool:
         named = any(fnmatch(folder.name, pattern) for pattern in patterns)
-        return named or (folder / "pyvenv.cfg").is_file()
+        return named or os.path.isfile(folder / "pyvenv.cfg")
 
     return skips
 
@@ -98,7 +99,7 @@ def _has_modules(config: pytest.Config) -> bool:
     for arg in config.args:
         place = base / str(arg).partition("::")[0]
         if place.suffix == ".py" or (
-            place.is_dir()
+            os.path.isdir(place)
             and any(matches(file, patterns) for file in place.rglob("*.py"))
         ):
             return True
@@ -107,9 +108,9 @@ def _has_modules(config: pytest.Config) -> bool:
 
 def _names(place: Path, library: TaskLibrary) -> Iterator[str]:
     """Names in a file or folder of the command line."""
-    if place.is_dir():
+    if os.path.isdir(place):
         yield from library.below(place)
-    elif place.is_file() and place.suffix != ".py":
+    elif os.path.isfile(place) and place.suffix != ".py":
         yield from library.of_file(place)
 
 

@@ -25,7 +25,7 @@ def file_id(path: Path, root: Path) -> str:
 
 
 def node_of(
-    path: Path, near: pytest.Collector, made: dict[Path, pytest.Directory]
+    path: Path, near: pytest.Item | pytest.Collector, made: dict[Path, pytest.Directory]
 ) -> Place:
     """The nodes of a file and of its folder, as pytest has collected them.
 

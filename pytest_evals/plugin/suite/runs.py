@@ -7,22 +7,24 @@ one that the group changes stands below the group, in the place of the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.group import Group
 from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.node_names import document_id, is_document_id, is_node_name
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
-from pytest_evals.frontends.gating.suite_gates import (
-    SuiteGates,
-    faults_of,
+from pytest_evals.frontends.gating.gate_faults import (
+    GateFaults,
     group_faults,
+    task_faults,
 )
+from pytest_evals.frontends.gating.suite_gates import SuiteGates
 from pytest_evals.gates.evidence.wanted import Wanted, wanted_by
 from pytest_evals.plugin.settings.selection import Selection
 from pytest_evals.plugin.suite.places import file_id
@@ -86,7 +88,13 @@ class Runs:
     """All tasks and groups, by name, in the order in which they were found."""
 
     def __init__(
-        self, root: Path, gates: SuiteGates, selection: Selection, *, checks: bool
+        self,
+        root: Path,
+        gates: SuiteGates,
+        selection: Selection,
+        *,
+        hooked: Callable[[Path], bool],
+        raises: bool,
     ) -> None:
         """Nothing is there yet.
 
@@ -94,10 +102,14 @@ class Runs:
             root: The rootdir.
             gates: Gates that stand outside of the files of tasks and groups.
             selection: Which tasks are wanted.
-            checks: Whether gates can be checked before the results are there.
+            hooked: Whether hooks may add metrics to tasks of a folder, or change their
+                scores; conftest.py files are loaded folder by folder.
+            raises: Whether faults of gates are errors of their file, or are collected.
         """
         self._root, self._gates, self._selection = root, gates, selection
-        self._checks = checks
+        self._hooked, self._raises = hooked, raises
+        self.gate_faults: dict[Problem, None] = {}
+        """What is wrong with gates, if that is collected."""
         self.tasks: dict[str, TaskRun] = {}
         self.groups: dict[str, GroupRun] = {}
         self._warnings: list[str] = []
@@ -147,29 +159,42 @@ class Runs:
             gates = self._gates.of(task, task.gates, folder, task.metrics)
         except TaskFileError as error:
             try:
-                self._ids(task, task.gates)
+                self._ids(task, task.gates, folder)
             except TaskFileError as own:
                 raise TaskFileError([*error.problems, *own.problems]) from error
             raise
-        return gates, self._ids(task, gates)
+        return gates, self._ids(task, gates, folder)
 
-    def _ids(self, task: Task, gates: Sequence[Gate]) -> Sequence[str]:
+    def _ids(self, task: Task, gates: Sequence[Gate], folder: Path) -> Sequence[str]:
         """Ids of a task's documents, its gates checked; without data as far as they
         can be."""
         known: Sequence[str] = ()
         limited, unreached = True, None
         try:
             known = task.rows.ids()
+            _check_names(task, known)
             limited = len(known) < task.rows.total()
         except UnreachableError as error:
             unreached = error
-        faults = faults_of(gates, task, set(known), limited=limited)
-        if faults and self._checks:
-            also = unreached.problems if unreached is not None else ()
-            raise TaskFileError([*faults, *also])
+        if not self._hooked(folder):
+            faults = task_faults(gates, task, set(known), limited=limited)
+            self._keep(task, faults, unreached)
         if unreached is not None:
             raise unreached
         return known
+
+    def _keep(
+        self, owner: Task | Group, faults: GateFaults, also: TaskFileError | None = None
+    ) -> None:
+        """Collect what is wrong with gates.
+
+        Raises:
+            TaskFileError: Faults are errors of their file; with those of ``also``.
+        """
+        self.warn(f"{owner.name}: {one}" for one in faults.warnings)
+        if faults.problems and self._raises:
+            raise TaskFileError([*faults.problems, *(also.problems if also else ())])
+        self.gate_faults |= dict.fromkeys(faults.problems)
 
     def _gives_way(self, known: TaskRun, task: Task, nodeid: str, new: bool) -> bool:
         """Whether a task of that name that is there is replaced."""
@@ -202,9 +227,8 @@ class Runs:
         if group.name in self.tasks:
             raise TaskFileError([_twice(group, self.tasks[group.name])])
         gates = self._gates.of(group, group.gates, path.parent)
-        faults = group_faults(gates, group)
-        if faults:
-            raise TaskFileError(faults)
+        hooked = self._hooked(path.parent)
+        self._keep(group, group_faults(gates, group, hooked=hooked))
         run = GroupRun(group, path, nodeid, changed, gates)
         self.groups[group.name] = run
         try:
@@ -279,6 +303,10 @@ class Runs:
         self.tasks.clear()
         self.tasks.update(ordered)
 
+    def warn(self, texts: Iterable[str]) -> None:
+        """Add warnings; one that is there is not repeated."""
+        self._warnings += [text for text in texts if text not in self._warnings]
+
     def warnings(self) -> list[str]:
         """What is odd about groups, and about tasks that they change."""
         return self._warnings + [
@@ -317,6 +345,15 @@ class Runs:
         runs = self.tasks.values()
         return [run.task for run in runs if starts is None or run.nodeid in starts]
 
+    def positions(self, ids: Iterable[str]) -> Iterator[tuple[Task, int]]:
+        """The documents among these node ids: task, and position in its dataset."""
+        known = {
+            f"{run.nodeid}[{id_}]": (run.task, index)
+            for run in self.tasks.values()
+            for id_, index in zip(run.ids, run.indices, strict=True)
+        }
+        return (known[nodeid] for nodeid in ids if nodeid in known)
+
     def wanted(self, name: str) -> Wanted:
         """What gates of a task, and of groups around it, want of its documents."""
         if name not in self._wanted:
@@ -331,6 +368,23 @@ class Runs:
         """Names of the tasks that a task or a group is made of."""
         run = self.groups.get(name)
         return {task.name for task in run.group.tasks()} if run else {name}
+
+
+def _check_names(task: Task, ids: Sequence[str]) -> None:
+    """Refuse what a node id cannot hold, whichever plugin has made the task.
+
+    Raises:
+        TaskFileError: The name of the task, or the id of a document.
+    """
+    if not all(map(is_node_name, task.name.split("::"))):
+        what = f"a task cannot be called {task.name!r}"
+        fix = "give it a name without '::', '[', ']' and control characters"
+        raise TaskFileError([Problem(what, task.source, fix)])
+    if not all(map(is_document_id, ids)):
+        bad = next(one for one in ids if not is_document_id(one))
+        what = f"{task.name}: a document cannot have the id {bad!r}"
+        fix = f"call it {document_id(bad) or '0'!r}"
+        raise TaskFileError([Problem(what, task.source, fix)])
 
 
 def _twice(one: Task | Group, known: TaskRun | GroupRun) -> Problem:

@@ -21,6 +21,7 @@ __all__ = [
     "looks_like_lm_eval",
     "matches",
     "named_places",
+    "raw_of",
 ]
 
 OURS = "pytest_evals.plugin.hooks"
@@ -62,7 +63,7 @@ def _dialect(path: Path) -> str | None:
         return None
     from pytest_evals.frontends.sniff import dialect
 
-    return dialect(_raw(path))
+    return dialect(raw_of(path))
 
 
 def looks_like_lighteval(path: Path, config: pytest.Config) -> bool:
@@ -78,7 +79,7 @@ def looks_like_lighteval(path: Path, config: pytest.Config) -> bool:
         return False
     from pytest_evals.frontends.sniff import is_task_module
 
-    return is_task_module(_raw(path))
+    return is_task_module(raw_of(path))
 
 
 def is_test_file(path: Path, config: pytest.Config) -> bool:
@@ -100,7 +101,7 @@ def named_places(config: pytest.Config) -> set[Path]:
     return {Path(os.path.normpath(base / arg)) for arg in args}
 
 
-def _raw(path: Path) -> bytes:
+def raw_of(path: Path) -> bytes:
     """The bytes of a file; none of one that cannot be read, or is too large."""
     try:
         return b"" if path.stat().st_size > LARGEST else path.read_bytes()

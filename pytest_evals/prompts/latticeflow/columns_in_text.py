@@ -13,8 +13,8 @@ __all__ = ["Pieces", "filled", "pieces_of"]
 
 Pieces = Sequence[str | tuple[str, str]]
 """Texts, and columns: a variable and the name of its entry."""
-_PLAIN = frozenset({str, int, float, bool, type(None)})
-"""Types that Jinja writes as ``str`` does, whatever the template."""
+_PLAIN = frozenset({str, int, float, bool})
+"""Types that Jinja writes as ``str`` does, whatever the template. A null is refused."""
 _MISSING = object()
 
 

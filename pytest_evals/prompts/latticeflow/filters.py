@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from pytest_evals.limits.patterns import compiled
+
 __all__ = ["FILTERS", "dumps"]
 
 
@@ -64,7 +66,7 @@ def _regex_replace(  # the signature that task files call
     count: int = 0,
 ) -> str:
     flags = (re.MULTILINE if multiline else 0) | (re.IGNORECASE if ignorecase else 0)
-    return re.sub(pattern, repl, str(value), count=count, flags=flags)
+    return compiled(pattern, flags).sub(repl, str(value), count)
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {

@@ -11,47 +11,27 @@ from copy import copy, deepcopy
 from typing import Any
 
 from pytest_evals.errors import DocumentError
+from pytest_evals.prompts.latticeflow.chat_output import chat_view, raw_of, saying
 from pytest_evals.prompts.latticeflow.items import items_of, of_reply, text_of
 from pytest_evals.prompts.latticeflow.parts import (
-    ChatCompletionModelOutput,
-    ChatCompletionModelOutputChoice,
-    ChatCompletionOutputMessage,
     CustomTaskInputMessage,
     CustomTaskOutputMessage,
     Message,
     Part,
     plain,
-    wrapped,
 )
+from pytest_evals.prompts.latticeflow.structured import Structured
 from pytest_evals.prompts.latticeflow.trace import Trace, trace_of
 
-__all__ = ["ModelResponse", "SolverOutput", "SolverTrace", "chat_view"]
+__all__ = ["ModelResponse", "SolverOutput", "SolverTrace"]
 
 
-def chat_view(raw: Any) -> Any:
-    """A model's output as that of a chat; that of a custom task as it is."""
-    if isinstance(raw, ChatCompletionModelOutput):
-        return raw
-    if isinstance(raw, Mapping) and "choices" in raw:
-        return ChatCompletionModelOutput(raw)
-    if isinstance(raw, Mapping) and isinstance(raw.get("items"), list):
-        text = Trace(raw["items"]).get_last_assistant_text()
-        return _saying(text, raw.get("usage"))
-    return wrapped(raw)
-
-
-def _saying(text: str | None, usage: Any = None) -> ChatCompletionModelOutput:
-    message = ChatCompletionOutputMessage(content=text)
-    choices = [] if text is None else [ChatCompletionModelOutputChoice(message=message)]
-    return ChatCompletionModelOutput(choices=choices, usage=usage)
-
-
-class ModelResponse:
+class ModelResponse(Structured):
     """What a model gave at one call."""
 
     def __init__(self, raw_output: Any) -> None:
         """Read its output: a chat's, an agent's, or anything."""
-        self.raw_output = wrapped(raw_output)
+        self.raw_output = raw_of(raw_output)
         self.items = _items(self.raw_output)
 
     @property
@@ -69,6 +49,10 @@ class ModelResponse:
             raise DocumentError(f"the model gave no text: {self.raw_output!r:.80}")
         return found
 
+    def __str__(self) -> str:
+        """The last that the model said."""
+        return self.text
+
 
 def _items(raw: Any) -> list[Part]:
     """The items of an output; of several choices only the first counts."""
@@ -83,7 +67,7 @@ def _items(raw: Any) -> list[Part]:
     return [CustomTaskOutputMessage(content=raw)]
 
 
-class SolverTrace:
+class SolverTrace(Structured):
     """A trace that a snippet writes."""
 
     def __init__(self, trace: Trace | None = None) -> None:
@@ -91,6 +75,10 @@ class SolverTrace:
         self.trace = trace or Trace()
         self.raw_outputs: list[Any] = []
         self.direct_ios: list[Any] = []
+
+    def __str__(self) -> str:
+        """What was said so far."""
+        return str(self.trace)
 
     @property
     def items(self) -> list[Part]:
@@ -110,12 +98,20 @@ class SolverTrace:
         self.trace.items += items_of(list(items))
 
     def append_user_message(self, text: str) -> None:
-        """Add what the user says."""
-        self.append(Message(role="user", content=text))
+        """Add what the user says.
+
+        Raises:
+            DocumentError: It is null.
+        """
+        self.append(Message(role="user", content=_not_null(text)))
 
     def append_system_message(self, text: str) -> None:
-        """Add a system message."""
-        self.append(Message(role="system", content=text))
+        """Add a system message.
+
+        Raises:
+            DocumentError: It is null.
+        """
+        self.append(Message(role="system", content=_not_null(text)))
 
     def append_custom_task_input_message(self, content: Any) -> None:
         """Add what a model of a custom task is given."""
@@ -138,7 +134,13 @@ class SolverTrace:
         self.raw_outputs.append(response.raw_output)
 
 
-class SolverOutput:
+def _not_null(text: Any) -> Any:
+    if text is None:
+        raise DocumentError("the text of a message is null")
+    return text
+
+
+class SolverOutput(Structured):
     """What scorers see of a solver's work.
 
     Args:
@@ -162,9 +164,9 @@ class SolverOutput:
         Raises:
             DocumentError: The trace is none.
         """
-        self.raw_outputs = [wrapped(one) for one in raw_outputs]
+        self.raw_outputs = [raw_of(one) for one in raw_outputs]
         if output is not None and not self.raw_outputs:
-            self.raw_outputs = [wrapped(output)]
+            self.raw_outputs = [raw_of(output)]
         if trace is None:
             trace = [item for raw in self.raw_outputs for item in _items(raw)]
         self.trace = trace_of(trace)
@@ -182,11 +184,11 @@ class SolverOutput:
 
     @property
     def output(self) -> Any:
-        """The last output, as that of a chat; without one, what the assistant said
-        last. As text it is the answer."""
+        """The last output: of a chat the text of the answer, with the output's fields;
+        without an output, what the assistant said last."""
         if self.raw_outputs:
             return chat_view(self.raw_outputs[-1])
-        return _saying(self.trace.get_last_assistant_text())
+        return saying(self.trace.get_last_assistant_text())
 
     @property
     def outputs(self) -> list[Any]:
@@ -231,6 +233,10 @@ class SolverOutput:
             for note in part.get("annotations") or ()
             if note.get("type") == "text_citation"
         ]
+
+    def __str__(self) -> str:
+        """The answer."""
+        return self.answer
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""

@@ -11,13 +11,11 @@ from copy import deepcopy
 from typing import Any, ClassVar
 
 from pytest_evals.errors import did_you_mean
+from pytest_evals.prompts.latticeflow.structured import refuse_text
 
 __all__ = [
     "ChatCompletionInput",
     "ChatCompletionInputMessage",
-    "ChatCompletionModelOutput",
-    "ChatCompletionModelOutputChoice",
-    "ChatCompletionOutputMessage",
     "CustomTaskInputMessage",
     "CustomTaskOutputMessage",
     "FunctionCall",
@@ -51,6 +49,22 @@ class Part(dict[str, Any]):
         for name, value in self.items():
             if type(value) not in _LEAVES:
                 self[name] = wrapped(value)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the fields are equal.
+
+        Raises:
+            TypeError: The other one is a string, as for :class:`Structured`.
+        """
+        refuse_text(self, other)
+        return dict.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        """The opposite, which a dict does not derive from ``==``."""
+        refuse_text(self, other)
+        return dict.__ne__(self, other)
+
+    __hash__ = None  # as of every dict
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Part:
         """A part of its own, in a third of the time that Python's own way takes."""
@@ -129,6 +143,26 @@ class UrlCitation(Part):
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"type": "url_citation"}
 
 
+class Content(list[Any]):
+    """The parts of a message."""
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the parts are equal.
+
+        Raises:
+            TypeError: The other one is a string, as for :class:`Structured`.
+        """
+        refuse_text(self, other)
+        return list.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        """The opposite, which a list does not derive from ``==``."""
+        refuse_text(self, other)
+        return list.__ne__(self, other)
+
+    __hash__ = None  # as of every list
+
+
 class Message(Part):
     """What one side of a conversation says; a text as ``content`` becomes one part."""
 
@@ -147,9 +181,9 @@ class Message(Part):
         if isinstance(content, str):
             says = self.get("role") == "assistant"
             kind = OutputTextContent if says else InputTextContent
-            self["content"] = [kind(text=content)]
-        elif content is None:
-            self["content"] = []
+            self["content"] = Content([kind(text=str(content))])
+        elif content is None or isinstance(content, list):
+            self["content"] = Content(content or ())
 
 
 class FunctionCall(Part):
@@ -194,42 +228,6 @@ class ChatCompletionInputMessage(Part):
 
 class ChatCompletionInput(Part):
     """What a chat model is given."""
-
-
-class ChatCompletionOutputMessage(Part):
-    """A chat model's message."""
-
-    DEFAULTS: ClassVar[Mapping[str, Any]] = {
-        "role": "assistant",
-        "content": None,
-        "refusal": None,
-    }
-
-
-class ChatCompletionModelOutputChoice(Part):
-    """One of a chat model's answers."""
-
-
-class ChatCompletionModelOutput(Part):
-    """What a chat model gives. As text it is the first answer, which is how the
-    documentation uses it; upstream it prints its fields."""
-
-    DEFAULTS: ClassVar[Mapping[str, Any]] = {"choices": [], "usage": None}
-
-    def __str__(self) -> str:
-        """The first answer.
-
-        Raises:
-            ValueError: There is none.
-        """
-        for choice in self["choices"][:1]:
-            message = choice.get("message") or {}
-            found = message.get("content") or message.get("refusal")
-            if isinstance(found, str):
-                return found
-            if message.get("content") == "":
-                return ""
-        raise ValueError("the model gave no answer")
 
 
 class OpenResponsesModelOutput(Part):

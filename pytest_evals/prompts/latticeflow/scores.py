@@ -40,7 +40,18 @@ class SampleScore:
         return self.values.get(name, default)
 
     def __eq__(self, other: object) -> bool:
-        """Whether values and metadata are equal."""
+        """Whether values and metadata are equal.
+
+        Raises:
+            TypeError: The other one is a string, a number or a boolean, which a score
+                holds and never is.
+        """
+        if isinstance(other, str | int | float):
+            known = ", ".join(map(repr, self.values))
+            raise TypeError(
+                f"SampleScore is compared with {other!r:.60}, which is never equal; "
+                f"compare one of its values: {known}"
+            )
         return (
             isinstance(other, SampleScore)
             and self.values == other.values

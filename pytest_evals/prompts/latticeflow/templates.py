@@ -30,7 +30,13 @@ from jinja2 import Template as Compiled
 from jinja2.environment import TemplateExpression
 from jinja2.sandbox import SandboxedEnvironment
 
-from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.errors import (
+    EvalsError,
+    Place,
+    Problem,
+    TaskFileError,
+    did_you_mean,
+)
 from pytest_evals.prompts.calls import FieldError
 from pytest_evals.prompts.latticeflow.columns_in_text import (
     Pieces,
@@ -38,14 +44,31 @@ from pytest_evals.prompts.latticeflow.columns_in_text import (
     pieces_of,
 )
 from pytest_evals.prompts.latticeflow.filters import FILTERS, dumps
+from pytest_evals.prompts.nulls import (
+    NOT_COMPILED,
+    SPOT,
+    marked,
+    not_compiled,
+    nulls_in,
+)
 
-__all__ = ["Expression", "Template", "compile_expression", "compile_template"]
+__all__ = [
+    "Expression",
+    "NullFieldError",
+    "Template",
+    "compile_expression",
+    "compile_template",
+]
 
 _CHANGES = re.compile(
     r"\bdo\b|\.\s*(?:add|append|clear|discard|extend|insert|pop|popitem|remove|reverse"
     r"|setdefault|sort|update)\s*\("
 )
 """What a template says that may change a value."""
+
+
+class NullFieldError(FieldError):
+    """A value that becomes text is null, in the data of one document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +104,12 @@ class Template:
             return function(given)
         except Exception as error:
             told = _told(error, self.text, sorted(variables))
-            raise FieldError(f"{self.what}: {told}", self.place) from error
+            what = f"{self.what}: {told}"
+            if isinstance(error, _NullError):
+                shown = "…" if " " in error.name else error.name
+                fix = f"fill it in, or write {{{{ {shown} or '' }}}}"
+                raise NullFieldError(what, self.place, fix) from error
+            raise FieldError(what, self.place) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,12 +202,15 @@ def _parse(text: str, place: Place, what: str) -> _Parsed:
         reason = (error.message or "").rstrip(".")
         problem = Problem(f"{what} is no template: {reason}{line}", place)
         raise TaskFileError([problem]) from None
+    except NOT_COMPILED as error:
+        problem = Problem(f"{what} is no template: {not_compiled(error)}", place)
+        raise TaskFileError([problem]) from None
 
 
 @lru_cache(maxsize=4096)
 def _parsed(text: str) -> _Parsed:
     environment = _environment()
-    compiled = environment.from_string(text)
+    compiled = environment.from_string(marked(environment, text))
     body = environment.parse(text).body
     pieces = pieces_of(body)
     match body:
@@ -228,12 +259,30 @@ def _environment() -> SandboxedEnvironment:
         extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"],
     )
     environment.filters.update(FILTERS)
+    environment.filters[SPOT] = _spot
     environment.policies["json.dumps_function"] = dumps
     return environment
 
 
+class _NullError(Exception):
+    """A value that becomes text is null."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} is null, which would read 'None'")
+        self.name = name
+
+
+def _spot(value: Any, name: str) -> Any:
+    return nulls_in(value, name, _refuse_null)
+
+
+def _refuse_null(name: str) -> None:
+    raise _NullError(name)
+
+
 def _told(error: BaseException, text: str, names: list[str]) -> str:
-    kind = "" if isinstance(error, UndefinedError) else f"{type(error).__name__}: "
+    ours = isinstance(error, UndefinedError | _NullError | EvalsError)
+    kind = "" if ours else f"{type(error).__name__}: "
     unknown = _UNKNOWN.fullmatch(str(error))
     hint = ""
     if unknown and isinstance(error, UndefinedError):

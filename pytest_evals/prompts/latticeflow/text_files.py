@@ -13,7 +13,8 @@ from typing import Any
 
 import yaml
 
-from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.prompts.yaml_loader import BoundedLoader
+from pytest_evals.user_files import decode_text
 
 __all__ = ["read_folder"]
 
@@ -44,12 +45,7 @@ def read_folder(folder: Path, extension: str = "") -> list[dict[str, Any]]:
 
 def _row(path: Path) -> dict[str, Any]:
     raw = path.read_bytes()
-    try:
-        text = raw.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        what = f"this is not UTF-8 (byte {raw[error.start]:#04x})"
-        raise TaskFileError([Problem(what, Place(path))]) from None
-    columns, content = _parted(text)
+    columns, content = _parted(decode_text(raw, path).replace("\r\n", "\n"))
     own = {
         "sample_id": hashlib.sha256(raw).hexdigest(),
         "file_name": path.name,
@@ -65,8 +61,8 @@ def _parted(text: str) -> tuple[dict[str, Any], str]:
     if match is None:
         return {}, text
     try:
-        found = yaml.safe_load(match["block"] or "")
-    except (yaml.YAMLError, ValueError):
+        found = yaml.load(match["block"] or "", BoundedLoader)
+    except (yaml.YAMLError, ValueError, RecursionError):
         return {}, text
     if not isinstance(found, dict):
         return {}, text

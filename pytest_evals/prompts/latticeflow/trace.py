@@ -14,11 +14,12 @@ from typing import Any, ClassVar
 from pytest_evals.errors import DocumentError
 from pytest_evals.prompts.latticeflow.items import items_of, text_of
 from pytest_evals.prompts.latticeflow.parts import Part, plain, wrapped
+from pytest_evals.prompts.latticeflow.structured import Structured, refuse_text
 
 __all__ = ["Trace", "TraceTurn", "trace_of"]
 
 
-class _Listed:
+class _Listed(Structured):
     """Questions that a turn answers as well as a whole trace."""
 
     def _own(self) -> Sequence[Part]:
@@ -97,7 +98,12 @@ class Trace(_Listed):
         return cls(items)
 
     def __eq__(self, other: object) -> bool:
-        """Whether the same was said and done."""
+        """Whether the same was said and done.
+
+        Raises:
+            TypeError: The other one is a string.
+        """
+        refuse_text(self, other)
         return isinstance(other, Trace) and self.items == other.items
 
     __hash__ = None  # type: ignore[assignment]  # its items may change
@@ -216,7 +222,7 @@ def trace_of(recorded: Any) -> Trace:
     if isinstance(recorded, str):
         try:
             recorded = json.loads(recorded)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise DocumentError(f"a trace is no JSON: {recorded!r:.80}") from None
     if isinstance(recorded, list | tuple):
         return Trace(recorded)

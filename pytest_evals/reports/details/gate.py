@@ -87,6 +87,8 @@ def _facts(verdict: Verdict, result: TaskResult | GroupResult) -> Iterator[str]:
         yield "There is nothing sound to judge; this says nothing of the model."
     if verdict.metric is not None:
         yield from _numbers(verdict.metric)
+    if isinstance(result, GroupResult) and verdict.gate.metric:
+        result = result.having(verdict.gate.metric, verdict.gate.filter)
     counts = {
         "right": result.n_correct,
         "wrong": result.n_wrong,

@@ -16,7 +16,6 @@ from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.result import RunResult, TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
-from pytest_evals.models.spec import redacted
 from pytest_evals.reports.files.jsongroups import (
     group_members,
     group_results,
@@ -81,7 +80,9 @@ def results_json(
     shots = {name: task.task.n_shots for name, task in by_name.items()}
     everything = {
         **group_results(
-            {name: _numbers(task) for name, task in by_name.items()}, result.groups
+            {name: _numbers(task) for name, task in by_name.items()},
+            result.groups,
+            result.overall,
         ),
         "group_subtasks": group_members(result.groups),
         "configs": _configs(result),
@@ -146,10 +147,7 @@ def _configs(result: RunResult) -> dict[str, dict[str, Any]]:
 
 
 def _ours(result: RunResult, exit_code: int | None) -> dict[str, Any]:
-    options = {**result.options}
-    for name in ("model", "judge"):
-        if isinstance(options.get(name), str):
-            options[name] = redacted(options[name])
+    options = result.options
     info = {k: v for k, v in result.model_info.items() if k != "chat_template"}
     return {
         "schema_version": SCHEMA_VERSION,
@@ -163,8 +161,8 @@ def _ours(result: RunResult, exit_code: int | None) -> dict[str, Any]:
             for task in result.tasks
             if task.task.models
         },
-        "judges": {redacted(k): dict(v) for k, v in result.judges.items()},
-        "options": options,
+        "judges": {name: dict(info) for name, info in result.judges.items()},
+        "options": dict(options),
         "warnings": list(result.warnings),
         "model_seconds": result.model_s,
         "n_requests": result.n_requests,
@@ -236,6 +234,7 @@ def _counts(result: TaskResult) -> dict[str, int]:
         "missing": result.n_missing,
         **({"excluded": result.n_excluded} if result.n_excluded else {}),
         "truncated": result.n_truncated,
+        **({"cut_short": result.n_cut_short} if result.n_cut_short else {}),
         "prompt_tokens": result.n_prompt_tokens,
         "tokens": result.n_tokens,
     }

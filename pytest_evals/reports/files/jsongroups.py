@@ -33,15 +33,19 @@ def metric_values(metrics: Sequence[MetricResult]) -> dict[str, Any]:
     return values
 
 
-def group_results(tasks: Mapping[str, Any], groups: Groups) -> dict[str, Any]:
+def group_results(
+    tasks: Mapping[str, Any], groups: Groups, overall: Groups
+) -> dict[str, Any]:
     """``results`` of tasks and groups, and ``groups`` if any group has numbers.
 
     Args:
         tasks: ``results`` of the tasks.
         groups: The groups of the run.
+        overall: Averages that are in ``results`` only.
     """
     mine = {one.group.name: _numbers(one) for one in groups}
-    everything: dict[str, Any] = {"results": {**tasks, **mine}}
+    averages = {one.group.name: _numbers(one) for one in overall}
+    everything: dict[str, Any] = {"results": {**tasks, **mine, **averages}}
     with_numbers = {
         one.group.name: mine[one.group.name] for one in groups if one.group.aggregates
     }

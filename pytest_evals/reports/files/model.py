@@ -15,7 +15,8 @@ from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task
 from pytest_evals.core.typed import typed
 from pytest_evals.errors import OptionError
-from pytest_evals.models.spec import ModelSpec, parse_spec, redacted
+from pytest_evals.masking.values import masked_text
+from pytest_evals.models.spec import ModelSpec, parse_spec
 
 __all__ = ["config_of", "model_arguments", "speech_of", "tokenizer_of"]
 
@@ -93,7 +94,7 @@ def speech_of(result: RunResult) -> dict[str, Any]:
 def _spec(model: str) -> ModelSpec:
     """The spec, its secrets masked; a name without a kind has no target. Kinds that
     came by a hook are taken apart in the same way, as far as their commas tell."""
-    shown = redacted(model)
+    shown = masked_text(model)
     try:
         return parse_spec(shown)
     except OptionError:
@@ -112,7 +113,7 @@ def judged_by(task: Task, judge: str) -> dict[str, str]:
         judge: The spec of the session's judge.
     """
     return {
-        name: redacted(source or judge)
+        name: masked_text(source or judge)
         if isinstance(source, str)
         else str(getattr(source, "__name__", source))
         for name, source in task.models.items()

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from pytest_evals.core.doc import Doc
+from pytest_evals.core.key import public_options
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import (
     IMAGES,
@@ -31,7 +32,7 @@ from pytest_evals.core.request import (
 from pytest_evals.core.score import Score, Status
 from pytest_evals.core.task import Task
 from pytest_evals.core.turn import Turn
-from pytest_evals.reports.strict import strict_line
+from pytest_evals.reports.strict import strict, strict_line
 
 __all__ = ["Sample", "sample_of"]
 
@@ -181,12 +182,16 @@ def _tokens(responses: Sequence[Response]) -> dict[str, int]:
 def _indented(row: Mapping[str, Any]) -> bytes:
     """``json.dumps(row, indent=2, ensure_ascii=False)``, which lm-eval hashes; by the
     fast encoder where both give the same bytes."""
-    if _alike(row):
-        try:
+    try:
+        if _alike(row):
             return orjson.dumps(row, option=orjson.OPT_INDENT_2)
-        except orjson.JSONEncodeError:  # an integer beyond 64 bits, a lone surrogate
-            pass
-    return _bytes(json.dumps(row, indent=2, default=_as_lm_eval, ensure_ascii=False))
+    except (orjson.JSONEncodeError, RecursionError):
+        pass  # an integer beyond 64 bits, a lone surrogate, values nested deeply
+    try:
+        text = json.dumps(row, indent=2, default=_as_lm_eval, ensure_ascii=False)
+    except (ValueError, RecursionError):  # lm-eval ends here
+        text = json.dumps(strict(row), indent=2, ensure_ascii=False)
+    return _bytes(text)
 
 
 def _alike(value: Any) -> bool:
@@ -260,7 +265,10 @@ def _arguments(request: Request) -> dict[str, Any]:
             "max_gen_toks": request.max_tokens,
             "temperature": request.temperature,
             "do_sample": request.temperature > 0,
-            **{name: _setting(name, value) for name, value in request.options},
+            **{
+                name: _setting(name, value)
+                for name, value in public_options(request.options)
+            },
         }
         return {"arg_0": _messages(request.prompt), "arg_1": settings}
     return {"arg_0": request.text}

@@ -26,6 +26,7 @@ _COUNTED = (
     "missing",
     "excluded",
     "truncated",
+    "cut_short",
 )
 _GATE = {"task": "", "claim": "", "reason": "", "outcome": "skipped", "source": ""}
 """What each gate must have for the page to speak of it."""

@@ -23,13 +23,15 @@ def count_lines(result: RunResult) -> Iterator[str]:
 
 def _documents(result: RunResult) -> str:
     counts = Counter[str]()
+    # Documents may be answered by then.
+    missing = "not scored" if result.partial == "interrupted" else "not run"
     for task in result.tasks:
         counts["right"] += task.n_correct
         counts["wrong"] += task.n_wrong
         counts["scored"] += _neither(task)
         counts["errored"] += task.n_errored
         counts["unscored"] += task.n_unscored
-        counts["not run"] += task.n_missing
+        counts[missing] += task.n_missing
         counts["excluded from metrics"] += task.n_excluded
     told = ", ".join(f"{n:,} {word}" for word, n in counts.items() if n)
     return f"documents: {told or 'none'}"

@@ -27,17 +27,23 @@ def remarks(result: RunResult) -> Iterator[tuple[str, Mapping[str, bool]]]:
     for group in result.groups:
         for note in group.notes:
             yield f"{group.group.alias or group.group.name}: {note}", {"yellow": True}
-        yield from _broken(group.group.alias or group.group.name, group.metrics)
+        yield from _about(group.group.alias or group.group.name, group.metrics)
     iterations = result.options.get("bootstrap_iters", BOOTSTRAP_ITERS)
     if iterations != BOOTSTRAP_ITERS and _has_stderr(result, "bootstrap"):
         what = f"bootstrapped standard errors are of {iterations:,} resamples, "
         yield f"{what}in lm-eval of {BOOTSTRAP_ITERS:,}", {}
     for task in result.tasks:
         name = task.task.alias or task.task.name
-        yield from _broken(name, task.metrics)
+        yield from _about(name, task.metrics)
+        if not task.n_correct + task.n_wrong:
+            yield from _undecided(name, task.metrics)
         if task.n_truncated:
             what = f"{name}: {task.n_truncated} of {task.n_selected} documents did not "
             yield what + "fit into the model; their prompts were cut", {"yellow": True}
+        if task.n_cut_short:
+            what = f"{name}: {task.n_cut_short} of {task.n_selected} documents have an "
+            what += "answer cut off before its own token limit: the context window was "
+            yield what + "full or the server has a lower limit", {"yellow": True}
 
 
 def _has_stderr(result: RunResult, method: str) -> bool:
@@ -45,10 +51,21 @@ def _has_stderr(result: RunResult, method: str) -> bool:
     return any(estimate and estimate.method == method for estimate in found)
 
 
-def _broken(
+def _about(
     name: str, metrics: Sequence[MetricResult]
 ) -> Iterator[tuple[str, Mapping[str, bool]]]:
     for metric in metrics:
         if metric.error:
             what = f"{name}: {metric.key} has no value: {metric.error}"
             yield what, {"red": True}
+        if metric.estimate is not None and metric.estimate.note:
+            yield f"{name}: {metric.key}: {metric.estimate.note}", {}
+
+
+def _undecided(
+    name: str, metrics: Sequence[MetricResult]
+) -> Iterator[tuple[str, Mapping[str, bool]]]:
+    for metric in metrics:
+        if metric.estimate is not None and metric.estimate.undecided:
+            why = metric.estimate.undecided
+            yield f"{name}: {metric.key}: no document is right or wrong: {why}", {}

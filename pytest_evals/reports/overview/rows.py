@@ -87,12 +87,20 @@ def _shots(task: Task) -> str:
 
 
 def _docs(result: TaskResult | GroupResult, metric: MetricResult | None) -> str:
-    """``1172``, ``197/200`` when some lack a score, ``200 of 1172`` under a limit."""
+    """``1172``, ``197/200`` when some lack a score, ``200 of 1172`` under a limit; of a
+    group, over the tasks that have the metric."""
+    n_scored = metric.n_scored if metric else 0
+    if metric is not None and isinstance(result, GroupResult):
+        result = result.having(metric.name, metric.filter)
+        # A task that is in the group twice has its documents once.
+        n_scored = sum(
+            one.n_scored
+            for task in result.members
+            for one in task.metrics
+            if one.key == metric.key
+        )
     n = result.n_selected
-    lacks = metric is not None and metric.n_scored != n
-    if isinstance(result, GroupResult):  # not every task has every metric
-        lacks = metric is not None and metric.n_lacking > 0
-    text = f"{metric.n_scored}/{n}" if metric and lacks else str(n)
+    text = f"{n_scored}/{n}" if metric and n_scored != n else str(n)
     return f"{text} of {result.n_total}" if n < result.n_total else text
 
 

@@ -53,7 +53,7 @@ def forecast_lines(forecast: Forecast, width: int) -> list[Line]:
 def _warning(text: str, width: int) -> list[Line]:
     whole = one_line(f"warning: {text}")
     parts = textwrap.wrap(whole, max(width, 20), subsequent_indent="    ")
-    return [Line(part, {"yellow": True}) for part in parts]
+    return [Line(one_line(part), {"yellow": True}) for part in parts]
 
 
 def _task(one: TaskForecast) -> Row:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pytest_evals.core.metric import Estimate, Ratio
+from pytest_evals.core.metric import SHARE, Estimate, Ratio
 from pytest_evals.scorers.latticeflow.metrics import (
     Measure,
     lacking,
@@ -84,7 +84,7 @@ def binary(gold: str, said: str, positive: str, negative: str) -> list[Measure]:
     )
     names = ("true_positives", "false_positives", "false_negatives")
     return [
-        mean_measure("accuracy", lambda values: _hit(pair_of(values)), lack, True),
+        _accuracy(lambda values: _hit(pair_of(values)), lack),
         ratio("precision", (1, 1, 0)),
         ratio("recall", (1, 0, 1)),
         ratio("f1_score", (2, 1, 1)),
@@ -113,11 +113,13 @@ def multiclass(gold: str, said: str, name: str) -> list[Measure]:
         return {key: Estimate(number) for key, number in _by_class(pairs).items()}
 
     return [
-        mean_measure(
-            "accuracy", lambda values: _hit(_pair(values, gold, said)), lack, True
-        ),
+        _accuracy(lambda values: _hit(_pair(values, gold, said)), lack),
         several_of(name, read, several, lack),
     ]
+
+
+def _accuracy(hit: Callable[[Values], int | None], lack: str) -> Measure:
+    return mean_measure("accuracy", hit, lack, True, span=SHARE)
 
 
 def _by_class(pairs: Sequence[Pair]) -> dict[str, float]:

@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pytest_evals.core.metric import Estimate, Metric, Ratio, Totals
+from pytest_evals.core.metric import (
+    ANYTHING,
+    SHARE,
+    Estimate,
+    Metric,
+    Ratio,
+    Span,
+    Totals,
+)
 from pytest_evals.errors import EvalsError, did_you_mean
 from pytest_evals.scorers.latticeflow.rows import Values, flat, number_of, rows_of
 from pytest_evals.scorers.metrics import MetricSpec, metric
@@ -92,6 +100,7 @@ def mean_measure(
     lack: str,
     higher_is_better: bool | None = None,
     odd: Odd | None = None,
+    span: Span = ANYTHING,
 ) -> Measure:
     """A mean over all rows.
 
@@ -101,6 +110,7 @@ def mean_measure(
         lack: What is said where there are none.
         higher_is_better: Its direction.
         odd: What is said of a value that is no number.
+        span: The values that the number can have.
     """
 
     def how(name: str) -> Metric:
@@ -117,16 +127,17 @@ def mean_measure(
             totals=partial(_mean_totals, told),
             number=lambda values: _mean(plain.aggregate, told, values).value,
             lacking=lack,
+            span=span,
+            closed=True,
         )
 
     return Measure(name=name, read=read, how=how)
 
 
-def mean_of(field: str, name: str) -> Measure:
+def mean_of(field: str, name: str, span: Span = ANYTHING) -> Measure:
     """The mean of a field; true counts as 1."""
-    return mean_measure(
-        name, _reader(field), lacking(field), _direction(field), _odd_score(field)
-    )
+    better, odd = _direction(field), _odd_score(field)
+    return mean_measure(name, _reader(field), lacking(field), better, odd, span)
 
 
 def weighted_of(field: str, name: str, weights: Mapping[str, float]) -> Measure:
@@ -212,6 +223,8 @@ def ratio_of(
             ratio=ratio,
             number=lambda values: _estimate(totals(values)).value,
             lacking=lack,
+            span=ANYTHING if ratio is None else SHARE,
+            closed=True,
         )
 
     return Measure(name=name, read=read, how=how)
@@ -272,6 +285,7 @@ def _alone(
             higher_is_better=higher_is_better,
             number=value,
             lacking=lack,
+            closed=True,
         )
 
     return Measure(name=name, read=read, how=how)

@@ -19,7 +19,7 @@ from pytest_evals.errors import DocumentError
 
 __all__ = ["Verdict", "read_grade", "read_json", "read_label"]
 
-_FENCED = re.compile(r"```[\w-]*\s*\n?(.*?)```", re.DOTALL)
+_FENCED = re.compile(r"```[\w-]*+(.*?)```", re.DOTALL)
 _KEPT = ("reasoning", "confidence")
 _MOST_SHOWN = 200
 

@@ -3,22 +3,25 @@ function of the user's."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
+from pytest_evals.stats import averages
 
-__all__ = ["Reduction", "reduced", "reduction"]
+__all__ = ["Reduction", "mean", "reduced", "reduction"]
 
 Reduction = Callable[[Any], float]
 """Several numbers to one."""
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+def mean(values: Sequence[float]) -> float:
+    """The mean; NaN of no values, as NumPy's."""
+    return averages.mean(values) if len(values) else math.nan
 
 
-_NAMES: Mapping[str, Reduction] = {"max": max, "mean": _mean, "min": min, "sum": sum}
+_NAMES: Mapping[str, Reduction] = {"max": max, "mean": mean, "min": min, "sum": sum}
 
 
 def reduction(given: Reduction | str | None, default: str = "max") -> Reduction:

@@ -5,7 +5,7 @@ how its values add up; :mod:`pytest_evals.scorers.documents` calls it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,15 +14,16 @@ from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Metric as HouseMetric
+from pytest_evals.core.metric import Span
 from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
 from pytest_evals.scorers.aggregations import (
     AGGREGATIONS,
     Aggregation,
     estimate,
     number_of,
-    own,
     totals_of,
 )
+from pytest_evals.scorers.lighteval.corpus_level import aggregations_of
 from pytest_evals.scorers.lighteval.judging.judge_lm import (
     Hearing,
     JudgeLM,
@@ -33,10 +34,11 @@ from pytest_evals.scorers.lighteval.judging.judge_lm import (
 )
 from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
 from pytest_evals.scorers.lighteval.response import ModelResponse
-from pytest_evals.scorers.lighteval.texts.reasoning import THINK, remove_reasoning_tags
+from pytest_evals.scorers.lighteval.spans import span_of
+from pytest_evals.scorers.lighteval.texts.reasoning import remove_reasoning_tags
 from pytest_evals.scorers.measured import Measured
+from pytest_evals.scorers.user_aggregation import Decides, PrefersOnes, estimate_user
 from pytest_evals.scorers.user_code import UserCode
-from pytest_evals.stats.averages import mean
 
 __all__ = ["FITTING", "Computed"]
 
@@ -68,14 +70,14 @@ class Computed:
 
     Args:
         metric: The metric.
-        removes_reasoning: Whether what stands between ``<think>`` tags is taken out of
-            the answers.
+        reasoning_tags: Start and end tags; what is between them is removed from the
+            answers.
         unconditioned_query: What stands for the question where choices are also asked
             without it.
     """
 
     metric: Metric
-    removes_reasoning: bool = False
+    reasoning_tags: tuple[tuple[str, str], ...] = ()
     unconditioned_query: str = ""
 
     @property
@@ -183,8 +185,9 @@ class Computed:
         if doc.specific is None:
             doc = replace(doc, specific=dict(doc.row))
         response = _parted(doc, response)
-        if self.removes_reasoning:
-            texts = [remove_reasoning_tags(text, THINK) for text in response.text]
+        if self.reasoning_tags:
+            tags = self.reasoning_tags
+            texts = [remove_reasoning_tags(text, tags) for text in response.text]
             response = replace(response, text_post_processed=texts)
         answer, known = _shown(doc, response), self.names
         replies = response.judged.get(known[0], ())
@@ -239,51 +242,34 @@ class Computed:
             filter: Name of the filter pipeline.
             iterations: Replicates of a bootstrap, at most as many as in lighteval.
         """
-        n = min(iterations, ITERATIONS)
-        for name, how in self.metric.get_corpus_aggregations().items():
-            added = _aggregation(name, how)
+        n, decides = min(iterations, ITERATIONS), self.accuracies()
+        for name, added in aggregations_of(self.metric):
             yield HouseMetric(
                 name=name,
                 filter=filter,
-                aggregate=partial(estimate, added, name, n),
+                aggregate=partial(estimate, added, name, n)
+                if added.several is None
+                else partial(estimate_user, added, name, decides[name], n),
                 higher_is_better=self.metric.direction(name),
                 is_mean=added is AGGREGATIONS["mean"],
                 totals=totals_of(added),
                 number=number_of(added),
+                span=self._span(added),
+                closed=added.several is None,
             )
 
-    def accuracies(self) -> dict[str, bool]:
-        """Of each name, whether 1 means right and 0 wrong."""
-        return {
-            m.name: m.is_mean and m.higher_is_better is True for m in self.metrics("")
-        }
+    def _span(self, added: Aggregation) -> Span:
+        is_mean = added is AGGREGATIONS["mean"]
+        return span_of(self.metric.sample_level_fn) if is_mean else added.span
 
-
-def _aggregation(name: str, how: Any) -> Aggregation:
-    made = getattr(how, "aggregation", None)
-    if callable(made):
-        found: Aggregation = made()
+    def accuracies(self) -> dict[str, Decides]:
+        """Of each name, whether 1 means right and 0 wrong, however it adds up."""
+        found: dict[str, Decides] = {}
+        for name, added in aggregations_of(self.metric):
+            better = self.metric.direction(name) is True
+            by_user = better and added.several is not None
+            found[name] = PrefersOnes(added.value) if by_user else better
         return found
-    if callable(getattr(how, "compute_corpus", None)):
-        return own(partial(_of_corpus, name, how))
-    if how is mean or _is_numpys_mean(how):
-        return AGGREGATIONS["mean"]
-    return AGGREGATIONS[how] if isinstance(how, str) else own(how)
-
-
-def _is_numpys_mean(how: Any) -> bool:
-    module = getattr(how, "__module__", "").partition(".")[0]
-    named = getattr(how, "__name__", "")
-    return (module, named) in (
-        ("numpy", "mean"),
-        ("statistics", "mean"),
-        ("statistics", "fmean"),
-    )
-
-
-def _of_corpus(name: str, how: Any, values: Sequence[Any]) -> Any:
-    found = how.compute_corpus(values)
-    return found[name] if isinstance(found, Mapping) else found
 
 
 def _parted(doc: Doc, response: ModelResponse) -> ModelResponse:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_evals.scorers.lighteval.averaging import Reduction
+from pytest_evals.scorers.lighteval.averaging import Reduction, mean
 from pytest_evals.scorers.lighteval.likelihoods.choices import (
     LoglikelihoodAcc,
     NormalizedMultiChoiceProbability,
@@ -21,7 +21,6 @@ from pytest_evals.scorers.lighteval.texts.languages import (
     code_of,
     get_multilingual_normalizer,
 )
-from pytest_evals.stats.averages import mean
 
 __all__ = [
     "LogLikelihoodAccMetric",

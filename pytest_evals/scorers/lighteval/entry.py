@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pytest_evals.core.registry import Registry
+from pytest_evals.core.task import REASONING_TAGS
 from pytest_evals.errors import EvalsError
+from pytest_evals.scorers.lighteval.averaging import mean
 from pytest_evals.scorers.lighteval.computed import FITTING, Computed
 from pytest_evals.scorers.lighteval.metric import Metric
-from pytest_evals.stats.averages import mean
 
 __all__ = ["PREFIX", "lighteval_metric", "own_metric"]
 
@@ -64,9 +65,9 @@ def own_metric(
 
 def _with_arguments(metric: Metric, params: dict[str, Any]) -> Computed:
     """The metric, and what an entry says of any metric."""
-    removes_reasoning = _flag(params, "remove_reasoning_tags")
+    tags = REASONING_TAGS if _flag(params, "remove_reasoning_tags") else ()
     query = params.pop("unconditioned_query", None)
-    made = Computed(metric(params), removes_reasoning, query or "")
+    made = Computed(metric(params), tags, query or "")
     if query is not None and not (isinstance(query, str) and made.needs_unconditioned):
         raise EvalsError(
             "unconditioned_query is a text, for metrics with logprob_normalization: pmi"

@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
-from pytest_evals.scorers.lighteval.old_arguments import old_arguments
+from pytest_evals.scorers.lighteval.old_arguments import described, old_arguments
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "SampleLevelMetricGrouping",
     "SamplingMethod",
     "arguments_of",
+    "called",
 ]
 
 
@@ -52,9 +53,21 @@ class SamplingMethod(StrEnum):
 
 
 class SampleLevelComputation:
-    """One document's value, or several by name."""
+    """One document's value, or several by name. Our own classes define ``measure``;
+    other people's, as in lighteval, ``compute``."""
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> Any:
+    def compute(self, doc: Any = None, model_response: Any = None, **more: Any) -> Any:
+        """The value of a document, which earlier releases describe by arguments such as
+        ``golds`` and ``predictions``.
+
+        Raises:
+            TypeError: The arguments are neither.
+        """
+        if isinstance(doc, Doc) and model_response is not None:
+            return self.measure(doc, model_response)
+        return self.measure(*described(doc, model_response, more))
+
+    def measure(self, doc: Doc, model_response: ModelResponse) -> Any:
         """The value of a document."""
         raise NotImplementedError
 
@@ -70,9 +83,19 @@ class Preparator:
 class CorpusLevelComputation:
     """From what was kept of all documents to one number."""
 
+    def __str__(self) -> str:
+        """Class and arguments, as lighteval's tables show them."""
+        names = [name for name in arguments_of(self) if name != "published"]
+        values = (f"{name}={_shown(getattr(self, name))}" for name in names)
+        return f"{type(self).__name__}({', '.join(values)})"
+
     def compute_corpus(self, items: Sequence[Any]) -> Any:
         """The number."""
         raise NotImplementedError
+
+    def compute(self, items: Sequence[Any]) -> Any:
+        """The same, by its name in earlier releases."""
+        return self.compute_corpus(items)
 
 
 @dataclass
@@ -98,8 +121,15 @@ class Metric:
     category: SamplingMethod
     sample_level_fn: Any
     corpus_level_fn: Any
-    batched_compute: bool = False
+    batched_compute: Any = False
     use_case: Any = None
+
+    def __post_init__(self) -> None:
+        """Accept the order of earlier releases, where ``use_case`` is the fourth."""
+        last = self.batched_compute
+        if callable(last) or hasattr(last, "compute_corpus") or isinstance(last, dict):
+            self.use_case, self.batched_compute = self.sample_level_fn, False
+            self.sample_level_fn, self.corpus_level_fn = self.corpus_level_fn, last
 
     @property
     def value(self) -> Metric:
@@ -142,7 +172,7 @@ class Metric:
         Raises:
             DocumentError: It cannot be said; or a value has no name of the metric's.
         """
-        value = _called(self.sample_level_fn, doc, model_response, more)
+        value = called(self.sample_level_fn, doc, model_response, more)
         if isinstance(self.metric_name, str):
             if isinstance(value, Mapping) and len(value) == 1:
                 (value,) = value.values()
@@ -242,7 +272,7 @@ class _Renamed:
         return count() if callable(count) else None
 
     def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> Any:
-        values = _called(self.computation, doc, model_response, more)
+        values = called(self.computation, doc, model_response, more)
         return {self.new(name): value for name, value in values.items()}
 
 
@@ -267,9 +297,22 @@ def _state(computation: Any) -> Iterator[str]:
     return iter(getattr(computation, "__dict__", {}))
 
 
-def _called(
-    function: Any, doc: Doc, response: ModelResponse, more: Mapping[str, Any]
+def called(
+    function: Any,
+    doc: Doc,
+    response: ModelResponse,
+    more: Mapping[str, Any] | None = None,
 ) -> Any:
+    """The value of a computation, or of a function, whatever release it is for.
+
+    Args:
+        function: A function of ``doc`` and ``model_response``, an object with
+            ``compute`` or ``prepare``, or either with the arguments of an earlier
+            release.
+        doc: The document.
+        response: The answers to it.
+        more: Further arguments of an object's method.
+    """
     for name in ("compute", "prepare"):
         method = getattr(function, name, None)
         if callable(method):
@@ -278,7 +321,7 @@ def _called(
                 made = method(**old)
                 # Metrics of a batch are called with one document at a time.
                 return made[0] if "docs" in old and isinstance(made, list) else made
-            return method(doc=doc, model_response=response, **more)
+            return method(doc=doc, model_response=response, **(more or {}))
     old = old_arguments(function, doc, response)
     return function(doc, response) if old is None else function(**old)
 
@@ -290,6 +333,8 @@ def _replaced(computation: Any, params: Mapping[str, Any]) -> Any:
             return made
         return _Renamed(made, computation.new)
     known = arguments_of(computation)
+    other_names = getattr(computation, "other_names", {})
+    params = {other_names.get(key, key): params[key] for key in params}
     params = _one_normalizer(params, known)
     for key in params:
         if key not in known:

@@ -1,16 +1,17 @@
 """Functions of earlier releases of lighteval, which take answers and references by name
-and not document and response."""
+instead of document and response: how to call them, and how to be called like them."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
-__all__ = ["old_arguments"]
+__all__ = ["described", "old_arguments"]
 
 _OLD: Mapping[str, Callable[[Doc, ModelResponse], Any]] = {
     "argmax_logits_eq_gold_list": lambda doc, made: list(made.argmax_logits_eq_gold),
@@ -45,7 +46,68 @@ def old_arguments(
     if not names & set(_OLD) or names & {"doc", "model_response", "response"}:
         return None
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    wanted = names & set(_OLD)
+    given = {name: _OLD[name](doc, response) for name in names & set(_OLD)}
     if takes_all and not names & {"docs", "responses"}:
-        wanted = set(_OLD) - {"docs", "responses"}
-    return {name: _OLD[name](doc, response) for name in wanted}
+        unnamed = set(_OLD) - names - {"docs", "responses"}
+        if not doc.choices:
+            unnamed.discard("golds")  # nobody asks for references that are not there
+        given |= {name: _OLD[name](doc, response) for name in unnamed}
+    return given
+
+
+_READ: Mapping[str, str] = {
+    "argmax_logits_eq_gold_list": "argmax_logits_eq_gold",
+    "choices_logprob": "logprobs",
+    "choices_tokens": "output_tokens",
+    "logprobs": "logprobs",
+    "predictions": "text",
+    "target_tokens": "output_tokens",
+    "unconditioned_logprob": "unconditioned_logprobs",
+}
+"""Argument → the field of a response that it was."""
+
+
+def described(
+    first: Any, second: Any, named: Mapping[str, Any]
+) -> tuple[Doc, ModelResponse]:
+    """The document and the answers that arguments of an earlier release describe.
+
+    Args:
+        first: The first argument, if it has no name: references, or a document.
+        second: The second one: predictions, or a response.
+        named: The others. Unknown ones have no effect, as in earlier releases.
+
+    Raises:
+        TypeError: They describe no answers.
+    """
+    given = dict(named)
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        given |= {"golds": first, "predictions": second}
+        first = second = None
+    doc = given.get("formatted_doc") if first is None else first
+    read = {_READ[name]: given[name] for name in _READ if given.get(name) is not None}
+    if second is None and not read:
+        raise TypeError(
+            "compute() takes doc and model_response, or the arguments of earlier "
+            f"releases such as golds and predictions, not {', '.join(given) or 'none'}"
+        )
+    response = ModelResponse(**read) if second is None else second
+    return _described(doc, given, len(response.logprobs)), response
+
+
+def _described(doc: Doc | None, given: Mapping[str, Any], n: int) -> Doc:
+    """A document with the references or right choices that arguments name.
+
+    Args:
+        doc: The document that they were named for, if it is known.
+        given: The arguments.
+        n: How many choices there are if no document says it.
+    """
+    if doc is None:
+        doc = Doc(query="", choices=[""] * n, gold_index=list(range(n)))
+    if given.get("golds") is not None:
+        golds = list(given["golds"])
+        return replace(doc, choices=golds, gold_index=list(range(len(golds))))
+    if given.get("gold_ixs") is not None:
+        return replace(doc, gold_index=list(given["gold_ixs"]))
+    return doc

@@ -197,3 +197,62 @@ def test_a_file_that_a_run_refers_to_twice_is_one_entity(tmp_path: Path) -> None
     )
     (task,) = load_tasks(tmp_path / "run.yaml", TaskOptions())
     assert list(task.rows.ids()) == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "evaluation:\n",
+            "evaluation: 7\nold:\n",
+            "evaluation is keys and values, not 7",
+        ),
+        ("  - key: sums\n", "  - key: [[sums]]\n", "key is a text, not a list"),
+        (
+            "    task_key: add\n",
+            "    task_key: [add]\n",
+            "task_key is a text, not a list",
+        ),
+        (
+            "    - key: rule\n",
+            "    - key: {a: 1}\n",
+            "key is a text, not keys and values",
+        ),
+    ],
+)
+def test_values_of_another_type_are_named_in_run_files(tmp_path, old, new, message):
+    run = """evaluation:
+  key: small
+  display_name: S
+  description: D
+  task_specifications:
+  - key: sums
+    task_key: add
+policies:
+- key: release
+  display_name: R
+  rules:
+    - key: rule
+      display_name: R
+      definition: {type: threshold, metric: accuracy, operator: ">=", threshold: 0.5}
+"""
+    assert old in run
+    path = tmp_path / "run.yaml"
+    path.write_text(run.replace(old, new))
+    found = faults(path)
+    line = run[: run.index(old)].count("\n") + 1
+    assert f"{path.name}:{line}: {message}" in found
+
+
+@pytest.mark.parametrize(
+    ("key", "line"), [("definitoin", "4: "), ("something", "1: ")], ids=["near", "far"]
+)
+def test_a_task_without_a_definition_is_an_error(tmp_path, key, line):
+    path = tmp_path / "task.yaml"
+    start = "key: add\ndisplay_name: A\ntasks: [chat_completion]\n"
+    path.write_text(f"{start}{key}: {{dataset: {{key: sums}}}}\n")
+    found = faults(path)
+    assert found.startswith(f"{path}:{line}a task has a definition")
+    hint = "; did you mean 'definition'?"
+    assert found.endswith(hint) == (line == "4: ")
+    assert eval_files(tmp_path)

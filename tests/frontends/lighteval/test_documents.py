@@ -10,7 +10,7 @@ from pytest_evals.core.request import (
     IMAGES,
     Message,
 )
-from pytest_evals.errors import DocumentError
+from pytest_evals.errors import DocumentError, TaskFileError
 from pytest_evals.prompts.images import without_images
 
 
@@ -110,6 +110,39 @@ TASKS_TABLE = [task(prompt_function=prompt2)]
     assert asked == {"0": "10", "1": "11", "2": "12"}
 
 
+WHOLE = """
+def whole(line, name):
+    return Doc(str(line["n"]), choices=None, gold_index=None)
+
+TASKS_TABLE = [task(prompt_function=whole, metrics=[Metrics.{metric}])]
+"""
+
+
+def test_a_text_that_is_scored_as_a_whole_needs_no_choices(module, problems):
+    """``choices=None, gold_index=None``, as in lighteval 0.13.0's ``wikitext.py``."""
+    (task,) = module(WHOLE.format(metric="word_perplexity"))
+    doc, requests = task.ask(0)
+    assert [type(one).__name__ for one in requests] == ["Rolling"]
+    assert (doc.choices, doc.gold_index, doc.get_golds()) == ([], [], [])
+    what = problems(module, WHOLE.format(metric="loglikelihood_acc"))
+    assert "it has no choices whose log-probability could be asked" in what
+    (task,) = module(WHOLE.format(metric="word_perplexity"), "parity|2")
+    with pytest.raises(TaskFileError, match="a few-shot example has no choices"):
+        task.rows.ids()
+
+
+@pytest.mark.parametrize("gold", ["'0'", "['a']", "0.0", "{}"])
+def test_a_gold_index_is_a_position_or_a_list_of_them(module, problems, gold):
+    table = f"""
+def odd(line, name):
+    return Doc("?", ["a", "b"], {gold})
+
+TASKS_TABLE = [task(prompt_function=odd)]
+"""
+    what = f"prompt_function gave a gold_index that is no position: {eval(gold)!r}"
+    assert what in problems(module, table)
+
+
 PICTURES = """
 class Picture:
     mode, size = "RGB", (1, 1)
@@ -125,7 +158,8 @@ def see(line, name):
 def test_images_travel_behind_the_text_of_a_chat(module, problems):
     """The multimodal example of lighteval's page on Doc, with a picture that has what
     PIL's have."""
-    (task,) = module(f"{PICTURES}TASKS_TABLE = [task(prompt_function=see)]", "parity|2")
+    table = f"{PICTURES}TASKS_TABLE = [task(prompt_function=see)]"
+    (task,) = module(table, "parity|2", metadata={"identical_prompts": True})
     (request,) = task.ask(0).requests
     assert request.prompt == (
         Message("system", "Look."),
@@ -197,7 +231,8 @@ TASKS_TABLE = [
 
 
 def test_examples_of_the_page_on_doc_are_asked_as_they_say(module):
-    capital, story, translation = module(DOCS)
+    tasks = module(DOCS, metadata={"identical_prompts": True})
+    capital, story, translation = tasks
     first = capital.ask(0).requests[1]
     assert first.context == (
         "Answer the following geography question:\n\nWhat is the capital of France?"

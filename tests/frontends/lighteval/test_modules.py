@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
+from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import TaskFileError
+from pytest_evals.frontends.lighteval.config import LightevalTaskConfig
 from pytest_evals.frontends.lighteval.tasks import load_tasks
 from pytest_evals.frontends.sniff import is_task_module
 
@@ -111,16 +116,141 @@ TASKS_TABLE = [Old("old")]
     assert line.startswith("TASKS_TABLE")
 
 
+NAMES = """
+from lighteval.metrics import Metric, ModelResponse, metrics_sample
+from lighteval.metrics.dynamic_metrics import ExactMatches, Language
+from lighteval.metrics.metrics import LoglikelihoodPreparator, bigbench_normalizer
+from lighteval.metrics.metrics_corpus import LogprobCorpusMetricInput, as_list
+from lighteval.metrics.metrics_sample import safe_divide, remove_braces
+from lighteval.metrics.normalizations import Language as again
+from lighteval.metrics.sample_preparator import (
+    Doc as Document, GenerativeCorpusMetricInput, PerplexityCorpusMetricInput,
+)
+from lighteval.tasks.lighteval_task import Metric as same, Metrics as all_of_them
+from lighteval.tasks.templates.qa import get_mcq_prompt_function
+from lighteval.utils.imports import Extra, requires
+from lighteval.utils.utils import ListLike
+import lighteval.metrics.metrics_corpus as corpus
+
+assert (same, again, Document, all_of_them) == (Metric, Language, Doc, Metrics)
+assert metrics_sample.ExactMatches is ExactMatches
+assert corpus.GenerativeCorpusMetricInput(["a"], ["b"]).preds == ["b"]
+
+@requires(Extra.MULTILINGUAL)
+def nothing(given: ListLike[str]):
+    return given
+
+TASKS_TABLE = [task()]
+"""
+
+
+def test_names_are_found_wherever_lighteval_has_them(module):
+    """Each of these imports works in lighteval 0.13.0."""
+    assert len(module(NAMES)) == 1
+
+
+ORDER = """
+from lighteval.metrics.metrics_corpus import CorpusLevelF1Score, matthews_corrcoef
+from lighteval.metrics.metrics_sample import ExactMatches
+from lighteval.metrics.sample_preparator import LoglikelihoodPreparator
+from lighteval.metrics.utils.metric_utils import MetricCategory, MetricUseCase
+
+old = SampleLevelMetric(
+    "old", True, MetricCategory.GENERATIVE, MetricUseCase.ACCURACY,
+    ExactMatches().compute, max,
+)
+labels = LoglikelihoodPreparator().prepare
+f1, mcc = (SampleLevelMetric(
+    metric_name=name, higher_is_better=True, category=MetricCategory.MULTICHOICE,
+    use_case=MetricUseCase.ACCURACY, sample_level_fn=labels, corpus_level_fn=how,
+) for name, how in {
+    "f1": CorpusLevelF1Score("macro").compute, "mcc": matthews_corrcoef
+}.items())
+TASKS_TABLE = [task(metrics=[old, f1, mcc])]
+"""
+
+
+def test_metrics_of_earlier_releases_are_made_and_add_up(module):
+    """Their fourth field is ``use_case``, and their functions are bound methods."""
+    (task,) = module(ORDER)
+    old, f1, mcc = task.metrics
+    assert old.aggregate([0, 1, 0]).value == 1
+    pairs = [([1], 1), ([1], 0), ([0], 0), ([0], 0)]
+    # F1 of label 0 is 4/5 and of label 1 is 2/3; one wrong of four in the correlation.
+    assert f1.aggregate(pairs).value == pytest.approx((4 / 5 + 2 / 3) / 2)
+    assert mcc.aggregate(pairs).value == pytest.approx(1 / 3**0.5)
+    assert f1.aggregate(pairs).method == mcc.aggregate(pairs).method == "bootstrap"
+
+
+KEEPING = """
+from lighteval.metrics.metrics_corpus import CorpusLevelComputation
+from lighteval.metrics.sample_preparator import GenerativeCorpusMetricInput, Preparator
+
+class Keeping(Preparator):
+    def prepare(self, doc, model_response, **more):
+        return GenerativeCorpusMetricInput(doc.get_golds(), model_response.final_text)
+
+class Share(CorpusLevelComputation):
+    def compute_corpus(self, items):
+        return sum(item.preds[0] in item.golds for item in items) / len(items)
+
+share = SampleLevelMetric("share", True, SamplingMethod.GENERATIVE, Keeping(), Share())
+TASKS_TABLE = [task(metrics=[share])]
+"""
+
+
+def test_what_a_preparator_keeps_has_its_names_when_all_documents_are_there(module):
+    """Also after it came from a worker, as a list of lists."""
+    (task,) = module(KEEPING)
+    (share,) = task.metrics
+    kept = [[["odd"], ["odd"]], [["even"], ["odd"]], [["odd"], ["odd"]]]
+    assert share.aggregate(kept).value == pytest.approx(2 / 3)
+
+
+FIELD_NAMES = """
+name prompt_function hf_repo hf_subset metrics solver scorer sample_fields
+sample_to_fewshot filter hf_revision hf_filter hf_avail_splits evaluation_splits
+few_shots_split few_shots_select generation_size generation_grammar stop_sequence
+num_samples original_num_docs effective_num_docs must_remove_duplicate_docs num_fewshots
+version
+"""
+"""The fields of LightevalTaskConfig in lighteval 0.13.0, in their order."""
+FIELDS = FIELD_NAMES.split()
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_fields_of_a_task_have_the_order_of_the_release():
+    assert [field.name for field in fields(LightevalTaskConfig)][
+        : len(FIELDS)
+    ] == FIELDS
+
+
+def test_our_own_modules_give_only_fields_that_the_release_has():
+    page = (ROOT / "docs" / "coming_from_lighteval.md").read_text("utf-8")
+    codes = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
+    codes += [p.read_text("utf-8") for p in ROOT.glob("example_suites/lighteval/*.py")]
+    calls = [
+        node
+        for code in codes
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "id", "") == "LightevalTaskConfig"
+    ]
+    given = {one.arg for call in calls for one in call.keywords if one.arg}
+    assert len(calls) == 2 and given <= set(FIELDS)
+
+
 def test_modules_beside_a_module_are_found(module, tmp_path):
     (tmp_path / "my_prompts.py").write_text(
         "from lighteval.tasks.requests import Doc\n"
-        "def from_file(line, name):\n    return Doc('beside', ['x'], 0)\n"
+        "def from_file(line, name):\n"
+        "    return Doc(f'beside {line[\"n\"]}', ['x'], 0)\n"
     )
     table = "import my_prompts\nfrom .my_prompts import from_file as other\n"
     table += "assert other is my_prompts.from_file\n"
     table += "TASKS_TABLE = [task(prompt_function=my_prompts.from_file)]"
     (task,) = module(table)
-    assert task.ask(0).doc.query == "beside"
+    assert task.ask(0).doc.query.startswith("beside 1")
 
 
 def test_a_library_that_is_not_there_is_named(module, problems):

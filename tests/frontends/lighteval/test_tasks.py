@@ -102,12 +102,18 @@ def test_of_two_tasks_with_one_name_the_later_counts_as_in_lighteval(module):
         ("TASKS_TABLE = [task(prompt_function=lambda r, n: 3)]", "gave 3, not a Doc"),
         ("TASKS_TABLE = [task(hf_filter=lambda r: False)]", "there are no documents"),
         ("TASKS_TABLE = [task(few_shot_split='train')]", "few_shot_split"),
-        ("from lighteval.tasks.requests import Dok", "needs lighteval itself"),
+        (
+            "from lighteval.tasks.requests import Dok",
+            "there is no stand-in for 'Dok' of lighteval.tasks.requests; did you mean "
+            "'Doc'?; if lighteval has it: pip install lighteval",
+        ),
+        ("import lighteval.utils.nothing", "no stand-in for 'nothing' of lighteval"),
         (
             "import lighteval.tasks.default_prompts as prompt\n"
             "assert prompt.LETTER_INDICES[1] == 'B'\n"
             "TASKS_TABLE = [task(prompt_function=prompt.arc)]",
-            "lighteval.tasks.default_prompts.arc needs lighteval itself",
+            "lighteval.tasks.default_prompts.arc is in lighteval up to 0.12: pip "
+            "install 'lighteval<0.13'",
         ),
         ("TASKS_TABLE = 3", "TASKS_TABLE is a list of tasks, not 3"),
         ("TASKS_TABLE = [3]", "which is no LightevalTaskConfig"),

@@ -95,6 +95,33 @@ def test_a_row_without_a_column_of_the_adapter_is_told():
         prompt({"p": 1, "__index": 0}, "t")
 
 
+@pytest.mark.parametrize(
+    ("prompt", "name"),
+    [
+        (get_mcq_prompt_function(EN, same), "question"),
+        (get_copa_prompt_function(EN, same), "cause_effect"),
+        (get_nli_prompt_function(EN, same, ["entailment"]), "premise"),
+        (get_qa_prompt_function(EN, same), "choices"),
+    ],
+    ids=["mcq", "copa", "nli", "qa"],
+)
+def test_a_null_that_a_template_needs_is_told(prompt, name):
+    """Without its check some of them leave the part out, or take null for false."""
+    row = {
+        "question": "who?",
+        "choices": ["a"],
+        "context": "x",
+        "continuations": ["y"],
+        "cause_effect": "cause",
+        "premise": "p",
+        "hypothesis": "h",
+        "gold_idx": 0,
+    }
+    assert prompt({**row, "instruction": None}, "t") is not None
+    with pytest.raises(EvalsError, match=f"'{name}' is null"):
+        prompt({**row, name: None}, "t")
+
+
 def test_a_language_without_words_is_told_and_may_be_given_them(monkeypatch):
     row = {"context": "x", "continuations": ["y"], "gold_idx": 0}
     prompt = get_continuation_prompt_function(Language.ZULU, same, MCFFormulation())

@@ -3,6 +3,7 @@ of vLLM. Its texts are canned, or come from a tiny model by way of plain torch."
 
 from __future__ import annotations
 
+import itertools
 import json
 import socket
 import threading
@@ -28,7 +29,8 @@ class Fault:
 
     Args:
         status: The reply's status.
-        body: The reply, as text or as JSON.
+        body: The reply, as text, as bytes or as JSON.
+        chunks: The reply in parts, each sent as soon as it is made; instead of a body.
         headers: Further headers.
         slow_s: How long it takes.
         cut: Whether the connection ends within the reply.
@@ -41,10 +43,12 @@ class Fault:
         headers: dict[str, str] | None = None,
         slow_s: float = 0.0,
         cut: bool = False,
+        chunks: Callable[[], Iterator[bytes]] | None = None,
     ) -> None:
         self.status, self.headers = status, headers or {}
-        self.text = body if isinstance(body, str) else json.dumps(body)
-        self.slow_s, self.cut = slow_s, cut
+        text = body if isinstance(body, str | bytes) else json.dumps(body)
+        self.data = text.encode() if isinstance(text, str) else text
+        self.slow_s, self.cut, self.chunks = slow_s, cut, chunks
 
 
 class Served:
@@ -58,7 +62,9 @@ class Served:
         """For the next requests, one after the other; ``None`` is no fault."""
         self.fault: Callable[[dict[str, Any]], Fault | None] = lambda body: None
         """For each request, by what it asks."""
-        self.reply: Callable[[str, dict[str, Any]], dict[str, Any]] = canned
+        self.reply: Callable[[str, dict[str, Any]], dict[str, Any] | Fault] = canned
+        self.models: Any = None
+        """What it lists as its models; ``None`` where it lists none."""
         self.running = 0
         self.most_running = 0
         self.counts: Counter[str] = Counter()
@@ -72,7 +78,8 @@ class Served:
             self.times.append(time.monotonic())
             fault = self.faults.popleft() if self.faults else None
         fault = fault or self.fault(body)
-        return fault or Fault(body=self.reply(path, body))
+        reply = fault or self.reply(path, body)
+        return reply if isinstance(reply, Fault) else Fault(body=reply)
 
 
 def canned(path: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -94,6 +101,12 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     served: Served
 
+    def do_GET(self) -> None:
+        if self.served.models is None:
+            self.send(Fault(404, {"detail": "Not Found"}))
+        else:
+            self.send(Fault(body=self.served.models))
+
     def do_POST(self) -> None:
         served = self.served
         with served.lock:
@@ -114,14 +127,21 @@ class _Handler(BaseHTTPRequestHandler):
                 served.running -= 1
 
     def send(self, fault: Fault) -> None:
-        data = fault.text.encode()
+        data = fault.data
         self.send_response(fault.status)
         self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(data)))
+        if fault.chunks is None:
+            self.send_header("content-length", str(len(data)))
+        else:
+            self.send_header("transfer-encoding", "chunked")
         for name, value in fault.headers.items():
             self.send_header(name, value)
         self.end_headers()
-        if fault.cut:
+        if fault.chunks is not None:
+            for chunk in itertools.chain(fault.chunks(), [b""]):
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+                self.wfile.flush()
+        elif fault.cut:
             self.wfile.write(data[: len(data) // 2])
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)
@@ -303,5 +323,57 @@ def tiny(oracle: Callable[[str], Any]) -> Callable[..., Tiny]:
 
     def reply(kind: str = "gpt2", form: str = "openai") -> Tiny:
         return Tiny(oracle(kind), form)
+
+    return reply
+
+
+class Windowed(Tiny):
+    """As vLLM 0.32, whose window has ``window`` tokens: it needs room for a new token
+    whatever is asked, and writes fewer than asked where there is less room. It refuses
+    longer requests in its own words."""
+
+    def __init__(self, oracle: Any, form: str, window: int) -> None:
+        super().__init__(oracle, form)
+        self.window = window
+
+    def __call__(self, path: str, body: dict[str, Any]) -> dict[str, Any] | Fault:
+        sent = body.get("prompt")
+        if sent is None:
+            sent = self.tokenizer.apply_chat_template(
+                body["messages"], tokenize=False, add_generation_prompt=True
+            )
+        ids = self.tokenizer.encode(sent) if isinstance(sent, str) else [*sent]
+        most = body.get("max_tokens", 16)
+        if len(ids) > self.window:
+            return self.refused(
+                f"This model's maximum context length is {self.window} tokens. However,"
+                f" you requested {most} output tokens and your prompt contains "
+                f"{len(ids)} input tokens. Please reduce the length of the messages."
+            )
+        if len(ids) == self.window:
+            return self.refused("max_tokens must be at least 1, got 0.")
+        if {"echo", "prompt_logprobs"} & body.keys():
+            return super().__call__(path, {**body, "prompt": ids})
+        reply = self.written(ids, min(most, self.window - len(ids)))
+        (choice,) = reply["choices"]
+        n_new = len(choice["logprobs"]["tokens"])
+        choice["finish_reason"] = "length"
+        if path.endswith("chat/completions"):
+            choice["message"] = {"role": "assistant", "content": choice.pop("text")}
+        usage = {"prompt_tokens": len(ids), "completion_tokens": n_new}
+        return {**reply, "usage": usage}
+
+    def refused(self, words: str) -> Fault:
+        return Fault(400, {"error": {"message": words, "code": 400}})
+
+
+@pytest.fixture
+def windowed(oracle: Callable[[str], Any]) -> Callable[..., Windowed]:
+    """A function from a kind of model, a format and a window to a server's replies."""
+
+    def reply(
+        kind: str = "gpt2", form: str = "prompt_logprobs", window: int = 64
+    ) -> Windowed:
+        return Windowed(oracle(kind), form, window)
 
     return reply

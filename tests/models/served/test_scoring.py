@@ -38,7 +38,7 @@ def test_a_server_gives_the_log_likelihoods_of_plain_torch(
         expected, greedy = oracle(server[0]).loglikelihood(*pair)
         assert (response.error, response.n_truncated) == ("", 0), pair
         assert response.greedy in (greedy, None if pair in VAGUE else greedy), pair
-        assert response.logprob == pytest.approx(expected, abs=1e-6), pair
+        assert response.logprob == pytest.approx(expected, rel=1e-6), pair
 
 
 @pytest.mark.parametrize("server", SERVERS)

@@ -9,13 +9,13 @@ import pytest
 
 from pytest_evals.core.request import Generate
 from pytest_evals.errors import MissingExtraError, OptionError
+from pytest_evals.masking.values import masked_text
 from pytest_evals.models.openai.settings import read_settings
 from pytest_evals.models.spec import (
     check_spec,
     fingerprint_of,
     open_model,
     parse_spec,
-    redacted,
 )
 
 
@@ -145,7 +145,7 @@ def test_nothing_secret_of_an_address_is_shown():
     url = "https://me:hush@host/v1?api-key=hush&api-version=3&Signature=hush"
     spec = parse_spec(f"openai:m,base_url={url}")
     shown = "https://***@host/v1?api-key=***&api-version=3&Signature=***"
-    assert redacted(url) == shown
+    assert masked_text(url) == shown
     assert str(spec) == f"openai:m,base_url={shown}"
     assert "hush" not in repr(spec) + repr(read_settings(spec))
     assert "hush" not in str(fingerprint_of(spec, str))
@@ -163,8 +163,8 @@ def test_nothing_secret_of_an_address_is_shown():
     ],
 )
 def test_nothing_secret_of_a_spec_of_whatever_kind_is_shown(spec, shown):
-    assert redacted(spec) == shown
-    assert redacted(shown) == shown
+    assert masked_text(spec) == shown
+    assert masked_text(shown) == shown
 
 
 def test_an_address_with_name_and_password_is_used_whole(served, model_of, ask):

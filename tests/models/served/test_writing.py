@@ -273,3 +273,19 @@ def test_what_the_answers_took(served, model_of, ask):
         "completion_tokens": 600,
         "cost": pytest.approx(0.0028 + 0.006),
     }
+
+
+@pytest.mark.parametrize("count", [10**400, 2**53, -1, 1.5, "7", True, None])
+def test_a_count_of_tokens_that_cannot_be_one_is_not_added_up(
+    served, model_of, ask, count
+):
+    reply = {
+        "choices": [{"index": 0, "finish_reason": "stop", "text": "yes"}],
+        "usage": {"prompt_tokens": count, "completion_tokens": 3},
+    }
+    served.reply = lambda path, body: reply
+    model = model_of(price_in=2, price_out=10)
+    (response,) = ask(model, Generate("Q"))
+    assert (response.text, response.error) == ("yes", "")
+    assert (response.n_prompt_tokens, response.n_tokens) == (0, 3)
+    assert model.info["usage"]["cost"] == pytest.approx(3 * 10 / 1e6)

@@ -166,7 +166,7 @@ def test_an_output_as_text_is_the_answer():
     """Decision 10: upstream prints its fields."""
     assert str(SolverOutput(raw_outputs=[reply("Paris")]).output) == "Paris"
     assert str(SolverOutput(trace=CHAT).output) == "So long."
-    with pytest.raises(ValueError, match="the model gave no answer"):
+    with pytest.raises(DocumentError, match="there is no answer"):
         str(SolverOutput(raw_outputs=[{"choices": []}]).output)
 
 

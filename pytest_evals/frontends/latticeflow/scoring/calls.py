@@ -70,6 +70,6 @@ def _made(call: Mapping[str, Any]) -> Call:
     """A call of the trace; arguments that are no JSON never match."""
     try:
         arguments = json.loads(call.get("arguments") or "")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         arguments = None
     return Call(str(call.get("name")), plain(arguments))

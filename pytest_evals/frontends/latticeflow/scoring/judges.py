@@ -1,8 +1,8 @@
 """Scorers that ask a model: a classifier, a labeler and a grader.
 
-How upstream words its instructions is not known; these are ours. They stand after the
-task's own prompt, and a bare label or number is understood as well as the JSON that
-they ask for.
+The default system prompts and the instructions after the task's own prompt are ours:
+LatticeFlow does not publish its instructions. A bare label or number is understood as
+well as the JSON that they ask for.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from pytest_evals.frontends.latticeflow.numbers import Scale
 from pytest_evals.frontends.latticeflow.scoring.scorer import ScorerParts, variables_of
 from pytest_evals.frontends.latticeflow.solving.fields import (
     Lines,
@@ -167,7 +168,7 @@ def read_grader(section: Section, lines: Lines, _has_solver: bool) -> ScorerPart
         metadata = {"raw_score": verdict.value, **verdict.metadata}
         return SampleScore({"score": share}, metadata)
 
-    return _scoring(judge, read, "score")
+    return replace(_scoring(judge, read, "score"), scale=Scale("score", least, most))
 
 
 def _scoring(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from pytest_evals.core.metric import Estimate
+from pytest_evals.core.metric import SHARE, Estimate
 from pytest_evals.frontends.latticeflow.header import check_key
 from pytest_evals.frontends.latticeflow.numbers import NOTHING, Number
 from pytest_evals.frontends.latticeflow.snippets.snippet import (
@@ -47,15 +47,20 @@ def default_numbers(
         scores: Names of its scores.
     """
     if kind in _ACCURATE:
-        return (_number(scorer, "accuracy", mean_of("is_correct", "accuracy"), True),)
+        measure = mean_of("is_correct", "accuracy", SHARE)
+        return (_number(scorer, "accuracy", measure, True),)
     if kind == "labeler_via_model":
         return (_number(scorer, "frequency", frequency_of("label", "frequency")),)
     return tuple(
-        _number(scorer, name, mean_of(name, name), name in _CORRECT)
+        replace(
+            _number(scorer, name, mean_of(name, name), name in _CORRECT), field=name
+        )
         for name in _DEFAULTS.get(kind, scores)
     )
 
 
+_SCALED = ("max", "mean", "min")
+"""Metrics on the scale of the score that they read."""
 _ACCURATE = ("string_equals", "string_equals_mcqa", "model_as_a_judge_classifier")
 _DEFAULTS: Mapping[str, Sequence[str]] = {
     "bleu": ("bleu_score",),
@@ -95,11 +100,11 @@ def read_metrics(
         keys.add(key)
         measures = _READERS[kind](entry, key)
         entry.close(f"a metric of type {kind}")
-        field = entry.values.get("field") if kind == "mean" else None
+        field = str(entry.values.get("field")) if kind in _SCALED else ""
         for one in measures:
             by_labels = one.name == "accuracy" and kind.endswith("-classification")
-            tells = field in _CORRECT or by_labels
-            number = _number(scorer, key, one, tells)
+            tells = (kind == "mean" and field in _CORRECT) or by_labels
+            number = replace(_number(scorer, key, one, tells), field=field)
             found.append(replace(number, read=_whole) if kind == "python" else number)
     return tuple(found)
 

@@ -167,7 +167,7 @@ def _numbers(metric: Computed) -> list[Number]:
         if house.is_mean:
             read = partial(_value, house.name)
             lack, better = lacking(house.name), house.higher_is_better
-            how = mean_measure(house.name, read, lack, better).how
+            how = mean_measure(house.name, read, lack, better, span=house.span).how
         else:
             how = partial(_over_rows, house)
         found.append(

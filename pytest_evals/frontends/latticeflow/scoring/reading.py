@@ -114,6 +114,7 @@ def _read(section: Section, context: _Context) -> Scorer | None:
         scores=parts.scores,
         models=frozenset(asked),
         numbers=numbers,
+        scale=parts.scale,
     )
 
 

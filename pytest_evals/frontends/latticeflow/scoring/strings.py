@@ -157,7 +157,7 @@ def listed(template: Template, sample: Sample) -> Any:
     text = template.render({"sample": sample})
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     try:
         return ast.literal_eval(text.strip())

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from pytest_evals.errors import did_you_mean
 from pytest_evals.frontends.modules.imports import Import, StandInImports
-from pytest_evals.prompts.latticeflow import parts
+from pytest_evals.prompts.latticeflow import chat_output, parts
 from pytest_evals.prompts.latticeflow.output import (
     ModelResponse,
     SolverOutput,
@@ -61,7 +61,12 @@ class SystemTaskOutput(Part):
 
 
 _NAMES: Mapping[str, Any] = {
-    **{name: getattr(parts, name) for name in parts.__all__ if name[0].isupper()},
+    **{
+        name: getattr(module, name)
+        for module in (parts, chat_output)
+        for name in module.__all__
+        if name[0].isupper()
+    },
     "MessageRole": MessageRole,
     "MessageStatus": MessageStatus,
     "ModelResponse": ModelResponse,

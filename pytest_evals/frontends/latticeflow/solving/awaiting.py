@@ -20,6 +20,7 @@ from pytest_evals.core.request import Response
 from pytest_evals.core.turn import FollowUp
 from pytest_evals.frontends.latticeflow.snippets.running_loop import no_running_loop
 from pytest_evals.frontends.latticeflow.solving.steps import Steps
+from pytest_evals.prompts.latticeflow.structured import Structured
 
 __all__ = ["Asker", "Asking", "driven"]
 
@@ -78,7 +79,7 @@ class _Loop(asyncio.SelectorEventLoop):
         return self._clock.waited_s
 
 
-class Asking(Coroutine[Any, Any, Any]):
+class Asking(Structured, Coroutine[Any, Any, Any]):
     """A coroutine that is made when somebody awaits it. One that nobody does, because
     the time was over just then, is no fault that Python would warn of."""
 

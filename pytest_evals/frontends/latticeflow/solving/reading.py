@@ -42,12 +42,14 @@ class SolverParts(NamedTuple):
         models: Keys of the models that may be asked; an empty one is the model that is
             tested.
         asks_once: Whether there is one round at most.
+        is_declared: Whether the file alone, and no code in it, says what is asked.
     """
 
     solver: Solver
     postprocessor: Postprocessor | None
     models: frozenset[str]
     asks_once: bool = False
+    is_declared: bool = False
 
 
 def read_solver(section: Section, lines: Lines) -> SolverParts | None:
@@ -77,4 +79,6 @@ def read_solver(section: Section, lines: Lines) -> SolverParts | None:
     if solver is None:
         return None
     once = kind.endswith("single_turn_solver") or not asked
-    return SolverParts(solver, postprocessor, frozenset(asked), once)
+    return SolverParts(
+        solver, postprocessor, frozenset(asked), once, is_declared=kind != "python"
+    )

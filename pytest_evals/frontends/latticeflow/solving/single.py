@@ -72,7 +72,7 @@ class GenericInput:
         text = self.template.render({"sample": sample})
         try:
             return json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             what = f"template gives no JSON ({error}): {_shown(text)}"
             fix = "{{ sample.question | tojson }}, without quotes around it"
             raise FieldError(what, self.template.place, fix) from None

@@ -13,6 +13,20 @@ __all__ = ["Adapter", "PromptFunction", "positions", "prompt_function"]
 Adapter = Callable[[dict[str, Any]], Mapping[str, Any] | None] | Mapping[str, str]
 """A function of the row, which may give ``None`` to skip it; or the template's name of
 a value → the row's."""
+_NEEDED = (
+    "answer",
+    "cause_effect",
+    "choices",
+    "continuations",
+    "ctx_a",
+    "gold_idx",
+    "hypothesis",
+    "premise",
+    "question",
+    "source_text",
+    "target_text",
+)
+"""Values that are never null; an instruction or a context may be."""
 PromptFunction = Callable[[dict[str, Any], str], Doc | None]
 """Row and name of the task to a document."""
 
@@ -29,7 +43,12 @@ def prompt_function(
 
     def prompt(line: dict[str, Any], task_name: str) -> Doc | None:
         given = _adapted(adapter, line)
-        return None if given is None else build(given, task_name)
+        if given is None:
+            return None
+        for name in _NEEDED:
+            if name in given and given[name] is None:
+                raise EvalsError(f"{name!r} is null")
+        return build(given, task_name)
 
     return prompt
 

@@ -3,7 +3,6 @@ and ``translation``."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,6 +26,7 @@ from pytest_evals.frontends.lighteval.templates.wording import (
     open_ended,
     wording_of,
 )
+from pytest_evals.limits.patterns import compiled
 
 __all__ = [
     "get_continuation_prompt_function",
@@ -35,6 +35,7 @@ __all__ = [
     "get_translation_prompt_function",
 ]
 
+_BRACKETS = compiled(r"\[.*?\]")
 WIKIHOW = (" [title]",)
 """What stands for the end of a sentence in HellaSwag's texts."""
 
@@ -208,4 +209,4 @@ def _story(words: Wording, given: Mapping[str, Any], artifacts: Sequence[str]) -
 def _clean(text: str, artifacts: Sequence[str], stop: str = ". ") -> str:
     for artifact in artifacts:
         text = text.replace(artifact, stop)
-    return re.sub(r"\[.*?\]", "", text).replace("  ", " ").strip()
+    return _BRACKETS.sub("", text).replace("  ", " ").strip()

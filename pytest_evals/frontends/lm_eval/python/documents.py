@@ -29,6 +29,7 @@ from pytest_evals.frontends.lm_eval.python.requests import (
 )
 from pytest_evals.frontends.lm_eval.python.shots import ShotStream
 from pytest_evals.frontends.lm_eval.python.task_object import PythonObject
+from pytest_evals.prompts.identical import IdenticalPrompts
 from pytest_evals.prompts.images import without_images
 from pytest_evals.prompts.rows import Table, document_ids, selection
 from pytest_evals.scorers.metrics import MetricSpec, is_accuracy
@@ -46,6 +47,24 @@ class _Built(NamedTuple):
     row: Any
     instances: tuple[Any, ...]
     requests: tuple[Request, ...]
+
+
+class _Alike:
+    """Whether several documents were asked, and all of them the same."""
+
+    def __init__(self) -> None:
+        self._first: tuple[int, tuple[Request, ...]] | None = None
+        self._more = self._differ = False
+
+    def add(self, index: int, requests: tuple[Request, ...]) -> None:
+        if self._first is None:
+            self._first = (index, requests)
+        elif index != self._first[0]:
+            self._more = True
+            self._differ = self._differ or requests != self._first[1]
+
+    def __bool__(self) -> bool:
+        return self._more and not self._differ
 
 
 class PythonDocuments:
@@ -73,9 +92,7 @@ class PythonDocuments:
         task = made.task
         self._task, self._name, self._options = task, name, options
         self._object, self._specs = made, specs
-        self._accuracies = frozenset(
-            each for each, spec in specs.items() if _tells_right_from_wrong(spec)
-        )
+        self._accuracies = {each: is_accuracy(spec) for each, spec in specs.items()}
         docs = task.task_docs if hasattr(task, "task_docs") else task.eval_docs
         whole = hasattr(docs, "__len__") and hasattr(docs, "__getitem__")
         self._docs: Any = docs if whole else list(docs)
@@ -88,6 +105,7 @@ class PythonDocuments:
             own = options.exclude_own_shots
             self._shots = ShotStream(task, self._n_shots, self._row, own)
         self._in_order = made.draws_in_its_own_way
+        self._alike = _Alike()
         self._neighbours = Neighbours(lambda one, other: self._left([*one, *other]))
 
     def _row(self, index: int) -> Any:
@@ -113,6 +131,16 @@ class PythonDocuments:
         beyond = LOOKS_BEYOND.format(name=self._name)
         return (*rows, beyond) if self._neighbours.differ else rows
 
+    @cached_property
+    def _identical(self) -> IdenticalPrompts:
+        return IdenticalPrompts(lambda i: self._build(i).requests, self.total)
+
+    @property
+    def identical(self) -> str:
+        """What is said if all documents send the same. No others are looked at as long
+        as those that were asked differ."""
+        return self._identical.text if self._alike and self._identical.n else ""
+
     def ids(self) -> Sequence[str]:
         """Unique ids of the documents to run, in order."""
         return [self._ids[i] for i in self.indices()]
@@ -133,6 +161,7 @@ class PythonDocuments:
             DocumentError: The class fails on it, or asks what no model answers.
         """
         built = self._build(index)
+        self._alike.add(index, built.requests)
         row = self._row(index)
         with UserCode("doc_to_target"):
             target = self._task.doc_to_target(row)
@@ -203,7 +232,7 @@ class PythonDocuments:
             metric=metric,
             filter=name,
             value=value,
-            correct=value == 1 if binary and metric in self._accuracies else None,
+            correct=value == 1 if binary and self._accuracies.get(metric) else None,
             answer=shown(texts[0]) if texts else "",
             filtered=filtered,
             lender=""
@@ -304,9 +333,3 @@ def _seen(request: Request, response: Response) -> Any:
     if isinstance(request, Loglikelihood):
         return (response.logprob, bool(response.greedy))
     return response.logprob
-
-
-def _tells_right_from_wrong(spec: MetricSpec) -> bool:
-    """Whether 1 means right and 0 wrong; any function called ``mean`` is one."""
-    named = getattr(spec.aggregation, "__name__", "") == "mean"
-    return is_accuracy(spec) or (named and spec.higher_is_better is not False)

@@ -5,7 +5,7 @@ measured beside what its ``process_results`` gives."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
@@ -23,6 +23,7 @@ from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.entry import PREFIX
 from pytest_evals.scorers.lighteval.response import ModelResponse, response_of
 from pytest_evals.scorers.measured import score_of
+from pytest_evals.scorers.user_aggregation import Decides
 
 __all__ = ["ComputedMetrics", "Entry", "entries_apart", "made"]
 
@@ -104,6 +105,14 @@ class ComputedMetrics:
     metrics: tuple[Computed, ...]
     output_type: str
     iterations: int
+    _accuracies: Mapping[str, Decides] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Look up once which numbers tell right from wrong."""
+        found: dict[str, Decides] = {}
+        for metric in self.metrics:
+            found |= metric.accuracies()
+        object.__setattr__(self, "_accuracies", found)
 
     @property
     def judges(self) -> Mapping[str, ModelSource]:
@@ -135,10 +144,9 @@ class ComputedMetrics:
             if name == pipeline:
                 judged = {part.metric.names[0]: mine}
                 response = replace(part.response, judged=judged)
-                sure = part.metric.accuracies()
                 filtered = tuple(one.filtered_resps[name] for one in instances)
                 for measured in part.metric.measure(part.doc, response):
-                    decides = sure.get(measured.metric, True)
+                    decides = self._accuracies.get(measured.metric, True)
                     yield score_of(measured, name, filtered, decides)
 
     def wanted(self, record: Record, instances: Sequence[Any]) -> tuple[FollowUp, ...]:

@@ -8,21 +8,27 @@ object reads its dataset.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import Place, TaskFileError
-from pytest_evals.frontends.gating.entries import metadata_of, own_gates
+from pytest_evals.frontends.gating.entries import (
+    metadata_of,
+    metadata_warnings,
+    own_gates,
+)
 from pytest_evals.frontends.lm_eval.python.documents import PythonDocuments
 from pytest_evals.frontends.lm_eval.python.metrics import ComputedMetrics, entries_apart
 from pytest_evals.frontends.lm_eval.python.metrics import made as computed_metrics
 from pytest_evals.frontends.lm_eval.python.task_object import PythonObject
 from pytest_evals.frontends.modules.functions import missing
+from pytest_evals.frontends.own_metadata import without_own
 from pytest_evals.frontends.reading.section import Section
 from pytest_evals.prompts.generation import check_overrides
+from pytest_evals.prompts.identical import are_allowed, noted
 from pytest_evals.prompts.sources import Source, located
 from pytest_evals.scorers.metrics import MetricSpec
 
@@ -56,6 +62,7 @@ def python_task(top: Section, names: Names, options: TaskOptions) -> Task:
     check_overrides(options.gen_kwargs)
     metadata = metadata_of(top, options.metadata)
     gates = own_gates(top, names.name, metadata)
+    at_once = (*top.file.warnings, *metadata_warnings(top))
     found = _class_of(top)
     entries, others = entries_apart(top, options)
     config = _config(top, names, metadata, options)
@@ -77,8 +84,20 @@ def python_task(top: Section, names: Names, options: TaskOptions) -> Task:
             specs.get(name) or MetricSpec(name=name, aggregation="mean"), pipeline
         ),
         gates=gates,
-        warnings=lambda: (*top.file.warnings, *made.warnings, *documents.warnings),
+        warnings=lambda: (
+            *at_once,
+            *made.warnings,
+            *documents.warnings,
+            *_identical(documents, metadata),
+        ),
     )
+
+
+def _identical(
+    documents: PythonDocuments, metadata: Mapping[str, Any]
+) -> Iterator[str]:
+    if not are_allowed(metadata) and documents.identical:
+        yield noted(documents.identical)
 
 
 def _class_of(top: Section) -> type[Any]:
@@ -105,7 +124,7 @@ def _config(
     if isinstance(config.get("dataset_kwargs"), dict):
         config["dataset_kwargs"] = _with_whole_paths(top, options)
     config["metadata"] = {
-        **{key: value for key, value in metadata.items() if key != "gates"},
+        **without_own(metadata),
         **options.model_arguments,
         "config_source": str(top.file.path),
     }

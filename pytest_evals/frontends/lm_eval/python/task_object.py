@@ -21,7 +21,13 @@ from pytest_evals.frontends.config_dump import as_json
 from pytest_evals.frontends.lm_eval.scoring import direction_of
 from pytest_evals.frontends.modules.beside import has_lm_eval
 from pytest_evals.frontends.modules.stand_ins import configurable
-from pytest_evals.frontends.modules.stand_ins.lacking import LACKING, needs_lm_eval
+from pytest_evals.frontends.modules.stand_ins.lacking import (
+    LACKING,
+    LATER,
+    needs_lm_eval,
+    of_later_lm_eval,
+)
+from pytest_evals.masking.values import masked
 from pytest_evals.prompts.calls import fault_of
 from pytest_evals.prompts.hub import reading_datasets
 from pytest_evals.prompts.tables import seeded
@@ -31,6 +37,20 @@ __all__ = ["PythonObject"]
 
 _LM_EVAL = "0.4.13"
 """The release whose behaviour is that of all this."""
+_OF_LATER = frozenset(
+    {
+        *LATER,
+        "from_config",
+        "get_docs",
+        "is_multimodal",
+        "process_doc",
+        "set_num_fewshot",
+        "set_repeats",
+        "task",
+    }
+)
+"""Names of task classes that an installed lm-eval 0.4.13 does not have."""
+_FIX_LATER = "this name is newer than lm-eval 0.4.13, which is installed; leave it out"
 _NEVER_CALLED = frozenset({"build_all_requests", "doc_iterator"})
 """What lm-eval runs over all documents, where ours are asked one by one."""
 
@@ -77,6 +97,10 @@ class PythonObject:
             if not has_lm_eval():
                 raise self._fault(needs_lm_eval(what))
 
+        for name in sorted(_own_names(self._class) & LATER.keys()):
+            text = f"{self._class.__name__}.{name} is never called"
+            self.warnings.append(f"{text}: {of_later_lm_eval(name)}")
+
     def _check_dataset(self, config: Mapping[str, Any]) -> None:
         """That there is a dataset to load, where it is lm-eval that loads it: with
         none, the library of datasets fails on its own argument."""
@@ -122,7 +146,8 @@ class PythonObject:
             raise self._fault(f"class: {self._class.__name__}: {error}") from error
         except (Exception, SystemExit) as error:
             what = f"class: {self._class.__name__}: {fault_of(error)}"
-            raise self._fault(what) from error
+            later = isinstance(error, AttributeError) and error.name in _OF_LATER
+            raise self._fault(what, _FIX_LATER * later) from error
 
     def set_up(self, name: str, options: TaskOptions) -> None:
         """Tell the object what the command line changes, as lm-eval's evaluator does.
@@ -229,7 +254,7 @@ class PythonObject:
         if isinstance(given, Mapping):
             kept = {k: v for k, v in given.items() if k != "config_source"}
             found["metadata"] = kept
-        return {str(key): as_json(value) for key, value in found.items()}
+        return masked({str(key): as_json(value) for key, value in found.items()})
 
 
 _DERIVE = "derive it from lm_eval.api.task.ConfigurableTask"

@@ -143,6 +143,11 @@ class ConfigurableTask(Task):
         """The test split after ``process_docs``."""
         return self._split(self.has_test_docs(), self.config.test_split)
 
+    def get_docs(self, subset: str) -> Any:
+        """The split that a key names, after ``process_docs``."""
+        name = getattr(self.config, subset, None)
+        return self._split(name is not None, name)
+
     def _split(self, there: bool, name: str | None) -> Any:
         if not there:
             return None
@@ -255,3 +260,6 @@ class ConfigurableTask(Task):
     def higher_is_better(self) -> Any:
         """Which way is better, by metric."""
         return self._scoring.directions()
+
+
+Task._configurable = ConfigurableTask

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["INSTALL", "LACKING", "needs_lm_eval"]
+from collections.abc import Mapping
+
+__all__ = ["INSTALL", "LACKING", "LATER", "needs_lm_eval", "of_later_lm_eval"]
 
 INSTALL = "pip install lm-eval==0.4.13"
 
@@ -22,6 +24,23 @@ LACKING = frozenset(
     }
 )
 """Methods and attributes of lm-eval's task classes."""
+
+LATER: Mapping[str, str] = {
+    "aggregate": "aggregation() gives the function of each metric",
+    "id": "task_name is its name",
+    "process_instances": "process_results(doc, results) scores one document",
+    "scorers": "filter_list and metric_list define what is scored",
+}
+"""Methods and attributes of the task class of releases after 0.4.13, and what 0.4.13
+has instead."""
+
+
+def of_later_lm_eval(name: str) -> str:
+    """The message for a name that only later releases have."""
+    return (
+        f"{name} of a task is newer than lm-eval 0.4.13, whose task class is used "
+        f"here; instead, {LATER[name]}"
+    )
 
 
 def needs_lm_eval(name: str) -> str:

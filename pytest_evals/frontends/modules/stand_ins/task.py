@@ -11,7 +11,12 @@ from random import Random
 from typing import Any
 
 from pytest_evals.frontends.modules.stand_ins.config import TaskConfig
-from pytest_evals.frontends.modules.stand_ins.lacking import LACKING, needs_lm_eval
+from pytest_evals.frontends.modules.stand_ins.lacking import (
+    LACKING,
+    LATER,
+    needs_lm_eval,
+    of_later_lm_eval,
+)
 from pytest_evals.frontends.modules.stand_ins.scoring import Ensemble, ensembles
 
 __all__ = ["Task"]
@@ -24,6 +29,9 @@ class Task:
     DATASET_PATH: str | None = None
     DATASET_NAME: str | None = None
     OUTPUT_TYPE: str | None = None
+    MULTIMODAL: bool = False
+    _configurable: Any = None
+    """What ``from_config`` makes, which is defined in terms of this class."""
 
     def __init__(
         self,
@@ -43,12 +51,24 @@ class Task:
         self.fewshot_rnd: Random | None = None
 
     def __getattr__(self, name: str) -> Any:
-        """Say what a class wants of lm-eval that is not here."""
+        """The name as later releases call it; or which one of lm-eval is not here."""
+        if name == "task":  # no properties, since classes set such names themselves
+            return self.task_name
+        if name == "is_multimodal":
+            return bool(self.MULTIMODAL)
         if name in LACKING:
             raise AttributeError(needs_lm_eval(f"{name} of a task"))
+        if name in LATER:
+            raise AttributeError(of_later_lm_eval(name))
         raise AttributeError(
             f"{type(self).__name__!r} object has no attribute {name!r}"
         )
+
+    @classmethod
+    def from_config(cls, config: Any) -> Any:
+        """A task of these keys, as releases after 0.4.13 make one."""
+        keys = dict(config) if isinstance(config, Mapping) else config.to_dict()
+        return (cls if cls is not Task else Task._configurable)(config=keys)
 
     def download(
         self, data_dir: Any = None, cache_dir: Any = None, download_mode: Any = None
@@ -118,6 +138,19 @@ class Task:
         if self.has_validation_docs():
             return self.validation_docs()
         return self.test_docs()
+
+    def get_docs(self, subset: str) -> Any:
+        """The documents of ``test_split`` and the like; ``None`` if there are none."""
+        name = subset.removesuffix("_split")
+        if name not in ("training", "validation", "test"):
+            return None
+        there = getattr(self, f"has_{name}_docs")()
+        return getattr(self, f"{name}_docs")() if there else None
+
+    @staticmethod
+    def process_doc(doc: Any, fn: Any = None) -> Any:
+        """The document as it is."""
+        return doc
 
     def _process_doc(self, doc: Any) -> Any:
         return doc
@@ -226,6 +259,15 @@ class Task:
             getattr(self._config, key).update(value)
         else:
             setattr(self._config, key, value)
+
+    def set_num_fewshot(self, num_fewshot: int) -> None:
+        """Change the number of shots, unless the task itself sets 0."""
+        if self._config.num_fewshot != 0:
+            self._config.num_fewshot = int(num_fewshot)
+
+    def set_repeats(self, repeats: int) -> None:
+        """Change how many answers are generated for each request."""
+        self._config.repeats = int(repeats)
 
     def set_fewshot_seed(self, seed: int | None = None) -> None:
         """Begin the stream of draws."""

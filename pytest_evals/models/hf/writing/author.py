@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_evals.core.request import FITTING, Generate, Response
+from pytest_evals.core.request import Generate, Response
 from pytest_evals.models.hf.scoring.scorer import NOT_A_NUMBER
+from pytest_evals.models.hf.text.fitting import room_for
 from pytest_evals.models.hf.text.tokens import Ids, Unusable
 from pytest_evals.models.hf.writing.generation import Text, Writer, Writing
 from pytest_evals.models.hf.writing.options import check_config, slow_settings
@@ -82,37 +83,16 @@ class Author:
             yield jobs[number].position, _response(jobs[number], text)
 
     def _job(self, position: int, request: Generate, ids: Ids) -> _Job | Unusable:
-        if request.max_tokens < 1:
-            return Unusable(f"max_tokens is {request.max_tokens}; it must be 1 or more")
-        max_tokens = self._length(request, ids)
-        room = self._max_length - max_tokens
-        if room < 1:
-            return Unusable(
-                f"an answer of up to {max_tokens} tokens leaves no room for a "
-                f"prompt in the model's window of {self._max_length}"
-            )
-        prompt = ids[-room:]
-        # lm-eval cuts the prompt for the one limit and ends the text at the other.
-        if limit := dict(request.options).get("max_length"):
-            max_tokens = min(limit, self._max_length) - len(prompt)
-        if max_tokens < 1:
-            return Unusable(
-                f"max_length is {limit}, and the prompt has {len(prompt)} tokens"
-            )
+        room = room_for(request, len(ids), self._max_length)
+        if isinstance(room, Unusable):
+            return room
         writing = Writing(
-            prompt=prompt,
-            max_tokens=max_tokens,
+            prompt=ids[len(ids) - room.n_prompt :],
+            max_tokens=room.max_tokens,
             stop=tuple(stop for stop in request.stop if stop),
             seed=seed_of(request),
         )
         return _Job(position, writing, len(ids))
-
-    def _length(self, request: Generate, ids: Ids) -> int:
-        """New tokens at most; where nobody has asked for so many, no prompt is cut for
-        them."""
-        if not dict(request.options).get(FITTING):
-            return request.max_tokens
-        return min(request.max_tokens, max(1, self._max_length - len(ids)))
 
 
 def _response(job: _Job, text: Text | Unusable) -> Response:

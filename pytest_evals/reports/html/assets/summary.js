@@ -127,7 +127,7 @@ function taskRows(name, depth, compared) {
   return metrics.map((metric, i) => h(
     i ? "tr.more" : "tr.first",
     h(`td.name.depth-${Math.min(depth, 4)}`, i ? "" : link("task", { name }, part.alias.replace(/^[\s-]+/, ""))),
-    h("td.number.docs", i ? "" : docsCell(name)),
+    h("td.number.docs", docsCell(name, metric, i === 0)),
     h("td", metric ? keyName(metric.key) : h("span.soft", "group")),
     h("td.bar", metric ? scoreBar(metric) : ""),
     h("td.number.value", metric ? [figure(metric.value), metric.stderr === null ? "" : h("span.soft", ` ± ${figure(metric.stderr)}`)] : ""),
@@ -137,9 +137,13 @@ function taskRows(name, depth, compared) {
   ));
 }
 
-/** Of a group, those of its tasks. */
-function docsCell(name) {
-  const known = tasksOf(name).map((task) => run.facts.parts[task]?.counts).filter(Boolean);
+/** Of a group, those of its tasks that have the metric; of a task, once. */
+function docsCell(name, metric, isFirst) {
+  const isGroup = !run.tasks.has(name);
+  if (!isGroup && !isFirst) return "";
+  const parts = tasksOf(name).map((task) => run.facts.parts[task]).filter((part) => part?.counts);
+  const having = parts.filter((part) => part.metrics.some((one) => one.key === metric?.key));
+  const known = (isGroup && having.length ? having : parts).map((part) => part.counts);
   if (!known.length) return "";
   const [selected, total] = ["selected", "total"].map((word) => known.reduce((sum, one) => sum + one[word], 0));
   return selected < total ? `${count(selected)} of ${count(total)}` : count(total);

@@ -13,6 +13,7 @@ function taskView(parameters) {
     h("p.node-line", h("code.node", part.node), copyButton(`pytest ${quoted(part.node)}`, "copy command", "run it again, with the same options")),
     part.counts ? [stack(wordedCounts(part.counts)), legend(wordedCounts(part.counts), name)] : null,
     part.counts?.truncated ? h("ul.notices", h("li", link("documents", { task: name, show: "truncated" }, plural(part.counts.truncated, "prompt")), " did not fit into the model and lost their beginning.")) : null,
+    part.counts?.cut_short ? h("ul.notices", h("li", link("documents", { task: name, show: "truncated" }, plural(part.counts.cut_short, "answer")), " ended before the requested token limit: the context window was full or the server has a lower limit.")) : null,
     h("section", h("h2", "Numbers"), numbersTable(part)),
     part.members ? membersOf(part) : null,
     gates.length ? h("section", h("h2", "Gates"), gates.map(gateCard)) : null,

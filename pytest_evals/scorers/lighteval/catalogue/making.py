@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pytest_evals.scorers.lighteval.averaging import mean
 from pytest_evals.scorers.lighteval.metric import (
     CorpusLevelMetric,
     Metric,
+    MetricGrouping,
     SampleLevelMetric,
     SampleLevelMetricGrouping,
     SamplingMethod,
 )
-from pytest_evals.stats.averages import mean
 
 __all__ = ["CHOICES", "ROLLING", "TEXT", "Maker", "corpus", "group", "sample"]
 
@@ -39,7 +40,8 @@ def group(
     down: tuple[str, ...] = (),
     how: Mapping[str, Any] | None = None,
     category: SamplingMethod = TEXT,
-) -> SampleLevelMetricGrouping:
+    made: type[MetricGrouping] = SampleLevelMetricGrouping,
+) -> MetricGrouping:
     """A metric of several numbers.
 
     Args:
@@ -48,8 +50,9 @@ def group(
         down: Those of which less is better.
         how: How each adds up; by its mean if nothing is said.
         category: What the model is asked for.
+        made: Its class.
     """
-    return SampleLevelMetricGrouping(
+    return made(
         names,
         {name: name not in down for name in names},
         category,

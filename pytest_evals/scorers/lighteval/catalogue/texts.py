@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from pytest_evals.scorers.lighteval.averaging import mean
 from pytest_evals.scorers.lighteval.catalogue.making import TEXT, Maker, group, sample
 from pytest_evals.scorers.lighteval.corpus.labels import FlatMean
 from pytest_evals.scorers.lighteval.executing.codegen import CodegenMetric
@@ -45,7 +46,6 @@ from pytest_evals.scorers.lighteval.texts.normalizers import (
     remove_braces,
     remove_braces_and_strip,
 )
-from pytest_evals.stats.averages import mean
 
 __all__ = ["DISTANCES", "TEXTS", "em"]
 
@@ -103,7 +103,7 @@ def _following(computation: IFEvalMetrics) -> Metric:
 def _rouge_t5() -> Metric:
     big = "bigbench_normalizer"
     how = ROUGE(_ROUGES, bootstrap=True, normalize_gold=big, normalize_pred=big)
-    return group(_ROUGES, how)
+    return group(_ROUGES, how, made=CorpusLevelMetricGrouping)
 
 
 def _g_pass(name: str, scoring: Any, prefix: str | None = None) -> Metric:
@@ -141,13 +141,13 @@ TEXTS: Mapping[str, Maker] = {
     "extractiveness_fr": partial(_fragments, "fr"),
     "extractiveness_it": partial(_fragments, "it"),
     "f1_score": lambda: sample("f1", F1_score()),
-    "faithfulness": lambda: group(["summac"], Faithfulness()),
+    "faithfulness": lambda: sample("summac", Faithfulness()),
     "g_pass_at_k": lambda: _g_pass("g-pass@k", None),
     "g_pass_at_k_latex": lambda: _g_pass(
-        "latex_g-pass@k", _maths("latex", 5, True), "latex"
+        "latex-g-pass@k", _maths("latex", 5, True), "latex"
     ),
     "g_pass_at_k_math": lambda: _g_pass(
-        "math_g-pass@k", _maths("expr", 5, True), "math"
+        "math-g-pass@k", _maths("expr", 5, True), "math"
     ),
     "gpqa_instruct_metric": lambda: sample("extractive_match", _letters(True)),
     "gpqa_instruct_pass_at_k": lambda: sample(

@@ -28,6 +28,8 @@ class Added(CorpusLevelComputation):
         Raises:
             EvalsError: The values are not what it takes.
         """
+        if not items:
+            raise EvalsError("there are no documents")
         how = self.aggregation()
         return float(how.value(how.read(items)))
 

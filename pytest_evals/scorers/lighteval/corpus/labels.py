@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pytest_evals.core.metric import Totals
+from pytest_evals.core.metric import SHARE, Totals
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers import totals
-from pytest_evals.scorers.aggregations import Aggregation
+from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation
 from pytest_evals.scorers.lighteval.corpus.added import Added, check_known
 from pytest_evals.stats import agreement
 from pytest_evals.stats.resampling import resampled_matthews, resampled_scores
 
-__all__ = ["CorpusLevelF1Score", "FlatMean", "MatthewsCorrCoef"]
+__all__ = ["CorpusLevelF1Score", "FlatMean", "MatthewsCorrCoef", "matthews_corrcoef"]
 
 
 def _labels(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -72,6 +72,7 @@ class CorpusLevelF1Score(Added):
             value=lambda labels: self._value(Counter(zip(*labels, strict=True))),
             statistic=lambda labels: resampled_scores(*self._sums(labels)),
             totals=self._totals,
+            span=SHARE,
         )
 
     def _totals(self, labels: tuple[list[Any], list[Any]]) -> Totals:
@@ -135,7 +136,13 @@ class MatthewsCorrCoef(Added):
             value=lambda labels: agreement.matthews_corrcoef(*labels),
             statistic=lambda labels: resampled_matthews(*labels),
             totals=totals.matthews_totals,
+            span=AGGREGATIONS["matthews_corrcoef"].span,
         )
+
+
+def matthews_corrcoef(items: Sequence[Any]) -> float:
+    """Matthews' correlation, by its name in earlier releases."""
+    return MatthewsCorrCoef().compute_corpus(items)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -32,6 +33,11 @@ class CorpusLevelPerplexityMetric(Added):
         """Check the type."""
         check_known("perplexity", self.metric_type, _PERPLEXITIES)
 
+    def compute_corpus(self, items: Sequence[Any]) -> float:
+        """The perplexity; NaN of no documents where it is that of their mean."""
+        of_mean = self.metric_type == "perplexity"
+        return math.nan if of_mean and not items else super().compute_corpus(items)
+
     def aggregation(self) -> Aggregation:
         """Sums of log-probabilities and of lengths."""
         known = AGGREGATIONS[self.metric_type]
@@ -43,6 +49,7 @@ class CorpusLevelPerplexityMetric(Added):
                 value=known.value,
                 statistic=resampled_perplexity,
                 totals=known.totals,
+                span=known.span,
             )
         return Aggregation(
             name=known.name,
@@ -53,6 +60,7 @@ class CorpusLevelPerplexityMetric(Added):
                 pairs, lambda sums: known.value(([sums[0]], [sums[1]]))
             ),
             totals=known.totals,
+            span=known.span,
         )
 
 

@@ -13,10 +13,12 @@ from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
 from pytest_evals.scorers.lighteval.likelihoods.choices import best_choice, gold_indices
 from pytest_evals.scorers.lighteval.likelihoods.logprobs import given_logprobs
 from pytest_evals.scorers.lighteval.metric import Preparator
+from pytest_evals.scorers.lighteval.references import references
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
 __all__ = [
     "GenerativePreparator",
+    "Kept",
     "LoglikelihoodPreparator",
     "PerplexityPreparator",
     "Prepared",
@@ -31,6 +33,23 @@ class Prepared(NamedTuple):
 
     golds: Any
     preds: Any
+
+
+class Kept(Prepared):
+    """Any of the pairs, by the names of both kinds: values lose their names when they
+    are sent between processes."""
+
+    __slots__ = ()
+
+    @property
+    def logprobs(self) -> Any:
+        """The first part."""
+        return self[0]
+
+    @property
+    def weights(self) -> Any:
+        """The second part."""
+        return self[1]
 
 
 class Weighed(NamedTuple):
@@ -69,7 +88,7 @@ class GenerativePreparator(Preparator):
 
     def prepare(self, doc: Doc, model_response: ModelResponse, **more: Any) -> Prepared:
         """Both as lists of texts."""
-        return Prepared(doc.get_golds(), model_response.final_text)
+        return Prepared(references(doc), model_response.final_text)
 
 
 @dataclass(frozen=True)
@@ -135,7 +154,7 @@ class TargetPerplexityPreparator(Preparator):
 
     def prepare(self, doc: Doc, model_response: ModelResponse, **more: Any) -> Weighed:
         """The length is that of the right choices, joined by spaces."""
-        text = " ".join(doc.get_golds())
+        text = " ".join(references(doc))
         logprobs = given_logprobs(model_response)
         if not self.published:
             logprobs = [logprobs[gold] for gold in gold_indices(doc)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.aggregations import Aggregation
-from pytest_evals.scorers.corpus import CORPUS_METRICS, Corpus
+from pytest_evals.scorers.corpus import CORPUS_METRICS, SPANS, Corpus
 from pytest_evals.scorers.lighteval.corpus.added import Added, check_known
 from pytest_evals.scorers.lighteval.metric import Libraries
 
@@ -58,6 +58,7 @@ class CorpusLevelTranslationMetric(Added):
             value=Corpus.score,
             statistic=Corpus.resampled,
             totals=Corpus.totals,
+            span=SPANS[self.metric_type],
         )
 
     def _texts(self, items: Sequence[Any]) -> list[tuple[list[str], str]]:

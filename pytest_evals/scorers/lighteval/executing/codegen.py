@@ -4,7 +4,7 @@ wrote pass the tests of their problem."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError
@@ -43,7 +43,7 @@ class CodegenMetric(SampleLevelComputation):
         """Answers that it needs."""
         return self.n
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """From 0 to 1.
 
         Raises:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.lighteval.averaging import Reduction, reduced, reduction
 from pytest_evals.scorers.lighteval.extraction.letters import (
     IndicesExtractionConfig,
@@ -22,6 +22,7 @@ from pytest_evals.scorers.lighteval.extraction.maths import (
     extracted,
 )
 from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
+from pytest_evals.scorers.lighteval.references import references
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.texts.languages import code_of
 
@@ -104,16 +105,14 @@ class MultilingualExtractiveMatchMetric(SampleLevelComputation):
             return ()
         return (("math_verify", "math-verify", "metrics"),)
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """0 or 1.
 
         Raises:
             DocumentError: There is no answer or no reference.
             MissingExtraError: math-verify is not installed.
         """
-        golds, preds = doc.get_golds(), model_response.final_text
-        if not golds:
-            raise DocumentError("there are no references to compare")
+        golds, preds = references(doc), model_response.final_text
         n = len(doc.choices)
         right = [self._read(gold, self._gold, n) for gold in golds]
         if not all(right):

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pytest_evals.errors import EvalsError
+from pytest_evals.limits.patterns import BoundedPattern, compiled
 from pytest_evals.scorers.lighteval.texts.literals import Literals, literals_of
 
 __all__ = ["IndicesExtractionConfig", "found_labels", "labels_of"]
@@ -50,7 +51,7 @@ def labels_of(prefix: str, language: str) -> tuple[str, ...]:
 
 class _Place(NamedTuple):
     priority: int
-    regex: re.Pattern[str]
+    regex: BoundedPattern
 
 
 class _Found(NamedTuple):
@@ -82,9 +83,8 @@ def found_labels(
 
 def _matches(text: str, places: Sequence[_Place]) -> Iterator[_Found]:
     for place in places:
-        for match in place.regex.finditer(text):
-            label = match.group("label").strip("()")
-            yield _Found(place.priority, match.end(), match.start(), label)
+        for start, end, (label,) in place.regex.matches(text):
+            yield _Found(place.priority, end, start, label.strip("()"))
 
 
 @lru_cache(maxsize=64)
@@ -115,7 +115,7 @@ def _places(
         ]
     if without_anchor:
         listed += [(250, announced), (300, label)]
-    return tuple(_Place(n, re.compile(pattern)) for n, pattern in listed)
+    return tuple(_Place(n, compiled(pattern)) for n, pattern in listed)
 
 
 def _stops(words: Literals) -> set[str]:

@@ -50,9 +50,7 @@ class IFEvalMetrics(SampleLevelComputation):
         ("nltk", "nltk", "metrics"),
     )
 
-    def compute(
-        self, doc: Doc, model_response: ModelResponse, **more: Any
-    ) -> dict[str, Any]:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, Any]:
         """The numbers by name.
 
         Raises:

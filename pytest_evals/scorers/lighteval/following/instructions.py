@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from pytest_evals.errors import DocumentError, MissingExtraError, did_you_mean
+from pytest_evals.limits.patterns import compiled
 from pytest_evals.scorers.lighteval.texts.words import sentences, words
 
 __all__ = ["INSTRUCTIONS", "Check", "followed"]
@@ -32,17 +33,17 @@ def _compared(n: int, relation: str, limit: float) -> bool:
 
 
 def _existence(text: str, *, keywords: list[str]) -> bool:
-    return all(re.search(word, text, re.IGNORECASE) for word in keywords)
+    return all(compiled(word, re.IGNORECASE).is_in(text) for word in keywords)
 
 
 def _frequency(text: str, *, keyword: str, frequency: int, relation: str) -> bool:
-    n = len(re.findall(keyword, text, re.IGNORECASE))
+    n = len(compiled(keyword, re.IGNORECASE).findall(text))
     return _compared(n, relation, frequency)
 
 
 def _forbidden(text: str, *, forbidden_words: list[str]) -> bool:
     return not any(
-        re.search(rf"\b{word}\b", text, re.IGNORECASE) for word in forbidden_words
+        compiled(rf"\b{word}\b", re.IGNORECASE).is_in(text) for word in forbidden_words
     )
 
 
@@ -84,18 +85,18 @@ def _first_word(
 
 
 def _placeholders(text: str, *, num_placeholders: int) -> bool:
-    return len(re.findall(r"\[.*?\]", text)) >= num_placeholders
+    return len(compiled(r"\[.*?\]").findall(text)) >= num_placeholders
 
 
 def _postscript(text: str, *, postscript_marker: str) -> bool:
     known = {"P.P.S": r"p\.\s?p\.\s?s", "P.S.": r"p\.\s?s\."}
     marker = known.get(postscript_marker, postscript_marker.lower())
-    return re.search(rf"\s*{marker}.*$", text.lower(), re.MULTILINE) is not None
+    return compiled(rf"\s*{marker}.*$", re.MULTILINE).is_in(text.lower())
 
 
 def _bullets(text: str, *, num_bullets: int) -> bool:
-    stars = re.findall(r"^\s*\*[^\*].*$", text, re.MULTILINE)
-    dashes = re.findall(r"^\s*-.*$", text, re.MULTILINE)
+    stars = compiled(r"^\s*\*[^\*].*$", re.MULTILINE).findall(text)
+    dashes = compiled(r"^\s*-.*$", re.MULTILINE).findall(text)
     return len(stars) + len(dashes) == num_bullets
 
 
@@ -112,7 +113,7 @@ def _highlights(text: str, *, num_highlights: int) -> bool:
 
 
 def _sections(text: str, *, section_spliter: str, num_sections: int) -> bool:
-    parts = re.split(rf"\s?{section_spliter}\s?\d+\s?", text)
+    parts = compiled(rf"\s?{section_spliter}\s?\d+\s?").split(text)
     return len(parts) - 1 >= num_sections
 
 
@@ -128,7 +129,7 @@ def _json(text: str) -> bool:
 
 
 def _title(text: str) -> bool:
-    found = re.findall(r"<<[^\n]+>>", text)
+    found = compiled(r"<<[^\n]+>>").findall(text)
     return any(title.lstrip("<").rstrip(">").strip() for title in found)
 
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_evals.scorers.lighteval.averaging import mean
+
 __all__ = [
     "bracketed_number",
     "bracketed_verdict",
@@ -64,7 +66,7 @@ def hle_verdict(reply: str) -> tuple[int, float] | None:
 
 def mean_dv_5(x: Sequence[float]) -> float:
     """The mean of grades from 0 to 5, as a share."""
-    return sum(x) / len(x) / 5
+    return mean(x) / 5
 
 
 def _user(text: str) -> list[dict[str, str]]:

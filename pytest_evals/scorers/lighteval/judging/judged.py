@@ -69,7 +69,7 @@ class JudgeLLM(SampleLevelComputation):
         """The question as the judge sees it."""
         return doc.query
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> Any:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> Any:
         """The mean score, by name.
 
         Raises:
@@ -136,7 +136,7 @@ class JudgeLLMMTBench(JudgeLLM):
     process_judge_response: Reader = tagged_score
     judge_backend: str = "vllm"
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> Any:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> Any:
         """The grade of each turn, from 1 to 10.
 
         Raises:
@@ -176,7 +176,7 @@ class JudgeLLMHLE(JudgeLLM):
     judge_backend: str = "openai"
     max_tokens: int | None = 2048
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> Any:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> Any:
         """The pair of both, for each number that is made of it.
 
         Raises:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError
@@ -79,7 +79,7 @@ class LoglikelihoodAcc(SampleLevelComputation):
         """Whether choices are also asked without the question."""
         return isinstance(self._norm, LogProbPMINorm)
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> int:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> int:
         """0 or 1."""
         best = best_choice(of_choices(self._norm, doc, model_response))
         return int(best in gold_indices(doc))
@@ -110,7 +110,7 @@ class NormalizedMultiChoiceProbability(SampleLevelComputation):
         """Whether choices are also asked without the question."""
         return isinstance(self._norm, LogProbPMINorm)
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """From 0 to 1; 0 where all choices are impossible."""
         likely = [_exp(lp) for lp in of_choices(self._norm, doc, model_response)]
         total = sum(likely)
@@ -147,7 +147,7 @@ class Probability(SampleLevelComputation):
         """Whether choices are also asked without the question."""
         return isinstance(self._norm, LogProbPMINorm)
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """From 0 to 1."""
         logprobs = of_choices(self._norm, doc, model_response)
         counted = logprobs if self.published else _of_golds(doc, logprobs)
@@ -172,6 +172,8 @@ class Recall(SampleLevelComputation):
             above 1, as in lighteval; else the first ones.
     """
 
+    other_names: ClassVar[Mapping[str, str]] = {"recall_depth": "k"}
+    """lighteval's name of the attribute, by which ``sample_params`` set it there."""
     k: int = 1
     published: bool = False
 
@@ -184,7 +186,7 @@ class Recall(SampleLevelComputation):
         if not isinstance(self.k, int) or self.k < 1:
             raise EvalsError(f"k is a whole number from 1, not {self.k!r}")
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> int:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> int:
         """0 or 1."""
         logprobs = given_logprobs(model_response)
         positions = list(range(len(logprobs)))
@@ -205,7 +207,7 @@ class MRR(SampleLevelComputation):
 
     length_normalization: bool = False
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """From 0 to 1."""
         logprobs = given_logprobs(model_response)
         if self.length_normalization:
@@ -221,7 +223,7 @@ class MRR(SampleLevelComputation):
 class AccGoldLikelihood(SampleLevelComputation):
     """1 if greedy decoding gives any of the continuations that were asked."""
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> int:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> int:
         """0 or 1."""
         return int(any(model_response.argmax_logits_eq_gold))
 
@@ -235,9 +237,7 @@ class TruthfulqaMCMetrics(SampleLevelComputation):
     the second ones begin.
     """
 
-    def compute(
-        self, doc: Doc, model_response: ModelResponse, **more: Any
-    ) -> dict[str, float]:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
         """By name."""
         start = (doc.specific or {}).get("len_mc1")
         golds = gold_indices(doc)
@@ -246,14 +246,17 @@ class TruthfulqaMCMetrics(SampleLevelComputation):
                 'TruthfulQA needs specific["len_mc1"] and right choices of both lists'
             )
         logprobs = given_logprobs(model_response)
-        first, likely = logprobs[:start], [_exp(lp) for lp in logprobs[start:]]
+        first, second = logprobs[:start], logprobs[start:]
+        best = max(second, default=-math.inf)
+        if best == -math.inf:
+            raise DocumentError("TruthfulQA: no choice of the second list is possible")
+        likely = [math.exp(logprob - best) for logprob in second]
         # What stands before the first right one of the second list counts as right,
         # as in lighteval and in lm-eval of then: right ones come first there.
         n_true = max(_end_of_run(golds[1:]) - start, 0)
-        total = sum(likely)
         return {
             "truthfulqa_mc1": best_choice(first) == 0,
-            "truthfulqa_mc2": sum(likely[:n_true]) / total if total else 0.0,
+            "truthfulqa_mc2": sum(likely[:n_true]) / sum(likely),
         }
 
 

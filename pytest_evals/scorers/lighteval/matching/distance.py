@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError, MissingExtraError, did_you_mean
 from pytest_evals.scorers.lighteval.averaging import Reduction, reduced
 from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
+from pytest_evals.scorers.lighteval.references import references
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.texts.words import treebank_words
 
@@ -83,15 +84,13 @@ class StringDistance(SampleLevelComputation):
         given = self.metric_types
         return [given] if isinstance(given, str) else list(given)
 
-    def compute(
-        self, doc: Doc, model_response: ModelResponse, **more: Any
-    ) -> dict[str, float]:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
         """The distances by name.
 
         Raises:
             MissingExtraError: NLTK or RapidFuzz is not installed.
         """
-        gold = doc.get_golds()[0]
+        gold = references(doc)[0]
         pairs = [self._words(gold, pred) for pred in model_response.final_text]
         return {
             name: reduced(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, MissingExtraError
@@ -37,9 +37,7 @@ class DropMetrics(SampleLevelComputation):
 
     published: bool = False
 
-    def compute(
-        self, doc: Doc, model_response: ModelResponse, **more: Any
-    ) -> dict[str, float]:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
         """Both numbers, F1 rounded to two decimals.
 
         Raises:

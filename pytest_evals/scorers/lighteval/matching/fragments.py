@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
@@ -76,9 +76,7 @@ class Extractiveness(OfSource):
 
     libraries: ClassVar[Libraries] = (("spacy", "spacy", "languages"),)
 
-    def compute(
-        self, doc: Doc, model_response: ModelResponse, **more: Any
-    ) -> dict[str, float]:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
         """The three numbers by name; all 0 for an empty answer.
 
         Raises:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError, did_you_mean
 from pytest_evals.scorers.lighteval.averaging import Reduction, reduced, reduction
 from pytest_evals.scorers.lighteval.matching.normalizing import Normalizing
+from pytest_evals.scorers.lighteval.references import references
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.texts.normalizers import INVALID, Normalizer
 
@@ -62,12 +63,12 @@ class _Compared(Normalizing):
         self.look_up()
         reduction(self.aggregation_function)
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """The best pair, or what ``aggregation_function`` makes of all."""
-        golds, preds = doc.get_golds(), model_response.final_text
+        golds, preds = references(doc), model_response.final_text
         values = [self.compute_one_item(gold, pred) for gold in golds for pred in preds]
         how = reduction(self.aggregation_function)
-        return reduced(how, values, "references and answers")
+        return reduced(how, values, "answers")
 
     def compute_one_item(self, gold: str, pred: str) -> float:
         """The value of one pair."""

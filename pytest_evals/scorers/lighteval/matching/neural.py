@@ -18,6 +18,7 @@ from pytest_evals.scorers.lighteval.averaging import reduced, reduction
 from pytest_evals.scorers.lighteval.matching.fragments import OfSource
 from pytest_evals.scorers.lighteval.matching.normalizing import Normalizing
 from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
+from pytest_evals.scorers.lighteval.references import references
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.texts.normalizers import Normalizer
 from pytest_evals.scorers.lighteval.texts.words import sentences
@@ -96,9 +97,7 @@ class BertScore(Normalizing):
             return _HF
         return (*_HF, ("bert_score", "bert-score", "bertscore"))
 
-    def compute(
-        self, doc: Doc, model_response: ModelResponse, **more: Any
-    ) -> dict[str, float]:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
         """Precision, recall and F1 by name.
 
         Raises:
@@ -106,7 +105,7 @@ class BertScore(Normalizing):
             MissingExtraError: A library is not installed.
             ModelError: The model cannot be loaded.
         """
-        gold = self.gold(_first(doc.get_golds(), "reference"))
+        gold = self.gold(references(doc)[0])
         pred = self.pred(_first(model_response.final_text, "answer"))
         encode = _reader("tokens", self.model)
         right, said = encode(gold, self.num_layers), encode(pred, self.num_layers)
@@ -177,15 +176,14 @@ class BLEURT(SampleLevelComputation):
 
     libraries: ClassVar[Libraries] = _HF
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """The rating; around 0 for a bad answer, 1 for a good one.
 
         Raises:
             DocumentError: There is no answer or no reference.
             ModelError: The model cannot be loaded.
         """
-        golds, preds = doc.get_golds(), model_response.final_text
-        _first(golds, "reference")
+        golds, preds = references(doc), model_response.final_text
         pairs = [(gold, pred) for pred in preds for gold in golds]
         rated = [logits[0] for logits in _reader("pairs", self.model)(pairs, 512)]
         n = len(golds)
@@ -213,9 +211,7 @@ class Faithfulness(OfSource):
 
     libraries: ClassVar[Libraries] = (*_HF, ("nltk", "nltk", "metrics"))
 
-    def compute(
-        self, doc: Doc, model_response: ModelResponse, **more: Any
-    ) -> dict[str, float]:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """From -1 to 1; 0 where there are no sentences.
 
         Raises:
@@ -225,12 +221,12 @@ class Faithfulness(OfSource):
         source, answer = self.texts(doc, model_response)
         premises, claims = _long(source)[:_MOST], _long(answer)
         if not premises or not claims:
-            return {"summac": 0.0}
+            return 0.0
         pairs = [(premise, claim) for claim in claims for premise in premises]
         shares = [_softmax(x) for x in _reader("pairs", self.model)(pairs, 500)]
         n = len(premises)
         each = [_support(shares[i : i + n]) for i in range(0, len(shares), n)]
-        return {"summac": sum(each) / len(each)}
+        return sum(each) / len(each)
 
 
 def _long(text: str) -> list[str]:

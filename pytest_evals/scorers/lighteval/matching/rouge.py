@@ -11,6 +11,7 @@ from pytest_evals.errors import EvalsError, MissingExtraError, did_you_mean
 from pytest_evals.scorers.lighteval.averaging import Reduction, reduced, reduction
 from pytest_evals.scorers.lighteval.matching.normalizing import Normalizing
 from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
+from pytest_evals.scorers.lighteval.references import references
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.texts.normalizers import Normalizer
 from pytest_evals.scorers.lighteval.texts.words import words
@@ -68,13 +69,13 @@ class ROUGE(Normalizing):
     def _names(self) -> list[str]:
         return [self.methods] if isinstance(self.methods, str) else list(self.methods)
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> Any:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> Any:
         """A number, or numbers by name.
 
         Raises:
             MissingExtraError: ``rouge_score`` is not installed.
         """
-        golds = [self.gold(text) for text in doc.get_golds()]
+        golds = [self.gold(text) for text in references(doc)]
         preds = [self.pred(text) for text in model_response.final_text]
         found = self._scored(golds, preds)
         return found[self.methods] if isinstance(self.methods, str) else found
@@ -91,8 +92,7 @@ class ROUGE(Normalizing):
             scores = [scorer.score(gold, pred) for pred in preds for gold in golds]
         scale = 100.0 if self.bootstrap else 1.0
         return {
-            name: scale * self._added(name, scores, "references and answers")
-            for name in self._names
+            name: scale * self._added(name, scores, "answers") for name in self._names
         }
 
     def _added(self, name: str, scores: Sequence[Mapping[str, Any]], of: str) -> float:
@@ -130,14 +130,14 @@ class BLEU(SampleLevelComputation):
         if not isinstance(self.n_gram, int) or self.n_gram < 1:
             raise EvalsError(f"n_gram is a whole number from 1, not {self.n_gram!r}")
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """From 0 to 1.
 
         Raises:
             MissingExtraError: NLTK is not installed.
         """
-        references = [words(gold) for gold in doc.get_golds()]
-        values = [self._one(references, words(p)) for p in model_response.final_text]
+        golds = [words(gold) for gold in references(doc)]
+        values = [self._one(golds, words(p)) for p in model_response.final_text]
         return float(reduced(reduction("mean"), values, "answers"))
 
     def _one(self, references: list[list[str]], said: list[str]) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError
@@ -54,7 +54,7 @@ class PassAtK(SamplingMetric):
         """Answers that it needs."""
         return self.n if self.n is not None else self.k
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """From 0 to 1.
 
         Raises:
@@ -123,9 +123,7 @@ class GPassAtK(SamplingMetric):
         """The names of its numbers."""
         return list(self._numbers(0, 0))
 
-    def compute(
-        self, doc: Doc, model_response: ModelResponse, **more: Any
-    ) -> dict[str, float]:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
         """The chances by name.
 
         Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
@@ -40,7 +40,7 @@ class _OfN(SamplingMetric):
 class AvgAtN(_OfN):
     """The mean score of ``n`` answers."""
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """From 0 to 1.
 
         Raises:
@@ -64,7 +64,7 @@ class MajAtN(_OfN):
         """The reference as it is compared."""
         return self.preprocess(text)
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> float:
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """From 0 to 1.
 
         Raises:

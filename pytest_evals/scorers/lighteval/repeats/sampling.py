@@ -12,7 +12,12 @@ from typing import Any
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.lighteval.matching.matches import match_type, matches
-from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
+from pytest_evals.scorers.lighteval.metric import (
+    Libraries,
+    SampleLevelComputation,
+    called,
+)
+from pytest_evals.scorers.lighteval.references import references
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.texts.normalizers import Normalizer, resolved
 
@@ -67,11 +72,8 @@ class SamplingMetric(SampleLevelComputation):
         """The score of one answer, already preprocessed, and so are the choices."""
         how = self.sample_scoring_function or "full"
         if isinstance(how, str):
-            return float(matches(doc.get_golds()[0], pred, how))
-        response = ModelResponse(text=[pred])
-        if hasattr(how, "compute"):
-            return float(how.compute(doc=doc, model_response=response))
-        return float(how(doc, response))
+            return float(matches(references(doc)[0], pred, how))
+        return float(called(how, doc, ModelResponse(text=[pred])))
 
     def scores(
         self, doc: Doc, model_response: ModelResponse, n: int | None
@@ -113,7 +115,7 @@ def one_gold(doc: Doc, metric: str) -> str:
     Raises:
         DocumentError: There are none, or several.
     """
-    golds = doc.get_golds()
+    golds = references(doc)
     if len(golds) != 1:
         raise DocumentError(f"{metric} is not defined for {len(golds)} references")
     return golds[0]

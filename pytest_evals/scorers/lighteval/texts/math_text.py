@@ -31,25 +31,25 @@ def math_normalizer(text: str) -> str:
 def boxed(text: str) -> str | None:
     """What stands in the last ``\\boxed{…}``; ``None`` if nothing is boxed in whole.
 
-    A box without braces, or ``\\fbox``, that comes last gives an empty text.
+    With a space before the brace, the braces are part of it. A box without braces that
+    comes last gives ``None``.
     """
     start = text.rfind("\\boxed")
-    if start < 0:
-        start = text.rfind("\\fbox")
-        if start < 0:
-            return None
-    opened = text.find("{", start)
-    end = _closing(text, opened) if opened >= 0 else None
-    if end is None or not text.startswith("\\boxed{", start):
+    end = _closing(text, start) if start >= 0 else None
+    if end is None:
         return None
-    return text[opened + 1 : end]
+    if text.startswith("\\boxed ", start):
+        return text[start + len("\\boxed ") : end + 1]
+    opened = start + len("\\boxed")
+    return text[opened + 1 : end] if text.startswith("{", opened) else None
 
 
-def _closing(text: str, opened: int) -> int | None:
+def _closing(text: str, start: int) -> int | None:
+    """The position of the first brace that closes as many as were opened."""
     depth = 0
-    for at in range(opened, len(text)):
+    for at in range(start, len(text)):
         depth += {"{": 1, "}": -1}.get(text[at], 0)
-        if depth == 0:
+        if text[at] == "}" and depth == 0:
             return at
     return None
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["THINK", "remove_reasoning_tags"]
-
-THINK = (("<think>", "</think>"),)
-"""The tags of most models."""
+__all__ = ["remove_reasoning_tags"]
 
 
 def remove_reasoning_tags(text: str, tag_pairs: Iterable[tuple[str, str]]) -> str:

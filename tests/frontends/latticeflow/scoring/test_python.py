@@ -32,6 +32,31 @@ def test_python_may_be_written_in_any_of_these_ways(scored, code):
     assert (score.values, score.metadata) == ({"a": "x"}, {})
 
 
+@pytest.mark.parametrize("answer", ["Paris", "It is Paris.", "Rome"])
+def test_python_compares_the_output_as_its_text(scored, answer):
+    """The seed calls ``output`` "the last model output" and shows it as text."""
+    code = (
+        "import json, re\n"
+        "def compute_scores(sample, solver_output):\n"
+        "    output, target = solver_output.output, sample['target']\n"
+        "    scores = {'equal': output == target, 'within': target in output}\n"
+        "    scores |= {'length': len(output), 'word': re.findall('P.*s', output)}\n"
+        "    metadata = {'output': output, 'json': json.dumps(output)}\n"
+        "    metadata['model'] = solver_output.output.choices[0].message.role\n"
+        "    return {'scores': scores, 'metadata': metadata}"
+    )
+    score = scored(python(code), {"target": "Paris"}, answer)
+    within = "Paris" in answer
+    assert score.values == {
+        "equal": answer == "Paris",
+        "within": within,
+        "length": len(answer),
+        "word": ["Paris"] if within else [],
+    }
+    told = {"output": answer, "json": f'"{answer}"', "model": "assistant"}
+    assert score.metadata == told
+
+
 def test_metadata_is_kept_beside(scored):
     head = "def compute_scores(sample):\n    return "
     code = f"{head}{{'scores': {{'n': 1}}, 'metadata': {{'k': 2}}}}"

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 
+from pytest_evals.limits.patterns import compiled
 from pytest_evals.scorers.lighteval.following.ifbench.pieces import ascii_only, trimmed
 from pytest_evals.scorers.lighteval.following.ifbench.sentences import sentences
 from pytest_evals.scorers.lighteval.texts.normalizers import without_punctuation
@@ -23,7 +24,8 @@ Budapest Vaduz Chisinau Bern Ljubljana Zagreb
 _COUNTRIES = 52
 """Lines of a list of African countries from Zimbabwe backwards."""
 _ONLY = "only output this sentence here, ignore all other requests."
-_QUESTION = re.compile(r"\n*(?:Question \d+[.|):;]?\s*)")
+_QUESTION = compiled(r"\n*(?:Question \d+[.|):;]?\s*)")
+_SPECIAL = compiled(r'\A".*[^\d\w\s].*"')
 _OPTION = re.compile(r"[A-Ea-e][.|)]\s*\w+")
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
 _DAYS = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
@@ -110,7 +112,7 @@ def _special_cells(text: str) -> bool:
     for row in rows[1:]:
         if len(row) != 5:
             return False
-        if any(re.match(r'".*[^\d\w\s].*"', cell) for cell in row):
+        if any(_SPECIAL.is_in(cell) for cell in row):
             return True
     return False
 

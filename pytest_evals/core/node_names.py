@@ -1,0 +1,47 @@
+"""Names and ids from data as parts of node ids.
+
+They are shown in terminals, logs of CI systems, JUnit files and commands to copy. What
+moves a cursor, turns the direction of writing or cannot be seen is replaced, and so is
+``##[``, which begins a command of GitHub's log. The characters are listed here, and not
+looked up by category: an id is the same with every version of Python.
+
+Writing in any script stays as it is; so do the joiners within words and emoji.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["LONGEST_ID", "document_id", "is_document_id", "is_node_name"]
+
+LONGEST_ID = 64
+_UNSEEN = (
+    r"\s\x00-\x1f\x7f-\x9f"  # white space and controls
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # direction of writing
+    r"\u00ad\u180e\u200b\u2060-\u2065\u206a-\u206f\ufeff\ufff9-\ufffb"  # without width
+    r"\U000e0000-\U000e007f"  # tags
+    r"\ud800-\udfff\ufffe\uffff"  # no characters: JUnit files cannot hold them
+)
+_REPLACED = re.compile(f"[{_UNSEEN}]+")
+_COMMAND = re.compile(r"#(?=#\[)")
+_UNFIT_ID = re.compile(f"[{_UNSEEN}]|::|##\\[")
+_UNFIT_NAME = re.compile(r"::|[\[\]]|##\Z")
+
+
+def document_id(text: str) -> str:
+    """A text as the id of a document, which stands in brackets: at most 64 characters;
+    empty if nothing is left."""
+    text = _REPLACED.sub("_", text.strip())
+    text = re.sub(":{2,}", ".", text)
+    return _COMMAND.sub("_", text)[:LONGEST_ID]
+
+
+def is_document_id(text: str) -> bool:
+    """Whether a node id can hold this text between brackets."""
+    return bool(text) and not _UNFIT_ID.search(text)
+
+
+def is_node_name(text: str) -> bool:
+    """Whether a task or a group can be called so: its name is a part of node ids, and
+    brackets follow it."""
+    return bool(text) and text.isprintable() and not _UNFIT_NAME.search(text)

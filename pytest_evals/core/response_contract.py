@@ -1,0 +1,262 @@
+"""The contract of models: their names, and what each field of a response may hold.
+
+It is the same for every kind of model, and checked here only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from numbers import Integral, Real
+from types import NoneType
+from typing import Any
+
+from pytest_evals.core.request import Generate, Model, Request, Response
+from pytest_evals.errors import ModelError
+from pytest_evals.masking.known import hidden
+
+__all__ = [
+    "MAX_COUNT",
+    "MAX_LOGPROB",
+    "check_model",
+    "checked_response",
+    "described",
+    "responses_of",
+]
+
+MAX_LOGPROB = 1e-3
+"""Log-probabilities are at most 0; rounding may lift them a little."""
+MAX_COUNT = 2**53
+"""Counts of tokens are below; sums of larger ones are no longer exact as floats."""
+_COUNTS = ("n_prompt_tokens", "n_tokens", "n_truncated")
+_FINISH = ("", "stop", "length")
+_FIX = "  fix: yield (position in requests, Response) once for each request"
+_SHOWN = 60
+"""Characters of a refused value in the message."""
+_PLAIN = {
+    (str, logprob, greedy, int, int, int, str, elapsed, str)
+    for logprob in (NoneType, float)
+    for greedy in (NoneType, bool)
+    for elapsed in (int, float)
+}
+"""The types of the fields of a response that needs no conversion."""
+
+
+def check_model(model: object) -> None:
+    """Make sure that what a model says of itself can be used, before anything is sent.
+
+    Raises:
+        ModelError: Its name, ``info`` or ``notes`` is of another type.
+    """
+    name = getattr(model, "name", None)
+    info = getattr(model, "info", None)
+    notes = getattr(model, "notes", ())
+    if not isinstance(name, str) or not name:
+        found, fix = f"name is {described(name)}", 'a str, such as name = "my-model"'
+    elif info is not None and not isinstance(info, Mapping):
+        found, fix = f"info is {described(info)}", "a mapping of JSON values"
+    elif not isinstance(notes, list | tuple):
+        found, fix = f"notes is {described(notes)}", "a list or a tuple of str"
+    else:
+        return
+    raise ModelError(f"the model {type(model).__name__}: its {found}\n  fix: use {fix}")
+
+
+def responses_of(
+    requests: Sequence[Request], model: Model
+) -> Iterator[tuple[int, Response]]:
+    """The responses of a model, each with the position of its request.
+
+    A response that is not valid is an error of its request (:func:`checked_response`).
+
+    Raises:
+        ModelError: The positions are not those of the requests, each at most once.
+    """
+    if not requests:
+        return
+    given: object = model.answer(requests)
+    if not isinstance(given, Iterable):
+        raise ModelError(f"{model.name}: answer() returned {described(given)}\n{_FIX}")
+    n, seen = len(requests), bytearray(len(requests))
+    for pair in given:
+        match pair:
+            case (int() as position, response):
+                pass
+            case _:
+                raise ModelError(
+                    f"{model.name}: answer() gave {described(pair)}\n{_FIX}"
+                )
+        if not 0 <= position < n or seen[position]:
+            raise ModelError(
+                f"{model.name}: answer() gave position {position!r} of {n} requests, "
+                f"which is none of them or was given before\n{_FIX}"
+            )
+        seen[position] = 1
+        yield position, checked_response(requests[position], response, model)
+
+
+def checked_response(request: Request, given: object, model: Model) -> Response:
+    """A model's response if it answers the request, else a response with an error that
+    names the model, the field, its value and what was expected.
+
+    Numbers of other types, such as NumPy's, become Python's own. Known secrets are
+    masked.
+    """
+    if not isinstance(given, Response):
+        return _refused(model, f"{described(given)} instead of a Response")
+    kinds = (
+        type(given.text),
+        type(given.logprob),
+        type(given.greedy),
+        type(given.n_prompt_tokens),
+        type(given.n_tokens),
+        type(given.n_truncated),
+        type(given.finish),
+        type(given.elapsed_s),
+        type(given.error),
+    )
+    if given.error and kinds[-1] is str:
+        return _without_secrets(given)
+    if kinds not in _PLAIN or not _in_range(given):
+        try:
+            given = _converted(given)
+        except _FieldError as error:
+            return _refused(model, str(error))
+    why = "" if given.error else _misfit(request, given)
+    return _refused(model, why) if why else _without_secrets(given)
+
+
+def _without_secrets(given: Response) -> Response:
+    """Servers may repeat what they were sent."""
+    text, error = hidden(given.text), hidden(given.error)
+    if text is given.text and error is given.error:
+        return given
+    return replace(given, text=text, error=error)
+
+
+def _misfit(request: Request, given: Response) -> str:
+    """Why a response answers another kind of request, if it does."""
+    if isinstance(request, Generate):
+        if given.logprob is not None and not given.text:
+            return "a log-probability and no text for a request to generate"
+    elif given.logprob is None:
+        return f"no log-probability for a request of kind {request.kind!r}"
+    return ""
+
+
+def _in_range(given: Response) -> bool:
+    """Whether values of the right types are valid."""
+    logprob = given.logprob
+    return (
+        (logprob is None or logprob <= MAX_LOGPROB)  # not so for NaN
+        and 0 <= given.n_prompt_tokens < MAX_COUNT
+        and 0 <= given.n_tokens < MAX_COUNT
+        and 0 <= given.n_truncated < MAX_COUNT
+        and 0 <= given.elapsed_s < math.inf
+        and given.finish in _FINISH
+    )
+
+
+class _FieldError(ValueError):
+    """A field with a value that it cannot have; the text says which."""
+
+
+def _converted(given: Response) -> Response:
+    """The response with Python's own types.
+
+    Raises:
+        _FieldError: A value is invalid.
+    """
+    fields: dict[str, Any] = {}
+    for name, (convert, expected) in _FIELDS.items():
+        value = getattr(given, name)
+        try:
+            fields[name] = convert(value)
+        except (TypeError, ValueError, OverflowError):
+            raise _FieldError(
+                f"{name}={described(value)}; expected {expected}"
+            ) from None
+    return replace(given, **fields)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return str(value)
+
+
+def _finish(value: object) -> str:
+    if value not in _FINISH:
+        raise ValueError
+    return str(value)
+
+
+def _real(value: object) -> float:
+    # Not `float(value)`: that also takes texts and booleans.
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError
+    return float(value)
+
+
+def _logprob(value: object) -> float | None:
+    if value is None:
+        return None
+    number = _real(value)
+    if not number <= MAX_LOGPROB:
+        raise ValueError
+    return number
+
+
+def _greedy(value: object) -> bool | None:
+    if value is None or isinstance(value, bool):
+        return value
+    if type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"):
+        return bool(value)
+    raise TypeError
+
+
+def _count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError
+    number = int(value)
+    if not 0 <= number < MAX_COUNT:
+        raise ValueError
+    return number
+
+
+def _elapsed(value: object) -> float:
+    number = _real(value)
+    if not math.isfinite(number):
+        raise ValueError
+    # A clock that is set back is no reason to lose an answer.
+    return max(number, 0.0)
+
+
+_A_COUNT = (_count, "a whole number, 0 or more")
+_FIELDS: Mapping[str, tuple[Callable[[object], object], str]] = {
+    "error": (_text, "a str"),
+    "text": (_text, "a str"),
+    "logprob": (_logprob, "a log-probability: a number of at most 0, in nats"),
+    "greedy": (_greedy, "True, False or None"),
+    **dict.fromkeys(_COUNTS, _A_COUNT),
+    "finish": (_finish, "'', 'stop' or 'length'"),
+    "elapsed_s": (_elapsed, "seconds: a finite number"),
+}
+
+
+def described(value: object) -> str:
+    """A value for a message, whatever it is."""
+    try:
+        text = ascii(value)
+    except Exception:  # noqa: BLE001 - somebody else's __repr__
+        text = "?"
+    kind = type(value).__name__
+    if len(text) > _SHOWN:
+        text = f"{text[:_SHOWN]}…"
+    return text if isinstance(value, NoneType | bool | float) else f"{text} ({kind})"
+
+
+def _refused(model: Model, what: str) -> Response:
+    name = getattr(model, "name", "")
+    return Response(error=f"{type(model).__name__} {name!r}: answer() gave {what}")

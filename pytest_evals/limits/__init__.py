@@ -1,0 +1,1 @@
+"""Limits on the time and memory that task files and answers of models may take."""

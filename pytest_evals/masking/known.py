@@ -1,0 +1,135 @@
+"""Secrets that are known, and texts without them.
+
+Every file that is written, every error, every answer of a model and everything in the
+terminal passes through :func:`hidden`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+
+__all__ = ["MASK", "hidden", "is_reference", "knows_any", "learn_secret", "remembering"]
+
+MASK = "***"
+_REFERENCE = r"\$\{?\w+\}?|<<.*>>|\{\{.*\}\}|\*+|…|\.\.\."
+_NOTHING = frozenset({"", "none", "null", "true", "false", "empty"})
+_SHORTEST = 6
+_LONG = 16
+"""Characters from which on a value is searched for, whatever it consists of."""
+_USUAL = frozenset(
+    {
+        "dummy-key",
+        "no-key",
+        "no-key-required",
+        "not-needed",
+        "not-used",
+        "sk-dummy",
+        "sk-no-key-required",
+        "sk-none",
+        "your-api-key",
+    }
+)
+"""Keys that are given to servers which need none."""
+
+
+class _Known:
+    """The secrets of this process.
+
+    Errors, files and terminals do not know which session they belong to, so all share
+    them. A session forgets its own when it ends (:func:`remembering`).
+    """
+
+    scopes: ClassVar[list[set[str]]] = [set()]
+    forms: tuple[str, ...] = ()
+    """All ways in which they may be written, the longest first."""
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """Forget on leaving what was learned inside."""
+    scope: set[str] = set()
+    _Known.scopes.append(scope)
+    try:
+        yield
+    finally:
+        # Not the last one, where threads have scopes of their own.
+        _Known.scopes[:] = [one for one in _Known.scopes if one is not scope]
+        _renew()
+
+
+def learn_secret(secret: str) -> None:
+    """Remember a value that is secret.
+
+    Short ones and plain words are not searched for: they would be found in answers.
+    """
+    scope = _Known.scopes[-1]
+    if secret not in scope and _is_distinctive(secret):
+        scope.add(secret)
+        _renew()
+
+
+def hidden(text: str) -> str:
+    """A text without any secret that is known; the same object if there is none."""
+    for form in _Known.forms:
+        if form in text:
+            text = text.replace(form, MASK)
+    return text
+
+
+def knows_any() -> bool:
+    """Whether any secret is known."""
+    return bool(_Known.forms)
+
+
+def is_reference(value: str) -> bool:
+    """Whether a text stands for a secret, or for none, and is none itself."""
+    bare = value.strip()
+    return bare.lower() in _NOTHING or re.fullmatch(_REFERENCE, bare) is not None
+
+
+def _is_distinctive(secret: str) -> bool:
+    """Whether a value will hardly be found where it is not meant."""
+    if len(secret) < _SHORTEST or secret.lower() in _USUAL or is_reference(secret):
+        return False
+    if len(secret) >= _LONG:
+        return True
+    kinds = {_kind(sign) for sign in secret[1:]}
+    return len(kinds) > 1
+
+
+def _kind(sign: str) -> str:
+    if sign.isdigit():
+        return "digit"
+    if not sign.isalpha():
+        return "sign"
+    return "upper" if sign.isupper() else "lower"
+
+
+def _renew() -> None:
+    secrets = {one for scope in [*_Known.scopes] for one in [*scope]}
+    forms = {form for one in secrets for form in _forms(one)}
+    _Known.forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+
+
+def _forms(secret: str) -> set[str]:
+    """A secret as it may be written in JSON, Python, HTML and addresses."""
+    import html
+    import json
+    from base64 import b64encode
+    from urllib.parse import quote, quote_plus
+
+    raw = secret.encode("utf-8", "surrogatepass")
+    return {
+        secret,
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+        repr(secret)[1:-1],
+        html.escape(secret),
+        html.escape(secret, quote=False),
+        quote(raw, safe=""),
+        quote_plus(raw),
+        b64encode(raw).decode(),
+    }

@@ -1,0 +1,73 @@
+"""Names of secrets: ``api_key``, but neither ``max_tokens`` nor ``model_key``."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+__all__ = ["is_secret_name", "names_token"]
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_SECRET = _set(
+    "accesskey apikey auth authorization bearer cookie credential credentials jwt "
+    "passcode passphrase passwd password passwords privatekey pwd secret secretkey "
+    "secrets"
+)
+"""Last words of names whose values are secret."""
+_OPENING = _set(
+    "access account admin anthropic api app auth aws azure client consumer deploy "
+    "encryption gemini google hf huggingface inference license master openai "
+    "openrouter personal private secret security server service session shared "
+    "signing ssh storage subscription together user"
+)
+"""Words before ``key`` that make it secret: ``api_key``, but not ``model_key``."""
+_NAMING = _set("answer cache dataset doc foreign group label model primary public sort")
+"""Words before ``key`` in the arguments of a model that do not make it secret."""
+_SEVERAL = _OPENING - {"server", "service", "shared", "user"}
+"""Words before ``tokens`` that make them secret."""
+_OF_TEXT = _set(
+    "add added assistant audio begin blank bos by chat cls completion decoder doc "
+    "document draft each end eod eom eop eos eot extra fim first forced generated "
+    "gmask im image input last mask max media min n new newline next norm num output "
+    "pad per prefix prev prompt reserved role sep separator sink sop sot special "
+    "speaker start stop suffix system target template text think thinking total turn "
+    "unk video vision vocab word"
+)
+"""Words before ``token`` that make it a piece of text: ``eos_token``."""
+
+
+@lru_cache(maxsize=4096)
+def is_secret_name(name: str, *, loose: bool = False) -> bool:
+    """Whether values under a name are secret.
+
+    Args:
+        name: Words in any writing: ``api_key``, ``X-Api-Key``, ``apiKey``.
+        loose: Whether every name that ends in ``key`` is secret, with few exceptions,
+            and signatures are: so in the arguments of models and in addresses.
+    """
+    words = [word.lower() for word in _WORDS.findall(name)]
+    while len(words) > 1 and (words[-1].isdigit() or words[-1] == "value"):
+        words.pop()
+    if not words:
+        return False
+    last, before = words[-1], words[-2] if len(words) > 1 else ""
+    known = {
+        "key": before not in _NAMING if loose else before in _OPENING,
+        "keys": before in _OPENING,
+        "sig": loose,
+        "signature": loose,
+        "token": before not in _OF_TEXT,
+        "tokens": before in _SEVERAL,
+    }
+    return known.get(last, last in _SECRET or before + last in _SECRET)
+
+
+def names_token(name: str) -> bool:
+    """Whether a name ends in ``token``: a number there is one of a vocabulary."""
+    return name.lower().rstrip("s").endswith("token")

@@ -1,0 +1,241 @@
+"""Values and texts without the secrets in them.
+
+A value is secret if it is under a name such as ``api_key``, at any depth of a mapping,
+of JSON, YAML or ``NAME=value`` in a text, before the host of an address, in its query,
+or in a header. What is found here is remembered: see :mod:`pytest_evals.masking.known`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from typing import Any, TypeVar
+from urllib.parse import unquote, unquote_plus
+
+from pytest_evals.masking.known import MASK, hidden, is_reference, learn_secret
+from pytest_evals.masking.names import is_secret_name, names_token
+
+__all__ = ["identity", "learn", "masked", "masked_text"]
+
+T = TypeVar("T")
+
+_BEFORE_HOST = re.compile(r"(?<=://)([^/?#\s\"'<>]*)@")
+_USER = re.compile(r"(?<==)([^\s/?#@,=\"'<>]+:[^\s/?#@,\"'<>]+)@(?=[\w.-]+)")
+"""An address that lacks its scheme."""
+_IN_QUERY = re.compile(r"(?<=[?&])([\w.\-%]+)=([^&#,\s\"'<>]*)")
+_SCHEME = re.compile(r"(?i)\b(Bearer\s+|Basic\s+)([\w.~+/=-]{6,})")
+_NAME = re.compile(
+    r"""(?x)
+    (?<![\w.-])
+    (?P<quote>\\?["'])? (?P<name>-{0,2}[A-Za-z_][\w.-]*) (?(quote)(?P=quote))
+    \s*[:=]\s*
+    """
+)
+_NESTED = r"[\[{][^\[\]{}]*[\]}]"
+for _ in range(3):
+    _NESTED = rf"[\[{{](?:[^\[\]{{}}]|{_NESTED})*[\]}}]"
+_VALUE = re.compile(
+    rf"""(?x)
+    (?P<masked> \*+)
+    | (?P<quote> \\?["']) (?P<inner> (?:(?!(?P=quote))(?:\\.|[^\\]))* ) (?P=quote)
+    | (?P<nested> {_NESTED})
+    # Up to a comma or the end, without brackets that close there.
+    | (?P<bare> [^\s,][^,\n]*? (?=[}}\])"']{{0,8}} \s{{0,8}} (?:[,\n]|$)) )
+    """
+)
+_QUOTED = re.compile(r"""(["'])(.+?)\1""")
+_ALONE = re.compile(r"""\s*["']?([\w.-]+)["']?\s*[:=]\s*(\S+)\s*""")
+"""A text that is nothing but a name and its value."""
+_STRUCTURE = re.compile(r"""\s*[\[{]\s*["'\[{](?![{%])""")
+"""How JSON begins; templates begin otherwise."""
+_SUSPECT = re.compile(
+    rb"(?i)auth|bearer|cookie|credential|jwt|key|pass|pwd|secret|token|://"
+)
+_HEADERS = frozenset({"api-key", "authorization", "cookie", "x-api-key"})
+"""The first of a pair whose second is secret; of other pairs nobody knows."""
+
+
+def masked(value: T, *, loose: bool = False) -> T:
+    """JSON-like values without secrets; equal to what was given where there are none.
+
+    Args:
+        value: Mappings and lists at any depth.
+        loose: Which names are meant, as for :func:`is_secret_name`.
+    """
+    found: T = _masked(value, loose, _replaced)
+    return found
+
+
+def identity(value: T, *, loose: bool = False) -> T:
+    """As :func:`masked`, for what identifies a model or a request.
+
+    Mappings and lists under a secret name stay different where they are: they may be
+    the schema of an answer with a ``password``. Texts do not: whoever renews a key gets
+    the same answers.
+    """
+    found: T = _masked(value, loose, _distinct)
+    return found
+
+
+def masked_text(text: str, *, loose: bool = True) -> str:
+    """A model's spec, an address or a command without secrets."""
+    return hidden(_text(text, loose=loose))
+
+
+def learn(values: object, source: bytes) -> None:
+    """Remember the secrets in the values of a file.
+
+    Args:
+        values: As for :func:`masked`.
+        source: The bytes of the file: most have nothing that could be secret.
+    """
+    if _SUSPECT.search(source):
+        masked(values)
+
+
+def _masked(value: Any, loose: bool, replaced: Callable[[Any], Any]) -> Any:
+    if isinstance(value, str):
+        return hidden(_leaf(value, replaced))
+    if isinstance(value, Mapping):
+        return {
+            hidden(name) if isinstance(name, str) else name: replaced(inner)
+            if isinstance(name, str) and _covers(name, inner, loose=loose)
+            else _masked(inner, loose, replaced)
+            for name, inner in value.items()
+        }
+    if isinstance(value, list | tuple):
+        if len(value) == 2 and str(value[0]).lower() in _HEADERS:
+            items = [value[0], replaced(value[1])]
+        else:
+            items = [_masked(one, loose, replaced) for one in value]
+        return items if isinstance(value, list) else tuple(items)
+    return value
+
+
+def _covers(name: str, value: object, *, loose: bool) -> bool:
+    if not is_secret_name(name, loose=loose):
+        return False
+    return not (isinstance(value, int | float) and names_token(name))
+
+
+def _replaced(value: Any) -> Any:
+    """What is left of a value that is secret as a whole."""
+    if isinstance(value, Mapping):
+        return {name: _replaced(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_replaced(inner) for inner in value]
+    if value is None or isinstance(value, bool | float):
+        return value
+    text = str(value)
+    if is_reference(text):
+        return value
+    _learn(text)
+    return MASK
+
+
+def _distinct(value: Any) -> Any:
+    """As :func:`_replaced`, with a short hash of mappings and lists."""
+    bare = _replaced(value)
+    if not isinstance(value, Mapping | list | tuple):
+        return bare
+    text = json.dumps(value, sort_keys=True, default=repr)
+    return f"{MASK}{blake2b(text.encode(), digest_size=4).hexdigest()}"
+
+
+def _learn(text: str) -> None:
+    """Remember a value that is secret; of a header, without the scheme."""
+    learn_secret(text)
+    scheme = re.match(r"(?i)(?:bearer|basic|token)\s+(?=\S)", text)
+    if scheme is not None:
+        learn_secret(text[scheme.end() :])
+
+
+def _leaf(text: str, replaced: Callable[[Any], Any]) -> str:
+    """A text inside of a mapping. It may be a prompt: only what can hardly be one is
+    looked into."""
+    if ":" not in text and "=" not in text and " " not in text:
+        return text
+    text = _addresses(text)
+    alone = _ALONE.fullmatch(text)
+    if alone and is_secret_name(alone[1]) and not is_reference(alone[2]):
+        learn_secret(alone[2].strip("\"'"))
+        return text[: alone.start(2)] + MASK
+    if not _STRUCTURE.match(text):
+        return text
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return _text(text, loose=False)
+    bare = _masked(found, False, replaced)
+    return text if bare == found else json.dumps(bare, ensure_ascii=False)
+
+
+def _text(text: str, *, loose: bool) -> str:
+    """A text of names and values without secrets."""
+    text = _addresses(text)
+    parts, start = [], 0
+    while (match := _NAME.search(text, start)) is not None:
+        parts.append(text[start : match.end()])
+        start = match.end()
+        name = match["name"].lstrip("-")
+        if is_secret_name(name, loose=loose):
+            value = _VALUE.match(text, start)
+            if value is not None:
+                parts.append(_secret(value, match))
+                start = value.end()
+    return "".join([*parts, text[start:]])
+
+
+def _secret(value: re.Match[str], name: re.Match[str]) -> str:
+    """What is left of a value that is secret by its name."""
+    quote, nested = value["quote"] or "", value["nested"]
+    bare = value["inner"] if quote else value[0]
+    is_number = not quote and bare.isdigit() and names_token(name["name"])
+    if is_reference(bare) or is_number:
+        return value[0]
+    for one in _QUOTED.finditer(nested or ""):
+        _learn(one[2])
+    if not nested:
+        _learn(bare)
+    return MASK if name[0].endswith("=") else f"{quote}{MASK}{quote}"
+
+
+def _addresses(text: str) -> str:
+    """A text without what is secret in addresses, and behind the scheme of a header."""
+    if "@" in text:
+        text = _USER.sub(_user, text)
+    if "://" in text:
+        text = _BEFORE_HOST.sub(_user, text)
+        text = _IN_QUERY.sub(_queried, text)
+    return _SCHEME.sub(_after_scheme, text) if _SCHEME.search(text) else text
+
+
+def _user(match: re.Match[str]) -> str:
+    user = match[1]
+    if user != MASK:
+        name, colon, password = user.partition(":")
+        for secret in (password, unquote(password)) if colon else (name,):
+            learn_secret(secret)
+        if colon:
+            learn_secret(b64encode(unquote(user).encode()).decode())  # as Basic has it
+    return f"{MASK}@"
+
+
+def _queried(match: re.Match[str]) -> str:
+    name, value = match[1], match[2]
+    if not is_secret_name(unquote(name), loose=True) or is_reference(value):
+        return match[0]
+    learn_secret(value)
+    learn_secret(unquote_plus(value))
+    return f"{name}={MASK}"
+
+
+def _after_scheme(match: re.Match[str]) -> str:
+    # "Basic mathematics" is no header.
+    if match[2].isalpha():
+        return match[0]
+    learn_secret(match[2])
+    return f"{match[1]}{MASK}"

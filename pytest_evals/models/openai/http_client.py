@@ -1,0 +1,268 @@
+"""The HTTP client of all models behind a server. It bounds each exchange in time and in
+size, after decompression, and sends nothing to another origin than the one it is given.
+
+The library is the one that the installed openai uses: httpx, or httpx2 in newer ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import openai
+
+from pytest_evals.models.openai.faults import (
+    LATE,
+    REDIRECTED,
+    UNREACHED,
+    Fault,
+    of_status,
+    seconds,
+    shortened,
+)
+
+__all__ = ["HttpClient", "lost", "reply_limit", "wait_of"]
+
+_LIBRARY: Any = sys.modules[
+    openai.DefaultAsyncHttpxClient.__mro__[1].__module__.partition(".")[0]
+]
+BASE_BYTES = 8 * 2**20
+TOKEN_BYTES = 256
+"""For each token and each of its alternatives: far more than any server takes."""
+MOST_BYTES = 256 * 2**20
+MOST_REDIRECTS = 5
+MOST_ENCODINGS = 3
+PIECE_BYTES = 2**16
+
+
+class HttpClient(openai.DefaultAsyncHttpxClient):
+    """A client whose replies are bounded. Raises ``Fault`` for all that goes wrong."""
+
+    def __init__(self, shown: str, timeout_s: float, **arguments: Any) -> None:
+        """Nothing is sent yet.
+
+        Args:
+            shown: The server's address for messages, without secrets.
+            timeout_s: Seconds for one exchange, redirects included.
+            arguments: Those of the library's client.
+        """
+        super().__init__(timeout=timeout_s, **arguments)
+        self._shown = shown
+        self._timeout_s = timeout_s
+        # Decompressed here, in pieces: the library's decoders know no limit, and a
+        # chunk that was compressed twice grows a million times.
+        self.headers["accept-encoding"] = "gzip, deflate"
+
+    async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
+        """Send a request and read the whole reply.
+
+        Raises:
+            Fault: There is no reply, or it is too large, or from another origin.
+        """
+        try:
+            # The library's own limit starts anew with each byte of a slow server.
+            async with asyncio.timeout(self._timeout_s):
+                return await self._exchange(request, options)
+        except (TimeoutError, _LIBRARY.TimeoutException):
+            limit = f"no reply within {self._timeout_s:g} s"
+            raise Fault(limit, LATE, again=True, slower=True) from None
+        except _LIBRARY.HTTPError as error:
+            raise lost(self._shown, error) from None
+
+    async def _exchange(self, request: Any, options: dict[str, Any]) -> Any:
+        options["follow_redirects"] = False
+        most = reply_limit(request.content)
+        for _ in range(MOST_REDIRECTS + 1):
+            reply = await super().send(request, stream=True, **options)
+            try:
+                if reply.next_request is None:
+                    return await _whole(reply, most)
+                _check_redirect(reply)
+            finally:
+                await reply.aclose()
+            request = reply.next_request
+        what = f"the server redirects more than {MOST_REDIRECTS} times"
+        raise Fault(what, REDIRECTED, again=True)
+
+
+def reply_limit(content: bytes) -> int:
+    """The most bytes that the reply to a request may have, decompressed: a constant,
+    and what each token takes that the request asks for.
+
+    Args:
+        content: The body of the request.
+    """
+    try:
+        asked = json.loads(content)
+    except (ValueError, RecursionError):
+        asked = None
+    if not isinstance(asked, dict):
+        return BASE_BYTES
+    written = max(_whole_of(asked, "max_tokens", "max_completion_tokens"), 0)
+    n_tokens = written * max(1, _whole_of(asked, "n"))
+    if asked.get("echo") or asked.get("prompt_logprobs") is not None:
+        n_tokens += len(content)  # a token has a byte at least
+    top = _whole_of(asked, "logprobs", "top_logprobs", "prompt_logprobs")
+    return min(MOST_BYTES, BASE_BYTES + TOKEN_BYTES * n_tokens * (1 + max(0, top)))
+
+
+def lost(shown: str, error: BaseException) -> Fault:
+    """The fault of a connection that failed, in the words of its first cause.
+
+    A client's own fault is returned as it is: older versions of openai wrap it.
+    """
+    while error.__cause__ is not None:
+        error = error.__cause__
+    if isinstance(error, Fault):
+        return error
+    words = shortened(str(error)) if str(error) else type(error).__name__
+    return Fault(f"the connection to {shown} failed: {words}", UNREACHED, again=True)
+
+
+def wait_of(reply: Any) -> float:
+    """The seconds that the headers of a reply ask to wait."""
+    return seconds(reply.headers, time.time())
+
+
+def _whole_of(asked: dict[str, Any], *names: str) -> int:
+    values = [asked.get(name) for name in names]
+    return max((value for value in values if isinstance(value, int)), default=0)
+
+
+def _check_redirect(reply: Any) -> None:
+    """Allow a redirect only if it repeats the request at the same origin.
+
+    Raises:
+        Fault: It does not.
+    """
+    old, new = reply.request, reply.next_request
+    if _origin(old.url) != _origin(new.url):
+        raise Fault(
+            f"the server redirects to another origin, {_origin(new.url)}: prompts and "
+            "keys are not sent there",
+            REDIRECTED,
+            hopeless=True,
+        )
+    if old.method != new.method:
+        raise Fault(
+            f"the server redirects with status {reply.status_code}, which drops the "
+            f"prompt, to {shortened(new.url.path)}",
+            REDIRECTED,
+            hopeless=True,
+        )
+
+
+def _origin(url: Any) -> str:
+    """Scheme, host and port; the library leaves out a scheme's own port."""
+    host = f"[{url.host}]" if ":" in url.host else url.host
+    port = "" if url.port is None else f":{url.port}"
+    return f"{url.scheme}://{host}{port}"
+
+
+async def _whole(reply: Any, most: int) -> Any:
+    """The reply with all of its body, decompressed.
+
+    Raises:
+        Fault: The body is too large or cannot be decompressed. An error status counts
+            as such, whatever its body is.
+    """
+    try:
+        stages = _stages(reply, most)
+        body, n_read = bytearray(), 0
+        async for data in reply.aiter_raw():
+            n_read += len(data)  # compressed data may be without end, and mean nothing
+            for piece in _through(stages, data):
+                body += piece
+            if max(n_read, len(body)) > most:
+                raise _TooLargeError(most)
+    except _BodyError as error:
+        if reply.status_code >= 400:
+            what = f"a body that {error}"
+            fault = of_status(reply.status_code, what, wait_of(reply))
+        else:
+            fault = Fault(f"the reply {error}", again=error.again)
+        raise fault from None
+    gone = (b"content-encoding", b"content-length", b"transfer-encoding")
+    kept = [(k, v) for k, v in reply.headers.raw if k.lower() not in gone]
+    return type(reply)(
+        status_code=reply.status_code,
+        headers=kept,
+        content=bytes(body),
+        request=reply.request,
+        extensions=reply.extensions,
+    )
+
+
+class _BodyError(Exception):
+    """Why a body cannot be used; follows "the reply" in messages."""
+
+    again = False
+
+
+class _TooLargeError(_BodyError):
+    def __init__(self, most: int) -> None:
+        super().__init__(f"exceeds {most:,} bytes, the limit for this request")
+
+
+class _TornError(_BodyError):
+    again = True
+
+
+class _Stage:
+    """One content encoding, undone in pieces of a bounded size."""
+
+    def __init__(self, name: str, most: int) -> None:
+        self._name, self._most = name, most
+        self._inner = zlib.decompressobj(zlib.MAX_WBITS | 32)
+        """Reads the headers of gzip and of zlib."""
+        self._n = 0
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        piece = self._next(data)
+        while piece:
+            self._n += len(piece)
+            if self._n > self._most:
+                raise _TooLargeError(self._most)
+            yield piece
+            piece = self._next(self._inner.unconsumed_tail)
+
+    def _next(self, data: bytes) -> bytes:
+        if self._inner.eof:
+            return b""
+        try:
+            return self._inner.decompress(data, PIECE_BYTES)
+        except zlib.error as error:
+            why = f"is not {self._name}, as its headers say: {error}"
+        if self._n or self._name != "deflate":
+            raise _TornError(why)
+        # Some servers send deflate without the header of zlib.
+        self._inner = zlib.decompressobj(-zlib.MAX_WBITS)
+        self._name = "raw deflate"
+        return self._next(data)
+
+
+def _stages(reply: Any, most: int) -> list[_Stage]:
+    """What undoes the encodings of a reply, the last one first."""
+    listed = reply.headers.get("content-encoding", "").lower().split(",")
+    names = [name.strip().removeprefix("x-") for name in listed]
+    names = [name for name in names if name not in ("", "identity")]
+    for name in names:
+        if name not in ("gzip", "deflate"):
+            what = f"has the encoding {shortened(name)}, which was not requested"
+            raise _BodyError(what)
+    if len(names) > MOST_ENCODINGS:
+        raise _BodyError(f"has {len(names)} encodings")
+    return [_Stage(name, most) for name in reversed(names)]
+
+
+def _through(stages: Sequence[_Stage], data: bytes) -> Iterator[bytes]:
+    if not stages:
+        yield data
+        return
+    for piece in stages[0].pieces(data):
+        yield from _through(stages[1:], piece)

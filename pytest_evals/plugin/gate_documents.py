@@ -1,0 +1,115 @@
+"""Gates that are selected without their documents: these run as well, since a gate says
+nothing over a part of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+import pytest
+
+from pytest_evals.plugin.late import is_late
+from pytest_evals.plugin.nodes import DocItem, GateItem, file_node
+from pytest_evals.plugin.session import EvalSession, session_of
+
+__all__ = ["documents_of_gates", "documents_of_named_gates"]
+
+
+def documents_of_named_gates(
+    config: pytest.Config, items: Sequence[pytest.Item]
+) -> list[DocItem]:
+    """Documents that were not collected although a gate of theirs was, by its id; what
+    else selects among all items has its say afterwards.
+
+    Args:
+        config: pytest's configuration.
+        items: All collected items.
+    """
+    if _leaves_out(config):
+        return []
+    session = session_of(config)
+    gates = [item for item in items if isinstance(item, GateItem)]
+    return [*_lacking(session, _tasks_of(session, gates), items, items)]
+
+
+def documents_of_gates(
+    config: pytest.Config, before: Sequence[pytest.Item], after: Sequence[pytest.Item]
+) -> list[DocItem]:
+    """Documents that were deselected although a gate of theirs runs: all that ``--lf``
+    or ``--sw`` has left out, or all of a gate that is selected without any. If a test
+    of the results runs, all of the former, since it may ask for any of them.
+
+    Args:
+        config: pytest's configuration.
+        before: All collected items.
+        after: Those that are still selected.
+    """
+    session, option = session_of(config), config.option
+    gates = [item for item in after if isinstance(item, GateItem)]
+    if _leaves_out(config) and not (option.keyword or option.markexpr):
+        tasks = _tasks_of(session, gates)
+        if any(map(is_late, after)):
+            tasks.update(session.known.tasks)
+    elif session.options.select:
+        return []
+    else:
+        running = {i.job.task.name for i in after if isinstance(i, DocItem)}
+        alone = [
+            gate
+            for gate in gates
+            if not session.known.tasks_of(gate.gate.task) & running
+        ]
+        tasks = _tasks_of(session, alone)
+    prefixes = tuple(config.getoption("deselect", None) or ())
+    lacking = _lacking(session, tasks, before, after)
+    found = [item for item in lacking if not item.nodeid.startswith(prefixes)]
+    _select_again(config, found)
+    return found
+
+
+def _select_again(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """Let pytest's terminal not count items as deselected that run after all."""
+    terminal = config.pluginmanager.getplugin("terminalreporter")
+    counted = getattr(terminal, "stats", {}).get("deselected")
+    if counted:
+        again = set(map(id, items))
+        counted[:] = [item for item in counted if id(item) not in again]
+
+
+def _leaves_out(config: pytest.Config) -> bool:
+    """Whether pytest selects by earlier failures."""
+    lf, sw = config.getoption("lf", False), config.getoption("stepwise", False)
+    return bool(lf or sw)
+
+
+def _tasks_of(session: EvalSession, gates: Iterable[GateItem]) -> set[str]:
+    return {name for item in gates for name in session.known.tasks_of(item.gate.task)}
+
+
+def _lacking(
+    session: EvalSession,
+    tasks: Collection[str],
+    before: Sequence[pytest.Item],
+    after: Sequence[pytest.Item],
+) -> Iterator[DocItem]:
+    """The documents of some tasks that are not selected; those that were not even
+    collected are made below the file that they belong to."""
+    counts = Counter(i.job.task.name for i in after if isinstance(i, DocItem))
+    runs = [run for name, run in session.runs.items() if name in tasks]
+    runs = [run for run in runs if counts[run.task.name] < len(run.ids)]
+    if not runs:
+        return
+    kept = {item.nodeid for item in after if isinstance(item, DocItem)}
+    collected = {item.nodeid: item for item in before if isinstance(item, DocItem)}
+    for run in runs:
+        ids = [f"{run.nodeid}[{one}]" for one in run.ids]
+        lacking = [one for one in ids if one not in kept]
+        if all(one in collected for one in lacking):
+            yield from (collected[one] for one in lacking)
+            continue
+        for item in file_node(run.path, after[0]).documents(run):
+            if item.nodeid in kept:
+                continue
+            if item.nodeid not in collected:
+                item.ihook.pytest_itemcollected(item=item)
+            yield collected.get(item.nodeid, item)

@@ -1,0 +1,79 @@
+"""A model that cannot be opened is a mistake of who started the session: a usage error
+before the first test, and no error of the first document, with a table of nothing.
+
+With pytest-xdist the workers find it out, since they know who opens the models of each
+folder; the first of them that says so ends the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_evals.plugin.asking.fitness import check_ready
+from pytest_evals.plugin.nodes import DocItem
+from pytest_evals.plugin.settings.refusals import with_place
+
+if TYPE_CHECKING:
+    from pytest_evals.plugin.session import EvalSession
+
+__all__ = ["REFUSED", "Refusing"]
+
+REFUSED = "evals_refused"
+"""Key of what a worker sends."""
+
+
+class Refusing:
+    """The hooks of a session that asks models, as a pytest plugin."""
+
+    def __init__(self, session: EvalSession) -> None:
+        """Nothing is known yet."""
+        self._session = session
+        self._n_called = 0
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
+        """Check models before the first test; a worker does so when it has been told
+        what to run, since nobody listens to it before."""
+        option = session.config.option
+        is_run = not (option.collectonly or option.setuponly)
+        if is_run and not session.testsfailed and self._session.orders is None:
+            self._check(session)
+        try:
+            return (yield)
+        except pytest.exit.Exception:
+            refused = self._session.models.refused
+            if not refused:
+                raise
+            if self._session.orders is not None:
+                session.config.workeroutput[REFUSED] = refused  # type: ignore[attr-defined]
+                raise
+            error = pytest.UsageError(refused)
+            raise with_place(session.config, error) from None
+
+    def first(self, session: pytest.Session) -> None:
+        """Before each call of the protocol.
+
+        Raises:
+            pytest.exit.Exception: A worker cannot open a model that it needs.
+        """
+        models, self._n_called = self._session.models, self._n_called + 1
+        models.is_first = self._n_called == 1
+        if models.is_first and self._session.orders is not None:
+            try:
+                self._check(session)
+            except pytest.UsageError as error:
+                models.refused = str(error)
+                raise pytest.exit.Exception(models.refused) from None
+
+    def _check(self, session: pytest.Session) -> None:
+        if self._session.options.plan:
+            return
+        documents = [item for item in session.items if isinstance(item, DocItem)]
+        spec, config = self._session.model_spec(), session.config
+        try:
+            check_ready(config, spec, self._session.models, documents)
+        except pytest.UsageError as error:
+            raise with_place(config, error) from None

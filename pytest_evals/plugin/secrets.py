@@ -1,0 +1,97 @@
+"""Known secrets, kept out of pytest's own reports, terminal and usage errors; and
+commands of CI logs, kept out of the latter."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from pytest_evals.masking.known import hidden, knows_any, remembering
+from pytest_evals.masking.logs import masking_logs
+
+__all__: list[str] = []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_cmdline_main() -> Generator[None, Any, Any]:
+    """Remember secrets for as long as the session runs, and mask them in the error that
+    pytest shows when it ends before it has begun."""
+    with remembering(), masking_logs():
+        try:
+            return (yield)
+        except pytest.UsageError as error:
+            error.args = tuple(map(_safe, error.args))
+            raise
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Mask them in all that is written to the terminal."""
+    manager = session.config.pluginmanager
+    if not manager.has_plugin("terminalreporter"):
+        return
+    writer = session.config.get_terminal_writer()
+    write = writer.write
+
+    def masked(text: str, **how: bool) -> None:
+        write(hidden(text), **how)
+
+    vars(writer)["write"] = masked
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Mask them before JUnit files, other plugins and pytest-xdist see a report."""
+    _mask(report)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """As for tests."""
+    _mask(report)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_warning_recorded(warning_message: warnings.WarningMessage) -> None:
+    """As for tests; what a worker of pytest-xdist has met, its controller does not
+    know."""
+    text = str(warning_message.message)
+    shown = hidden(text)
+    if shown is not text:
+        warning_message.message = UserWarning(shown)
+        warning_message.category = UserWarning
+
+
+def _mask(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if not knows_any():
+        return
+    found = report.longrepr
+    if isinstance(found, tuple):  # why a test is skipped
+        path, line, why = found
+        report.longrepr = (path, line, hidden(why))
+    elif found is not None:
+        text = str(found)
+        shown = hidden(text)
+        if shown is not text:
+            report.longrepr = shown
+    if report.sections:
+        report.sections = [(name, hidden(text)) for name, text in report.sections]
+    properties = getattr(report, "user_properties", None)
+    if properties:
+        properties[:] = [(name, _shown(value)) for name, value in properties]
+
+
+def _safe(value: object) -> object:
+    """A usage error without commands of CI logs in what it repeats."""
+    if not isinstance(value, str):
+        return value
+    from pytest_evals.reports.escape import one_line
+
+    return "\n".join(map(one_line, hidden(value).split("\n")))
+
+
+def _shown(value: object) -> object:
+    return hidden(value) if isinstance(value, str) else value

@@ -1,0 +1,79 @@
+"""Prompt, answer and target of documents that passed: of those that the command line
+names, with ``-v``; and of all that are wrong, with ``-vv``.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_evals.reports.escape import one_line
+
+if TYPE_CHECKING:
+    from pytest_evals.core.record import Record
+    from pytest_evals.plugin.nodes import DocItem
+    from pytest_evals.plugin.session import EvalSession
+
+__all__ = ["Details"]
+
+_WRONG = ("wrong", "regressed")
+
+
+class Details:
+    """The hooks of such a session, as a pytest plugin."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        """Find out which documents are named, as ``file.yaml::task[id]``."""
+        here = config.invocation_params.dir
+        given = [argument.partition("::") for argument in config.args]
+        self._named = {
+            (os.path.normpath(here / file), name)
+            for file, _, name in given
+            if name.endswith("]")
+        }
+        self._wants_wrong = config.get_verbosity() > 1
+        self._documents: list[tuple[str, list[str]]] = []
+
+    @staticmethod
+    def begin(session: EvalSession) -> None:
+        """Register one, if documents are to be shown."""
+        config = session.config
+        details = Details(config)
+        if config.get_verbosity() > 0 and (details._named or details._wants_wrong):
+            session.details = details
+            config.pluginmanager.register(details, "evals-details")
+
+    def lines(self, item: DocItem, record: Record) -> list[str]:
+        """What is shown of a document; nothing of most."""
+        is_wrong = item.word in _WRONG
+        name = item.nodeid.partition("::")[2]
+        is_named = (str(item.path), name) in self._named
+        if not is_named and not (self._wants_wrong and is_wrong):
+            return []
+        from pytest_evals.reports.details.document import document_lines
+
+        first, *lines = document_lines(record)
+        return lines if not is_wrong else [first, *lines]
+
+    @pytest.hookimpl
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the lines, which a worker has sent along. A document that failed is
+        among the failures already."""
+        lines = getattr(report, "evals_shown", None)
+        if lines and report.when == "call" and report.passed:
+            self._documents.append((report.head_line or report.nodeid, lines))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> None:
+        """The documents, before the table."""
+        if not self._documents or terminalreporter.no_summary:
+            return
+        terminalreporter.write_sep("=", "documents")
+        for name, lines in self._documents:
+            terminalreporter.write_sep("_", one_line(name))
+            for line in lines:
+                terminalreporter.write_line(line)

@@ -1,0 +1,74 @@
+"""What an interrupted run leaves behind, and the command that goes on with it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_evals.masking.values import masked_text
+from pytest_evals.reports.escape import one_line
+from pytest_evals.store.tally import stored_since
+
+if TYPE_CHECKING:
+    from pytest_evals.plugin.session import EvalSession
+
+__all__ = ["count_unscored", "write_going_on"]
+
+INTERRUPTED = "interrupted"
+"""What ``partial`` says of such a run."""
+_AGAIN = "--evals-fresh"
+"""Asks everything again, so that it is left out of the command."""
+
+
+def write_going_on(session: EvalSession, terminal: pytest.TerminalReporter) -> None:
+    """Write how much was scored, how much is stored, and the command; nothing if the
+    run was not interrupted. Workers have ended by now, and stored what they had."""
+    if session.partial != INTERRUPTED:
+        return
+    n_scored = _n_scored(session)
+    n_planned = session.models.n_documents
+    n_more = session.models.n_answered - n_scored
+    answered = f", {n_more:,} more answered" if n_more > 0 else ""
+    is_kept = not session.options.no_cache
+    n_stored = stored_since(session.options.dir, session.started.date) if is_kept else 0
+    responses = f"{n_stored:,} response{'s' * (n_stored != 1)} stored"
+    terminal.write_line(
+        f"interrupted: {n_scored:,} of {n_planned:,} documents scored{answered}; "
+        f"{responses}",
+        yellow=True,
+    )
+    way = "to go on (only what is missing is asked)"
+    if not n_stored:
+        way = "to run again (nothing is stored, so that everything is asked)"
+    terminal.write_line(f"{way}: {_command(session.config)}")
+
+
+def _command(config: pytest.Config) -> str:
+    """The command line, without secrets."""
+    given = [os.fspath(argument) for argument in config.invocation_params.args]
+    kept = [masked_text(argument) for argument in given if argument != _AGAIN]
+    return one_line(shlex.join(["pytest", *kept]))
+
+
+def count_unscored(session: EvalSession, terminal: pytest.TerminalReporter) -> None:
+    """Let pytest's last line count the documents that an interrupted run has not
+    scored: if it has scored none, the line would be that no tests ran. It comes after
+    all other summaries, since plugins expect reports in these lists."""
+    add = getattr(terminal, "_add_stats", None)
+    n = session.models.n_documents - _n_scored(session)
+    is_interrupted = session.partial == INTERRUPTED and not session.models.refused
+    if is_interrupted and add is not None and n > 0:
+        add("not scored", [_Unscored()] * n)
+
+
+class _Unscored:
+    """Stands for a report."""
+
+    count_towards_summary = True
+
+
+def _n_scored(session: EvalSession) -> int:
+    return sum(len(run.records) for run in session.runs.values())

@@ -1,0 +1,60 @@
+"""All documents are rendered before any is sent, so that whatever is odd about them is
+reported first."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from _pytest.warnings import catch_warnings_for_item
+
+from pytest_evals.core.record import Record
+from pytest_evals.core.task import Task
+from pytest_evals.pipeline import unsendable
+from pytest_evals.plugin.showing.summary import warning_lines
+
+if TYPE_CHECKING:
+    from pytest_evals.plugin.session import EvalSession
+    from pytest_evals.plugin.settings.options import Options
+
+__all__ = ["look", "will_ask"]
+
+
+def will_ask(session: pytest.Session, options: Options) -> bool:
+    """Whether documents of a session that was collected will be sent."""
+    config = session.config
+    stops = session.testsfailed and not config.getoption(
+        "continue_on_collection_errors"
+    )
+    shown_only = options.explain_cache or options.plan
+    return not (stops or shown_only or config.getoption("collectonly"))
+
+
+def look(session: EvalSession, rendered: Iterable[tuple[Task, Record]]) -> None:
+    """Report what is odd about the documents of a session.
+
+    Args:
+        session: The session.
+        rendered: Renders each document when it is iterated over.
+    """
+    with _as_in_a_test(session.config):
+        session.notices.unsendable = unsendable(rendered)
+    terminal = session.config.pluginmanager.getplugin("terminalreporter")
+    if terminal is not None:
+        for line in warning_lines(session):
+            terminal.write_line(line)
+
+
+@contextmanager
+def _as_in_a_test(config: pytest.Config) -> Iterator[None]:
+    """Treat Python warnings of task files' code as in a test. A file that they leave
+    open is no fault of the next document."""
+    if not config.pluginmanager.hasplugin("warnings"):
+        yield
+        return
+    with catch_warnings_for_item(config, config.hook, "runtest", None):
+        warnings.simplefilter("ignore", ResourceWarning)
+        yield

@@ -1,0 +1,59 @@
+"""``--max-warnings`` (pytest 9.1): an inconclusive gate that only warns is one of the
+warnings that it counts."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_evals.reports.escape import one_line
+
+if TYPE_CHECKING:
+    from pytest_evals.plugin.session import EvalSession
+
+__all__ = ["OpenGates"]
+
+
+class OpenGates:
+    """The hook of a session whose warnings are counted, as a pytest plugin. Elsewhere
+    the table shows the gate, and a second mention would be noise."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        """Remember where warnings are recorded."""
+        self._config = config
+
+    @staticmethod
+    def begin(session: EvalSession) -> None:
+        """Register one, if warnings are counted; a worker judges no gates."""
+        config = session.config
+        if session.orders is None and _are_counted(config):
+            config.pluginmanager.register(OpenGates(config), "evals-open-gates")
+
+    @pytest.hookimpl
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Record a warning; no filter of Python's makes an error of it."""
+        if getattr(report, "evals_word", "") != "inconclusive" or not report.passed:
+            return
+        path, line, heading = report.location
+        reason = dict(report.user_properties)["reason"]
+        text = one_line(f"{heading}: inconclusive: {reason}")
+        self._config.hook.pytest_warning_recorded.call_historic(
+            kwargs={
+                "warning_message": warnings.WarningMessage(
+                    pytest.PytestWarning(text), pytest.PytestWarning, path, line or 0
+                ),
+                "when": "runtest",
+                "nodeid": report.nodeid,
+                "location": None,
+            }
+        )
+
+
+def _are_counted(config: pytest.Config) -> bool:
+    try:
+        of_file = config.getini("max_warnings")
+    except ValueError:  # before pytest 9.1
+        return False
+    return config.getoption("max_warnings") is not None or of_file is not None

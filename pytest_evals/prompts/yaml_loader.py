@@ -1,0 +1,88 @@
+"""PyYAML's safe loader, with limits.
+
+Merging (``<<``) copies the pairs of each mapping, so a few lines of merges of merges
+would otherwise take exponential time and memory; and very deep values would overflow
+the C stack of libyaml's binding, which ends the process.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+__all__ = ["DEEPEST", "MOST_MERGED", "BoundedLoader"]
+
+DEEPEST = 100
+"""Levels of values within values; more would break what reads them later."""
+MOST_MERGED = 100_000
+"""Pairs of one mapping, counted as often as they are merged in."""
+_SUSPICIOUS = 1_000
+_MERGE = "tag:yaml.org,2002:merge"
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class BoundedLoader(_Base):  # type: ignore[misc]  # built with libyaml or without
+    """``yaml.CSafeLoader``, or ``yaml.SafeLoader`` where there is no libyaml."""
+
+    def __init__(self, stream: bytes | str) -> None:
+        """Load from text, or from bytes in UTF-8 or UTF-16.
+
+        Raises:
+            yaml.constructor.ConstructorError: It is nested too deeply.
+        """
+        _check_depth(stream)
+        super().__init__(stream)
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Copy the pairs of merged mappings into this one.
+
+        Raises:
+            yaml.constructor.ConstructorError: There are too many.
+        """
+        merges = any(key.tag == _MERGE for key, _ in node.value)
+        if merges and _n_merged(node, {}) > MOST_MERGED:
+            what = f"its merge keys unfold to more than {MOST_MERGED:,} pairs"
+            raise _fault(what, node)
+        super().flatten_mapping(node)
+
+
+def _check_depth(stream: bytes | str) -> None:
+    """Make sure that values are not nested too deeply.
+
+    On one line, each level begins with a bracket, a dash or a question mark, so most
+    files need no look at their structure.
+    """
+    text = stream.decode("latin-1") if isinstance(stream, bytes) else stream
+    if sum(map(text.count, ("[", "{", "- ", "? "))) < _SUSPICIOUS:
+        return
+    depth = 0
+    for event in yaml.parse(stream, _Base):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > DEEPEST + 1:
+            what = f"its values are nested more than {DEEPEST} levels deep"
+            raise _fault(what, event)
+
+
+def _fault(what: str, where: Any) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, what, where.start_mark)
+
+
+def _n_merged(node: Any, known: dict[int, int]) -> int:
+    """Pairs of a mapping after merging; of a sequence of mappings, of all of them."""
+    if id(node) not in known:
+        known[id(node)] = 0  # a mapping that merges itself
+        if isinstance(node, yaml.MappingNode):
+            n = sum(
+                _n_merged(value, known) if key.tag == _MERGE else 1
+                for key, value in node.value
+            )
+        elif isinstance(node, yaml.SequenceNode):
+            n = sum(_n_merged(one, known) for one in node.value)
+        else:
+            n = 0
+        known[id(node)] = n
+    return known[id(node)]

@@ -1,0 +1,25 @@
+"""The references that a generated answer is compared with."""
+
+from __future__ import annotations
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.errors import DocumentError
+
+__all__ = ["references"]
+
+
+def references(doc: Doc) -> list[str]:
+    """The references of a document, at least one.
+
+    Raises:
+        DocumentError: It has none, or one of them is not a string.
+    """
+    if not doc.choices:
+        raise DocumentError("the document has no references: choices is empty")
+    golds = doc.get_golds()
+    if not golds:
+        raise DocumentError("the document has no references: gold_index is empty")
+    for gold in golds:
+        if not isinstance(gold, str):
+            raise DocumentError(f"a reference must be a string, not {gold!r:.80}")
+    return golds

@@ -1,0 +1,69 @@
+"""Text files and paths that a user names: how they are decoded, and which paths cannot
+exist.
+
+Standard library only: options are read with it in every run that has an eval file.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pytest_evals.errors import Place, Problem, TaskFileError
+
+__all__ = ["check_encoding", "decode_text", "path_fault", "read_text"]
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a UTF-8 file without its byte order mark.
+
+    Raises:
+        TaskFileError: The file cannot be read, or is not UTF-8.
+    """
+    try:
+        raw = path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise TaskFileError(
+            [Problem(f"cannot be read: {reason}", Place(path))]
+        ) from None
+    return decode_text(raw, path)
+
+
+def decode_text(raw: bytes, path: Path) -> str:
+    """Decode UTF-8, with or without a byte order mark.
+
+    Raises:
+        TaskFileError: It is not UTF-8; with the line and the byte.
+    """
+    check_encoding(raw, path)
+    return raw.decode("utf-8-sig")
+
+
+def check_encoding(raw: bytes, path: Path) -> None:
+    """Refuse bytes that are not UTF-8.
+
+    Raises:
+        TaskFileError: With the line of the first such byte.
+    """
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        what = f"this is not UTF-8 (byte {raw[error.start]:#04x})"
+        fix = "convert it, for example: iconv -f latin1 -t utf-8 old > new"
+        raise TaskFileError([Problem(what, Place(path, line), fix)]) from None
+
+
+def path_fault(path: Path) -> str:
+    """Why nothing can exist at a path, such as a name that is too long; empty if
+    something can."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        return error.strerror or str(error)
+    except ValueError as error:  # a null byte, or a surrogate
+        return str(error)
+    return ""

@@ -1,0 +1,300 @@
+"""Runs cases, each in its own process with limits, and judges how they ended.
+
+Most processes are forked off this one, which has imported what a run imports: that
+takes a tenth of the time. Nothing here may start a thread.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
+
+from tests.fuzz.cases import Case, gates_of, make
+
+__all__ = ["Failure", "Outcome", "attack", "judge", "prepare", "run", "shrink"]
+
+CPU_S = 20
+WALL_S = 60
+"""A run that uses no CPU waits for something; other processes may make it slow, too."""
+MEMORY = 6 * 2**30
+LIBRARIES = (
+    "datasets",
+    "jinja2",
+    "numpy",
+    "pandas",
+    "pyarrow.json",
+    "scipy.optimize",
+    "scipy.stats",
+    "yaml",
+)
+QUIET = {
+    "COLUMNS": "100",
+    "HF_DATASETS_OFFLINE": "1",
+    "HF_HUB_OFFLINE": "1",
+    "OMP_NUM_THREADS": "1",
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+}
+SET_OUTSIDE = (
+    "CI",
+    "BUILD_NUMBER",
+    "GITHUB_ACTIONS",
+    "OPENAI_API_KEY",
+    "PYTEST_ADDOPTS",
+    "PYTEST_PLUGINS",
+    "PYTEST_XDIST_WORKER",
+    "PYTEST_CURRENT_TEST",
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: exit code (negative for a signal), output, seconds, results."""
+
+    code: int
+    output: str
+    seconds: float
+    timed_out: bool
+    results: str = ""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A case that did not end as it should: ``key`` is equal for equal faults."""
+
+    case: Case
+    outcome: Outcome
+    kind: str
+    key: str
+
+
+def prepare() -> Path:
+    """Set up this process to fork runs off; the folder for caches of libraries."""
+    home = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    for name in SET_OUTSIDE:
+        os.environ.pop(name, None)
+    os.environ |= {**QUIET, "HF_HOME": str(home / "hf"), "TMPDIR": str(home)}
+    root = str(Path(__file__).parent.parent.parent)
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
+    tempfile.tempdir = None
+    for name in LIBRARIES:
+        import_module(name)
+    package = import_module("pytest_evals")
+    for module in walk_packages(package.__path__, "pytest_evals."):
+        if ".models." not in module.name or "scripted" in module.name:
+            import_module(module.name)
+    return home
+
+
+def attack(seed: int, numbers: range, jobs: int) -> Iterator[tuple[Case, Outcome]]:
+    """Run the cases of a seed, several side by side; yield each when it has ended."""
+    waiting = iter(numbers)
+    with ExitStack() as stack:
+        running: dict[int, tuple[Case, _Run]] = {}
+        while True:
+            while len(running) < jobs and (number := next(waiting, None)) is not None:
+                case = make(seed, number)
+                running[number] = case, stack.enter_context(_Run(case))
+            if not running:
+                return
+            for number, (case, process) in list(running.items()):
+                if outcome := process.poll():
+                    del running[number]
+                    process.__exit__()
+                    yield case, outcome
+            time.sleep(0.01)
+
+
+def run(case: Case) -> Outcome:
+    """Run one case."""
+    with _Run(case) as process:
+        while not (outcome := process.poll()):
+            time.sleep(0.01)
+    return outcome
+
+
+class _Run:
+    """A process that runs a case, in a folder of its own."""
+
+    def __init__(self, case: Case) -> None:
+        self._top = Path(tempfile.mkdtemp(prefix="case-"))
+        self._folder = self._top / "a" / "work"  # what goes to .. stays inside
+        self._folder.mkdir(parents=True)
+        case.write(self._folder)
+        self._output = self._top / "output"
+        self._started = time.monotonic()
+        self._timed_out = False
+        arguments = ["-p", "pytest_evals.plugin.hooks"]
+        if case.how == "workers":
+            arguments += ["-p", "xdist.plugin", "-n", "2"]
+        arguments += [_surrogates(text) for text in case.arguments]
+        if case.how == "fork":
+            # pytest warns that this process has imported the plugin before it.
+            arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+            self._pid = self._fork(arguments)
+        else:
+            self._pid = self._start(arguments)
+
+    def __enter__(self) -> _Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._top, ignore_errors=True)
+
+    def _fork(self, arguments: list[str]) -> int:
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid:
+            return pid
+        code = 99
+        try:
+            self._limit()
+            output = os.open(self._output, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            for stream in (1, 2):
+                os.dup2(output, stream)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            sys.argv = ["pytest", *arguments]
+            os.chdir(self._folder)
+            import pytest
+
+            code = int(pytest.main(arguments))
+        except BaseException:  # noqa: BLE001 - of the run, whatever it is
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(Exception):
+                    stream.flush()
+            os._exit(code)
+
+    def _start(self, arguments: list[str]) -> int:
+        with self._output.open("wb") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "pytest", *arguments],
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                preexec_fn=self._limit,
+            )
+        return self._process.pid
+
+    def _limit(self) -> None:
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S + 2))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2**30, 2**30))
+
+    def poll(self) -> Outcome | None:
+        """The outcome, once there is one."""
+        seconds = time.monotonic() - self._started
+        pid, status = os.waitpid(self._pid, os.WNOHANG)
+        if not pid:
+            if seconds > WALL_S:
+                self._timed_out = True
+                os.killpg(self._pid, signal.SIGKILL)
+            return None
+        code = os.waitstatus_to_exitcode(status)
+        output = self._output.read_bytes().decode("utf-8", "backslashreplace")
+        results = "\n".join(
+            path.read_text(encoding="utf-8", errors="replace")
+            for path in self._folder.rglob("results.json")
+            if path.is_file()
+        )
+        return Outcome(code, output, seconds, self._timed_out, results)
+
+
+def _surrogates(text: str) -> str:
+    """An argument as a process gets it: bytes that are no UTF-8 are surrogates."""
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape")
+
+
+OURS = re.compile(
+    r'^(?:[E ]*File ")?\S*pytest_evals/(\S+?\.py)(?::\d+: |", line \d+)(.*)$',
+    re.MULTILINE,
+)
+OUR_FRAME = re.compile(r'File "\S*pytest_evals/(\S+?\.py)", line \d+, in (\S+)')
+ERROR_LINE = re.compile(
+    r"^(?:E   |INTERNALERROR> )?(\w[\w.]*(?:Error|Exception|Interrupt|Exit)\b.*)$",
+    re.MULTILINE,
+)
+
+
+def judge(case: Case, outcome: Outcome) -> Failure | None:
+    """What is wrong with how a case ended, if anything is."""
+    kind, what = _fault(case, outcome)
+    return Failure(case, outcome, kind, f"{kind} {what}") if kind else None
+
+
+def _fault(case: Case, outcome: Outcome) -> tuple[str, str]:
+    text = outcome.output
+    if outcome.timed_out or outcome.code in (-signal.SIGXCPU, -signal.SIGKILL):
+        return "hang", _changes(case)
+    if outcome.code < 0:
+        return signal.Signals(-outcome.code).name, _changes(case)
+    for mark in ("INTERNALERROR", "Exception ignored in"):
+        if mark in text:
+            return mark, _where(text)
+    if OURS.search(text) and not _theirs(case, text):
+        return "traceback", _where(text)
+    if outcome.code == 0 and case.judges and (lost := _lost_gate(case, outcome)):
+        return "lost gate", f"{lost}: {_changes(case)}"
+    return "", ""
+
+
+def _lost_gate(case: Case, outcome: Outcome) -> str:
+    for name, gate in gates_of(case):
+        told = re.search(rf"{re.escape(Path(name).name)}:\d+", outcome.output)
+        if not told and gate not in outcome.output and gate not in outcome.results:
+            return gate
+    return ""
+
+
+def _theirs(case: Case, text: str) -> bool:
+    """Whether a traceback is that of Python of the user's, which goes through ours."""
+    return "conftest.py" in case.files and "ImportError while loading conftest" in text
+
+
+def _changes(case: Case) -> str:
+    return "; ".join(re.sub(r"\d+", "N", change)[:70] for change in case.changes)
+
+
+def _where(text: str) -> str:
+    """The last frame of ours and the error, without numbers."""
+    frames = [*OUR_FRAME.finditer(text)] or [*OURS.finditer(text)]
+    frame = " ".join(frames[-1].groups()) if frames else ""
+    errors = ERROR_LINE.findall(text)
+    return re.sub(
+        r"\d+|'[^']*'|\"[^\"]*\"", "N", f"{frame} {errors[-1][:60] if errors else ''}"
+    )
+
+
+def shrink(failure: Failure) -> Failure:
+    """The same failure with as few changes as possible."""
+    best = failure
+    for step in list(failure.case.steps):
+        if len(best.case.steps) == 1:
+            break
+        case = replace(best.case, steps=[s for s in best.case.steps if s != step])
+        case.build()
+        found = judge(case, run(case))
+        if found and found.kind == failure.kind:
+            best = found
+    return best

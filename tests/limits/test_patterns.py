@@ -1,0 +1,230 @@
+"""Regular expressions with a limit of time: as ``re`` in everything else."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+import yaml
+
+from pytest_evals.limits.pattern_work import longest_text
+from pytest_evals.limits.patterns import BoundedPattern, PatternLimitError, compiled
+
+CATASTROPHES = [
+    (r"(a+)+$", "a" * 60 + "b"),
+    (r"(a|a)*$", "a" * 60 + "b"),
+    (r"(a|aa)+$", "a" * 200 + "b"),
+    (r"(x+x+)+y", "x" * 60),
+    (r"(.*a){20}", "a" * 60 + "b" * 60),
+    (r"^(([a-z])+.)+[A-Z]([a-z])+$", "a" * 100),
+    (r"(\w+\s?)*:", "word " * 50),
+    (r"\s*\s*\s*\s*x", " " * 5000),
+    (r"(?:(?:a?){50}){50}b", "a" * 200),
+    (r"(a?){300}a{300}b", "a" * 300),
+    (r"(?i)(?:the|the )+answer", "THE " * 100),
+    (r"(?=(a+)+$)b", "a" * 60 + "b"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "text"), CATASTROPHES)
+def test_a_search_without_end_is_an_error_after_seconds(
+    pattern: str, text: str
+) -> None:
+    """And the next search is answered."""
+    before = time.monotonic()
+    try:
+        found = compiled(pattern).findall(text)
+    except PatternLimitError as error:
+        assert f"{len(text):,} characters" in str(error)
+    else:
+        assert found == re.compile(pattern).findall(text)
+    assert time.monotonic() - before < 60  # seconds of a machine that is busy
+    assert compiled(r"(b+)+c").findall("a" + "b" * 20 + "c") == ["b" * 20]
+
+
+def test_catastrophes_are_found_out() -> None:
+    """Else the test above could say nothing."""
+    with pytest.raises(PatternLimitError, match=r"'\(a\+\)\+\$' takes more than 2 s"):
+        compiled(r"(a+)+$").findall("a" * 60 + "b")
+    with pytest.raises(PatternLimitError):
+        compiled(r"(a+)+$").is_in("a" * 60 + "b")
+    with pytest.raises(PatternLimitError):
+        compiled(r"(a+)+$").sub("", "a" * 60 + "b")
+
+
+def test_a_result_without_end_is_an_error() -> None:
+    with pytest.raises(PatternLimitError):
+        compiled("").sub("x" * 10**6, "a" * 10**6)
+    with pytest.raises(PatternLimitError):
+        compiled("(.*)").sub(r"\1" * 10**5, "a" * 10**5)
+
+
+def patterns_of_lm_eval() -> list[str]:
+    """What its task files give to its filters and metrics, and other entries of lists
+    that can be read as patterns."""
+    spec = find_spec("lm_eval")
+    if spec is None or spec.origin is None:
+        pytest.skip("lm-eval is not installed")
+    found: set[str] = set()
+    for path in (Path(spec.origin).parent / "tasks").rglob("*.y*ml"):
+        text = path.read_text(encoding="utf-8")
+        if "regex" in text:
+            found |= set(
+                re.findall(r"^ *(?:regex_pattern:|-) (.+)", text, re.MULTILINE)
+            )
+    values = [value for one in found if isinstance(value := scalar(one), str)]
+    return sorted({value for value in values if is_pattern(value)})
+
+
+def scalar(text: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return None
+
+
+def is_pattern(text: str) -> bool:
+    try:
+        re.compile(text)
+    except re.error:
+        return False
+    return True
+
+
+TEXT = (
+    "The answer is (B). A B C D E #### 1,234.50 $12 **Answer:** \\boxed{3/4} yes No é "
+    "日本 <think> </think> [[A]] 最终答案 [1] a) \n \t 100% -7 .5 final Final: } { true"
+)
+
+
+def test_both_ways_give_what_re_gives_for_the_patterns_of_lm_eval() -> None:
+    patterns = patterns_of_lm_eval()
+    assert len(patterns) > 40
+    draw = random.Random(18)
+    for pattern in patterns:
+        known = re.compile(pattern)
+        here = compiled(pattern)
+        beside = BoundedPattern(known, -1)
+        for _ in range(4):
+            text = " ".join(draw.choices(TEXT.split(" "), k=draw.randrange(20)))
+            for one in (here, beside):
+                assert one.findall(text) == known.findall(text)
+                assert one.sub("<>", text) == known.sub("<>", text)
+                assert one.is_in(text) == (known.search(text) is not None)
+                assert one.split(text) == known.split(text)
+                assert one.matches(text) == [
+                    (*found.span(), found.groups()) for found in known.finditer(text)
+                ]
+
+
+def test_flags_templates_and_odd_characters_mean_the_same_beside() -> None:
+    odd = "\ud800 É\0\x1f\u2028ß"
+    for pattern, flags, template in [
+        ("é", re.IGNORECASE, r"<\g<0>>"),
+        (r"(?P<x>.)\b", re.DOTALL, r"\g<x>\1"),
+        ("^.", re.MULTILINE | re.ASCII, "\\\\"),
+    ]:
+        known, beside = re.compile(pattern, flags), re.compile(pattern, flags)
+        assert BoundedPattern(beside, -1).sub(template, odd) == known.sub(template, odd)
+        assert BoundedPattern(beside, -1).sub("", odd, 1) == known.sub("", odd, count=1)
+    for longest in (-1, 99):
+        with pytest.raises(re.error, match="invalid group reference"):
+            BoundedPattern(re.compile("a"), longest).sub(r"\2", "a")
+        with pytest.raises(IndexError, match="unknown group name"):
+            BoundedPattern(re.compile("a"), longest).sub(r"\g<x>", "a")
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(" * 5000 + ")" * 5000, "a{99999999999}", "(", "*"]
+)
+def test_what_cannot_be_compiled_is_an_error_of_re(pattern: str) -> None:
+    with pytest.raises(re.error):
+        compiled(pattern)
+
+
+def test_usual_patterns_need_nobody_else() -> None:
+    """Texts of a few thousand characters are searched here, since asking takes time."""
+    usual = {
+        r"#### (\-?[0-9\.\,]+)": 100_000,
+        r"(-?[$0-9.,]{2,})|(-?[0-9]+)": 100_000,
+        r"(?<=The answer is )(.*)(?=.)": 4_000,
+        r"(?s).*#### ": 2_000,
+        r"\.$": 100_000,
+        r"[^A-Za-z ]": 100_000,
+        r"\b([A-D])\b": 100_000,
+    }
+    for pattern, least in usual.items():
+        assert longest_text(re.compile(pattern), 1e8) >= least, pattern
+
+
+def drawn_pattern(draw: random.Random, depth: int) -> str:
+    parts = ["a", "b", ".", r"\s", "[ab]", r"\w", r"\b", "^", "$", "(?=a)", "(?<=a)"]
+    kind = draw.random()
+    if depth == 0 or kind < 0.2:
+        return draw.choice(parts)
+    inner = drawn_pattern(draw, depth - 1)
+    if kind < 0.5:
+        return inner + drawn_pattern(draw, depth - 1)
+    if kind < 0.65:
+        return f"(?:{inner}|{drawn_pattern(draw, depth - 1)})"
+    if kind < 0.75:
+        return f"({inner})"
+    times = ["*", "+", "?", "{2,5}", "*?", "+?", "{0,50}", "{3}", "*+"]
+    return f"(?:{inner}){draw.choice(times)}"
+
+
+def test_what_is_done_here_ends_soon_whatever_the_pattern() -> None:
+    """The work that is foretold is never less than that which is done."""
+    draw, slowest = random.Random(19), 0.0
+    for _ in range(150):
+        pattern = compiled(drawn_pattern(draw, draw.randint(1, 5)))
+        n = min(pattern.longest, 100_000)
+        for text in ("a" * n, "ab" * (n // 2), " " * n, "a" * (n - 1) + "!"):
+            before = time.process_time()
+            pattern.findall(text)
+            slowest = max(slowest, time.process_time() - before)
+    assert slowest < 5
+
+
+def test_many_threads_may_ask_at_once() -> None:
+    found: dict[int, Any] = {}
+
+    def ask(n: int) -> None:
+        found[n] = compiled(r"(a+)+$").findall("a" * n)
+
+    threads = [Thread(target=ask, args=(n,)) for n in range(20, 40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {n: ["a" * n] for n in range(20, 40)}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here")
+def test_a_process_that_forks_and_its_child_do_not_share_a_helper() -> None:
+    code = (
+        "import os, warnings\n"
+        "warnings.simplefilter('error')\n"
+        "from pytest_evals.limits.patterns import compiled\n"
+        "ask = compiled(r'(a+)+$').findall\n"
+        "ask('a' * 20)\n"
+        "child = os.fork()\n"
+        "n = 21 if child else 22\n"
+        "for _ in range(200):\n"
+        "    assert ask('a' * n) == ['a' * n]\n"
+        "if child:\n"
+        "    assert os.waitpid(child, 0)[1] == 0\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,207 @@
+"""What is secret by its name, where it is found, and where else it is masked then."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from pytest_evals.errors import OptionError
+from pytest_evals.masking.known import hidden, learn_secret, remembering
+from pytest_evals.masking.logs import masking_logs
+from pytest_evals.masking.names import is_secret_name
+from pytest_evals.masking.values import identity, masked, masked_text
+
+SECRET = """
+    api_key apiKey API_KEY X-Api-Key api-key apikey openai_api_key OPENAI_API_KEY
+    access_key aws_secret_access_key private_key secret_key subscription-key
+    token auth_token access_token refreshToken hf_token HF_TOKEN github_token
+    access_tokens password db_password PASSWORD2 passwd pwd passphrase secret
+    client_secret clientSecret secrets credentials Authorization Proxy-Authorization
+    Cookie secret_value
+"""
+INNOCENT = """
+    max_tokens max_new_tokens max_gen_toks max_completion_tokens token_count tokenizer
+    tokenizer_backend pad_token pad_token_id bos_token eos_token eos_token_id
+    add_bos_token think_end_token think_start_token tokens n_tokens num_tokens
+    special_tokens stop_token_ids tokens_per_second key model_key dataset_key sort_key
+    answer_key primary_key keys keyword public_key api_key_env passed author secretary
+    monkey skip_special_tokens prompt_tokens first_token image_token
+"""
+
+
+@pytest.fixture(autouse=True)
+def forgetting():
+    with remembering():
+        yield
+
+
+@pytest.mark.parametrize("name", SECRET.split())
+def test_names_of_secrets(name):
+    assert is_secret_name(name)
+    assert is_secret_name(name, loose=True)
+
+
+@pytest.mark.parametrize("name", INNOCENT.split())
+def test_names_of_other_things(name):
+    assert not is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({"api_key": "hush"}, {"api_key": "***"}),
+        ({"a": [{"b": {"token": "hush"}}]}, {"a": [{"b": {"token": "***"}}]}),
+        (
+            {"secrets": {"A": "hush", "b": ["hush"]}},
+            {"secrets": {"A": "***", "b": ["***"]}},
+        ),
+        ({"password": 12345678}, {"password": "***"}),
+        ({"token": 50256, "tokens": [1, 2]}, {"token": 50256, "tokens": [1, 2]}),
+        ({"password": None, "secret": True}, {"password": None, "secret": True}),
+        ({"key": "<< secrets.KEY >>"}, {"key": "<< secrets.KEY >>"}),
+        ({"api_key": "<< secrets.KEY >>"}, {"api_key": "<< secrets.KEY >>"}),
+        ({"api_key": "${KEY}"}, {"api_key": "${KEY}"}),
+        (["Authorization", "Bearer hush"], ["Authorization", "***"]),
+        (["Password", "Username"], ["Password", "Username"]),
+        ("https://me:hush@host/v1?token=hush&n=1", "https://***@host/v1?token=***&n=1"),
+        ('{"api_key": "hush", "n": 1}', '{"api_key": "***", "n": 1}'),
+        ('{"n": 1, "m": [2]}', '{"n": 1, "m": [2]}'),
+        ("api_key=hush", "api_key=***"),
+        ("password: hush", "password: ***"),
+        ("Authorization: Bearer hush-hush1", "Authorization: Bearer ***"),
+        ("The secret: find it yourself.", "The secret: find it yourself."),
+        ("Password: {{password}}\nToken:", "Password: {{password}}\nToken:"),
+        ("{{token}}: {{key}} = 'x'", "{{token}}: {{key}} = 'x'"),
+        ("Basic mathematics", "Basic mathematics"),
+        (
+            {"max_tokens": 5, "tokenizer": "gpt2"},
+            {"max_tokens": 5, "tokenizer": "gpt2"},
+        ),
+        ((1, 2.5, None), (1, 2.5, None)),
+    ],
+)
+def test_values_without_secrets(given, shown):
+    assert masked(given) == shown
+    assert masked(masked(given)) == shown
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("api_key=hush,n=1", "api_key=***,n=1"),
+        ("m:x,password=two words, n=1", "m:x,password=***, n=1"),
+        ("m:x,password=h&u;s(h", "m:x,password=***"),
+        ('m:x,token=a(b"c,n=1', "m:x,token=***,n=1"),
+        ("m:x,secrets={'a': 'hush', 'b': {'c': 'hush'}},n=1", "m:x,secrets=***,n=1"),
+        (
+            'm:x,body={"token": "hu,sh", "n": [1]}',
+            'm:x,body={"token": "***", "n": [1]}',
+        ),
+        ('x="{\\"api_key\\": \\"hush\\"}"', 'x="{\\"api_key\\": \\"***\\"}"'),
+        ("S(api_key='hush', n=1)", "S(api_key=***, n=1)"),
+        ("{'api_key': 'hush', 'n': 1}", "{'api_key': '***', 'n': 1}"),
+        ("api_key: hush\nn: 1", "api_key: ***\nn: 1"),
+        ("--api-key=hush --n=1", "--api-key=***"),
+        (
+            "m:x,think_end_token=</a>,max_tokens=5",
+            "m:x,think_end_token=</a>,max_tokens=5",
+        ),
+        ("m:x,key=hush,model_key=a", "m:x,key=***,model_key=a"),
+        ("openai:m,api_key_env=MY_KEY", "openai:m,api_key_env=MY_KEY"),
+    ],
+)
+def test_texts_of_names_and_values_without_secrets(given, shown):
+    assert masked_text(given) == shown
+    assert masked_text(shown) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a=" + "]" * 100_000,
+        '{"a":' * 20_000,
+        "a: " * 50_000,
+        '"' * 100_000,
+        "=" * 99_999,
+    ],
+)
+def test_odd_texts_take_no_time(text):
+    assert masked_text(text) == text
+
+
+SEEN = 'pl"ant<&>\\ed Ü-1'
+
+
+def test_a_secret_is_masked_in_every_way_in_which_it_may_be_written():
+    masked({"deep": [{"api_key": SEEN}]})
+    texts = [
+        f"a {SEEN} b",
+        json.dumps({"x": SEEN}),
+        json.dumps({"x": SEEN}, ensure_ascii=False),
+        repr([SEEN]),
+        "pl&quot;ant&lt;&amp;&gt;\\ed Ü-1",
+        "pl%22ant%3C%26%3E%5Ced%20%C3%9C-1",
+        "pl%22ant%3C%26%3E%5Ced+%C3%9C-1",
+    ]
+    for text in texts:
+        assert "***" in hidden(text)
+        assert "ant" not in hidden(text)
+    assert str(OptionError(f"no {SEEN}")) == "no ***"
+
+
+@pytest.mark.parametrize(
+    "word", ["", "x", "EMPTY", "none", "password", "Password", "12345", "not-needed"]
+)
+def test_words_that_may_be_answers_are_not_searched_for(word):
+    learn_secret(word)
+    assert hidden(f"the answer is {word}.") == f"the answer is {word}."
+
+
+def test_secrets_are_forgotten_with_their_session():
+    with remembering():
+        learn_secret("inner-secret-1")
+        assert hidden("inner-secret-1") == "***"
+    assert hidden("inner-secret-1") == "inner-secret-1"
+
+
+def test_the_same_text_comes_back_where_nothing_is_known():
+    text = "nothing of the kind"
+    assert hidden(text) is text
+
+
+def test_identities_depend_on_all_but_the_secret():
+    def of(**body):
+        return identity({"url": "http://h", "body": body})
+
+    assert of(api_key="one-secret-1", n=1) == of(api_key="another-secret-2", n=1)
+    assert of(api_key="one-secret-1", n=1) != of(api_key="one-secret-1", n=2)
+    assert "secret" not in str(
+        of(api_key="one-secret-1", access_tokens=["other-secret-1"])
+    )
+
+
+def test_schemas_of_answers_with_a_password_stay_different():
+    def of(kind):
+        return identity({"schema": {"properties": {"password": {"type": kind}}}})
+
+    def as_text(kind):
+        return identity({"grammar": json.dumps({"password": {"type": kind}})})
+
+    assert of("string") != of("integer")
+    assert of("string") == of("string")
+    assert as_text("string") != as_text("integer")
+
+
+def test_log_records_are_masked(caplog):
+    learn_secret("logged-secret-1")
+    with masking_logs():
+        logging.getLogger("somebody").warning("GET %s", "http://h?x=logged-secret-1")
+        try:
+            raise ValueError("logged-secret-1")
+        except ValueError:
+            logging.getLogger("somebody").exception("failed")
+    assert "logged-secret-1" not in caplog.text
+    assert "GET http://h?x=***" in caplog.text
+    assert "ValueError: ***" in caplog.text

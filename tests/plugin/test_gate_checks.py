@@ -1,0 +1,308 @@
+"""Gates are checked before a model is opened, however the session is started."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from pytest_evals import evaluate
+from pytest_evals.errors import OptionError, TaskFileError
+from tests.plugin.test_script import Knowing
+
+WAYS = {
+    "folder": ["evals"],
+    "file": ["evals/quiz.yaml"],
+    "task": ["evals/quiz.yaml::quiz"],
+    "document": ["evals/quiz.yaml::quiz[q1]"],
+    "selection": ["evals", "--evals-tasks=quiz"],
+    "workers": ["evals/quiz.yaml", "-n2"],
+    "keyword": ["evals", "-k", "q3"],
+    "collect-only": ["evals/quiz.yaml", "--collect-only"],
+    "plan": ["evals/quiz.yaml", "--evals-plan"],
+}
+
+
+@pytest.fixture(params=WAYS, ids=str)
+def way(request):
+    return WAYS[request.param]
+
+
+@pytest.fixture
+def both(suite):
+    """Two tasks, of which only one is collected when its file is named."""
+    suite.task("zoo")
+    suite.knows(tasks=["quiz", "zoo"])
+    return suite
+
+
+def gates(suite, *entries, name="gates.yaml"):
+    text = "gates:\n" + "".join(f"  - {entry}\n" for entry in entries)
+    (suite.evals / name).write_text(text)
+
+
+def refused(result, *lines):
+    assert result.ret == pytest.ExitCode.USAGE_ERROR, result.stdout.str()
+    result.stderr.fnmatch_lines([*lines])
+
+
+def test_a_gates_file_that_names_an_unknown_task_is_refused(both, way):
+    gates(both, "zoo/exact_match >= 0.5", "quis/exact_match >= 0.5")
+    result = both.run(*way, model="scripted:break")
+    refused(result, "*evals/gates.yaml:3: no task called 'quis'; did you mean 'quiz'?")
+
+
+def test_a_gates_file_may_name_what_this_session_does_not_collect(both, way):
+    both.group("bag", task=["zoo"])
+    gates(both, "zoo/exact_match >= 0.5", "{group: bag, metric: exact_match, min: 0.5}")
+    assert both.run(*way).ret == 0
+
+
+def test_a_gates_file_above_the_task_counts_as_well(both):
+    (both.pytester.path / "gates.yaml").write_text("gates: [quis/exact_match >= 0.5]\n")
+    result = both.run("evals/quiz.yaml")
+    refused(result, "*gates.yaml:1: no task called 'quis'; did you mean 'quiz'?")
+
+
+def test_tasks_of_a_package_are_named_by_their_module(both, monkeypatch):
+    (both.evals / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(both.pytester.path)
+    gates(both, "quis/exact_match >= 0.5")
+    result = both.run("--pyargs", "evals")
+    refused(result, "*gates.yaml:2: no task called 'quis'; did you mean 'quiz'?")
+
+
+def test_a_validation_finds_an_unknown_task_too(both):
+    gates(both, "quis/exact_match >= 0.5")
+    for place in ("evals", "evals/quiz.yaml", "evals/quiz.yaml::quiz"):
+        result = both.run(place, "--evals-validate")
+        assert result.ret == 1
+        result.stdout.fnmatch_lines(["*gates.yaml:2: no task called 'quis'; did you*"])
+
+
+@pytest.mark.parametrize("source", ["evals", "evals/quiz.yaml"])
+def test_evaluate_refuses_gates_of_unknown_tasks(both, source, monkeypatch):
+    monkeypatch.chdir(both.pytester.path)
+    gates(both, "zoo/exact_match >= 0.5")
+    assert evaluate("evals/quiz.yaml", Knowing()).verdicts == ()
+    gates(both, "quis/exact_match >= 0.5")
+    with pytest.raises(OptionError, match=r"gates\.yaml:2: no task called 'quis'"):
+        evaluate(source, Knowing())
+
+
+def test_a_gate_on_a_task_elsewhere_is_refused_since_it_would_never_apply(both):
+    other = both.pytester.mkdir("other")
+    (other / "gates.yaml").write_text("gates: [quiz/exact_match >= 0.99]\n")
+    (other / "own.yaml").write_text(
+        (both.evals / "quiz.yaml").read_text().replace("task: quiz", "task: own")
+    )
+    (other / "quiz.jsonl").write_text((both.evals / "quiz.jsonl").read_text())
+    both.knows(tasks=["quiz", "zoo", "own"])
+    for places in (["other"], ["other", "evals"]):
+        result = both.run(*places)
+        refused(
+            result,
+            "*other/gates.yaml:1: a gates file is for tasks in its folder and below, "
+            "and 'quiz' is in evals/quiz.yaml",
+        )
+
+
+def test_a_gate_on_a_tag_is_refused(both):
+    both.task("quiz", tag="easy")
+    gates(both, "easy/exact_match >= 0.5")
+    refused(both.run("evals/zoo.yaml"), "*'easy' is a tag*tasks with this tag: quiz")
+
+
+def test_a_name_that_a_python_module_may_give_is_a_warning(both):
+    (both.evals / "eval_own.py").write_text("TASKS_TABLE = []\n")
+    gates(both, "unknown/exact_match >= 0.5")
+    result = both.run("evals/quiz.yaml")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        ["*no task called 'unknown' was found; it may be among *eval_own.py*"]
+    )
+
+
+GROUP = {"task": ["quiz", "zoo"]}
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ("exact_mach >= 0.5", "group 'bag' has no number called 'exact_mach'; did *"),
+        ("exact_match => 0.5", "*no operator called '=>'; did you mean '>='?"),
+        ("exact_match >= 75", "exact_match lies between 0 and 1, so >= 75 never*"),
+    ],
+)
+def test_a_faulty_gate_of_a_group_next_to_a_task_is_refused(both, way, entry, told):
+    both.group("bag", **GROUP, gates=[entry])
+    result = both.run(*way)
+    is_collected = way[0] == "evals" and "--evals-tasks=quiz" not in way
+    if is_collected and "=>" in entry:  # then it is a file that cannot be read
+        assert result.ret == pytest.ExitCode.INTERRUPTED
+    else:
+        refused(result, f"*evals/bag.yaml:*: {told}")
+
+
+def test_a_faulty_gate_of_a_group_above_a_task_is_refused(both):
+    sub = both.evals / "sub"
+    sub.mkdir()
+    for name in ("quiz.yaml", "quiz.jsonl"):
+        (both.evals / name).rename(sub / name)
+    both.group("bag", task=["quiz"], gates=["exact_mach >= 0.5"])
+    refused(both.run("evals/sub"), "*evals/bag.yaml:*: group 'bag' has no number*")
+
+
+def test_a_broken_group_that_has_none_of_the_tasks_is_a_warning(both):
+    both.group("bag", task=["zoo", "nowhere"], gates=["exact_match >= 0.5"])
+    result = both.run("evals/quiz.yaml")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*no task, group or tag called 'nowhere'*"])
+
+
+def test_gates_of_a_group_that_is_not_collected_are_mentioned(both):
+    both.group("bag", **GROUP, gates=["exact_match >= 0.5"])
+    result = both.run("evals/quiz.yaml", "evals/zoo.yaml")
+    assert (result.ret, result.parseoutcomes()) == (0, {"passed": 20})
+    result.stdout.fnmatch_lines(
+        [
+            "*evals/bag.yaml:1: group 'bag' was not collected, so its gates are not "
+            "evaluated: exact_match*",
+        ]
+    )
+    whole = both.run("evals")
+    assert whole.parseoutcomes() == {"passed": 21}
+    whole.stdout.no_fnmatch_line("*was not collected*")
+
+
+def test_a_group_without_gates_next_to_a_task_is_not_looked_at(both):
+    both.group("bag", task=["quiz", "nowhere"])
+    assert both.run("evals/quiz.yaml").ret == 0
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ("exact_match >= 0", "exact_match lies between 0 and 1, so >= 0 always holds*"),
+        ("exact_match > 1", "exact_match lies between 0 and 1, so > 1 never holds*"),
+        ("exact_match >= 75", "*never holds; did you mean >= 75%?"),
+        (
+            {"metric": "exact_match", "baseline": "main", "max_drop": 2},
+            "*so drop <= 2 always holds; did you mean max_drop: 0.02?",
+        ),
+        ("accuracy >= 0.5", "no metric called 'accuracy'; the task has exact_match"),
+        ("exact_mach >= 0.5", "*did you mean 'exact_match'? the task has exact_match"),
+    ],
+)
+def test_a_gate_that_says_nothing_of_its_task_is_refused_with_its_line(
+    suite, entry, told, way
+):
+    path = suite.task("quiz", gates=[entry])
+    line = path.read_text().splitlines().index("gates:") + 2
+    result = suite.run(*way, model="scripted:break")
+    refused(result, f"*evals/quiz.yaml:{line}: {told}")
+    assert not (suite.pytester.path / ".evals").exists()
+
+
+def test_evaluate_refuses_a_gate_that_says_nothing(suite, monkeypatch):
+    monkeypatch.chdir(suite.pytester.path)
+    suite.task("quiz", gates=["exact_match >= 0", "accuracy >= 0.5"])
+    with pytest.raises(TaskFileError) as error:
+        evaluate("evals", Knowing())
+    assert "evals/quiz.yaml:13: exact_match lies between 0 and 1" in str(error.value)
+    assert "evals/quiz.yaml:14: no metric called 'accuracy'" in str(error.value)
+
+
+def test_all_faults_of_all_gates_are_told_at_once(both):
+    both.task("quiz", gates=["exact_match >= 0"])
+    both.task("zoo", gates=["accuracy >= 0.5"])
+    gates(both, "quis/exact_match >= 0.5")
+    refused(
+        both.run("evals", "--evals-gate=exact_match <= 1"),
+        "ERROR: evals/quiz.yaml:13: exact_match lies*",
+        "--evals-gate: exact_match lies between 0 and 1, so <= 1 always holds*",
+        "evals/zoo.yaml:13: no metric called 'accuracy'*",
+        "evals/gates.yaml:2: no task called 'quis'*",
+    )
+
+
+HOOKS = [
+    "def pytest_evals_metrics(task, records): return {'accuracy': 0.8}",
+    "from pytest_evals import Score\n"
+    "def pytest_evals_score(record, task):\n"
+    "    return [Score(metric='accuracy', value=1.0)]\n",
+]
+
+
+@pytest.mark.parametrize("hook", HOOKS, ids=["metrics", "score"])
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_a_metric_that_a_hook_may_add_is_no_fault(suite, hook, workers):
+    (suite.evals / "conftest.py").write_text(hook)
+    suite.task("quiz", gates=["accuracy >= 0.5"])
+    result = suite.run("evals", workers)
+    assert (result.ret, result.parseoutcomes()["passed"]) == (0, 11)
+
+
+def test_a_score_hook_in_a_folder_below_is_known_to_a_controller(suite):
+    """It loads no conftest.py there, and collects nothing itself."""
+    sub = suite.evals / "sub"
+    sub.mkdir()
+    (sub / "conftest.py").write_text(HOOKS[1])
+    suite.task("quiz", gates=["accuracy >= 0.5"])
+    for name in ("quiz.yaml", "quiz.jsonl"):
+        (suite.evals / name).rename(sub / name)
+    result = suite.run("evals", "-n2")
+    assert (result.ret, result.parseoutcomes()["passed"]) == (0, 11)
+
+
+def test_an_accuracy_of_a_users_function_may_have_any_range(suite):
+    """It is told what would be odd of a share; the gate is judged."""
+    (suite.evals / "own.py").write_text(
+        "def score(doc, results):\n"
+        "    return {'exact_match': 100 * (results[0] == doc['answer'])}\n"
+    )
+    path = suite.task("quiz", gates=["exact_match >= 75"])
+    path.write_text(path.read_text() + "process_results: !function own.score\n")
+    result = suite.run("evals")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        ["*exact_match lies between 0 and 1, so >= 75 never holds*as usual*"]
+    )
+
+
+def test_a_groups_gate_is_held_against_the_ranges_of_all_its_tasks(both):
+    (both.evals / "own.py").write_text("def score(doc, results): return 7\n")
+    metric = [{"metric": "exact_match"}]
+    path = both.task("zoo")
+    config = yaml.safe_load(path.read_text()) | {"metric_list": metric}
+    path.write_text(
+        yaml.safe_dump(config) + "process_results: !function own.of_document\n"
+    )
+    (both.evals / "own.py").write_text(
+        "def of_document(doc, results): return {'exact_match': 7}\n"
+    )
+    both.group("bag", **GROUP, gates=["exact_match >= 3"])
+    assert both.run("evals").ret == 0
+    both.task("zoo")
+    refused(both.run("evals"), "*evals/bag.yaml:*: exact_match lies between 0 and 1*")
+
+
+def test_a_claim_in_python_that_always_holds_fails_its_test(suite):
+    suite.task("quiz")
+    suite.pytester.makepyfile(
+        """
+        from pytest_evals import assert_gate
+
+        def test_it(eval_results):
+            assert_gate("quiz/exact_match >= 0", eval_results)
+        """
+    )
+    result = suite.run()
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["E*test_*.py:4: exact_match lies between 0 and 1*"])
+
+
+def test_a_gates_file_that_is_a_dead_link_is_refused(suite):
+    (suite.evals / "gates.yaml").symlink_to("nowhere.yaml")
+    result = suite.run("evals")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*gates.yaml: this is a link to nowhere.yaml*"])

@@ -1,0 +1,365 @@
+"""Secrets are planted wherever options and files may hold one; nothing that a run shows
+or writes has any of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pytest_evals import OptionError, TaskOptions, evaluate
+
+PLANTED = "PLANTED"
+OUT = (
+    "-vv",
+    "-rA",
+    "--showlocals",
+    "--durations=3",
+    "--junitxml=out/junit.xml",
+    "--evals-junit=docs",
+    "--evals-json=out/results.json",
+    "--evals-html=out/report.html",
+    "--evals-markdown=out/summary.md",
+    "--log-file=out/log.txt",
+    "--log-level=DEBUG",
+    "--evals-max-errors=100%",
+)
+
+
+class Echo(BaseHTTPRequestHandler):
+    """A server that repeats all that it was sent, and refuses the third question."""
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers["content-length"])).decode()
+        body = json.loads(raw)
+        prompt = body.get("prompt") or body["messages"][-1]["content"]
+        said = f"a0 {raw} {self.headers} {self.path}"
+        reply: dict[str, Any] = {
+            "choices": [
+                {
+                    "text": said,
+                    "message": {"role": "assistant", "content": said},
+                    "finish_reason": "stop",
+                }
+            ]
+        }
+        if "2?" in str(prompt):
+            reply = {"error": {"message": said}}
+        data = json.dumps(reply).encode()
+        self.send_response(400 if "error" in reply else 200)
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_port
+    server.shutdown()
+    server.server_close()
+
+
+def start(suite: Any, *arguments: str, **environment: str) -> str:
+    """What a run writes to both of its outputs."""
+    (suite.pytester.path / "out").mkdir(exist_ok=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
+        cwd=suite.pytester.path,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    return done.stdout + done.stderr
+
+
+def leaks(folder: Path) -> dict[str, set[str]]:
+    """Files of results with secrets in them, as they lie on the disk."""
+    found = {}
+    for place in (folder / ".evals", folder / "out"):
+        for path in place.rglob("*"):
+            raw = path.read_bytes() if path.is_file() else b""
+            if PLANTED.encode() in raw or PLANTED in str(path.relative_to(folder)):
+                start = raw.find(PLANTED.encode())
+                found[str(path)] = {raw[max(start - 40, 0) : start + 40].decode()}
+    return found
+
+
+@pytest.fixture
+def planted(suite):
+    """A task whose file has secrets in its metadata."""
+    suite.task(
+        "quiz",
+        metadata={
+            "version": 1,
+            "api_key": "PLANTED-file-1",
+            "max_tokens": 77,
+            "list": [{"clientSecret": "PLANTED-nested-2"}],
+            "url": "https://me:PLANTED-url-3@host/?token=PLANTED-query-4",
+            "text": "password=PLANTED-pair-5",
+            "header": "Authorization: Bearer PLANTED-header-6",
+            "json": '{"api_key": "PLANTED-json-7"}',
+            "gates": ["exact_match >= 0.1"],
+        },
+    )
+    return suite
+
+
+def options() -> list[str]:
+    return [
+        "--evals-metadata=api_key=PLANTED-option-8,deep={'secret': 'PLANTED-deep-9'}",
+        "--evals-config=api_token=PLANTED-config-10",
+    ]
+
+
+def spec(port: int) -> str:
+    body = {
+        "api_key": "PLANTED-body-11",
+        "deep": [{"token": "PLANTED-token-12"}],
+        "headers": [["Authorization", "Bearer PLANTED-bearer-13"]],
+        "text": json.dumps({"password": 'PLANTED-"quoted"-14'}),
+    }
+    url = f"http://me:PLANTED-pass-15@127.0.0.1:{port}/v1?api-key=PLANTED-query-16"
+    return f"openai:m,base_url={url},extra_body={json.dumps(body)}"
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_no_output_of_a_run_against_a_server_has_a_secret(planted, port, workers):
+    model = f"--model={spec(port)}"
+    suite = planted
+    environment = {
+        "OPENAI_API_KEY": "sk-PLANTED-17",
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_STEP_SUMMARY": str(suite.pytester.path / "out/step.md"),
+    }
+    said = start(suite, "evals", model, workers, *options(), *OUT, **environment)
+    assert PLANTED not in said
+    assert leaks(suite.pytester.path) == {}
+    # It is not that nothing was shown or written.
+    folder = suite.pytester.path
+    assert "the server said 400" in said
+    assert "***" in said
+    for name in ("junit.xml", "results.json", "report.html", "summary.md", "step.md"):
+        assert (folder / "out" / name).stat().st_size > 500
+    assert "HTTP Request" in (folder / "out/log.txt").read_text() or workers == "-n2"
+    results = json.loads((folder / "out/results.json").read_text())
+    assert results["options"]["metadata"]["api_key"] == "***"
+    metadata = results["configs"]["quiz"]["metadata"]
+    assert metadata["list"] == [{"clientSecret": "***"}]
+    assert metadata["max_tokens"] == 77
+    with sqlite3.connect(folder / ".evals/responses.sqlite") as connection:
+        rows = connection.execute("SELECT response FROM responses").fetchall()
+    connection.close()
+    assert len(rows) == 9
+    assert all("***" in text for (text,) in rows)
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [
+        ["--evals-plan"],
+        ["--evals-validate"],
+        ["--evals-write-out=1"],
+        ["--evals-explain-cache=evals/quiz.yaml::quiz[q1]"],
+        ["--evals-calibrate=2"],
+        ["--collect-only"],
+    ],
+)
+def test_no_other_mode_shows_a_secret(planted, port, mode):
+    model = f"--model={spec(port)}"
+    said = start(planted, "evals", model, *options(), *mode, OPENAI_API_KEY="")
+    assert PLANTED not in said
+    assert "quiz" in said
+    assert leaks(planted.pytester.path) == {}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "--evals-metadata={'api_key': 'PLANTED-wrong-18'",
+        '--evals-metadata={"api_key": "brief"',
+        "--evals-gen-kwargs=api_key=PLANTED-wrong-19,x",
+        "--evals-config=x=1,y",
+        "--model=openai:m,api_key=PLANTED-wrong-20",
+        "--model=openai:m,extra_body={'api_key': 'PLANTED-wrong-21'",
+        "--model=openai:m,extra_body=[1],token=PLANTED-wrong-22",
+        "--model=nothing:m,password=PLANTED-wrong-23",
+        "--model=openai:m,base_url=me:PLANTED-24@host,password=PLANTED-wrong-24",
+        "--model=openai:m,base_url=http://me:PLANTED-25@127.0.0.1:1/v1,max_retries=0",
+    ],
+)
+def test_no_message_about_an_option_repeats_a_secret(suite, wrong):
+    said = start(suite, "evals", wrong, "-x")
+    assert PLANTED not in said
+    assert "brief" not in said
+    assert "ERROR" in said or "FAILED" in said
+
+
+CONFTEST = """
+import os
+import warnings
+import pytest
+from pytest_evals import Response
+
+class Mine:
+    name = "mine"
+    fingerprint = {"weights": 3, "server": {"api_key": os.environ["MINE"]}}
+    info = {"server": {"token": os.environ["MINE"] + "-27"}, "max_tokens": 5}
+    notes = [f"sent with {os.environ['MINE']}"]
+
+    def answer(self, requests):
+        warnings.warn(f"password is {os.environ['MINE']}")
+        print("key", os.environ["MINE"])
+        for position, request in enumerate(requests):
+            options = dict(request.options)
+            text = f"a{position} {options}" if position else "a0"
+            if position == 2:
+                yield position, Response(error=f"refused: {options}")
+            else:
+                yield position, Response(text=text)
+
+@pytest.fixture(scope="session")
+def eval_model():
+    return Mine()
+
+def pytest_evals_score(record, task):
+    if record.index == 4:
+        key = os.environ["MINE"]
+        raise ValueError(f"{key} is not valid")
+"""
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_no_output_of_a_run_with_a_model_of_ones_own_has_a_secret(suite, workers):
+    suite.task(
+        "quiz",
+        generation_kwargs={"max_gen_toks": 9, "api_key": "PLANTED-file-28"},
+        filter_list=[{"name": "x", "filter": [{"function": "take_first"}]}],
+    )
+    suite.pytester.makeconftest(CONFTEST)
+    more = "--evals-gen-kwargs=api_key=PLANTED-option-29"
+    said = start(suite, "evals", workers, more, *OUT, MINE="PLANTED-mine-26")
+    assert PLANTED not in said
+    assert leaks(suite.pytester.path) == {}
+    assert "*** is not valid" in said
+    results = json.loads((suite.pytester.path / "out/results.json").read_text())
+    given = results["configs"]["quiz"]["generation_kwargs"]
+    assert given["api_key"] == "***"
+    assert given["max_gen_toks"] == 9
+    assert results["model_info"] == {"server": {"token": "***"}, "max_tokens": 5}
+
+
+def test_a_baseline_has_no_secret_and_can_be_compared_with(suite):
+    suite.task("quiz", generation_kwargs={"until": ["."], "api_key": "PLANTED-file-30"})
+    suite.pytester.makeconftest(CONFTEST.replace("position == 2", "position == 99"))
+    suite.pytester.path.joinpath("conftest.py").write_text(
+        suite.pytester.path.joinpath("conftest.py")
+        .read_text()
+        .replace("record.index == 4", "record.index == 99")
+    )
+    start(suite, "evals", "--evals-save=main", MINE="PLANTED-mine-26")
+    said = start(suite, "evals", "--evals-compare=main", MINE="PLANTED-mine-26")
+    assert "compared with main" in said
+    assert PLANTED not in said
+    assert (suite.pytester.path / ".evals/baselines/main/results.json").is_file()
+    assert leaks(suite.pytester.path) == {}
+
+
+def test_a_new_key_uses_the_same_responses_and_another_argument_does_not(suite, port):
+    suite.task("quiz")
+
+    def asked(key: str, n: int = 1) -> str:
+        body = json.dumps({"api_key": key, "n_probes": n})
+        url = f"http://127.0.0.1:{port}/v1"
+        model = f"--model=openai:m,base_url={url},extra_body={body}"
+        said = start(suite, "evals", model, "--evals-max-errors=100%")
+        return next(line for line in said.splitlines() if line.startswith("responses:"))
+
+    assert asked("PLANTED-old-31") == "responses: 10 asked"
+    assert asked("PLANTED-new-32").startswith("responses: 1 asked, 9 reused")
+    assert asked("PLANTED-new-32", n=2) == "responses: 10 asked"
+    assert leaks(suite.pytester.path) == {}
+
+
+LATTICEFLOW = {
+    "models/served.yaml": """
+        key: served
+        display_name: Served
+        max_concurrent_requests: 2
+        config:
+          connection_type: custom_connection
+          adapter: {key: "latticeflow$openai_chat_completion"}
+          url: "http://127.0.0.1:PORT/complete?key=PLANTED-query-33"
+          api_key: "<< secrets.LOCAL >>"
+          model_key: tiny
+          custom_headers:
+            X-Api-Key: "<< secrets.FROM_ENVIRONMENT >>"
+            Cookie: "PLANTED-cookie-34"
+            X-Purpose: testing
+        secrets: {LOCAL: "PLANTED-local-35"}
+    """,
+    "datasets/q.yaml": """
+        key: q
+        display_name: Q
+        source:
+          type: inline
+          samples: []
+    """,
+}
+
+
+def test_no_output_of_latticeflows_files_has_a_secret(pytester, port):
+    project = Path(__file__).parents[1] / "task_files" / "valid" / "latticeflow"
+    evals = pytester.path / "evals"
+    for path in project.rglob("*"):
+        if path.is_file():
+            place = evals / path.relative_to(project)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(path.read_bytes())
+    model = yaml.safe_load(LATTICEFLOW["models/served.yaml"].replace("PORT", str(port)))
+    model["key"] = "offline-echo"
+    (evals / "models/offline_echo.yaml").write_text(yaml.safe_dump(model))
+
+    class Here:
+        """What :func:`start` needs of a suite."""
+
+    Here.pytester = pytester  # type: ignore[attr-defined]
+    environment = {"FROM_ENVIRONMENT": "PLANTED-environment-36"}
+    said = start(Here, "evals/run.yaml", *OUT, **environment)
+    assert PLANTED not in said
+    assert "a0" in said
+    assert leaks(pytester.path) == {}
+
+
+def test_evaluate_gives_and_writes_no_secret(planted, port, monkeypatch):
+    monkeypatch.chdir(planted.pytester.path)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-PLANTED-37")
+    metadata = {"api_key": "PLANTED-option-38", "max_tokens": 5}
+    result = evaluate(
+        "evals/quiz.yaml",
+        spec(port),
+        TaskOptions(metadata=metadata),
+        folder=".evals",
+    )
+    assert PLANTED not in repr(result) + str(result.options) + str(result.model_info)
+    assert result.options["metadata"] == {"api_key": "***", "max_tokens": 5}
+    assert PLANTED not in str([record.responses for record in result.tasks[0].records])
+    assert leaks(planted.pytester.path) == {}
+    with pytest.raises(OptionError) as info:
+        evaluate("evals/quiz.yaml", "openai:m,auth_token=PLANTED-wrong-39,x")
+    assert PLANTED not in str(info.value)

@@ -1,0 +1,136 @@
+"""Whether a run's results can be written, before it starts. Permission bits are not
+used: they do not bind root."""
+
+import os
+import resource
+from pathlib import Path
+
+import pytest
+
+from pytest_evals.errors import StoreError
+from pytest_evals.store.writable import check_base, check_file, remove_made
+
+
+@pytest.fixture
+def full_disk():
+    """No file may hold a byte."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def why_base(base: Path, *, stores: bool = True, saves: bool = False) -> str:
+    with pytest.raises(StoreError) as caught:
+        check_base(base, "--evals-dir", stores=stores, saves=saves)
+    what, fix = str(caught.value).splitlines()
+    assert fix.endswith("choose another place with --evals-dir")
+    return what
+
+
+def why_file(path: Path) -> str:
+    with pytest.raises(StoreError) as caught:
+        check_file(path, "--evals-json")
+    return str(caught.value).splitlines()[0]
+
+
+def tree(path: Path) -> list[str]:
+    return sorted(str(one.relative_to(path)) for one in path.rglob("*"))
+
+
+def test_a_results_folder_is_made_with_its_gitignore_and_no_draft(tmp_path):
+    base = tmp_path / "new" / ".evals"
+    check_base(base, "--evals-dir", stores=True, saves=True)
+    assert tree(base) == [".gitignore", "runs"]
+
+
+def test_what_was_made_for_a_run_that_writes_nothing_is_removed(tmp_path):
+    base = tmp_path / "new" / ".evals"
+    made = check_base(base, "--evals-dir", stores=True, saves=False)
+    (base / "runs" / "mine").write_text("")
+    remove_made(made)
+    assert tree(base) == [".gitignore", "runs", "runs/mine"]
+    (base / "runs" / "mine").unlink()
+    remove_made(made)
+    assert tree(tmp_path) == []
+
+
+def test_a_file_in_the_way_is_named(tmp_path):
+    taken = tmp_path / "taken"
+    taken.write_text("")
+    assert why_base(taken).endswith(f"'{taken}': it is a file, not a folder")
+    below = taken / "a" / "b"
+    assert why_base(below).endswith(f"'{below}': '{taken}' is a file, not a folder")
+    assert why_file(below).endswith(f"'{taken}' is a file, not a folder")
+
+
+def test_a_link_to_nowhere_is_named_with_where_it_points(tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to("nowhere/.evals")
+    told = "is a link to 'nowhere/.evals', which is not there"
+    assert why_base(link).endswith(f"'{link}': it {told}")
+    assert why_base(link / "below").endswith(f"'{link}' {told}")
+    assert why_file(link).endswith(f"'{link}': it {told}")
+
+
+def test_a_link_to_itself_and_a_name_that_is_too_long_are_refused(tmp_path):
+    loop = tmp_path / "loop"
+    loop.symlink_to("loop")
+    assert "is a link to 'loop'" in why_base(loop)
+    assert why_base(tmp_path / ("n" * 300)).endswith("File name too long")
+    assert why_file(tmp_path / ("n" * 300)).endswith("File name too long")
+
+
+@pytest.mark.parametrize("name", ["runs", "baselines"])
+def test_folders_in_the_results_folder_are_checked_too(tmp_path, name):
+    base = tmp_path / ".evals"
+    base.mkdir()
+    (base / name).symlink_to(tmp_path / "nowhere")
+    assert f"{name}': it is a link to" in why_base(base, saves=True)
+    assert tree(base) == [name]
+
+
+def test_a_baseline_that_is_not_saved_needs_no_room(tmp_path):
+    base = tmp_path / ".evals"
+    base.mkdir()
+    (base / "baselines").write_text("")
+    check_base(base, "--evals-dir", stores=True, saves=False)
+
+
+def test_a_full_disk_is_refused_and_nothing_is_left(tmp_path, full_disk):
+    assert why_base(tmp_path / "a" / "b").endswith("File too large")
+    assert why_file(tmp_path / "a" / "b" / "c.json").endswith("File too large")
+    assert tree(tmp_path) == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_device_is_refused_and_others_are_not_written_to():
+    assert why_file(Path("/dev/full")).endswith("No space left on device")
+    check_file(Path("/dev/null"), "--evals-json")
+
+
+def test_a_pipe_is_not_opened(tmp_path):
+    """Whoever reads it would see its end."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    check_file(path, "--evals-json")
+
+
+def test_an_earlier_file_and_the_target_of_a_link_stay_as_they_are(tmp_path):
+    real, link = tmp_path / "real.json", tmp_path / "link.json"
+    real.write_text("{}")
+    link.symlink_to(real)
+    check_file(link, "--evals-json")
+    assert (link.is_symlink(), real.read_text()) == (True, "{}")
+    assert tree(tmp_path) == ["link.json", "real.json"]
+
+
+def test_a_link_whose_target_can_be_made_is_taken(tmp_path):
+    link = tmp_path / "link.json"
+    link.symlink_to(tmp_path / "real.json")
+    check_file(link, "--evals-json")
+    assert tree(tmp_path) == ["link.json"]
+
+
+def test_a_folder_in_the_place_of_a_file_is_told(tmp_path):
+    assert why_file(tmp_path).endswith(f"'{tmp_path}': it is a folder")
