@@ -35,7 +35,7 @@ def test_messages_are_lm_evals(path):
     for index in task.rows.indices():
         (request,) = task.ask(index).requests
         assert isinstance(request, Generate)
-        ours.append(pictures.readable(asked(request, settings)["messages"]))
+        ours.append(pictures.readable(asked(request, settings)[1]["messages"]))
     theirs = json.loads(path.read_text(encoding="utf-8"))["messages"]
     assert sorted(ours, key=_text) == sorted(theirs, key=_text)
 
