@@ -145,6 +145,14 @@ class Metric:
     limits: tuple[float, float] | None = None
 
     @property
+    def known_limits(self) -> tuple[float, float] | None:
+        """Ends of the values that a document can have, as far as they are known: those
+        of a mean are the mean's own."""
+        if self.limits is None and all(map(math.isfinite, self.span)):
+            return self.span
+        return self.limits
+
+    @property
     def key(self) -> str:
         """Metric and filter as results files name them: ``acc,none``."""
         return f"{self.name},{self.filter}"

@@ -114,7 +114,7 @@ def test_alarms_weights_cluster_and_family_are_read():
     )
     assert gate.each == Margin("max_drop", Decimal("0.05"))
     assert gate.weights == (("a", Decimal(2)), ("b", Decimal(1)))
-    assert (gate.cluster, gate.family) == ("passage", "")
+    assert (gate.cluster, gate.family) == ("passage", "none")
     assert "each: {max_drop: 0.05, only: failed}" in gate.text
 
 

@@ -85,7 +85,7 @@ def moved(
     """
     if how.is_mean and _are_right_or_wrong(old) and _are_right_or_wrong(new):
         return _shares(old, new, labels)
-    ends = limits_of([*old, *new], how.limits)
+    ends = limits_of([*old, *new], how.known_limits)
     if how.is_mean and ends is not None:
         return _bounded(old, new, labels, ends)
     before, now = totals_of(how, old), totals_of(how, new)

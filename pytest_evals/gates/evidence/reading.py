@@ -82,8 +82,13 @@ def read(metric: MetricResult) -> Reading:
         n_unscored=metric.n_unscored,
     )
     how = metric.how
-    if total is None and how is not None and how.is_mean and how.limits is not None:
-        return replace(reading, given_ends=_ends(reading, how.limits))
+    if (
+        total is None
+        and how is not None
+        and how.is_mean
+        and how.known_limits is not None
+    ):
+        return replace(reading, given_ends=_ends(reading, how.known_limits))
     return reading
 
 

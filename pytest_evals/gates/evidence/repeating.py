@@ -59,7 +59,7 @@ def reduced_result(gate: Gate, metric: MetricResult, result: TaskResult) -> Task
             aggregate=lambda given: Estimate(mean(given), mean_stderr(given)),
             higher_is_better=metric.higher_is_better,
             is_mean=True,
-            limits=metric.how.limits if metric.how else None,
+            limits=metric.how.known_limits if metric.how else None,
         ),
     )
     others = (one if one.key != metric.key else found for one in result.metrics)

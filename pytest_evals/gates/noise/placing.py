@@ -100,7 +100,7 @@ def place(
         return place_share(reading.total, reading.n_scored, values, labels)
     if how is not None and values:
         try:
-            ends = limits_of(values, how.limits)
+            ends = limits_of(values, how.known_limits)
             if how.is_mean and ends is not None:
                 return place_bounded(values, labels, ends)
             totals = totals_of(how, values)

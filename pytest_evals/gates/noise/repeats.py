@@ -36,7 +36,7 @@ def place_repeats(
     least = min(map(len, groups), default=0)
     if least < 2 or metric.estimate is None:
         return None
-    known = metric.how.limits if metric.how is not None else None
+    known = metric.how.known_limits if metric.how is not None else None
     ends = limits_of([value for values in groups for value in values], known)
     spread = mean_over_reruns(groups, ends)
     return Placed(spread=spread, method=f"{least} answers to each document")

@@ -43,17 +43,18 @@ ENOUGH = 200
 def limits_of(
     values: Sequence[Any], limits: tuple[float, float] | None = None
 ) -> tuple[float, float] | None:
-    """The range of the values that a mean is taken of, ``None`` if it has no ends.
+    """The range of the values that a mean is taken of, ``None`` if it has no ends or a
+    value lies outside of it.
 
     Args:
         values: Each document's.
-        limits: The known range; if it is not known, 0 and 1 are assumed if all values
-            lie between them.
+        limits: The known range; if it is not known, 0 and 1 are assumed.
     """
-    if limits is None:
-        is_usual = all(isinstance(v, (int, float)) and 0 <= v <= 1 for v in values)
-        return (0.0, 1.0) if is_usual else None
-    return limits if all(map(math.isfinite, limits)) else None
+    low, high = limits or (0.0, 1.0)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return None
+    is_inside = all(isinstance(v, (int, float)) and low <= v <= high for v in values)
+    return (low, high) if is_inside else None
 
 
 def place_bounded(
