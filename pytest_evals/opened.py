@@ -127,6 +127,11 @@ class Answers:
         return model
 
     @property
+    def opens_itself(self) -> bool:
+        """Whether models that specs name are opened here, and not by a hook."""
+        return self._is_known()
+
+    @property
     def reuses(self) -> bool:
         """Whether stored responses are used."""
         return not (self._options.no_cache or self._options.fresh)

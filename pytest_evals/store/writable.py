@@ -15,6 +15,7 @@ from pathlib import Path
 from pytest_evals.errors import StoreError
 from pytest_evals.store.base import make_base
 from pytest_evals.store.files import cannot_write, make_folder, replace_text
+from pytest_evals.store.responses import NAME
 
 __all__ = ["check_base", "check_file", "remove_made"]
 
@@ -47,6 +48,8 @@ def check_base(
         for folder, is_needed in folders.items():
             if is_needed:
                 _check_folder(folder, option)
+        if stores:
+            _check_store(base / NAME, option)
     except StoreError:
         remove_made(missing)
         raise
@@ -83,6 +86,14 @@ def check_file(path: Path, option: str) -> None:
     if stat.S_ISREG(mode):
         _check_folder(path.parent, option, shown=path)
     _open(path, mode, option)
+
+
+def _check_store(path: Path, option: str) -> None:
+    """Check that nothing is in the place of the store. A store that may only be read is
+    one all the same."""
+    if os.path.isdir(path) or (os.path.islink(path) and not os.path.exists(path)):
+        error = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        raise cannot_write(path, error, option)
 
 
 def _open(path: Path, mode: int, option: str) -> None:

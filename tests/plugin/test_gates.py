@@ -138,6 +138,16 @@ def test_gates_file_may_end_in_yml(suite):
 
 def test_gates_of_a_model_that_could_not_be_opened_are_not_green(suite):
     suite.task("quiz", gates=["exact_match > 0"])
+    suite.pytester.makeconftest(
+        """
+        import pytest
+        from pytest_evals import ModelError
+
+        @pytest.fixture(scope="session")
+        def eval_model():
+            raise ModelError("there is none")
+        """
+    )
     result = suite.run("evals", model=None)
     assert result.ret == 1
     assert "passed" not in result.parseoutcomes()

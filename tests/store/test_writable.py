@@ -90,6 +90,16 @@ def test_folders_in_the_results_folder_are_checked_too(tmp_path, name):
     assert tree(base) == [name]
 
 
+def test_what_is_in_the_place_of_the_store_is_told(tmp_path):
+    path = tmp_path / "responses.sqlite"
+    path.mkdir()
+    assert why_base(tmp_path).endswith(f"'{path}': Is a directory")
+    check_base(tmp_path, "--evals-dir", stores=False, saves=False)
+    path.rmdir()
+    path.symlink_to("nowhere")
+    assert "is a link to 'nowhere', which is not there" in why_base(tmp_path)
+
+
 def test_a_baseline_that_is_not_saved_needs_no_room(tmp_path):
     base = tmp_path / ".evals"
     base.mkdir()

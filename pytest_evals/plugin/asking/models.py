@@ -169,7 +169,8 @@ class Models:
         Raises:
             pytest.exit.Exception: Which the loop over tests makes a usage error of.
         """
-        if self.is_first and isinstance(error, EvalsError):
+        is_ours = self.answers.opens_itself and isinstance(error, EvalsError)
+        if self.is_first and is_ours:
             self.refused = str(error)
             raise pytest.exit.Exception(str(error), pytest.ExitCode.USAGE_ERROR)
 

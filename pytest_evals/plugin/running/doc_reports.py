@@ -7,13 +7,23 @@ fixtures and other plugins' hooks work.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import pytest
 
 from pytest_evals.plugin.nodes import DocItem, GateItem
 
-__all__ = ["Status", "call_of", "mark", "report_of", "status_of", "teardown_of"]
+__all__ = [
+    "Status",
+    "call_of",
+    "mark",
+    "path_shown",
+    "report_of",
+    "status_of",
+    "teardown_of",
+]
 
 Status = tuple[str, str, str | tuple[str, dict[str, bool]]]
 
@@ -148,3 +158,17 @@ def mark(report: pytest.TestReport, item: pytest.Item) -> None:
 
 
 _OURS = (DocItem, GateItem)  # a union would be made anew for each document
+
+
+@contextmanager
+def path_shown(terminal: Any) -> Iterator[None]:
+    """The first document has shown the path of the file; to look whether it must be
+    shown again would cost each document a tenth of the plugin's time."""
+    shows = terminal is not None and terminal.showfspath
+    if shows:
+        terminal.showfspath = False
+    try:
+        yield
+    finally:
+        if shows:
+            terminal.showfspath = True

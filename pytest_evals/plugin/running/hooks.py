@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +26,7 @@ from pytest_evals.plugin.running.doc_reports import (
     Status,
     call_of,
     mark,
+    path_shown,
     report_of,
     status_of,
     teardown_of,
@@ -237,7 +237,7 @@ class Running:
         if outbox is not None:
             self._run(item, outbox.send)
             return True
-        with _path_shown(self._terminal):
+        with path_shown(self._terminal):
             calls = calls_of(item.config)
             self._show_and_run(item, calls)
             for document, then in pairwise(self.following):
@@ -390,17 +390,3 @@ def _is_marked(item: DocItem) -> bool:
 
 
 _OBEYED = ("skip", "skipif", "xfail")
-
-
-@contextmanager
-def _path_shown(terminal: Any) -> Iterator[None]:
-    """The first document has shown the path of the file; to look whether it must be
-    shown again would cost each document a tenth of the plugin's time."""
-    shows = terminal is not None and terminal.showfspath
-    if shows:
-        terminal.showfspath = False
-    try:
-        yield
-    finally:
-        if shows:
-            terminal.showfspath = True
