@@ -512,7 +512,7 @@ def test_screens_of_the_tutorial_are_what_the_bundled_model_gives(
 def test_python_gates_of_the_gates_page_hold(tutorial):
     (code,) = blocks(section("gates", "Gates in Python"), "python")
     # The scripted model has one of eight right, where the bundled one has five.
-    code = code.replace("0.5", "0.12").replace("0.3", "0.02")
+    code = code.replace("0.5", "0.12").replace("0.25", "0.005")
     (tutorial.path / "test_gates.py").write_text(code)
     result = tutorial.runpytest("--model=scripted:first")
     assert result.parseoutcomes() == {"passed": 3, "wrong": 7}
