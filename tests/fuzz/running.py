@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -101,27 +101,29 @@ def prepare() -> Path:
 
 
 def attack(seed: int, numbers: range, jobs: int) -> Iterator[tuple[Case, Outcome]]:
-    """Run the cases of a seed, several side by side; yield each when it has ended."""
+    """Run the cases of a seed, several at a time; yield each when it has ended."""
     waiting = iter(numbers)
-    with ExitStack() as stack:
-        running: dict[int, tuple[Case, _Run]] = {}
+    running: list[_Run] = []
+    try:
         while True:
             while len(running) < jobs and (number := next(waiting, None)) is not None:
-                case = make(seed, number)
-                running[number] = case, stack.enter_context(_Run(case))
+                running.append(_Run(make(seed, number)))
             if not running:
                 return
-            for number, (case, process) in list(running.items()):
+            for process in tuple(running):
                 if outcome := process.poll():
-                    del running[number]
-                    process.__exit__()
-                    yield case, outcome
+                    running.remove(process)
+                    process.close()
+                    yield process.case, outcome
             time.sleep(0.01)
+    finally:
+        for process in running:
+            process.close()
 
 
 def run(case: Case) -> Outcome:
     """Run one case."""
-    with _Run(case) as process:
+    with closing(_Run(case)) as process:
         while not (outcome := process.poll()):
             time.sleep(0.01)
     return outcome
@@ -131,13 +133,14 @@ class _Run:
     """A process that runs a case, in a folder of its own."""
 
     def __init__(self, case: Case) -> None:
+        self.case = case
         self._top = Path(tempfile.mkdtemp(prefix="case-"))
         self._folder = self._top / "a" / "work"  # what goes to .. stays inside
         self._folder.mkdir(parents=True)
         case.write(self._folder)
         self._output = self._top / "output"
         self._started = time.monotonic()
-        self._timed_out = False
+        self._timed_out = self._ended = False
         arguments = ["-p", "pytest_evals.plugin.hooks"]
         if case.how == "workers":
             arguments += ["-p", "xdist.plugin", "-n", "2"]
@@ -149,10 +152,11 @@ class _Run:
         else:
             self._pid = self._start(arguments)
 
-    def __enter__(self) -> _Run:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """End it, if it still runs, and remove its files."""
+        if not self._ended:
+            os.killpg(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
         shutil.rmtree(self._top, ignore_errors=True)
 
     def _fork(self, arguments: list[str]) -> int:
@@ -211,6 +215,7 @@ class _Run:
                 self._timed_out = True
                 os.killpg(self._pid, signal.SIGKILL)
             return None
+        self._ended = True
         code = os.waitstatus_to_exitcode(status)
         output = self._output.read_bytes().decode("utf-8", "backslashreplace")
         results = "\n".join(

@@ -59,7 +59,7 @@ def metrics_of(
     found: list[Computed] = []
     for given in config.metrics:
         try:
-            metric = _with(_metric(given), arguments)
+            metric = _with(_named(given), arguments)
             one = Computed(metric, reasoning_tags=options.reasoning_tags)
             one.check_made(may_execute=options.allow_unsafe_code)
             if one not in found:
@@ -78,6 +78,21 @@ def metrics_of(
         listed = ", ".join(f"@{key}={value}" for key, value in arguments.items())
         warnings.append(f"no metric takes {listed}: only those of several answers do")
     return Measuring(tuple(found), _n_samples(config, found), tuple(warnings))
+
+
+def _named(given: Any) -> Metric:
+    """The metric, whose numbers have names.
+
+    Raises:
+        EvalsError: It is no metric, or a name is no text.
+    """
+    metric = _metric(given)
+    name = metric.metric_name
+    names = name if isinstance(name, list | tuple | set | dict) else [name]
+    if not names or not all(isinstance(one, str) and one for one in names):
+        what = "metric_name is a text or a list of texts"
+        raise EvalsError(f"{what}, not {name!r:.80}")
+    return metric
 
 
 def _metric(given: Any) -> Metric:

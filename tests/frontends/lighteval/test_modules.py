@@ -59,6 +59,17 @@ def test_a_module_of_lightevals_own_tree_finds_the_rest_of_it(tmp_path):
         load_tasks(tree / "tasks/tasks/lacks.py", TaskOptions())
 
 
+@pytest.mark.parametrize("name", ["None", "5", "[]", "{}", "['']", "['a', None]"])
+def test_a_metric_whose_name_is_no_text_is_an_error(module, name):
+    with pytest.raises(TaskFileError, match="metric_name is a text or a list of texts"):
+        module(
+            f"odd = SampleLevelMetric(metric_name={name}, higher_is_better=True,\n"
+            "    category=SamplingMethod.GENERATIVE, sample_level_fn=len,\n"
+            "    corpus_level_fn=sum)\n"
+            "TASKS_TABLE = [task(metrics=[odd])]"
+        )
+
+
 def test_metrics_that_execute_answers_want_to_be_allowed(tmp_path):
     """LiveCodeBench's of lighteval, in a task of one's own."""
     tree = tmp_path / "lighteval"
