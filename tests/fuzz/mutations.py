@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from pathlib import PurePosixPath
 
 import yaml
 
 from tests.fuzz import values
 
-__all__ = ["FOLDER", "LINK", "Files", "mutate"]
+__all__ = ["FOLDER", "LINK", "Files", "mutate", "replaced"]
 
 FOLDER = b"<a folder of this name>"
 LINK = b"<a link to nowhere>"
@@ -152,6 +152,20 @@ ANY: tuple[Change, ...] = (_bytes, _bytes, _cut, _hole, _encoding, _lines, _line
 # YAML: its tree of nodes is changed, and written again.
 
 
+def replaced(text: bytes, new: str) -> Iterator[tuple[str, bytes]]:
+    """Each path in a YAML file, and the file with another value there."""
+    n = len(list(_slots(yaml.compose(text, yaml.SafeLoader))))
+    for number in range(n):
+        root = yaml.compose(text, yaml.SafeLoader)
+        parent, at, path = list(_slots(root))[number]
+        _set(parent, at, _plain("VALUE"))
+        yield path, _written(root).replace("VALUE", new).encode()
+
+
+def _written(root: yaml.Node) -> str:
+    return yaml.serialize(root, Dumper=yaml.SafeDumper, allow_unicode=True, width=10**6)
+
+
 def _yaml(text: bytes, rng: random.Random) -> tuple[bytes, str] | None:
     try:
         root = yaml.compose(text, yaml.SafeLoader)
@@ -165,7 +179,7 @@ def _yaml(text: bytes, rng: random.Random) -> tuple[bytes, str] | None:
     parent, at, path = rng.choice(slots)
     put: dict[str, str] = {}
     what = _change_node(parent, at, path, slots, put, rng)
-    out = yaml.serialize(root, Dumper=yaml.SafeDumper, allow_unicode=True, width=10**6)
+    out = _written(root)
     for mark, new in put.items():
         out = out.replace(mark, new)
     return out.encode("utf-8", "surrogatepass"), what
