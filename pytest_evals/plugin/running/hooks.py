@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Generator, Sequence
 from functools import cached_property
@@ -32,6 +31,7 @@ from pytest_evals.plugin.running.doc_reports import (
     teardown_of,
 )
 from pytest_evals.plugin.running.excuses import excuses_of
+from pytest_evals.plugin.running.garbage import Garbage
 from pytest_evals.plugin.running.last_failed import keep_failed
 from pytest_evals.plugin.running.outbox import Outbox
 from pytest_evals.plugin.running.printed import Printed
@@ -57,12 +57,6 @@ from pytest_evals.store.writable import remove_made
 __all__ = ["Running"]
 
 
-ALLOCATIONS = 20_000
-"""New objects between two looks of the garbage collector. Items, records and reports
-live to the end, and looking at all of them every few documents takes a tenth of the
-plugin's time."""
-LOOKS = 100
-"""Such looks between two at what has outlived the last one."""
 LOOK_S = 0.2
 """Seconds between two looks of a worker at the controller's wish to stop."""
 
@@ -92,10 +86,7 @@ class Running:
         self._terminal = session.config.pluginmanager.getplugin("terminalreporter")
         self._is_verbose = session.config.get_verbosity() > 0
         self._setup_only = session.config.getoption("setuponly", False)
-        self._thresholds = gc.get_threshold()
-        new, middle, old = self._thresholds
-        if new:
-            gc.set_threshold(max(ALLOCATIONS, new), max(LOOKS, middle), old)
+        self._garbage = Garbage()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(
@@ -202,7 +193,7 @@ class Running:
         config = self._session.config
         if self._session.orders is None:
             self._made = check_places(config, self._session.options)
-        gc.freeze()
+        self._garbage.freeze()
         self._progress = Progress(config, self._session.models)
         self._session.models.tick = self._progress.tick
         Outlets.begin(config)
@@ -371,13 +362,9 @@ class Running:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self, config: pytest.Config) -> None:
-        """Leave all as it was; and let pytest and the interpreter end without looking
-        at each item and report again and again: what lives after one look is no
-        garbage."""
+        """Leave all as it was."""
         Outlets.end(config)
-        gc.set_threshold(*self._thresholds)
-        gc.collect()
-        gc.freeze()
+        self._garbage.end()
 
 
 def _is_marked(item: DocItem) -> bool:
