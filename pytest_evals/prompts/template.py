@@ -15,10 +15,13 @@ from functools import lru_cache
 from typing import Any
 
 from jinja2 import StrictUndefined, TemplateSyntaxError, meta
+from jinja2 import Template as Compiled
 from jinja2.sandbox import SandboxedEnvironment
 
 from pytest_evals.errors import EvalsError
+from pytest_evals.limits.budget import begin
 from pytest_evals.limits.patterns import compiled
+from pytest_evals.limits.templates import LimitedTemplates, is_simple
 
 __all__ = ["Template", "compile_template"]
 
@@ -53,34 +56,49 @@ def compile_template(text: str) -> Template:
         EvalsError: The text is no template; the message says why and in which line of
             the text.
     """
-    environment = _environment()
     try:
-        names = meta.find_undeclared_variables(environment.parse(text))
-        template = environment.from_string(text)
+        environment, template, names = _compiled(text)
     except TemplateSyntaxError as error:
         line = f" (line {error.lineno} of the template)" if "\n" in text else ""
         raise EvalsError(f"{error.message}{line}") from None
-    needed = frozenset(names) - frozenset(environment.globals)
+    except (RecursionError, MemoryError, SyntaxError):
+        what = "parentheses, loops or conditions are nested too deeply"
+        raise EvalsError(what) from None
+    except (ValueError, OverflowError) as error:
+        raise EvalsError(str(error)) from None
+    needed = names - frozenset(environment.globals)
     if "{" not in text:
         fixed = template.render()
         return Template(text=text, names=needed, render=lambda _row: fixed)
     known = dict(environment.globals)
     changes = _CHANGES.search(text) is not None
+    limited = isinstance(environment, LimitedTemplates)
+    concat = environment.concat
 
     def render(row: Mapping[str, Any]) -> str:
         row = deepcopy(dict(row)) if changes else row
+        if limited:
+            begin()
         # As template.render(row), without copying a chain of globals for each row.
         context = template.new_context({**known, **row}, shared=True)
-        return "".join(template.root_render_func(context))
+        return concat(template.root_render_func(context))
 
     return Template(text=text, names=needed, render=render)
 
 
-@lru_cache(maxsize=1)
-def _environment() -> SandboxedEnvironment:
-    environment = SandboxedEnvironment(
-        undefined=StrictUndefined, keep_trailing_newline=True
-    )
+def _compiled(text: str) -> tuple[SandboxedEnvironment, Compiled, frozenset[str]]:
+    environment = _environment(LimitedTemplates)
+    begin()
+    parsed = environment.parse(text)
+    names = frozenset(meta.find_undeclared_variables(parsed))
+    if is_simple(parsed):
+        environment = _environment(SandboxedEnvironment)
+    return environment, environment.from_string(text), names
+
+
+@lru_cache(maxsize=2)
+def _environment(kind: type[SandboxedEnvironment]) -> SandboxedEnvironment:
+    environment = kind(undefined=StrictUndefined, keep_trailing_newline=True)
     environment.filters["regex_replace"] = _regex_replace
     return environment
 
