@@ -67,9 +67,11 @@ def _converted(bound: Bound, span: Span, scale: Span | None) -> str:
     if scale is None or scale == span or not scale.low <= value <= scale.high:
         return ""
     share = (value - scale.low) / (scale.high - scale.low)
-    stored = f"{bound.op} {span.low + share * (span.high - span.low):.4g}"
-    old = f"{scale.low:g} to {scale.high:g}"
-    return f"; values from {old} are stored in that range, did you mean {stored}?"
+    stored = span.low + share * (span.high - span.low)
+    if stored == value:
+        return ""
+    told = f"values from {scale.low:g} to {scale.high:g} are stored in that range"
+    return f"; {told}, did you mean {bound.op} {stored:.4g}?"
 
 
 def _best(bound: Bound, span: Span) -> float:
