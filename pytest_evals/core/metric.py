@@ -124,6 +124,8 @@ class Metric:
         lacking: What is wrong where no document has a value; empty if the metric is
             then left out.
         span: The values that it can have.
+        scale: The values that were converted to ``span``, as grades from 0 to 10 to
+            shares.
         closed: Whether it has no numbers under other names than its own. A task whose
             metrics are all closed has no other metrics.
         limits: Ends of the values that a document can have; ``None`` if they are not
@@ -141,6 +143,7 @@ class Metric:
     several: Callable[[Sequence[Any]], Mapping[str, Estimate]] | None = None
     lacking: str = ""
     span: Span = ANYTHING
+    scale: Span | None = None
     closed: bool = False
     limits: tuple[float, float] | None = None
 

@@ -90,20 +90,23 @@ class BoundedPattern:
         try:
             kind, found = _helper().ask(marshal.dumps(asked))
         except EOFError:
-            kind = "MemoryError"
+            kind = "TimeoutError"
         except OSError:  # this machine starts no process
             return METHODS[method](self.regex, *plain)
         if not kind:
             return found
         if kind == "IndexError":
             raise IndexError(found)
-        if kind not in ("MemoryError", "RecursionError"):
+        if kind not in ("TimeoutError", "MemoryError", "RecursionError"):
             raise re.error(str(found))
+        what = f"the regular expression {_short(self.pattern)}"
         n = max(len(one) for one in plain if isinstance(one, str))
+        where = f"on a text of {n:,} characters"
+        if kind != "TimeoutError":
+            raise PatternLimitError(f"{what} needs too much memory {where}")
         raise PatternLimitError(
-            f"the regular expression {_short(self.pattern)} takes more than "
-            f"{SECONDS:g} s or too much memory on a text of {n:,} characters; write it "
-            "without repetition inside of repetition"
+            f"{what} takes more than {SECONDS:g} s {where}; write it without "
+            "repetition inside of repetition"
         )
 
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 __all__ = ["MASK", "hidden", "is_reference", "knows_any", "learn_secret", "remembering"]
 
 MASK = "***"
-_REFERENCE = r"\$\{?\w+\}?|<<.*>>|\{\{.*\}\}|\*+|…|\.\.\."
+_REFERENCE = r"\$\{?\w+\}?|\{\w+\}|<<.*>>|\{\{.*\}\}|\*+|…|\.\.\."
 _NOTHING = frozenset({"", "none", "null", "true", "false", "empty"})
 _SHORTEST = 6
 _LONG = 16

@@ -246,7 +246,7 @@ def assert_gate(claim: str, results: EvalResults, **keys: Any) -> Verdict:
     if verdict.outcome is Outcome.SKIPPED:
         pytest.skip(f"{gate.task}: {verdict.reason}")
     how = verdict.metric.how if verdict.metric else None
-    if how is not None and (fault := span_fault(gate, how.span)):
+    if how is not None and (fault := span_fault(gate, how.span, how.scale)):
         raise EvalsError(f"{gate.source}: {fault}")
     heading, *more = [f"{gate.task}: {gate.text}", *gate_lines(verdict, result)]
     if verdict.is_red:

@@ -158,7 +158,7 @@ class _Guard:
         Raises:
             ValueError: One of them is no object, or is nested too deeply.
         """
-        raw = source.getvalue()
+        raw = source.getvalue().removeprefix(_BOM)
         if not all(map(_is_row, raw.splitlines())):
             _check(raw.decode("utf-8", "replace"), None)
         return self._guarded.read_json(source, *arguments, **named)

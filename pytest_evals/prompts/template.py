@@ -20,7 +20,9 @@ from jinja2.runtime import Context
 from jinja2.sandbox import SandboxedEnvironment
 
 from pytest_evals.errors import EvalsError
+from pytest_evals.limits.budget import begin
 from pytest_evals.limits.patterns import compiled
+from pytest_evals.limits.templates import LimitedTemplates, is_simple
 from pytest_evals.prompts.nulls import (
     NOT_COMPILED,
     SPOT,
@@ -84,7 +86,8 @@ _FOUND = "evals_found_nulls"
 
 @lru_cache(maxsize=512)
 def _marked(text: str) -> Compiled:
-    environment = _environment()
+    begin()
+    environment = _environment(LimitedTemplates)
     return environment.from_string(marked(environment, text))
 
 
@@ -102,37 +105,49 @@ def compile_template(text: str) -> Template:
         EvalsError: The text is no template; the message says why and in which line of
             the text.
     """
-    environment = _environment()
     try:
-        names = meta.find_undeclared_variables(environment.parse(text))
-        template = environment.from_string(text)
+        environment, template, names = _compiled(text)
     except TemplateSyntaxError as error:
         line = f" (line {error.lineno} of the template)" if "\n" in text else ""
         raise EvalsError(f"{error.message}{line}") from None
     except NOT_COMPILED as error:
         raise EvalsError(not_compiled(error)) from None
-    needed = frozenset(names) - frozenset(environment.globals)
+    except ValueError as error:
+        raise EvalsError(str(error)) from None
+    needed = names - frozenset(environment.globals)
     if "{" not in text:
         fixed = template.render()
         return Template(text=text, names=needed, render=lambda _row: fixed)
     known = dict(environment.globals)
     changes = _CHANGES.search(text) is not None
+    limited = isinstance(environment, LimitedTemplates)
+    concat = environment.concat
 
     def render(row: Mapping[str, Any]) -> str:
         row = deepcopy(dict(row)) if changes else row
+        if limited:
+            begin()
         # As template.render(row), without copying a chain of globals for each row.
         context = template.new_context({**known, **row}, shared=True)
-        return "".join(template.root_render_func(context))
+        return concat(template.root_render_func(context))
 
     folds = _FOLDS.search(text) is not None
     return Template(text=text, names=needed, render=render, folds=folds)
 
 
-@lru_cache(maxsize=1)
-def _environment() -> SandboxedEnvironment:
-    environment = SandboxedEnvironment(
-        undefined=StrictUndefined, keep_trailing_newline=True
-    )
+def _compiled(text: str) -> tuple[SandboxedEnvironment, Compiled, frozenset[str]]:
+    environment = _environment(LimitedTemplates)
+    begin()
+    parsed = environment.parse(text)
+    names = frozenset(meta.find_undeclared_variables(parsed))
+    if is_simple(parsed):
+        environment = _environment(SandboxedEnvironment)
+    return environment, environment.from_string(text), names
+
+
+@lru_cache(maxsize=2)
+def _environment(kind: type[SandboxedEnvironment]) -> SandboxedEnvironment:
+    environment = kind(undefined=StrictUndefined, keep_trailing_newline=True)
     environment.filters["regex_replace"] = _regex_replace
     environment.filters[SPOT] = _spot
     return environment

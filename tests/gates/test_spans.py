@@ -26,6 +26,25 @@ def versus(**keys):
 
 
 @pytest.mark.parametrize(
+    ("entry", "scale", "told"),
+    [
+        ("score >= 7", Span(0, 10), "from 0 to 10 are stored in that range, did you"),
+        ("score >= 7", Span(0, 10), "did you mean >= 0.7?"),
+        ("score > 3", Span(1, 5), "did you mean > 0.5?"),
+        ("score <= 3", Span(1, 5), "always holds; values from 1 to 5"),
+        ("score >= 0", Span(0, 10), "always holds; choose a limit inside that range"),
+        ("score >= 70", Span(0, 10), "never holds; did you mean >= 70%?"),
+        ("score >= 7", SHARE, "never holds; did you mean >= 7%?"),
+        ("score >= 0.7", Span(0, 10), ""),
+    ],
+)
+def test_a_limit_on_the_scale_before_a_conversion_is_converted(entry, scale, told):
+    gate = read_gate(entry, task="t", source=SOURCE)
+    found = span_fault(gate, SHARE, scale)
+    assert told in found if told else not found
+
+
+@pytest.mark.parametrize(
     ("entry", "span", "told"),
     [
         ("acc >= 0", SHARE, "acc lies between 0 and 1, so >= 0 always holds"),

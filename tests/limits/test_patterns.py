@@ -35,6 +35,7 @@ CATASTROPHES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pattern", "text"), CATASTROPHES)
 def test_a_search_without_end_is_an_error_after_seconds(
     pattern: str, text: str

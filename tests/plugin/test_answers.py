@@ -258,13 +258,14 @@ def test_a_damaged_store_is_told_and_the_run_goes_on(counting):
     result.stdout.fnmatch_lines(["warning: *is not to be trusted: file is not a data*"])
 
 
-def test_a_disk_at_fault_takes_no_result_away(counting):
-    """The file of responses cannot be written, since a folder is in its place."""
+def test_a_folder_in_the_place_of_the_store_is_refused_before_anything_is_asked(
+    counting,
+):
     (counting.pytester.path / ".evals" / "responses.sqlite").mkdir(parents=True)
     result = run(counting)
-    assert result.parseoutcomes() == {"passed": 10}
-    result.stdout.fnmatch_lines(["warning: responses are *"])
-    assert len(newest(counting, "samples_quiz.jsonl").splitlines()) == 10
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: cannot write *responses.sqlite*", "  fix: *"])
+    assert asked(counting) == []
 
 
 def test_workers_share_one_store(counting):

@@ -409,14 +409,15 @@ def test_a_threshold_on_the_scale_of_a_judge_is_refused(
 ):
     """LatticeFlow stores a grade from ``score_min`` to ``score_max`` from 0 to 1."""
     done = graded(metric, op, limit, means)
-    assert done.ret == 2
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
     line = GRADED[: GRADED.index("- key: good")].count("\n") + means.count("\n")
-    bound = f"{'>=' if op == '=' else op} {limit}"
-    done.stdout.fnmatch_lines(
+    bound = ">=" if op == "=" else op
+    verb = "always" if bound[0] == "<" else "never"
+    done.stderr.fnmatch_lines(
         [
-            f"run.yaml:{line}: {metric} {bound}: the judge's grades from 0 to 10 are "
-            "stored from 0 to 1",
-            f"  fix: threshold: {share}",
+            f"ERROR: run.yaml:{line}: {metric} lies between 0 and 1, so {bound} "
+            f"{limit} {verb} holds; values from 0 to 10 are stored in that range, did "
+            f"you mean {bound} {share}[?]"
         ]
     )
 
@@ -424,8 +425,17 @@ def test_a_threshold_on_the_scale_of_a_judge_is_refused(
 @pytest.mark.parametrize(("op", "limit"), [(">=", "7"), (">", "1"), ("<", "0")])
 def test_a_threshold_that_no_grade_can_meet_is_refused(graded, op, limit):
     done = graded("score", op, limit, scale=("0.0", "1.0"))
-    assert done.ret == 2
-    done.stdout.fnmatch_lines(["  fix: a threshold from 0 to 1"])
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines([f"*score lies between 0 and 1, so {op} {limit} never*"])
+
+
+def test_a_gate_of_ones_own_on_the_scale_of_a_judge_is_refused(graded, pytester):
+    (pytester.path / "gates.yaml").write_text("gates:\n  - graded/score >= 6.5\n")
+    done = graded("score", ">=", "0.5")
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines(
+        ["ERROR: gates.yaml:2: score lies *never holds; *did you mean >= 0.65[?]"]
+    )
 
 
 @pytest.mark.parametrize(("op", "ret"), [(">=", 0), (">", 1)])

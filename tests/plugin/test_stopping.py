@@ -284,4 +284,4 @@ def test_a_script_stops_where_pytest_stops(big, monkeypatch):
 )
 def test_a_script_is_told_how_it_may_stop(wish, told):
     with pytest.raises(OptionError, match=told):
-        evaluate([], "scripted:x", **wish)
+        evaluate("evals", "scripted:x", **wish)

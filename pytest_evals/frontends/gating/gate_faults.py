@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import NamedTuple
 
@@ -54,6 +55,7 @@ def task_faults(
             whats = _metric_faults(gate, task.metrics)
             if not whats:
                 whats, odd = _span_faults(gate, task.metrics)
+                gate = _on_its_scale(gate, whats, task.metrics)
             whats += _reducer_faults(gate, [task])
             whats += _cluster_faults(gate, task) if ids else []
             if gate.each is not None or gate.weights:
@@ -157,12 +159,19 @@ def _span_faults(gate: Gate, metrics: Sequence[Metric]) -> tuple[list[str], str]
     if not named:
         return [], ""
     span = reduce(Span.around, (metric.span for metric in named))
-    fault = span_fault(gate, span)
+    fault = span_fault(gate, span, named[0].scale)
     if fault:
         return [fault], ""
     is_usual = gate.metric in SHARES and all(metric.is_mean for metric in named)
     odd = span_fault(gate, SHARE) if span == ANYTHING and is_usual else ""
     return [], f"{odd}, if it is a share of documents as usual" if odd else ""
+
+
+def _on_its_scale(gate: Gate, whats: Sequence[str], metrics: Sequence[Metric]) -> Gate:
+    """The gate; a limit on the scale of a judge, whose grades are stored as shares, is
+    an error in files of others too."""
+    scaled = any(one.name == gate.metric and one.scale for one in metrics)
+    return replace(gate, foreign=False) if whats and scaled else gate
 
 
 def _cluster_faults(gate: Gate, task: Task) -> list[str]:

@@ -14,12 +14,7 @@ from pytest_evals.frontends.latticeflow.asked_models import AskedModels
 from pytest_evals.frontends.latticeflow.evaluation import JUDGE_KEY
 from pytest_evals.frontends.latticeflow.identical import refusing_identical
 from pytest_evals.frontends.latticeflow.later_rows import COLUMNS, EarlierTask
-from pytest_evals.frontends.latticeflow.numbers import (
-    FinalName,
-    Number,
-    Scale,
-    final_names,
-)
+from pytest_evals.frontends.latticeflow.numbers import FinalName, Number, final_names
 from pytest_evals.frontends.latticeflow.over_all import seen_together
 from pytest_evals.frontends.latticeflow.parameters import Parameter, values_of
 from pytest_evals.frontends.latticeflow.parts import Assembled, Parts, Use
@@ -147,7 +142,7 @@ class _Building:
             metric_for=lambda _name, _filter: None,  # what scorers say is kept only
             warnings=lambda: (*self._warnings, *rows.warnings()),
         )
-        told = self._subjects(names, parts.scorers) or (self._subject(),)
+        told = self._subjects(names, numbers) or (self._subject(),)
         return Assembled(task=task, subjects=told, recipe=recipe, rows=rows)
 
     def _ask(self, recipe: Recipe, rows: SampleRows) -> Callable[[int], Asked]:
@@ -191,10 +186,9 @@ class _Building:
         )
 
     def _subjects(
-        self, names: Sequence[FinalName], scorers: Sequence[Scorer]
+        self, names: Sequence[FinalName], numbers: Sequence[Number]
     ) -> tuple[Subject, ...]:
         """What policies may call each number."""
-        numbers = [(one, scorer.scale) for scorer in scorers for one in scorer.numbers]
         return tuple(
             self._subject(
                 scorer=one.scorer,
@@ -202,9 +196,8 @@ class _Building:
                 name="" if one.later else final.name,
                 own="" if one.later else one.name,
                 prefix=final.prefix,
-                scale=scale if scale and _reads(one, scale) else None,
             )
-            for (one, scale), final in zip(numbers, names, strict=True)
+            for one, final in zip(numbers, names, strict=True)
         )
 
     def _trials(self) -> Trials | None:
@@ -311,7 +304,7 @@ class _Building:
             "definition": self._definition.values,
         }
 
-    def _subject(self, **more: Any) -> Subject:
+    def _subject(self, **more: str) -> Subject:
         use = self._use
         return Subject(evaluation=use.evaluation, specification=use.name, **more)
 
@@ -342,11 +335,6 @@ def _metrics(
         for (name, prefix), one in zip(names, numbers, strict=True)
     )
     return tuple(replace(one, is_mean=False) if has_rows else one for one in found)
-
-
-def _reads(number: Number, scale: Scale) -> bool:
-    """Whether a number is on the scale of a score, or of its trials: ``score.mean``."""
-    return number.field.partition(".")[0] == scale.field
 
 
 def _prefixed(metric: Metric, prefix: str) -> Metric:

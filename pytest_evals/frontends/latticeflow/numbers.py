@@ -17,24 +17,10 @@ from typing import Any, NamedTuple
 from pytest_evals.core.metric import Metric
 from pytest_evals.prompts.latticeflow.scores import SampleScore
 
-__all__ = ["NOTHING", "FinalName", "Number", "Scale", "final_names"]
+__all__ = ["NOTHING", "FinalName", "Number", "final_names"]
 
 NOTHING: Any = object()
 """What a number reads of a sample that has nothing for it: the sample is left out."""
-
-
-class Scale(NamedTuple):
-    """What a judge's grades were before they were stored as a share from 0 to 1.
-
-    Args:
-        field: The score.
-        least: The grade that is stored as 0.
-        most: The grade that is stored as 1.
-    """
-
-    field: str
-    least: float
-    most: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

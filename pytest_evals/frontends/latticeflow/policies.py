@@ -8,7 +8,7 @@ known only later, or else on the first task, where it is found lacking.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal, cast
@@ -17,7 +17,6 @@ from pytest_evals.core.gate import Bound, Gate
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.frontends.latticeflow.entities import Entity
 from pytest_evals.frontends.latticeflow.header import check_key, read_header
-from pytest_evals.frontends.latticeflow.numbers import Scale
 from pytest_evals.frontends.reading.section import Section
 from pytest_evals.gates.rules.ids import fit_for_id
 
@@ -42,8 +41,7 @@ _SCOPE_KEYS = (
 class Subject:
     """A number of a task; ``name`` is its final one, ``own`` as its metric calls it,
     both empty for numbers whose names are known only later; ``prefix`` is what stands
-    in front of those. ``scale`` is what a judge's grades were before they were stored
-    from 0 to 1."""
+    in front of those."""
 
     evaluation: str
     specification: str
@@ -52,7 +50,6 @@ class Subject:
     name: str = ""
     own: str = ""
     prefix: str = ""
-    scale: Scale | None = None
 
     def later(self, metric: str) -> str:
         """The final name of one whose name is known only later."""
@@ -113,16 +110,10 @@ class Rule:
 def gates_of(
     rules: Sequence[Rule], subjects: Sequence[Subject]
 ) -> Mapping[str, tuple[Gate, ...]]:
-    """The gates of each task, by the key of its specification.
-
-    Raises:
-        TaskFileError: A threshold is on another scale than the number.
-    """
+    """The gates of each task, by the key of its specification."""
     found: dict[str, list[Gate]] = {}
-    problems: list[Problem] = []
     for rule in rules:
         about = _about(rule, subjects)
-        problems += _off_scale(rule, [subject.scale for subject, _ in about])
         times = Counter(subject.specification for subject, _ in about)
         for subject, metric in about:
             key = subject.specification
@@ -130,32 +121,7 @@ def gates_of(
             if times[key] > 1:
                 gate = replace(gate, id=fit_for_id(f"{gate.id}-{metric}"))
             found.setdefault(key, []).append(gate)
-    if problems:
-        raise TaskFileError(problems)
     return {key: tuple(gates) for key, gates in found.items()}
-
-
-def _off_scale(rule: Rule, scales: Sequence[Scale | None]) -> Iterator[Problem]:
-    """A threshold outside of 0 to 1 on a judge's grade, which is stored in there."""
-    scale = next(filter(None, scales), None)
-    for bound in rule.bounds if scale else ():
-        if 0 <= bound.value <= 1 and (bound.op, bound.value) not in _NEVER:
-            continue
-        assert scale is not None
-        least, most = f"{scale.least:g}", f"{scale.most:g}"
-        what = (
-            f"{rule.metric} {bound}: the judge's grades from {least} to {most} are "
-            "stored from 0 to 1"
-        )
-        share = (float(bound.value) - scale.least) / (scale.most - scale.least)
-        inside = 0 <= share <= 1 and (scale.least, scale.most) != (0, 1)
-        fix = f"threshold: {share:.4g}" if inside else "a threshold from 0 to 1"
-        yield Problem(what, rule.place, fix)
-        return
-
-
-_NEVER = ((">", Decimal(1)), ("<", Decimal(0)))
-"""What no number from 0 to 1 is."""
 
 
 def _about(rule: Rule, subjects: Sequence[Subject]) -> list[tuple[Subject, str]]:

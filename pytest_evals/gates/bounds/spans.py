@@ -16,12 +16,13 @@ __all__ = ["span_fault"]
 _INSIDE = "; choose a limit inside that range"
 
 
-def span_fault(gate: Gate, span: Span) -> str:
+def span_fault(gate: Gate, span: Span, scale: Span | None = None) -> str:
     """Why a gate can never fail or never pass; empty if it can do both.
 
     Args:
         gate: The gate; its metric is known.
         span: The values that the metric can have.
+        scale: The values that were converted to these.
     """
     for margin in (gate.margin, gate.each):
         if margin is not None and _always_holds(margin, span):
@@ -30,13 +31,15 @@ def span_fault(gate: Gate, span: Span) -> str:
             return f"{each}{_lies(gate.metric, span)}, so {margin} always holds{hint}"
     for bound in gate.bounds:
         if not _holds_at(bound, _best(bound, span)):
-            hint = _in_percent(bound, span) or _INSIDE
+            hint = _converted(bound, span, scale) or _in_percent(bound, span)
+            hint = hint or _INSIDE
             return f"{_lies(gate.metric, span)}, so {bound} never holds{hint}"
     always = [b for b in gate.bounds if _holds_at(b, _worst(b, span))]
     if gate.bounds and len(always) == len(gate.bounds):
         text = " and ".join(map(str, gate.bounds))
         verb = "hold" if len(always) > 1 else "holds"
-        return f"{_lies(gate.metric, span)}, so {text} always {verb}{_INSIDE}"
+        hint = _converted(gate.bounds[0], span, scale) or _INSIDE
+        return f"{_lies(gate.metric, span)}, so {text} always {verb}{hint}"
     return ""
 
 
@@ -56,6 +59,19 @@ def _as_share(margin: Margin) -> str:
     if margin.relative or not 1 <= margin.value <= 100:
         return ""
     return f"; did you mean {margin.key}: {margin.value / 100}?"
+
+
+def _converted(bound: Bound, span: Span, scale: Span | None) -> str:
+    """The same limit in the stored values, where it was meant as one of the scale."""
+    value = float(bound.value)
+    if scale is None or scale == span or not scale.low <= value <= scale.high:
+        return ""
+    share = (value - scale.low) / (scale.high - scale.low)
+    stored = span.low + share * (span.high - span.low)
+    if stored == value:
+        return ""
+    told = f"values from {scale.low:g} to {scale.high:g} are stored in that range"
+    return f"; {told}, did you mean {bound.op} {stored:.4g}?"
 
 
 def _best(bound: Bound, span: Span) -> float:

@@ -18,7 +18,7 @@ from pytest_evals.plugin.gate_documents import (
 )
 from pytest_evals.plugin.late import is_late, turn
 from pytest_evals.plugin.messages import message_of
-from pytest_evals.plugin.nodes import DocItem, GateItem, TaskFile
+from pytest_evals.plugin.nodes import DocItem, TaskFile
 from pytest_evals.plugin.results.closing import close
 from pytest_evals.plugin.running.direct import Calls, calls_of
 from pytest_evals.plugin.running.doc_reports import (
@@ -41,7 +41,7 @@ from pytest_evals.plugin.running.settling import settle
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.outlets import Outlets, torn_down
 from pytest_evals.plugin.settings.run_options import check_places
-from pytest_evals.plugin.showing.looking import look, will_ask
+from pytest_evals.plugin.showing.looking import has_news, look, will_ask
 from pytest_evals.plugin.showing.summary import (
     collected_lines,
     warning_lines,
@@ -157,11 +157,12 @@ class Running:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
         """Show progress while documents run."""
-        if self._asks and self._has_news(session.items):
+        begins = self._asks and has_news(self._session, session.items)
+        if begins:
             self.begin()
-            if self._session.orders is None:
-                look(self._session, self._session.models.look())
         try:
+            if begins and self._session.orders is None:
+                look(self._session, self._session.models.look())
             return (yield)
         except (KeyboardInterrupt, pytest.exit.Exception):
             self._session.partial = "interrupted"
@@ -170,16 +171,6 @@ class Running:
             if self._outbox is not None:
                 self._outbox.empty()
             self._clear()
-
-    def _has_news(self, items: Sequence[pytest.Item]) -> bool:
-        """Whether this run has something to tell: a session that leaves out all of ours
-        is somebody else's, unless it is to write a file that told of another run."""
-        options = self._session.options
-        asked = options.json or options.html or options.markdown or options.save
-        ours = any(
-            isinstance(item, DocItem | GateItem) or is_late(item) for item in items
-        )
-        return bool(self._session.runs) and (ours or bool(asked))
 
     def begin(self) -> None:
         """From now on there is something to show and to sum up.

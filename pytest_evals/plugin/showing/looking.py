@@ -14,13 +14,15 @@ from _pytest.warnings import catch_warnings_for_item
 from pytest_evals.core.record import Record
 from pytest_evals.core.task import Task
 from pytest_evals.pipeline import unsendable
+from pytest_evals.plugin.late import is_late
+from pytest_evals.plugin.nodes import DocItem, GateItem
 from pytest_evals.plugin.showing.summary import warning_lines
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
     from pytest_evals.plugin.settings.options import Options
 
-__all__ = ["look", "will_ask"]
+__all__ = ["has_news", "look", "will_ask"]
 
 
 def will_ask(session: pytest.Session, options: Options) -> bool:
@@ -31,6 +33,15 @@ def will_ask(session: pytest.Session, options: Options) -> bool:
     )
     shown_only = options.explain_cache or options.plan
     return not (stops or shown_only or config.getoption("collectonly"))
+
+
+def has_news(session: EvalSession, items: Iterable[pytest.Item]) -> bool:
+    """Whether a run has something to report: a session that leaves out all documents
+    and gates has not, unless a file is to be written that reported another run."""
+    options = session.options
+    asked = options.json or options.html or options.markdown or options.save
+    ours = any(isinstance(item, DocItem | GateItem) or is_late(item) for item in items)
+    return bool(session.runs) and (ours or bool(asked))
 
 
 def look(session: EvalSession, rendered: Iterable[tuple[Task, Record]]) -> None:

@@ -37,6 +37,8 @@ from pytest_evals.errors import (
     TaskFileError,
     did_you_mean,
 )
+from pytest_evals.limits.budget import begin
+from pytest_evals.limits.templates import LimitedTemplates, is_simple
 from pytest_evals.prompts.calls import FieldError
 from pytest_evals.prompts.latticeflow.columns_in_text import (
     Pieces,
@@ -100,6 +102,7 @@ class Template:
 
     def _run(self, function: Callable[..., Any], variables: Mapping[str, Any]) -> Any:
         given = deepcopy(dict(variables)) if _may_change(self.text) else variables
+        begin()
         try:
             return function(given)
         except Exception as error:
@@ -205,13 +208,20 @@ def _parse(text: str, place: Place, what: str) -> _Parsed:
     except NOT_COMPILED as error:
         problem = Problem(f"{what} is no template: {not_compiled(error)}", place)
         raise TaskFileError([problem]) from None
+    except ValueError as error:
+        problem = Problem(f"{what} is no template: {error}", place)
+        raise TaskFileError([problem]) from None
 
 
 @lru_cache(maxsize=4096)
 def _parsed(text: str) -> _Parsed:
-    environment = _environment()
+    environment = _environment(_Limited)
+    begin()
+    parsed = environment.parse(text)
+    body = parsed.body
+    if is_simple(parsed):
+        environment = _environment(_Environment)
     compiled = environment.from_string(marked(environment, text))
-    body = environment.parse(text).body
     pieces = pieces_of(body)
     match body:
         case [nodes.Output(nodes=[nodes.Expr() as expression])] if not isinstance(
@@ -251,9 +261,13 @@ class _Environment(SandboxedEnvironment):
         return super().getattr(obj, attribute)
 
 
-@lru_cache(maxsize=1)
-def _environment() -> SandboxedEnvironment:
-    environment = _Environment(
+class _Limited(_Environment, LimitedTemplates):
+    pass
+
+
+@lru_cache(maxsize=2)
+def _environment(kind: type[_Environment]) -> _Environment:
+    environment = kind(
         undefined=_Missing,
         autoescape=False,
         extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"],

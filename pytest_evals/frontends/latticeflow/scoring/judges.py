@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pytest_evals.frontends.latticeflow.numbers import Scale
+from pytest_evals.core.metric import Span
 from pytest_evals.frontends.latticeflow.scoring.scorer import ScorerParts, variables_of
 from pytest_evals.frontends.latticeflow.solving.fields import (
     Lines,
@@ -168,7 +168,7 @@ def read_grader(section: Section, lines: Lines, _has_solver: bool) -> ScorerPart
         metadata = {"raw_score": verdict.value, **verdict.metadata}
         return SampleScore({"score": share}, metadata)
 
-    return replace(_scoring(judge, read, "score"), scale=Scale("score", least, most))
+    return replace(_scoring(judge, read, "score"), scale=Span(least, most))
 
 
 def _scoring(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from pytest_evals.core.metric import SHARE
 from pytest_evals.frontends.latticeflow.header import check_key
 from pytest_evals.frontends.latticeflow.numbers import Number
 from pytest_evals.frontends.latticeflow.scoring.calls import read_coverage
@@ -113,9 +114,19 @@ def _read(section: Section, context: _Context) -> Scorer | None:
         target=parts.target,
         scores=parts.scores,
         models=frozenset(asked),
-        numbers=numbers,
-        scale=parts.scale,
+        numbers=tuple(_ranged(one, context.kind, parts) for one in numbers),
     )
+
+
+def _ranged(number: Number, kind: str, parts: ScorerParts) -> Number:
+    """A number with the range of the score that it reads, or of a score's trials
+    (``score.mean``), where that is known."""
+    score = number.field.partition(".")[0]
+    shares = _SHARES.get(kind, ())
+    if score not in (parts.scores if shares is None else shares):
+        return number
+    how, scale = number.how, parts.scale
+    return replace(number, how=lambda name: replace(how(name), span=SHARE, scale=scale))
 
 
 def _numbers(
@@ -136,6 +147,16 @@ def _numbers(
     return numbers
 
 
+_SHARES: Mapping[str, tuple[str, ...] | None] = {
+    "bleu": None,
+    "function_call_coverage": ("all_required_calls_made", "required_calls_coverage"),
+    "model_as_a_judge_classifier": None,
+    "model_as_a_judge_scorer": None,
+    "rag_checker": None,
+    "string_equals": None,
+    "string_equals_mcqa": None,
+}
+"""The scores of each type that lie between 0 and 1; ``None`` for all."""
 Reader = Callable[[Section, Lines, bool], ScorerParts]
 """A section, how models are asked, and whether there is a solver."""
 _READERS: dict[str, Reader] = {

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pytest_evals.frontends.latticeflow.numbers import Number, Scale
+from pytest_evals.core.metric import Span
+from pytest_evals.frontends.latticeflow.numbers import Number
 from pytest_evals.frontends.latticeflow.solving.solver import Sample
 from pytest_evals.frontends.latticeflow.solving.steps import Steps
 from pytest_evals.prompts.latticeflow.output import SolverOutput
@@ -46,7 +47,7 @@ class ScorerParts:
         numbers: What its values add up to if its section says nothing of metrics, with
             an empty key; none where that hangs on its type.
         target: What an answer is held against, where that can be said beforehand.
-        scale: What its scores were converted from.
+        scale: The values that its scores are converted from.
     """
 
     steps: Scoring | None = None
@@ -54,7 +55,7 @@ class ScorerParts:
     scores: tuple[str, ...] = ()
     numbers: tuple[Number, ...] = ()
     target: Target | None = None
-    scale: Scale | None = None
+    scale: Span | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,6 @@ class Scorer:
         scores: Names of its scores; none where a snippet gives them.
         models: Keys of the models that it asks.
         numbers: What its values add up to; none where the purpose is ``qa``.
-        scale: What its scores were converted from.
     """
 
     key: str
@@ -81,7 +81,6 @@ class Scorer:
     scores: tuple[str, ...] = ()
     models: frozenset[str] = frozenset()
     numbers: tuple[Number, ...] = ()
-    scale: Scale | None = None
 
     def of_all(self, samples: Any) -> Sequence[SampleScore]:
         """What is said of each sample, by a scorer that sees all of them at once.

@@ -16,6 +16,7 @@ import numpy as np
 from pytest_evals.core.request import Loglikelihood, Message, Prompt
 from pytest_evals.errors import DocumentError
 from pytest_evals.models.hf.settings import HfSettings
+from pytest_evals.models.hf.text.chats import ChatError, chat_text
 from pytest_evals.models.hf.text.coding import Coder, Ids
 
 __all__ = ["Encoder", "Ids", "Pair", "Unusable"]
@@ -164,35 +165,16 @@ class Encoder:
         Raises:
             Unusable: There is no template, or it refuses the chat.
         """
-        return prompt if isinstance(prompt, str) else self._rendered(prompt)
+        text = prompt if isinstance(prompt, str) else self._rendered(prompt)
+        if isinstance(text, Unusable):
+            raise text
+        return text
 
-    def _render(self, prompt: tuple[Message, ...]) -> str:
-        """The text of a chat.
-
-        A template that takes no system message is tried without it (lm-eval 0.4.13,
-        ``HFLM.apply_chat_template``).
-
-        Raises:
-            Unusable: There is no template, or it refuses the chat.
-        """
-        if not getattr(self._tokenizer, "chat_template", None):
-            raise Unusable(
-                "the prompt is a chat and the tokenizer has no chat template"
-            )
+    def _render(self, prompt: tuple[Message, ...]) -> str | Unusable:
         try:
-            return self._templated(prompt)
-        except Exception as error:
-            if not _of_template(error):
-                raise
-            rest = tuple(m for m in prompt if m.role != "system")
-            if rest == prompt:
-                raise Unusable(f"the chat template refuses the chat: {error}") from None
-        try:
-            return self._templated(rest)
-        except Exception as error:
-            if not _of_template(error):
-                raise
-            raise Unusable(f"the chat template refuses the chat: {error}") from None
+            return chat_text(self._tokenizer, prompt, self._settings.template_args)
+        except ChatError as error:
+            return Unusable(str(error))
 
     def encode(
         self,
@@ -297,17 +279,6 @@ class Encoder:
             )
         return ids
 
-    def _templated(self, messages: Sequence[Message]) -> str:
-        goes_on = bool(messages) and messages[-1].role == "assistant"
-        text: str = self._tokenizer.apply_chat_template(
-            [{"role": m.role, "content": m.content} for m in messages],
-            tokenize=False,
-            add_generation_prompt=not goes_on,
-            continue_final_message=goes_on,
-            **self._settings.template_args,
-        )
-        return text
-
 
 def _moved(context: str, continuation: str) -> tuple[str | None, str]:
     """Both texts, with the white space at the end of the context moved over; ``None``
@@ -317,12 +288,6 @@ def _moved(context: str, continuation: str) -> tuple[str | None, str]:
         return None, continuation
     bare = context.rstrip()
     return bare, context[len(bare) :] + continuation
-
-
-def _of_template(error: Exception) -> bool:
-    """Whether jinja2 raised it, by name: this package does not import jinja2."""
-    kinds = (f"{k.__module__}.{k.__qualname__}" for k in type(error).__mro__)
-    return "jinja2.exceptions.TemplateError" in kinds
 
 
 def _kinds(decoder: Mapping[str, Any]) -> list[str]:

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from pytest_evals.core.metric import ANYTHING, SHARE
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.prompts.latticeflow.scores import SampleScore
 from pytest_evals.scorers.latticeflow.metrics import mean_of
@@ -402,3 +403,41 @@ def test_a_mean_can_be_held_against_a_bar_and_a_baseline(added_up):
     assert how.number([1, 0, 1, 1]) == 0.75
     totals = how.totals([1, 0, (1, 1)])
     assert (list(totals.columns[0]), list(totals.columns[1])) == ([1, 0, 2], [1, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("text", "spans"),
+    [
+        ("- {type: string_equals, ground_truth: x}", {"accuracy": SHARE}),
+        (
+            "- type: bleu\n  ground_truth: x\n"
+            "  metrics: [{type: max, field: bleu_score}, {type: mean, field: other}]",
+            {"bleu_score_max": SHARE, "other_mean": ANYTHING},
+        ),
+        (
+            "- type: function_call_coverage\n  function_calls: '[]'\n"
+            "  metrics:\n"
+            "  - {type: min, field: required_calls_coverage}\n"
+            "  - {type: mean, field: num_unrequired_calls}",
+            {
+                "required_calls_coverage_min": SHARE,
+                "num_unrequired_calls_mean": ANYTHING,
+            },
+        ),
+        (
+            "- type: string_equals\n  ground_truth: x\n"
+            "  metrics: [{type: mean, field: is_correct.pass@3}]",
+            {"is_correct.pass@3_mean": SHARE},
+        ),
+        (
+            "- type: python\n  metrics: [{type: mean, field: score}]\n"
+            "  compute_scores_snippet: |\n    def compute_scores(sample): return {}\n",
+            {"score_mean": ANYTHING},
+        ),
+    ],
+)
+def test_the_range_of_numbers_of_built_in_scores_is_known(read, text, spans):
+    (scorer,), _, problems = read(text)
+    assert problems == []
+    found = {one.name: one.how(one.name).span for one in scorer.numbers}
+    assert found == spans
