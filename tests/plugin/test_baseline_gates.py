@@ -142,7 +142,7 @@ def test_documents_of_a_passage_are_counted_together(suite):
     result = suite.pytester.runpytest("evals", "--model=scripted:answers.jsonl", "-n2")
     assert result.ret == 0
     (found,) = newest(suite)["gates"]
-    assert found["interval"]["method"] == "clustered Wilson"
+    assert found["interval"]["method"] == "clustered Gaffke"
     assert found["notes"][0].startswith("design effect 2.25 over 5 clusters")
 
 
