@@ -93,7 +93,7 @@ TESTS = """
         assert abs(found.metric.estimate.value - 5 / 6) < 1e-12
 
     def test_both(eval_results):
-        keys = {"baseline": "main", "max_drop": 0.1, "reducer": "mean"}
+        keys = {"baseline": "main", "max_drop": 0.3, "reducer": "mean"}
         found = assert_gate(CLAIM, eval_results, **keys)
         assert (found.change.before, found.change.now, found.change.n) == (0.5, 0.5, 10)
 """
@@ -126,5 +126,5 @@ def test_a_reducer_beside_a_baseline_holds_documents_against_themselves(dice):
     result = dice.run("evals", model=None)
     # One of two right answers of each second document is lost: ten documents prove little.
     result.stdout.fnmatch_lines(
-        ["*quiz::k inconclusive: 0.375 vs main 0.500: -12.50 *leaves >= -2.00 open*"]
+        ["quiz::k inconclusive: 0.375 vs main 0.500: -12.50 *leaves >="]
     )
