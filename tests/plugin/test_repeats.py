@@ -124,7 +124,7 @@ def test_a_reducer_beside_a_baseline_holds_documents_against_themselves(dice):
     worse = CONFTEST.replace("% 2\n", "% 2 or request.repeat == 3\n")
     dice.pytester.makeconftest(worse.format(copies=False))
     result = dice.run("evals", model=None)
-    # One of two right answers of each second document is lost: ten documents prove little.
+    # One of two right answers of each second document is lost, of ten.
     result.stdout.fnmatch_lines(
         ["quiz::k inconclusive: 0.375 vs main 0.500: -12.50 *leaves >="]
     )
