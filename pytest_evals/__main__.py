@@ -12,7 +12,7 @@ from typing import Any
 from pytest_evals import report
 from pytest_evals.core.gate import Verdict
 from pytest_evals.errors import EvalsError, OptionError
-from pytest_evals.gates.rules.grammar import read_expression
+from pytest_evals.gates.read.entry import read_expression
 from pytest_evals.gates.scores import judge
 
 __all__ = ["main"]

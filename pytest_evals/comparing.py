@@ -11,7 +11,7 @@ from pytest_evals.core.gate import Outcome
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
-from pytest_evals.gates.baseline.pairing import Side, compare, setting_changes
+from pytest_evals.gates.pairing import Side, compare, setting_changes
 from pytest_evals.references import settings_of
 from pytest_evals.reports.files.changes import comparison_json
 from pytest_evals.store.baselines import save_baseline

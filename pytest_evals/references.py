@@ -12,7 +12,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.reference import Reference
 from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
-from pytest_evals.gates.baseline.pairing import Side, refer
+from pytest_evals.gates.pairing import Side, refer
 from pytest_evals.reports.files.jsonfile import version_of
 from pytest_evals.reports.files.model import judged_by
 from pytest_evals.reports.strict import strict

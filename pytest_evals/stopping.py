@@ -20,10 +20,15 @@ from pytest_evals.core.reference import Reference
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
-from pytest_evals.gates.stopping.saving import PAYS, expected_share
-from pytest_evals.gates.stopping.steps import Steps, steps_of
-from pytest_evals.gates.stopping.watch import Watch, in_order, reading_order, wave_size
-from pytest_evals.gates.verdicts.families import family_of
+from pytest_evals.gates.early_stopping.savings import PAYS, expected_share
+from pytest_evals.gates.early_stopping.steps import Steps, steps_of
+from pytest_evals.gates.early_stopping.watch import (
+    Watch,
+    in_order,
+    reading_order,
+    wave_size,
+)
+from pytest_evals.gates.families import family_of
 from pytest_evals.store.history import EarlierRun
 
 __all__ = ["Entry", "Known", "Reading", "Stops", "candidates", "earlier_values"]

@@ -16,7 +16,7 @@ from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import TaskFileError
 from pytest_evals.frontends.lm_eval.members import GROUP_KEYS
 from pytest_evals.frontends.lm_eval.task import load_tasks
-from pytest_evals.gates.rules import grammar
+from pytest_evals.gates.read import entry as grammar
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.openai.sampling import OPTIONS
 from pytest_evals.models.openai.settings import OpenAISettings

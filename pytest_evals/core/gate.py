@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.errors import Place
@@ -13,11 +13,13 @@ from pytest_evals.errors import Place
 __all__ = [
     "Bound",
     "Change",
+    "Every",
     "Gate",
     "Interval",
     "Margin",
     "Outcome",
     "Policy",
+    "Published",
     "Scope",
     "Unit",
     "Verdict",
@@ -88,6 +90,31 @@ def _percent(share: Decimal) -> str:
     return f"{float(share * 100):g}%"
 
 
+class Every(NamedTuple):
+    """Answers to each document that must be correct: at least ``least`` of ``n``."""
+
+    least: int
+    n: int
+
+    def __str__(self) -> str:
+        """As typed: ``8 of 10``."""
+        return f"{self.least} of {self.n}"
+
+
+class Published(NamedTuple):
+    """A number that was measured elsewhere.
+
+    Args:
+        value: As typed.
+        n: Documents that it was measured on, ``None`` if unknown.
+        protocol: How it was measured, key by key (``num_fewshot``, ``limit`` …).
+    """
+
+    value: Decimal
+    n: int | None = None
+    protocol: tuple[tuple[str, Any], ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
     """A claim about one metric of one task, or about documents that must be right.
@@ -100,7 +127,10 @@ class Gate:
             filter only.
         bounds: All must hold; without any, and without a baseline or documents, the
             claim is that there is such a number.
-        must_pass: Ids of documents that must be answered right.
+        must_pass: Ids of documents that must be correct.
+        must_pass_share: Share of the answers to each of these that must be correct; 1
+            counts the score of the document itself.
+        every: Answers to each document of the task that must be correct.
         over: Which noise counts: none, that of another run on the same documents, or
             that of other documents of the same kind.
         confidence: Of each bound of the interval, where noise counts.
@@ -110,7 +140,9 @@ class Gate:
         inconclusive: What an open verdict means; empty for the session's policy.
         baseline: Name of the stored run that it is held against; empty for a bound on
             the number itself.
-        margin: How far it may be worse than there; set where ``baseline`` is.
+        margin: How far it may be worse than there; set if ``baseline`` or
+            ``published`` is.
+        published: A published number that it is compared with.
         cluster: Field of the documents' rows: those that share its value hang together
             (questions on one passage, say); empty if they do not.
         weights: Of a group's tasks.
@@ -131,6 +163,8 @@ class Gate:
     filter: str = ""
     bounds: tuple[Bound, ...] = ()
     must_pass: tuple[str, ...] = ()
+    must_pass_share: Decimal = Decimal(1)
+    every: Every | None = None
     over: Scope = "run"
     confidence: float = 0.95
     flip_rate: float | None = None
@@ -138,6 +172,7 @@ class Gate:
     inconclusive: Policy | Literal[""] = ""
     baseline: str = ""
     margin: Margin | None = None
+    published: Published | None = None
     cluster: str = ""
     weights: Weights = ""
     each: Margin | None = None
@@ -146,6 +181,11 @@ class Gate:
     text: str = ""
     source: Place
     foreign: bool = False
+
+    @property
+    def is_about_documents(self) -> bool:
+        """Whether it checks single documents and not a metric."""
+        return bool(self.must_pass) or self.every is not None
 
 
 @dataclass(frozen=True, slots=True)

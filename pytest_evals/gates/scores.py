@@ -17,10 +17,10 @@ from pytest_evals.core.reference import Answers, Reference
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.score import Score
 from pytest_evals.errors import OptionError, Place
-from pytest_evals.gates.rules.claim import ClaimError, read_claim
-from pytest_evals.gates.rules.grammar import read_expression, read_gate
-from pytest_evals.gates.verdicts.families import corrected
-from pytest_evals.gates.verdicts.judge import judge as judge_result
+from pytest_evals.gates.families import corrected
+from pytest_evals.gates.judge import judge as judge_result
+from pytest_evals.gates.read.entry import read_expression, read_gate
+from pytest_evals.gates.read.text import ConditionError, read_condition
 from pytest_evals.stats.averages import mean, mean_stderr
 
 __all__ = ["judge", "judge_all"]
@@ -211,8 +211,8 @@ def _entry(given: Any, *, has_baseline: bool) -> dict[str, Any]:
     """The gate as a mapping without the name of a task."""
     if isinstance(given, str):
         try:
-            bound = read_claim(given).bound
-        except ClaimError as fault:
+            bound = read_condition(given).bound
+        except ConditionError as fault:
             raise OptionError(f"gate: {fault.what}\n  fix: {fault.fix}") from None
         if bound.op in (">", "<"):  # a mapping has no key for these
             return {"text": given}

@@ -20,7 +20,7 @@ from pytest_evals.core.result import RunResult
 from pytest_evals.core.score import Status
 from pytest_evals.core.task import Task
 from pytest_evals.frontends.gating.suite_gates import SuiteGates
-from pytest_evals.gates.evidence.wanted import with_facts
+from pytest_evals.gates.documents import with_required
 from pytest_evals.hooked import scored
 from pytest_evals.pipeline import score
 from pytest_evals.plugin.asking.fitness import check_models
@@ -183,7 +183,7 @@ class EvalSession:
         """
         run = self.runs[task.name]
         self.repeats.n_first += 1
-        record = with_facts(record, task, self.known.wanted(task.name))
+        record = with_required(record, task, self.known.required(task.name))
         sample = sample_of(rendered(record, render) if render else record, task)
         kept = self.records.to_keep(run, record)
         if self.orders is not None:

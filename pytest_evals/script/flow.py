@@ -23,7 +23,7 @@ from pytest_evals.frontends.gating.suite_gates import SuiteGates
 from pytest_evals.frontends.index.library import TaskLibrary
 from pytest_evals.frontends.index.names import Scanner
 from pytest_evals.frontends.index.suite_names import SuiteNames
-from pytest_evals.gates.rules.grammar import read_expression
+from pytest_evals.gates.read.entry import read_expression
 from pytest_evals.hooked import adds_metrics, registered_metrics
 from pytest_evals.masking.known import remembering
 from pytest_evals.masking.logs import masking_logs

@@ -13,9 +13,9 @@ from pytest_evals.core.reference import Reference
 from pytest_evals.core.request import Model
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import Task
-from pytest_evals.gates.evidence.wanted import Wanted, wanted_by, with_facts
-from pytest_evals.gates.verdicts.families import corrected
-from pytest_evals.gates.verdicts.judge import judge
+from pytest_evals.gates.documents import Required, required_by, with_required
+from pytest_evals.gates.families import corrected
+from pytest_evals.gates.judge import judge
 from pytest_evals.hooked import prepared, scored, with_added_metrics
 from pytest_evals.pipeline import Job, Plan, score
 from pytest_evals.recording import Samples
@@ -108,13 +108,13 @@ class Running:
         """
         paired = any(gate.baseline for gate in self._gates())
         names = (task.name for task in self._suite.tasks)
-        wanted = {name: wanted_by(self._around(name)) for name in names}
+        required = {name: required_by(self._around(name)) for name in names}
         render = getattr(model, "render", None) if chat else None
         for job in self.jobs:
             name = job.task.name
             if self.early.is_decided(name):
                 continue
-            record = self._scored(plan.take(job, model), job.task, wanted[name])
+            record = self._scored(plan.take(job, model), job.task, required[name])
             if writes or paired:
                 shown = rendered(record, render) if render else record
                 sample = sample_of(shown, job.task)
@@ -137,11 +137,11 @@ class Running:
         """The records to ask, as plugins have them."""
         return [*prepared(self._hook, task, records)]
 
-    def _scored(self, record: Record, task: Task, wanted: Wanted) -> Record:
+    def _scored(self, record: Record, task: Task, required: Required) -> Record:
         """The record with its scores, and with what gates want of it."""
         hook = self._scores
         found = score(record, task) if hook is None else scored(hook, record, task)
-        return with_facts(found, task, wanted)
+        return with_required(found, task, required)
 
     def _gates(self) -> list[Gate]:
         suite = self._suite

@@ -23,14 +23,14 @@ class PairedShares(NamedTuple):
     """What two systems have answered right of the same documents.
 
     Args:
-        gained: Documents that the second one alone has right.
+        gained: Documents that the second one alone has right; fractions in plans.
         lost: Documents that the first one alone has right.
         n: All documents, at least 1.
         times: So many times as many documents, in plans.
     """
 
-    gained: int
-    lost: int
+    gained: float
+    lost: float
     n: int
     times: float = 1.0
 

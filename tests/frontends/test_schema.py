@@ -11,7 +11,7 @@ from pytest_evals.frontends.config_dump import TASK_KEYS
 from pytest_evals.frontends.lm_eval.members import GROUP_KEYS
 from pytest_evals.frontends.schema import schema, schema_text
 from pytest_evals.frontends.sniff import dialect
-from pytest_evals.gates.rules import grammar
+from pytest_evals.gates.read import entry as grammar
 
 ROOT = Path(__file__).parent.parent.parent
 FILES = ROOT / "tests" / "task_files"

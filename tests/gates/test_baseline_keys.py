@@ -7,7 +7,7 @@ import pytest
 
 from pytest_evals.core.gate import Margin
 from pytest_evals.errors import Place, TaskFileError
-from pytest_evals.gates.rules.grammar import read_gate
+from pytest_evals.gates.read.entry import read_gate
 
 HERE = Place(Path("arc.yaml"), 7)
 
@@ -71,7 +71,7 @@ def test_its_id_names_the_baseline_and_never_the_limit():
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"max_drop": 0.1}, "max_drop is held against a baseline: name one"),
+        ({"max_drop": 0.1}, "max_drop compares with a baseline: name one"),
         ({"baseline": "main"}, "one of max_drop, max_rise, recovery; this has none"),
         (
             {"baseline": "main", "max_drop": 0, "recovery": 1},
@@ -79,9 +79,9 @@ def test_its_id_names_the_baseline_and_never_the_limit():
         ),
         (
             {"baseline": "main", "max_drop": 0.1, "min": 0.5},
-            "a baseline gate bounds a change, and min the number itself",
+            "a baseline gate limits a change, and min the number itself",
         ),
-        ({"baseline": "main", "max_drop": -0.1}, "max_drop is 0 or more, not -0.1"),
+        ({"baseline": "main", "max_drop": -0.1}, "max_drop must be 0 or more, not -0.1"),
         ({"baseline": "main", "recovery": 1.2}, "share of the baseline's value"),
         ({"baseline": "", "max_drop": 0}, "name of a stored run, not ''"),
         ({"baseline": "main", "max_drop": "x"}, "max_drop must be a finite number"),
@@ -94,8 +94,8 @@ def test_its_id_names_the_baseline_and_never_the_limit():
             "each cannot be only: 'ok'",
         ),
         ({"min": 0.5, "weights": "sise"}, "did you mean 'size'"),
-        ({"min": 0.5, "weights": {"a": 0}}, "the weight of 'a' is above 0, not 0"),
-        ({"min": 0.5, "cluster": "p", "over": "run"}, "cluster has no meaning"),
+        ({"min": 0.5, "weights": {"a": 0}}, "the weight of 'a' must be above 0, not 0"),
+        ({"min": 0.5, "cluster": "p", "over": "run"}, "cluster has no effect"),
         ({"min": 0.5, "reducer": "maen"}, "did you mean 'mean'"),
     ],
 )  # fmt: skip

@@ -19,10 +19,10 @@ from pytest_evals.core.reference import Reference
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
-from pytest_evals.gates.rules.grammar import read_gate
-from pytest_evals.gates.stopping.steps import steps_of
-from pytest_evals.gates.stopping.watch import Watch
-from pytest_evals.gates.verdicts.judge import judge
+from pytest_evals.gates.early_stopping.steps import steps_of
+from pytest_evals.gates.early_stopping.watch import Watch
+from pytest_evals.gates.judge import judge
+from pytest_evals.gates.read.entry import read_gate
 from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.metrics import MetricSpec, metric
 from pytest_evals.scorers.summary import summarise
@@ -198,7 +198,7 @@ def test_a_change_over_clusters_stands_where_a_lost_document_cannot_turn_it():
     keys = {"max_drop": 0.05, "baseline": "main", "cluster": "passage"}
     found = verdict([1] * 399 + [LOST], keys, old=[1] * 400, labels=labels)
     assert found.outcome is Outcome.PASSED
-    assert found.reason.endswith("no score of 1 more (1 errored) could turn it")
+    assert found.reason.endswith("1 errored document cannot change the verdict")
     many = verdict([1] * 340 + [LOST] * 60, keys, old=[1] * 400, labels=labels)
     assert many.outcome is Outcome.INVALID
 

@@ -12,8 +12,9 @@ from statsmodels.stats.proportion import proportion_confint
 
 from pytest_evals.core.gate import Margin
 from pytest_evals.errors import Place
-from pytest_evals.gates.planning.forecast import forecast, weakness
-from pytest_evals.gates.rules.grammar import read_gate
+from pytest_evals.gates.plan import forecast, weakness
+from pytest_evals.gates.read.entry import read_gate
+from pytest_evals.stats.paired import PairedShares
 
 HERE = Place(Path("arc.yaml"), 1)
 
@@ -43,15 +44,69 @@ def test_unchanged_model_is_red_as_often_as_in_the_table(n, flips, point, proven
 @pytest.mark.parametrize(
     ("n", "flips", "points"), [(200, 0.10, 5.6), (1000, 0.05, 1.8), (2000, 0.02, 0.8)]
 )
-def test_smallest_drop_is_that_of_the_table(n, flips, points):
-    """§6."""
+def test_smallest_drop_is_that_of_the_table_beyond_the_margin(n, flips, points):
+    """§6, where the margin is 0 and the flips do not grow with the drop."""
     found = forecast(no_worse("population"), n, None, flips)
-    assert 100 * found.detects == pytest.approx(points, abs=0.06)
+    assert 100 * found.detects == pytest.approx(2 + points, abs=0.25)
 
 
-def test_documents_that_see_the_margin_are_those_of_the_table():
-    """§6: margin 2 points, 5 % flips: 773."""
-    assert forecast(no_worse("population"), 100, None, 0.05).n_needed == 773
+def fails(gate, n, drop, flips, runs=400):
+    """Share of simulated comparisons that fail: the verdicts themselves."""
+    rng = np.random.default_rng(n)
+    changed = max(flips, drop)
+    shares = [(changed - drop) / 2, (changed + drop) / 2, 1 - changed]
+    failed = 0
+    for gained, lost, _ in rng.multinomial(n, shares, size=runs):
+        limits = PairedShares(int(gained), int(lost), n).interval(gate.confidence)
+        failed += limits.high < -float(gate.margin.value)
+    return failed / runs
+
+
+@pytest.mark.parametrize(("n", "flips"), [(200, 0.10), (1000, 0.05), (2000, 0.02)])
+def test_the_smallest_drop_is_detected_in_80_of_100_simulated_runs(n, flips):
+    gate = no_worse("population")
+    found = forecast(gate, n, None, flips)
+    assert fails(gate, n, found.detects, flips) == pytest.approx(0.8, abs=0.07)
+
+
+def test_needed_documents_prove_an_unchanged_model_in_80_of_100_simulated_runs():
+    """The normal approximation of §6 needs 773 for a margin of 2 points."""
+    gate = no_worse("population")
+    n = forecast(gate, 100, None, 0.05).n_needed
+    assert 773 <= n < 850
+    rng = np.random.default_rng(0)
+    passed = 0
+    for gained, lost, _ in rng.multinomial(n, [0.025, 0.025, 0.95], size=400):
+        limits = PairedShares(int(gained), int(lost), n).interval(gate.confidence)
+        passed += limits.low >= -0.02
+    assert passed / 400 == pytest.approx(0.8, abs=0.06)
+
+
+@pytest.mark.parametrize(
+    ("keys", "last", "n"),
+    [({"min": 0.7}, 0.76, 400), ({"max": 0.3}, 0.25, 300), ({"min": 0.97}, 0.99, 100)],
+)
+def test_thresholds_count_the_distance_from_the_last_number(keys, last, n):
+    """Exactly, by the binomial distribution and the limits of statsmodels."""
+    gate = floor(**keys, over="population")
+    found = forecast(gate, n, last)
+    sign = 1 if "min" in keys else -1
+
+    def share_of(kind, documents, truth):
+        total = 0.0
+        for k in range(documents + 1):
+            low, high = proportion_confint(k, documents, alpha=0.1, method="beta")
+            low, high = (low, high) if sign > 0 else (1 - high, 1 - low)
+            edge = keys.get("min", 1 - keys.get("max", 0))
+            outcome = "fail" if high < edge else "pass" if low >= edge else ""
+            total += binom.pmf(k, documents, truth) if outcome == kind else 0.0
+        return total
+
+    assert share_of("fail", n, last - sign * found.detects) == pytest.approx(
+        0.8, abs=1e-3
+    )
+    assert found.false_red == pytest.approx(share_of("fail", n, last), abs=1e-6)
+    assert share_of("pass", found.n_needed, last) >= 0.8
 
 
 @pytest.mark.parametrize(("n", "warns"), [(164, True), (1000, False)])
@@ -59,7 +114,7 @@ def test_gate_that_misses_three_times_its_margin_is_decoration(n, warns):
     found = forecast(no_worse("population", "0.01"), n, None, 0.05)
     assert bool(found.warning) == warns
     if warns:
-        assert "a drop of three times the margin would be red in " in found.warning
+        assert "a drop of three times the margin fails in " in found.warning
 
 
 def test_floor_fails_by_chance_as_often_as_another_run_does():
@@ -74,20 +129,19 @@ def test_floor_fails_by_chance_as_often_as_another_run_does():
 
 
 def test_floor_over_other_documents_counts_them():
-    """Over a population the gate is red when Wilson's upper bound is below the bar;
-    binomially, from counting."""
+    """The exact test: P(at most k correct of 400 | .9) <= 5% up to k = 349."""
     found = forecast(floor(min=0.9, over="population"), 400, 0.85)
-    # Wilson, one-sided 95 %: fewer than 349 right of 400 have an upper bound below .9.
-    assert found.false_red == pytest.approx(binom.cdf(348, 400, 0.85), abs=0.05)
+    assert binom.cdf(349, 400, 0.9) < 0.05 < binom.cdf(350, 400, 0.9)
+    assert found.false_red == pytest.approx(binom.cdf(349, 400, 0.85))
 
 
 def test_bar_beside_the_last_number_is_a_warning():
     near = forecast(floor(min=0.845), 400, 0.85)
-    assert near.warning.startswith("the bar 0.845 is near the last number, 0.850: it f")
-    assert "about once in 4 runs of an unchanged model" in near.warning
+    assert near.warning.startswith("the threshold 0.845 is near the last number, 0.850")
+    assert near.warning.endswith("an unchanged model fails it in 26% of runs")
     assert forecast(floor(min=0.7), 400, 0.85).warning == ""
     below = forecast(floor(min=0.86), 400, 0.85)
-    assert "of 100 runs of such a model" in below.warning
+    assert "% of runs of such a model" in below.warning
 
 
 @pytest.mark.parametrize(
@@ -100,33 +154,33 @@ def test_nothing_is_said_where_nothing_is_known(gate):
 
 def test_floor_without_an_earlier_run_still_knows_its_noise():
     assert forecast(floor(min=0.5), 1000, None, 0.05).detects == pytest.approx(
-        2.486 * (0.05 / 2000) ** 0.5, rel=1e-3
+        0.8416 * (0.05 / 2000) ** 0.5, rel=1e-3
     )
 
 
 @pytest.mark.parametrize("bar", ["0.02", "0.5", "0.9", "0.98"])
 @pytest.mark.parametrize("key", ["min", "max"])
 def test_gate_that_can_never_pass_or_fail_says_how_many_documents_it_takes(key, bar):
-    """Against statsmodels' Wilson interval, two one-sided 5 %."""
+    """Against statsmodels' exact interval, two one-sided 5%."""
 
     def decides(n):
-        low = proportion_confint(n, n, alpha=0.1, method="wilson")[0]
-        high = proportion_confint(0, n, alpha=0.1, method="wilson")[1]
+        low = proportion_confint(n, n, alpha=0.1, method="beta")[0]
+        high = proportion_confint(0, n, alpha=0.1, method="beta")[1]
         return low >= float(bar) and high <= float(bar)
 
     gate = floor(**{key: float(bar)}, over="population")
     needed = next(n for n in range(1, 1000) if decides(n))
     assert weakness(gate, needed) == ""
     if needed > 1:
-        assert weakness(gate, needed - 1).endswith(f"that takes {needed:,} documents")
+        assert weakness(gate, needed - 1).endswith(f"that needs {needed:,} documents")
 
 
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"min": 0.9}, "not even 10 right answers would make it pass"),
+        ({"min": 0.9}, "not even 10 correct answers would make it pass"),
         ({"min": 0.1}, "not even 10 wrong answers would make it fail"),
-        ({"max": 0.9}, "not even 10 right answers would make it fail"),
+        ({"max": 0.9}, "not even 10 correct answers would make it fail"),
         ({"min": 1}, "nor any number of them"),
     ],
 )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_evals.core.gate import Bound
 from pytest_evals.errors import OptionError, Place, TaskFileError
-from pytest_evals.gates.rules.grammar import read_expression, read_gate
+from pytest_evals.gates.read.entry import read_expression, read_gate
 
 HERE = Place(Path("evals/arc.yaml"), 12)
 
@@ -124,16 +124,16 @@ def test_a_wrong_operator_is_shown_with_a_caret_and_mended():
     [
         ("", 1, "the metric's name is missing"),
         (">= 0.75", 1, "the metric's name is missing"),
-        ("acc", 4, "one of >=, >, <=, < is wanted"),
-        ("acc 0.75", 5, "one of >=, >, <=, < is wanted"),
+        ("acc", 4, "expected one of >=, >, <=, <"),
+        ("acc 0.75", 5, "expected one of >=, >, <=, <"),
         ("acc=>0.75", 4, "no operator called '=>'; did you mean '>='?"),
         ("acc ≥ 0.75", 5, "no operator called '≥'; did you mean '>='?"),
-        ("acc==0.75", 4, "a gate is a bound: equality cannot be asked for"),
+        ("acc==0.75", 4, "a gate is a threshold; equality is not supported"),
         ("acc >=", 7, "the number is missing"),
-        ("acc >= high", 8, "a finite number is wanted, not 'high'"),
-        ("acc >= nan", 8, "a finite number is wanted, not 'nan'"),
-        ("acc >= inf", 8, "a finite number is wanted, not 'inf'"),
-        ("0.7 <= acc", 8, "a finite number is wanted, not 'acc'"),
+        ("acc >= high", 8, "expected a finite number, not 'high'"),
+        ("acc >= nan", 8, "expected a finite number, not 'nan'"),
+        ("acc >= inf", 8, "expected a finite number, not 'inf'"),
+        ("0.7 <= acc", 8, "expected a finite number, not 'acc'"),
         ("acc >= 0.7 or f1 >= 1", 12, "unexpected 'or f1 >= 1' after the number"),
         ("acc >= 1e999", 12, "unexpected '9' after the number"),
         ("acc >= 1_000", 9, "unexpected '_000' after the number"),
@@ -167,10 +167,10 @@ def test_a_prefix_must_agree_with_the_task():
 
 def test_outside_of_a_task_the_gate_must_say_its_task():
     assert problems("acc >= 0.5", task="") == (
-        "evals/arc.yaml:12: gate 'acc >= 0.5' does not say which task it is about\n"
+        "evals/arc.yaml:12: gate 'acc >= 0.5' does not name its task\n"
         "  fix: gsm8k/acc >= 0.5"
     )
-    assert "does not say which task" in problems({"must_pass": ["a"]}, task="")
+    assert "does not name its task" in problems({"must_pass": ["a"]}, task="")
 
 
 def test_all_problems_of_a_mapping_are_told_at_once():
@@ -179,7 +179,7 @@ def test_all_problems_of_a_mapping_are_told_at_once():
         "evals/arc.yaml:12: a gate has no key 'metrik'; did you mean 'metric'?",
         "evals/arc.yaml:12: min must be a finite number or a percentage, not 'high'",
         "  fix: min: 0.75",
-        "evals/arc.yaml:12: id 'a b' holds '::', a bracket, white space or a control "
+        "evals/arc.yaml:12: id 'a b' has '::', a bracket, white space or a control "
         "character",
         "  fix: id: a-b",
     ]
@@ -188,21 +188,21 @@ def test_all_problems_of_a_mapping_are_told_at_once():
 @pytest.mark.parametrize(
     ("entry", "what"),
     [
-        (0.75, "a gate is text such as 'acc >= 0.75' or a mapping, not 0.75"),
-        (None, "a gate is text such as 'acc >= 0.75' or a mapping, not None"),
-        ({"metric": "acc"}, "the gate claims nothing: it has neither min nor max"),
-        ({"metric": "acc", "min": 1, "max": 0}, "nothing is both >= 1 and <= 0"),
+        (0.75, "a gate must be text such as 'acc >= 0.75' or a mapping, not 0.75"),
+        (None, "a gate must be text such as 'acc >= 0.75' or a mapping, not None"),
+        ({"metric": "acc"}, "the gate has no condition: neither min nor max"),
+        ({"metric": "acc", "min": 1, "max": 0}, "no number is both >= 1 and <= 0"),
         ({"metric": "acc", "min": None}, "min must be a finite number"),
         ({"metric": "acc", "min": True}, "min must be a finite number"),
         ({"metric": "acc", "min": float("nan")}, "min must be a finite number"),
         ({"metric": "acc", "max": float("inf")}, "max must be a finite number"),
         ({"metric": ["acc"], "min": 1}, "metric must be text, not ['acc']"),
-        ({"must_pass": "a"}, "must_pass is a list of document ids, not 'a'"),
-        ({"must_pass": []}, "must_pass is a list of document ids, not []"),
-        ({"must_pass": [1.5]}, "1.5 in must_pass is no document id"),
+        ({"must_pass": "a"}, "must_pass must be a list of document ids, not 'a'"),
+        ({"must_pass": []}, "must_pass must be a list of document ids, not []"),
+        ({"must_pass": [1.5]}, "1.5 in must_pass is not a document id"),
         ({"must_pass": ["a"], "min": 1}, "must_pass is a gate of its own"),
-        ({"metric": "acc", "min": 1, "id": "a::b"}, "id 'a::b' holds '::'"),
-        ({"metric": "acc", "min": 1, "id": "a[0]"}, "id 'a[0]' holds '::', a bracket"),
+        ({"metric": "acc", "min": 1, "id": "a::b"}, "id 'a::b' has '::'"),
+        ({"metric": "acc", "min": 1, "id": "a[0]"}, "id 'a[0]' has '::', a bracket"),
         ({"metric": "acc", "min": 1, "id": ""}, "id is empty"),
         ({"metric": "acc", "min": 1, 7: 1}, "a gate has no key '7'; known: metric"),
         (
@@ -213,15 +213,15 @@ def test_all_problems_of_a_mapping_are_told_at_once():
         ({"metric": "acc", "min": 1, "over": None}, "over cannot be None"),
         (
             {"metric": "acc", "min": 1, "over": "run", "confidence": 0.9},
-            "confidence has no meaning over: run",
+            "confidence has no effect with over: run",
         ),
         (
             {"metric": "acc", "min": 1, "inconclusive": "fail"},
-            "inconclusive has no meaning over: run",
+            "inconclusive has no effect with over: run",
         ),
         (
             {"metric": "acc", "min": 1, "confidence": 95},
-            "confidence lies between 0.5 and 1, and is not 95",
+            "confidence must be between 0.5 and 1, not 95",
         ),
         (
             {"metric": "acc", "min": 1, "confidence": True},
@@ -231,7 +231,7 @@ def test_all_problems_of_a_mapping_are_told_at_once():
             {"metric": "acc", "min": 1, "over": "population", "noise": 0.1},
             "noise is that of another run",
         ),
-        ({"metric": "acc", "min": 1, "noise": 3}, "noise is a share of documents"),
+        ({"metric": "acc", "min": 1, "noise": 3}, "noise must be a share of documents"),
         (
             {"metric": "acc", "min": 1, "over": "benchmark", "inconclusive": "warm"},
             "inconclusive cannot be 'warm'; did you mean 'warn'?",

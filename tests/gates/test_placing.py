@@ -2,6 +2,7 @@
 and, by simulation, against what the intervals promise."""
 
 import math
+from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -9,9 +10,8 @@ from scipy import stats
 from sklearn.metrics import f1_score
 
 from pytest_evals.core.metric import Estimate, MetricResult
-from pytest_evals.gates.evidence.reading import read
-from pytest_evals.gates.evidence.unsound import UnsoundError
-from pytest_evals.gates.noise.placing import place
+from pytest_evals.gates.documents import InvalidGateError
+from pytest_evals.gates.estimate.value import estimate_metric, estimate_point
 from pytest_evals.scorers.metrics import MetricSpec, metric
 
 TYPES = {
@@ -38,7 +38,7 @@ def placed(name, values, labels=None, **spec):
         total=total,
         how=how,
     )
-    return place(result, read(result), values, labels)
+    return estimate_metric(result, estimate_point(result), values, labels)
 
 
 def labels_and_answers(n, generator, right=0.8):
@@ -51,7 +51,8 @@ def test_perplexity_lies_where_its_logarithm_does():
     losses = np.random.default_rng(1).gamma(2, 2, 100)
     found = placed("perplexity", (-losses).tolist())
     reach = stats.t.ppf(0.95, 99) * losses.std(ddof=1) / 10
-    assert found.is_log
+    assert found.scale == "log"
+    assert found.value == pytest.approx(math.exp(losses.mean()))
     assert found.spread.value == pytest.approx(losses.mean())
     low, high = found.spread.interval(0.95)
     # Skewed to the right: the studentized bootstrap moves both limits up.
@@ -63,7 +64,7 @@ def test_bits_per_byte_are_not_a_logarithm_to_us():
     values = [(-float(x), 10) for x in np.random.default_rng(2).gamma(2, 5, 80)]
     found = placed("bits_per_byte", values)
     bits = -sum(v for v, _ in values) / 800 / math.log(2)
-    assert not found.is_log
+    assert found.scale == "plain"
     assert found.spread.value == pytest.approx(bits)
 
 
@@ -114,13 +115,17 @@ def test_median_and_a_function_of_the_task_are_bootstrapped():
 @pytest.mark.parametrize(
     ("name", "values", "told"),
     [
-        ("f1", [(1, 1), (0, 1)] * 10, "it takes 30 documents, and there are 20"),
+        (
+            "f1",
+            [(1, 1), (0, 1)] * 10,
+            "it needs at least 30 documents, and there are 20",
+        ),
         ("exact_match", [1.5] * 40, "is the same in all 40 documents"),
-        ("perplexity", [-1.0], "it takes 2 documents, and there are 1"),
+        ("perplexity", [-1.0], "it needs at least 2 documents, and there are 1"),
     ],
 )
 def test_what_says_nothing_of_noise_is_refused(name, values, told):
-    with pytest.raises(UnsoundError, match=told):
+    with pytest.raises(InvalidGateError, match=told):
         placed(name, values)
 
 
@@ -142,10 +147,8 @@ def coverage(name, truth, draw, n_samples):
     held = 0
     for seed in range(n_samples):
         values, labels = draw(np.random.default_rng(seed))
-        spread = placed(name, values, labels)
-        low, high = spread.spread.interval(0.95)
-        at = math.log(truth) if spread.is_log else truth
-        held += low <= at <= high
+        low, high, _ = astuple(placed(name, values, labels).limits(0.95))
+        held += low <= truth <= high
     return held / n_samples
 
 

@@ -17,8 +17,8 @@ from pytest_evals.core.reference import Answers, Reference
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
-from pytest_evals.gates.rules.grammar import read_gate
-from pytest_evals.gates.verdicts.judge import judge
+from pytest_evals.gates.judge import judge
+from pytest_evals.gates.read.entry import read_gate
 from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.metrics import MetricSpec, metric
 from pytest_evals.scorers.summary import summarise

@@ -14,8 +14,8 @@ from pytest_evals.core.gate import Outcome
 from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.result import TaskResult
 from pytest_evals.errors import Place
-from pytest_evals.gates.rules.grammar import read_gate
-from pytest_evals.gates.verdicts.judge import judge
+from pytest_evals.gates.judge import judge
+from pytest_evals.gates.read.entry import read_gate
 
 PASSED, FAILED, OPEN = Outcome.PASSED, Outcome.FAILED, Outcome.INCONCLUSIVE
 HERE = Place(Path("arc.yaml"), 1)
@@ -107,7 +107,7 @@ def test_bootstrapped_number_has_normal_bounds():
 def test_number_without_standard_error_cannot_be_judged(stderr):
     found = verdict(measured(0.7, stderr), min=0.6, over="population")
     assert found.outcome is Outcome.INVALID
-    assert found.reason == "f1,none has no standard error to count noise by"
+    assert found.reason == "f1,none has no standard error"
 
 
 def test_another_run_is_judged_by_the_rate_of_answers_that_turn():
@@ -130,7 +130,7 @@ def test_bitwise_reproducible_run_is_this_runs_number():
 def test_without_record_another_run_is_judged_as_this_one_and_says_so():
     found = verdict(counted(75, 100), min=0.75, over="benchmark")
     assert found.outcome is PASSED
-    assert "no record of the noise between runs" in found.reason
+    assert "the noise between runs is unknown" in found.reason
 
 
 def test_rate_of_turned_answers_is_of_right_answers_only():
@@ -189,16 +189,16 @@ def test_message_says_value_bounds_bar_and_how_many_documents_would_settle_it():
 
     n = next(n for n in range(301, 5000) if settles(n))
     assert reason == (
-        f"0.750 [{low:.3f}, {high:.3f}] leaves >= 0.72 open (225 of 300; over: "
-        "population, Clopper-Pearson, confidence 0.95); about "
-        f"{n} documents would settle it if the value stays"
+        f"0.750: the 90% CI [{low:.3f}, {high:.3f}] contains 0.72 (225 of 300; over: "
+        f"population, Clopper-Pearson); about {n} documents would decide it if the "
+        "value stays the same"
     )
 
 
 def test_value_on_the_bar_is_settled_by_no_number_of_documents():
     reason = verdict(counted(225, 300), min=0.75, over="population").reason
     assert reason.endswith(
-        "the value is too near the bound for any number of documents"
+        "the value is too near the threshold for any number of documents"
     )
 
 
@@ -226,7 +226,7 @@ def test_documents_that_would_settle_it_where_all_are_alike(right, n):
     """The first number of documents whose exact limit by scipy, with all right or
     none, keeps to 0.7 or breaks it; never fewer than were read."""
     found = verdict(counted(right, 2), min=0.7, over="population")
-    assert f"about {n} documents would settle it" in found.reason
+    assert f"about {n} documents would decide it" in found.reason
 
     def settles(k):
         known = stats.binomtest(k if right else 0, k).proportion_ci(0.9, "exact")

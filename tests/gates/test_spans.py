@@ -1,6 +1,7 @@
 """Gates that can never fail or never pass, whatever the model answers."""
 
 import math
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,9 @@ from hypothesis import strategies as st
 
 from pytest_evals.core.metric import ANYTHING, POSITIVE, SHARE, Span
 from pytest_evals.errors import Place
-from pytest_evals.gates.bounds.compare import holds
-from pytest_evals.gates.bounds.spans import span_fault
-from pytest_evals.gates.rules.grammar import read_gate
+from pytest_evals.gates.check import span_fault
+from pytest_evals.gates.decide import Condition
+from pytest_evals.gates.read.entry import read_gate
 
 CORRELATION, PERCENT = Span(-1.0, 1.0), Span(0.0, 100.0)
 SOURCE = Place(Path("gates.yaml"), 1)
@@ -120,7 +121,8 @@ def test_it_is_a_fault_just_when_all_values_say_the_same(op, limit, span):
     near = float(bound.value)
     values = [span.low, min(span.high, 1e9), near, near - 0.001, near + 0.001]
     inside = [value for value in values if span.low <= value <= span.high]
-    said = {holds(bound, value) for value in inside}
+    condition = Condition(bound.op, Fraction(bound.value), str(bound))
+    said = {condition.holds(value) for value in inside}
     assert bool(span_fault(gate, span)) == (len(said) == 1)
 
 

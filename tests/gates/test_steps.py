@@ -1,5 +1,5 @@
 """A verdict as a function of a sum is the verdict that judging gives. The oracle is
-:func:`pytest_evals.gates.verdicts.judge.judge` itself, over all documents."""
+:func:`pytest_evals.gates.judge.judge` itself, over all documents."""
 
 import math
 from dataclasses import replace
@@ -16,9 +16,9 @@ from pytest_evals.core.gate import Margin, Outcome
 from pytest_evals.core.metric import Estimate, Metric, MetricResult
 from pytest_evals.core.result import TaskResult
 from pytest_evals.errors import Place
-from pytest_evals.gates.rules.grammar import read_gate
-from pytest_evals.gates.stopping.steps import steps_of
-from pytest_evals.gates.verdicts.judge import judge
+from pytest_evals.gates.early_stopping.steps import steps_of
+from pytest_evals.gates.judge import judge
+from pytest_evals.gates.read.entry import read_gate
 from pytest_evals.scorers.latticeflow.classes import binary
 from pytest_evals.scorers.metrics import MetricSpec, metric
 
@@ -166,7 +166,7 @@ def test_paired_tests_and_clusters_are_no_function_of_one_sum():
 
 def test_documents_that_must_be_right_are_no_sum():
     gate = read_gate({"must_pass": ["a"]}, task="arc", source=HERE)
-    assert steps_of(gate, None, 100) == "it names single documents"
+    assert steps_of(gate, None, 100) == "it is about single documents"
 
 
 def test_drop_since_a_baseline_is_a_bar_below_its_own_number():

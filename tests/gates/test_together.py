@@ -18,8 +18,8 @@ from pytest_evals.core.reference import Reference
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
-from pytest_evals.gates.rules.grammar import read_gate
-from pytest_evals.gates.verdicts.judge import judge
+from pytest_evals.gates.judge import judge
+from pytest_evals.gates.read.entry import read_gate
 from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.metrics import MetricSpec, metric
 from pytest_evals.scorers.summary import summarise
@@ -157,8 +157,9 @@ def test_one_broken_task_is_an_alarm_though_the_group_is_fine():
     assert verdict(new, old, **keys).outcome is PASSED
     found = verdict(new, old, **keys, each={"max_drop": 0.05})
     assert found.outcome is FAILED
-    assert "alarm: t7 -17.20 points is not >= -5.00 points (after Holm over 20" in (
-        found.reason
+    assert (
+        "worse than each allows: t7 -17.20 points is not >= -5.00 points (after Holm over 20"
+        in (found.reason)
     )
 
 

@@ -13,10 +13,15 @@ from pytest_evals.core.metric import Estimate, Metric
 from pytest_evals.core.record import Record
 from pytest_evals.core.score import Score
 from pytest_evals.errors import Place
-from pytest_evals.gates.rules.grammar import read_gate
-from pytest_evals.gates.stopping.saving import expected_share
-from pytest_evals.gates.stopping.steps import steps_of
-from pytest_evals.gates.stopping.watch import Watch, in_order, reading_order, wave_size
+from pytest_evals.gates.early_stopping.savings import expected_share
+from pytest_evals.gates.early_stopping.steps import steps_of
+from pytest_evals.gates.early_stopping.watch import (
+    Watch,
+    in_order,
+    reading_order,
+    wave_size,
+)
+from pytest_evals.gates.read.entry import read_gate
 
 ACC = Metric(name="acc", aggregate=lambda values: Estimate(0.0), is_mean=True)
 HERE = Place(Path("arc.yaml"), 1)

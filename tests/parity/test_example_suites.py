@@ -19,7 +19,7 @@ from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.frontends.gating.gates_file import load_gates
 from pytest_evals.frontends.index.library import TaskLibrary
-from pytest_evals.gates.verdicts.judge import judge
+from pytest_evals.gates.judge import judge
 from pytest_evals.models.spec import open_model, parse_spec
 
 MOST_BYTES = 3_000_000

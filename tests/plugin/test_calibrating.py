@@ -59,7 +59,7 @@ def test_noise_is_measured_recorded_and_used_by_gates(suite):
     assert path.is_file()
     (before, last) = sorted(suite.pytester.path.glob(".evals/runs/*/results.json"))
     first, bare = json.loads(before.read_text())["gates"]
-    assert "no record of the noise between runs" in first["reason"]
+    assert "the noise between runs is unknown" in first["reason"]
     first, bare = json.loads(last.read_text())["gates"]
     assert "0.0666667 of answers turn" in first["interval"]["method"]
     assert bare["interval"] is None

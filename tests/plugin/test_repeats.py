@@ -126,5 +126,5 @@ def test_a_reducer_beside_a_baseline_holds_documents_against_themselves(dice):
     result = dice.run("evals", model=None)
     # One of two right answers of each second document is lost, of ten.
     result.stdout.fnmatch_lines(
-        ["quiz::k inconclusive: 0.375 vs main 0.500: -12.50 *leaves >="]
+        ["quiz::k inconclusive: 0.375 vs main 0.500: -12.50: the 90% CI *"]
     )

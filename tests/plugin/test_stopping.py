@@ -79,7 +79,7 @@ def test_task_is_left_at_the_end_of_a_wave_and_the_next_one_is_read(big):
     done.stdout.fnmatch_lines([f"STOPPED [[]{N - n}[]] {told}"])
     done.stdout.fnmatch_lines(
         [
-            "evals: warning: two is read to the end: of gate 'must-pass', it names*",
+            "evals: warning: two is read to the end: of gate 'must-pass', it is about*",
             f"one *{n}/600* >= 0.7 *passed (early)",
             f"one::exact_match passed (early): holds, decided after {n} of 600 docum*",
             "*the full run would agree with a probability of at least 99%*",
@@ -268,7 +268,7 @@ def test_a_script_stops_where_pytest_stops(big, monkeypatch):
         assert by_script[key] == pytests[key], key
     assert by_script["gates"][0]["early"]
     assert result.warnings == (
-        "two is read to the end: of gate 'must-pass', it names single documents",
+        "two is read to the end: of gate 'must-pass', it is about single documents",
     )
     samples = path.with_name("samples_one.jsonl").read_text().splitlines()
     numbers = [json.loads(line)["doc_id"] for line in samples]

@@ -115,7 +115,7 @@ def test_a_data_file_that_is_not_there_is_a_failure(suite):
     [
         ("quiz/exact_mach >= 0.5", "*no metric called 'exact_mach'; did you mean *"),
         ("quizz/exact_match >= 0.5", "*no task called 'quizz'; did you mean 'quiz'?"),
-        ("exact_match >= 0.5", "*does not say which task it is about"),
+        ("exact_match >= 0.5", "*does not name its task"),
     ],
 )
 def test_gates_files_are_checked(suite, gate, said):

@@ -11,7 +11,7 @@ from pytest_evals.errors import Problem, TaskFileError
 from pytest_evals.frontends.own_metadata import misspelt
 from pytest_evals.frontends.reading.section import Section
 from pytest_evals.frontends.reading.yamlfile import Step
-from pytest_evals.gates.rules.grammar import read_gate, with_unique_ids
+from pytest_evals.gates.read.entry import read_gate, with_unique_ids
 
 __all__ = ["metadata_of", "metadata_warnings", "own_gates"]
 

@@ -12,12 +12,10 @@ from pytest_evals.core.group import Group
 from pytest_evals.core.metric import ANYTHING, SHARE, Metric, Span
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError, Problem, did_you_mean
-from pytest_evals.gates.baseline.versus import direction_fault
-from pytest_evals.gates.bounds.spans import span_fault
-from pytest_evals.gates.evidence.documents import labels_in
-from pytest_evals.gates.evidence.reducers import n_needed
-from pytest_evals.gates.groups.members import weights_fault
-from pytest_evals.gates.stopping.steps import SHARES
+from pytest_evals.gates.check import direction_fault, span_fault, weights_fault
+from pytest_evals.gates.documents import labels_in
+from pytest_evals.gates.early_stopping.steps import SHARES
+from pytest_evals.gates.repeats import n_needed
 
 __all__ = ["GateFaults", "group_faults", "task_faults"]
 
@@ -48,7 +46,7 @@ def task_faults(
     found = GateFaults([], [])
     for gate in gates:
         odd = ""
-        if gate.must_pass:
+        if gate.is_about_documents:
             lost = [] if limited else [i for i in gate.must_pass if i not in ids]
             whats = [f"no document called {i!r}{did_you_mean(i, [*ids])}" for i in lost]
         else:
@@ -87,8 +85,8 @@ def group_faults(gates: Iterable[Gate], group: Group, *, hooked: bool) -> GateFa
     names = [rule.metric for rule in group.aggregates]
     found = GateFaults([], [])
     for gate in gates:
-        if gate.must_pass:
-            what = "must_pass is about documents of a task, and this is a group"
+        if gate.is_about_documents:
+            what = "must_pass and every are about documents of a task, not of a group"
             found.problems.append(Problem(what, gate.source))
         elif gate.metric not in names:
             what = f"group {group.name!r} has no number called {gate.metric!r}"

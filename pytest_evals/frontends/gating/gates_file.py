@@ -9,7 +9,7 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.frontends.reading.section import Section
 from pytest_evals.frontends.reading.yamlfile import Reader, bytes_of
-from pytest_evals.gates.rules.grammar import read_defaults, read_gate, with_unique_ids
+from pytest_evals.gates.read.entry import read_defaults, read_gate, with_unique_ids
 
 __all__ = ["load_gates"]
 

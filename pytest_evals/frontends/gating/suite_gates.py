@@ -23,7 +23,7 @@ from pytest_evals.frontends.gating.gate_faults import GateFaults
 from pytest_evals.frontends.gating.gates_file import load_gates
 from pytest_evals.frontends.index.suite_names import Lookup, SuiteNames
 from pytest_evals.frontends.sniff import GATES_FILES
-from pytest_evals.gates.rules.grammar import with_unique_ids
+from pytest_evals.gates.read.entry import with_unique_ids
 
 __all__ = ["SuiteGates"]
 

@@ -18,7 +18,7 @@ from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.frontends.latticeflow.entities import Entity
 from pytest_evals.frontends.latticeflow.header import check_key, read_header
 from pytest_evals.frontends.reading.section import Section
-from pytest_evals.gates.rules.ids import fit_for_id
+from pytest_evals.gates.read.ids import fit_for_id
 
 __all__ = ["Rule", "Subject", "gates_of", "read_policy"]
 

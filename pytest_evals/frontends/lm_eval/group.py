@@ -110,8 +110,8 @@ class _Reader:
         aggregates = tuple(_aggregate(entry, warnings) for entry in entries)
         gates = own_gates(top, name, metadata, "group")
         for gate in gates:
-            if gate.must_pass:
-                what = "must_pass is about documents of a task, and this is a group"
+            if gate.is_about_documents:
+                what = "must_pass and every are about documents of a task, not of a group"
                 fix = "write it into the file of the task"
                 self.problems.append(Problem(what, gate.source, fix))
         misspelt = _misspelt(file)

@@ -14,7 +14,7 @@ import pytest
 from pytest_evals.core.calibration import Calibration
 from pytest_evals.core.metric import Metric
 from pytest_evals.errors import StoreError
-from pytest_evals.gates.planning.calibrating import calibrate
+from pytest_evals.gates.calibrate import calibrate
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.modes.repeating import repeat
 from pytest_evals.plugin.nodes import DocItem

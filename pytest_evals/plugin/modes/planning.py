@@ -14,8 +14,8 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.core.key import prompt_of
 from pytest_evals.core.request import Request
 from pytest_evals.errors import EvalsError, StoreError
-from pytest_evals.gates.planning.forecast import forecast
-from pytest_evals.gates.stopping.saving import USUAL_FLIPS
+from pytest_evals.gates.early_stopping.savings import USUAL_FLIPS
+from pytest_evals.gates.plan import forecast
 from pytest_evals.masking.values import masked_text
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import DocItem
@@ -116,7 +116,7 @@ class Planning:
             for gate in one.gates:
                 members = self._session.known.tasks_of(gate.task)
                 n = sum(len(by_task.get(name, ())) for name in members)
-                if not n or gate.must_pass:
+                if not n or gate.is_about_documents:
                     continue
                 found = forecast(gate, n, self._number(gate, run))
                 read = stopping.shares.get(gate.task) if stopping is not None else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_evals.core.reference import Reference
-from pytest_evals.gates.baseline.pairing import Side
+from pytest_evals.gates.pairing import Side
 from pytest_evals.references import reference, settings_of, side_of, stored_run
 from pytest_evals.reports.files.samples import sample_of
 from pytest_evals.store.history import EarlierRun

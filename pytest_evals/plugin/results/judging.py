@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.gates.verdicts.families import corrected
-from pytest_evals.gates.verdicts.judge import judge
+from pytest_evals.gates.families import corrected
+from pytest_evals.gates.judge import judge
 from pytest_evals.plugin.results.baseline import References
 from pytest_evals.plugin.results.completing import complete
 
@@ -94,7 +94,7 @@ class Judging:
         # --evals-plan tells more of gates itself.
         if options.plan or (gate.over != "population" and gate.margin is None):
             return ""
-        from pytest_evals.gates.planning.forecast import weakness
+        from pytest_evals.gates.plan import weakness
 
         return weakness(gate, n)
 

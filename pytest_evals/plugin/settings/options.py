@@ -371,7 +371,7 @@ def _generation(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 def _gate(text: str) -> Gate:
     from pytest_evals.errors import OptionError
-    from pytest_evals.gates.rules.grammar import read_expression
+    from pytest_evals.gates.read.entry import read_expression
 
     try:
         return read_expression(text)

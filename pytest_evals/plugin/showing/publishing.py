@@ -14,7 +14,7 @@ from pytest_evals.core.comparison import DocumentChange
 from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.result import RunResult
 from pytest_evals.errors import StoreError
-from pytest_evals.gates.baseline.pairing import Side, changed
+from pytest_evals.gates.pairing import Side, changed
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.showing.faults import write_annotations
 from pytest_evals.reports.github.annotations import of_verdicts

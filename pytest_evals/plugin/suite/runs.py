@@ -25,7 +25,7 @@ from pytest_evals.frontends.gating.gate_faults import (
     task_faults,
 )
 from pytest_evals.frontends.gating.suite_gates import SuiteGates
-from pytest_evals.gates.evidence.wanted import Wanted, wanted_by
+from pytest_evals.gates.documents import Required, required_by
 from pytest_evals.plugin.settings.selection import Selection
 from pytest_evals.plugin.suite.places import file_id
 
@@ -101,7 +101,7 @@ class Runs:
         Args:
             root: The rootdir.
             gates: Gates that stand outside of the files of tasks and groups.
-            selection: Which tasks are wanted.
+            selection: Which tasks are required.
             hooked: Whether hooks may add metrics to tasks of a folder, or change their
                 scores; conftest.py files are loaded folder by folder.
             raises: Whether faults of gates are errors of their file, or are collected.
@@ -113,14 +113,14 @@ class Runs:
         self.tasks: dict[str, TaskRun] = {}
         self.groups: dict[str, GroupRun] = {}
         self._warnings: list[str] = []
-        self._wanted: dict[str, Wanted] = {}
+        self._required: dict[str, Required] = {}
         self.keeps_repeats = False
         """Whether tests may ask for the value of each of several answers."""
 
     def add(
         self, given: Iterable[Task | Group], path: Path, nodeid: str
     ) -> list[TaskRun | GroupRun]:
-        """Take what a file defines, as far as it is wanted.
+        """Take what a file defines, as far as it is required.
 
         Raises:
             TaskFileError: A dataset or a gate cannot be used, or a name stands for two
@@ -271,11 +271,11 @@ class Runs:
     def _refuse_doubles(self, run: GroupRun) -> None:
         """A task that is asked for by two names of the command line is a mistake, as in
         lm-eval (0.4.13, ``tasks/manager.py``); two patterns may well share tasks."""
-        wanted = self._selection.literal
-        if run.group.name not in wanted:
+        required = self._selection.literal
+        if run.group.name not in required:
             return
         for task in run.group.tasks():
-            others = {task.name, *task.tags, *self._around(task.name)} & wanted
+            others = {task.name, *task.tags, *self._around(task.name)} & required
             for other in sorted(others - {run.group.name}):
                 raise TaskFileError(
                     [
@@ -354,15 +354,15 @@ class Runs:
         }
         return (known[nodeid] for nodeid in ids if nodeid in known)
 
-    def wanted(self, name: str) -> Wanted:
+    def required(self, name: str) -> Required:
         """What gates of a task, and of groups around it, want of its documents."""
-        if name not in self._wanted:
+        if name not in self._required:
             own = self.tasks[name].gates
             around = (self.groups[group].gates for group in self._around(name))
-            found = wanted_by(g for gates in (own, *around) for g in gates)
+            found = required_by(g for gates in (own, *around) for g in gates)
             kept = found.repeats or self.keeps_repeats
-            self._wanted[name] = found._replace(repeats=kept)
-        return self._wanted[name]
+            self._required[name] = found._replace(repeats=kept)
+        return self._required[name]
 
     def tasks_of(self, name: str) -> set[str]:
         """Names of the tasks that a task or a group is made of."""

@@ -14,8 +14,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.score import Status
 from pytest_evals.errors import Place
-from pytest_evals.gates.wording.changes import change_lines
-from pytest_evals.gates.wording.figures import figure
+from pytest_evals.gates.figures import change_lines, figure
 from pytest_evals.reports.details.examples import error_of, example_lines, ids_by_index
 from pytest_evals.reports.details.members import member_lines
 from pytest_evals.reports.escape import one_line
@@ -130,7 +129,7 @@ def _chosen(
 ) -> dict[str, list[Record]]:
     """The documents that are worth a look, by what is wrong with them."""
     records = result.records
-    if verdict.gate.must_pass:
+    if verdict.gate.is_about_documents:
         named = {*verdict.documents}
         records = tuple(r for r in records if ids.get(r.index) in named)
     lacking = [r for r in records if r.status is not Status.SCORED]

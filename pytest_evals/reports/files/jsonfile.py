@@ -195,7 +195,7 @@ def _gate(verdict: Verdict) -> dict[str, Any]:
         "value": estimate.value if estimate else None,
         "stderr": estimate.stderr if estimate else None,
         "n_scored": metric.n_scored if metric else None,
-        "over": None if gate.must_pass else gate.over,
+        "over": None if gate.is_about_documents else gate.over,
         "interval": _interval(verdict),
         "baseline": gate.baseline or None,
         "change": asdict(verdict.change) if verdict.change else None,

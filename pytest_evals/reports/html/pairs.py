@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from pytest_evals.gates.baseline.pairing import keyed
+from pytest_evals.gates.pairing import keyed
 from pytest_evals.store.history import EarlierRun
 
 __all__ = ["Before", "Changed", "Nothing", "Paired"]

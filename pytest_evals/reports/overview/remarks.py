@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pytest_evals.core.gate import Outcome
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, MetricResult
 from pytest_evals.core.result import RunResult
-from pytest_evals.gates.noise.chance import WITHIN_NOISE
+from pytest_evals.gates.explain import WITHIN_NOISE
 from pytest_evals.reports.overview.rows import COLOURS, verdict_word
 
 __all__ = ["remarks"]

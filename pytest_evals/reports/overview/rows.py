@@ -8,7 +8,7 @@ from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.core.task import Task
-from pytest_evals.gates.wording.figures import figure, figure_beside
+from pytest_evals.gates.figures import figure, figure_beside
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.overview.hierarchy import ordered
 from pytest_evals.reports.overview.table import Column, Row
@@ -112,6 +112,8 @@ def _claimed(verdict: Verdict | None) -> str:
     if verdict is None:
         return ""
     gate = verdict.gate
+    if gate.every is not None:
+        return "every"
     return "must pass" if gate.must_pass else gate.metric
 
 
@@ -133,11 +135,13 @@ def _claim(verdict: Verdict | None) -> str:
     if verdict is None:
         return ""
     gate = verdict.gate
+    if gate.every is not None:
+        return str(gate.every)
     if gate.must_pass:
         n = len(gate.must_pass)
         return f"{n} document{'s' * (n > 1)}"
     if gate.margin is not None:
-        return f"{gate.margin} vs {gate.baseline}"
+        return f"{gate.margin} vs {gate.baseline or gate.published.value}"
     return ", ".join(str(bound) for bound in gate.bounds)
 
 

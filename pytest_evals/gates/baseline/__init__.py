@@ -1,1 +1,0 @@
-"""A metric beside a stored run: the same documents in pairs, and what has moved."""

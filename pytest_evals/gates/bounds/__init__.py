@@ -1,1 +1,0 @@
-"""Numbers and their intervals against bounds."""

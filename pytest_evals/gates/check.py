@@ -1,0 +1,141 @@
+"""Check gates before the run: conditions that always or never hold by the range of the
+metric, margins on the wrong side, weights that do not match the tasks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from pytest_evals.core.gate import Bound, Gate, Margin
+from pytest_evals.core.metric import POSITIVE, Span
+from pytest_evals.errors import did_you_mean
+
+__all__ = ["direction_fault", "span_fault", "weights_fault"]
+
+
+_INSIDE = "; choose a limit inside that range"
+
+
+def span_fault(gate: Gate, span: Span, scale: Span | None = None) -> str:
+    """Why a gate can never fail or never pass, whatever the number of documents; empty
+    if it can do both.
+
+    Args:
+        gate: The gate; its metric is known.
+        span: The values that the metric can have.
+        scale: The values that were converted to these.
+    """
+    for margin in (gate.margin, gate.each):
+        if margin is not None and _always_holds(margin, span):
+            each = "each: " if margin is gate.each else ""
+            hint = _as_share(margin) or _INSIDE
+            return f"{each}{_lies(gate.metric, span)}, so {margin} always holds{hint}"
+    for bound in gate.bounds:
+        if not _holds_at(bound, _best(bound, span)):
+            hint = _converted(bound, span, scale) or _in_percent(bound, span)
+            hint = hint or _INSIDE
+            return f"{_lies(gate.metric, span)}, so {bound} never holds{hint}"
+    always = [b for b in gate.bounds if _holds_at(b, _worst(b, span))]
+    if gate.bounds and len(always) == len(gate.bounds):
+        text = " and ".join(map(str, gate.bounds))
+        verb = "hold" if len(always) > 1 else "holds"
+        hint = _converted(gate.bounds[0], span, scale) or _INSIDE
+        return f"{_lies(gate.metric, span)}, so {text} always {verb}{hint}"
+    return ""
+
+
+def _always_holds(margin: Margin, span: Span) -> bool:
+    """Whether no change for the worse can be larger."""
+    if margin.key == "recovery":
+        return False
+    if margin.relative:
+        # A value that is never negative cannot lose more than all of itself.
+        return margin.sign > 0 and span.low >= 0 and margin.value >= 1
+    width = span.high - span.low
+    return math.isfinite(width) and Fraction(margin.value) >= Fraction(width)
+
+
+def _as_share(margin: Margin) -> str:
+    """The same number in points, where it was meant as such."""
+    if margin.relative or not 1 <= margin.value <= 100:
+        return ""
+    return f"; did you mean {margin.key}: {margin.value / 100}?"
+
+
+def _converted(bound: Bound, span: Span, scale: Span | None) -> str:
+    """The same limit in the stored values, where it was meant as one of the scale."""
+    value = float(bound.value)
+    if scale is None or scale == span or not scale.low <= value <= scale.high:
+        return ""
+    share = (value - scale.low) / (scale.high - scale.low)
+    stored = span.low + share * (span.high - span.low)
+    if stored == value:
+        return ""
+    told = f"values from {scale.low:g} to {scale.high:g} are stored in that range"
+    return f"; {told}, did you mean {bound.op} {stored:.4g}?"
+
+
+def _best(bound: Bound, span: Span) -> float:
+    return span.high if bound.op in (">=", ">") else span.low
+
+
+def _worst(bound: Bound, span: Span) -> float:
+    return span.low if bound.op in (">=", ">") else span.high
+
+
+def _holds_at(bound: Bound, value: float) -> bool:
+    """Whether the bound holds; exactly, unlike for a number that was computed."""
+    if math.isinf(value):
+        return (value > 0) == (bound.op in (">=", ">"))
+    edge, exact = Fraction(bound.value), Fraction(value)
+    return {
+        ">=": exact >= edge,
+        ">": exact > edge,
+        "<=": exact <= edge,
+        "<": exact < edge,
+    }[bound.op]
+
+
+def _lies(metric: str, span: Span) -> str:
+    if span == POSITIVE:
+        return f"{metric} is above 0"
+    low, high = f"{span.low:g}", f"{span.high:g}"
+    if span.low == span.high:
+        return f"{metric} is always {low}"
+    if math.isinf(span.high):
+        return f"{metric} is {low} or more"
+    if math.isinf(span.low):
+        return f"{metric} is {high} or less"
+    return f"{metric} lies between {low} and {high}"
+
+
+def _in_percent(bound: Bound, span: Span) -> str:
+    """The same number in percent, where that is a bound of such a metric."""
+    percent = span.low <= float(bound.value) / 100 <= span.high
+    is_share = span.high == 1 and 1 < bound.value <= 100
+    return f"; did you mean {bound.op} {bound.value}%?" if percent and is_share else ""
+
+
+def direction_fault(gate: Gate, higher_is_better: bool | None) -> str:
+    """Why the margin is on the wrong side; empty if it is not, or that is unknown."""
+    margin = gate.margin
+    if margin is None or higher_is_better in (None, margin.sign > 0):
+        return ""
+    fit, way = ("max_drop", "higher") if higher_is_better else ("max_rise", "lower")
+    return f"{way} is better for {gate.metric}: use {fit}, not {margin.key}"
+
+
+def weights_fault(gate: Gate, names: Sequence[str]) -> str:
+    """Why the weights do not match the tasks; empty if they do."""
+    if not isinstance(gate.weights, tuple):
+        return ""
+    weighted = dict(gate.weights)
+    for name in weighted:
+        if name not in names:
+            return f"weights: the group has no task {name!r}{did_you_mean(name, names)}"
+    absent = [name for name in dict.fromkeys(names) if name not in weighted]
+    if absent:
+        return f"weights: no weight of {', '.join(map(repr, absent[:3]))}"
+    return ""

@@ -1,0 +1,265 @@
+"""Decide a gate: compare an estimate with the gate's conditions.
+
+A gate without an inference target compares the number: exactly if documents are
+counted (7 of 10 is at least 0.7), else up to rounding errors (one part in 10**12, or
+10**-15 near zero; within these, ``>=`` and ``<=`` hold, ``>`` and ``<`` do not). All
+others compare one-sided confidence limits: passed if the limit nearer to the threshold
+meets it, failed if the other one does not, else inconclusive.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Literal, NamedTuple
+
+from pytest_evals.core.gate import Gate, Interval, Margin, Outcome
+from pytest_evals.gates.documents import InvalidGateError
+from pytest_evals.gates.estimate.estimate import (
+    NEGLIGIBLE,
+    Change,
+    GateEstimate,
+    Value,
+)
+from pytest_evals.stats.spread import Still
+
+__all__ = [
+    "Condition",
+    "Decision",
+    "check_varies",
+    "conditions_of",
+    "correct_short",
+    "decide",
+    "distance",
+    "is_stable",
+    "margin_condition",
+]
+
+_RELATIVE, _ABSOLUTE = 1e-12, 1e-15
+
+
+class Condition(NamedTuple):
+    """One side of a gate.
+
+    Args:
+        op: The comparison.
+        threshold: On the scale of the estimate.
+        text: As typed.
+    """
+
+    op: Literal[">=", ">", "<=", "<"]
+    threshold: Value
+    text: str
+
+    @property
+    def is_lower(self) -> bool:
+        """Whether it limits the number from below."""
+        return self.op in (">=", ">")
+
+    def holds(self, value: Value) -> bool:
+        """Whether a finite number meets it."""
+        side = _side(value, self.threshold)
+        if side == 0:
+            return self.op in (">=", "<=")
+        return (side > 0) == self.is_lower
+
+
+class Decision(NamedTuple):
+    """The outcome of a gate.
+
+    Args:
+        outcome: Passed, failed or inconclusive.
+        condition: The one that decided it; ``None`` for gates without conditions.
+        interval: The confidence limits, ``None`` if the number was compared.
+        p_fails: One-sided p-value of "a condition does not hold"; ``None`` if the
+            number was compared or no condition can fail.
+        p_passes: The same of "all conditions hold".
+    """
+
+    outcome: Outcome
+    condition: Condition | None = None
+    interval: Interval | None = None
+    p_fails: float | None = None
+    p_passes: float | None = None
+
+
+def conditions_of(gate: Gate, estimate: GateEstimate) -> list[Condition]:
+    """The conditions of a gate on the scale of its estimate."""
+    if gate.margin is not None and isinstance(estimate, Change):
+        return [margin_condition(gate.margin, estimate)]
+    return [Condition(b.op, Fraction(b.value), str(b)) for b in gate.bounds]
+
+
+def margin_condition(margin: Margin, estimate: Change) -> Condition:
+    """The smallest or largest change that a margin allows."""
+    before, threshold = estimate.before, Fraction(margin.value)
+    if margin.key == "recovery":
+        threshold = 1 - threshold
+    allowed: Value = threshold
+    if estimate.scale == "log1p":
+        # Relative to the baseline's value, like the estimate.
+        share = margin.allowed(float(before)) / float(before)
+        allowed = min(share, 1.0) if margin.sign > 0 else share
+    elif margin.relative:
+        if isinstance(before, Fraction):
+            allowed = threshold * abs(before)
+        else:
+            allowed = float(threshold) * abs(before)
+    elif not isinstance(before, Fraction):
+        allowed = float(threshold)
+    op: Literal[">=", "<="] = ">=" if margin.sign > 0 else "<="
+    return Condition(op, -margin.sign * allowed, str(margin))
+
+
+def decide(
+    conditions: Sequence[Condition], estimate: GateEstimate, confidence: float | None
+) -> Decision:
+    """Compare an estimate with conditions.
+
+    Args:
+        conditions: All must hold; without any, the gate passes if there is a number.
+        estimate: The estimate.
+        confidence: Of each limit, one-sided; ``None`` compares the number.
+    """
+    if not conditions:
+        return Decision(Outcome.PASSED)
+    if confidence is None:
+        failed = next((c for c in conditions if not c.holds(estimate.value)), None)
+        nearest = min(conditions, key=lambda c: distance(c, estimate.value))
+        outcome = Outcome.FAILED if failed else Outcome.PASSED
+        return Decision(outcome, failed or nearest)
+    interval = estimate.limits(confidence)
+    outcome, condition = _compare(conditions, interval)
+    able = [one for one in conditions if _can_fail(one, estimate)]
+    return Decision(
+        outcome,
+        condition,
+        interval,
+        min((_p_fails(one, estimate) for one in able), default=None),
+        max(_p_holds(one, estimate) for one in conditions),
+    )
+
+
+def _compare(
+    conditions: Sequence[Condition], interval: Interval
+) -> tuple[Outcome, Condition]:
+    """The outcome, and the condition that decides it."""
+    for one in conditions:
+        if not one.holds(interval.high if one.is_lower else interval.low):
+            return Outcome.FAILED, one
+    for one in conditions:
+        if not one.holds(_nearer(one, interval)):
+            return Outcome.INCONCLUSIVE, one
+    nearest = min(conditions, key=lambda c: distance(c, _nearer(c, interval)))
+    return Outcome.PASSED, nearest
+
+
+def _nearer(condition: Condition, interval: Interval) -> float:
+    """The limit that is nearer to failing."""
+    return interval.low if condition.is_lower else interval.high
+
+
+def _can_fail(condition: Condition, estimate: GateEstimate) -> bool:
+    low, high = estimate.range
+    edge = condition.threshold
+    return edge > low if condition.is_lower else edge < high
+
+
+def _p_fails(condition: Condition, estimate: GateEstimate) -> float:
+    edge = float(condition.threshold)
+    return estimate.p_less(edge) if condition.is_lower else estimate.p_greater(edge)
+
+
+def _p_holds(condition: Condition, estimate: GateEstimate) -> float:
+    edge = float(condition.threshold)
+    return estimate.p_greater(edge) if condition.is_lower else estimate.p_less(edge)
+
+
+def is_stable(
+    gate: Gate,
+    estimate: GateEstimate,
+    outcome: Outcome,
+    confidence: float | None,
+) -> bool:
+    """Whether the outcome is the same for all values of the documents without a score.
+
+    From one extreme to the other, the outcome of one condition changes at most once; of
+    two conditions, each may fail at one extreme, and none in between.
+    """
+    possible = estimate.missing or ()
+    # The threshold of a relative margin depends on the documents too.
+    cases = [(conditions_of(gate, one), one) for one in possible]
+    if not estimate.n_missing or not conditions_of(gate, estimate):
+        return True
+    found = {decide(conditions, one, confidence).outcome for conditions, one in cases}
+    if found != {outcome}:
+        return False
+    if estimate.lists_all or outcome is Outcome.PASSED:
+        return True
+    return any(
+        {decide([every[i]], one, confidence).outcome for every, one in cases}
+        == {outcome}
+        for i in range(len(cases[0][0]))
+    )
+
+
+def check_varies(gate: Gate, estimate: Change) -> None:
+    """Make sure that the documents have not all changed by the same.
+
+    Raises:
+        InvalidGateError: They have.
+    """
+    spread = estimate.spread
+    if isinstance(spread, Still) and abs(spread.value) > NEGLIGIBLE:
+        raise InvalidGateError(
+            f"{gate.metric} has changed by the same in all {estimate.n} documents, so "
+            "its variance is unknown; over: run compares the number"
+        )
+
+
+def distance(condition: Condition, value: Value) -> float:
+    """The distance of a number from the threshold, never negative."""
+    return abs(float(Fraction(value) - Fraction(condition.threshold)))
+
+
+def correct_short(
+    conditions: Sequence[Condition], count: int, n: int, higher_is_better: bool | None
+) -> int | None:
+    """How many more of ``n`` documents would have to be correct so that all conditions
+    hold.
+
+    Args:
+        conditions: On the share of documents with value 1; not all of them hold.
+        count: Documents with value 1.
+        n: Documents.
+        higher_is_better: Whether 1 is correct; ``None`` counts as yes.
+
+    Returns:
+        The smallest such number; ``None`` if there is none.
+    """
+    least, most = 0, n
+    for one in conditions:
+        edge = Fraction(one.threshold) * n
+        if one.op == ">=":
+            least = max(least, math.ceil(edge))
+        elif one.op == ">":
+            least = max(least, math.floor(edge) + 1)
+        elif one.op == "<=":
+            most = min(most, math.floor(edge))
+        else:
+            most = min(most, math.ceil(edge) - 1)
+    if least > most:
+        return None
+    short = count - most if higher_is_better is False else least - count
+    return short if short > 0 else None
+
+
+def _side(value: Value, edge: Value) -> int:
+    """-1 below the edge, 0 on it, 1 above."""
+    if isinstance(value, Fraction) and isinstance(edge, Fraction):
+        return (value > edge) - (value < edge)
+    there, limit = float(value), float(edge)
+    if math.isclose(there, limit, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE):
+        return 0
+    return 1 if there > limit else -1

@@ -1,0 +1,231 @@
+"""A gate's verdict as a function of one sum over documents, where it is one.
+
+A share of right answers is a sum of ones, so that a bound on it, and an interval around
+it, turn from one verdict into another at certain sums. A ratio of counts (precision,
+recall, F1) is at least T just when the sum of ``above - T below`` is at least 0. Where
+there is no such sum, there is a reason. What a document adds is scaled to lie between 0
+and 1.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from pytest_evals.core.gate import Bound, Gate, Outcome
+from pytest_evals.core.metric import Metric, Ratio
+from pytest_evals.gates.decide import conditions_of, decide
+from pytest_evals.gates.estimate.estimate import GateEstimate
+from pytest_evals.gates.estimate.value import estimate_over_reruns, estimate_proportion
+
+__all__ = ["SHARES", "Cut", "Steps", "steps_of"]
+
+SHARES = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match")
+"""Metrics that are shares of documents when they are averaged."""
+_RANKS = (Outcome.FAILED, Outcome.INCONCLUSIVE, Outcome.PASSED)
+
+
+class Cut(NamedTuple):
+    """Where a verdict may turn: whether the sum is at least the target, or above it."""
+
+    target: float
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """A verdict as a function of a sum.
+
+    Args:
+        cuts: From the lowest to the highest.
+        outcomes: Below the first cut, between each two, and above the last.
+        share: What a document adds, from 0 to 1, by its value; raises ``ValueError``
+            for a value that is outside of what was said.
+        only_ones: Whether each document must add 0 or 1.
+        may_lack: Whether documents without a score leave a verdict possible.
+        unit: What a sum of 1 is of the number, for showing where it lies; 0 if the sum
+            is not that number.
+    """
+
+    cuts: tuple[Cut, ...]
+    outcomes: tuple[Outcome, ...]
+    share: Callable[[Any], float]
+    only_ones: bool = False
+    may_lack: bool = True
+    unit: float = 0.0
+
+    def between(self, low: int, high: int) -> set[Outcome]:
+        """What the verdict may be.
+
+        Args:
+            low: How many cuts the sum is known to be above.
+            high: How many it may be above.
+        """
+        return set(self.outcomes[low : high + 1])
+
+
+def steps_of(
+    gate: Gate, metric: Metric | None, n: int, old: Mapping[int, float] | None = None
+) -> Steps | str:
+    """The steps of a gate over ``n`` documents; or why it has none.
+
+    Args:
+        gate: The claim.
+        metric: What it is about, ``None`` if that is not known yet.
+        n: Documents of the task.
+        old: Position of a document to its value in the gate's baseline.
+    """
+    reason = _refusal(gate, metric)
+    if reason or metric is None:
+        return reason
+    if metric.ratio is not None:
+        return _ratio_steps(gate, metric, metric.ratio, n)
+    if gate.baseline:
+        return _paired_steps(gate, n, old or {})
+    if gate.over == "run" or (gate.over == "benchmark" and gate.flip_rate is None):
+        cuts = [_point(bound, Fraction(bound.value) * n) for bound in gate.bounds]
+        return Steps(**_combined(cuts), share=_from_0_to_1, unit=1 / n)
+    cuts = [_noisy(replace(gate, bounds=(b,)), n) for b in gate.bounds]
+    return Steps(**_combined(cuts), share=_0_or_1, only_ones=True, unit=1 / n)
+
+
+def _refusal(gate: Gate, metric: Metric | None) -> str:
+    if metric is None and not gate.is_about_documents:
+        return "its metric is known only when the results are there"
+    refusals = {
+        "it is about single documents": gate.is_about_documents,
+        "a published number has no documents": gate.published is not None,
+        "repeats are reduced first": bool(gate.reducer),
+        "an interval over clusters is no function of one sum": bool(gate.cluster),
+        f"a paired test over {gate.over} is no function of one sum": bool(
+            gate.baseline and gate.over != "run"
+        ),
+    }
+    why = next((text for text, holds in refusals.items() if holds), "")
+    return why if why or metric is None else _metric_refusal(gate, metric)
+
+
+def _metric_refusal(gate: Gate, metric: Metric) -> str:
+    if metric.ratio is not None:
+        plain = gate.over == "run" and not gate.baseline
+        why = f"the interval of {metric.name} is no function of one sum"
+        return "" if plain else why
+    if not metric.is_mean:
+        return f"{metric.name} is no sum over documents with a known range"
+    known = metric.name in SHARES
+    return "" if known else f"the range of {metric.name} is not known"
+
+
+_Turns = Sequence[tuple[Cut | None, Outcome]]
+"""The outcome of one bound from a cut on; the first from the lowest sum on."""
+
+
+def _point(bound: Bound, target: Fraction) -> _Turns:
+    low, high = Outcome.FAILED, Outcome.PASSED
+    if bound.op in ("<", "<="):
+        low, high = high, low
+    strict = bound.op in (">", "<=")
+    return [(None, low), (Cut(float(target), strict), high)]
+
+
+def _noisy(gate: Gate, n: int) -> _Turns:
+    """Found by bisection, since a higher share never has a lower interval."""
+    rising = gate.bounds[0].op in (">", ">=")
+
+    def rank(total: int) -> int:
+        outcome = _as_if(gate, total, n)
+        return _RANKS.index(outcome) if rising else -_RANKS.index(outcome)
+
+    lowest = rank(0)
+    turns: list[tuple[Cut | None, Outcome]] = [(None, _RANKS[abs(lowest)])]
+    for wanted in range(lowest + 1, rank(n) + 1):
+        at = bisect_left(range(n + 1), wanted, key=rank)
+        turns.append((Cut(float(at)), _RANKS[abs(rank(at))]))
+    return turns
+
+
+def _as_if(gate: Gate, total: int, n: int) -> Outcome:
+    """The outcome of the gate with so many documents of value 1."""
+    found: GateEstimate = estimate_proportion(total, n, (), None)
+    if gate.over != "population":
+        found = estimate_over_reruns(gate, found)
+    return decide(conditions_of(gate, found), found, gate.confidence).outcome
+
+
+def _combined(bounds: Sequence[_Turns]) -> dict[str, Any]:
+    """The cuts of several bounds, all of which must hold."""
+    cuts = sorted({cut for turns in bounds for cut, _ in turns if cut is not None})
+    outcomes = []
+    for i in range(len(cuts) + 1):
+        found = [_after(turns, cuts[i - 1] if i else None) for turns in bounds]
+        outcomes.append(min(found, key=_RANKS.index))
+    kept = [i for i, (a, b) in enumerate(pairwise(outcomes)) if a is not b]
+    return {
+        "cuts": tuple(cuts[i] for i in kept),
+        "outcomes": (outcomes[0], *(outcomes[i + 1] for i in kept)),
+    }
+
+
+def _after(turns: _Turns, cut: Cut | None) -> Outcome:
+    """The outcome of one bound just above a cut."""
+    passed = [o for at, o in turns if at is None or (cut is not None and at <= cut)]
+    return passed[-1]
+
+
+def _paired_steps(gate: Gate, n: int, old: Mapping[int, float]) -> Steps | str:
+    assert gate.margin is not None
+    if len(old) != n or not all(value in (0, 1) for value in old.values()):
+        return f"the baseline {gate.baseline} has no right and wrong for each document"
+    before = sum(old.values())
+    allowed = Fraction(gate.margin.value)
+    if gate.margin.key == "recovery":
+        allowed = (1 - allowed) * Fraction(before) / n
+    elif gate.margin.relative:
+        allowed = allowed * Fraction(before) / n
+    op, sign = (">=", -1) if gate.margin.sign > 0 else ("<=", 1)
+    bound = Bound(op, Decimal(0))  # type: ignore[arg-type]
+    turns = _point(bound, Fraction(before) + sign * n * allowed)
+    return Steps(**_combined([turns]), share=_0_or_1, only_ones=True, unit=1 / n)
+
+
+def _ratio_steps(gate: Gate, metric: Metric, ratio: Ratio, n: int) -> Steps | str:
+    """What a document adds to one of the counts moves ``above - T below`` by that
+    count's step, and one that adds to none by 0."""
+    if len(gate.bounds) != 1 or not 0 < gate.bounds[0].value < 1:
+        return f"one bound between 0 and 1 is wanted for {metric.name}"
+    bar = Fraction(gate.bounds[0].value)
+    moves = [a - bar * b for a, b in zip(ratio.above, ratio.below, strict=True)]
+    least = min(Fraction(0), *moves)
+    span = max(Fraction(0), *moves) - least
+    totals = metric.totals
+    assert totals is not None
+
+    def share(value: Any) -> float:
+        counts = [math.fsum(column) for column in totals([value]).columns]
+        if not {*counts} <= {0, 1} or math.fsum(counts) > 1:
+            raise ValueError(f"a document adds {counts} to the counts of {metric.name}")
+        moved = sum((m for m, c in zip(moves, counts, strict=True) if c), Fraction(0))
+        return float((moved - least) / span)
+
+    turns = _point(gate.bounds[0], -n * least / span)
+    return Steps(**_combined([turns]), share=share, may_lack=False)
+
+
+def _from_0_to_1(value: Any) -> float:
+    number = float(value)
+    if not 0 <= number <= 1:
+        raise ValueError(f"a document scored {value!r}, which is not from 0 to 1")
+    return number
+
+
+def _0_or_1(value: Any) -> float:
+    number = float(value)
+    if number not in (0, 1):
+        raise ValueError(f"a document scored {value!r}, which is neither 0 nor 1")
+    return number

@@ -1,0 +1,215 @@
+"""A gate that is decided before all documents are read.
+
+The question is what the full run would say, not what other documents would: documents
+are read in a random order, in waves, and after each wave the gate may be decided with a
+probability of at most ``error`` that the full run would not agree. Whoever reads must
+keep to the order that was drawn; completion order, or that of lengths, misleads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pytest_evals.core.gate import Gate, Interval, Outcome, Verdict
+from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.record import Record
+from pytest_evals.gates.early_stopping.steps import Steps
+from pytest_evals.gates.figures import figure
+from pytest_evals.stats.sequential import Urn, sum_bounds
+
+__all__ = ["LEAST_WAVE", "Watch", "in_order", "reading_order", "wave_size"]
+
+LEAST_WAVE = 64
+"""Documents of a wave at least: enough to fill the batches of a device."""
+WAVES = 20
+BOUND_ERROR = 0.05
+"""Of each bound of the interval that is shown."""
+
+
+def wave_size(n: int) -> int:
+    """Documents between two looks, for ``n`` in all."""
+    return max(LEAST_WAVE, -(-n // WAVES))
+
+
+def reading_order(n: int, commit: str, task: str, seed: int | None = None) -> list[int]:
+    """The order in which ``n`` documents are read: drawn once for a commit and a task,
+    so that running again cannot fish for another verdict.
+
+    Args:
+        n: Documents.
+        commit: Of the suite, empty if it has none.
+        task: Name of the task.
+        seed: Replaces the commit.
+    """
+    words = f"{commit if seed is None else seed}\0{task}".encode()
+    drawn = int.from_bytes(sha256(words).digest()[:8], "big")
+    order: list[int] = np.random.default_rng(drawn).permutation(n).tolist()
+    return order
+
+
+class Watch:
+    """One gate over the documents of one task, wave by wave."""
+
+    def __init__(
+        self,
+        gate: Gate,
+        steps: Steps,
+        n: int,
+        *,
+        error: float,
+        old: Sequence[float] | None = None,
+    ) -> None:
+        """Nothing is read yet.
+
+        Args:
+            gate: The claim.
+            steps: Its verdict as a function of a sum.
+            n: Documents of the task.
+            error: Probability of a verdict that is not the full run's; 0 for verdicts
+                that are certain only.
+            old: What the documents added in another run, in the order of reading.
+        """
+        self.gate, self._steps, self._n, self._error = gate, steps, n, error
+        self._old = None if old is None else np.array(old, dtype=float)
+        guess = None if self._old is None or not n else float(self._old.mean())
+        each = error / max(1, len(steps.cuts))
+        self._urns = [
+            Urn(
+                n,
+                cut.target,
+                error=each,
+                guess=guess,
+                old=self._old,
+                strict=cut.strict,
+            )
+            for cut in steps.cuts
+        ]
+        self._low: list[float] = []
+        self._high: list[float] = []
+        self.outcome: Outcome | None = None
+        """The verdict, once it is decided."""
+        self.void = ""
+        """Why it cannot be decided before the end any more."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether further documents cannot change what is said of it."""
+        return self.outcome is not None
+
+    def give_up(self, why: str) -> None:
+        """Decide nothing before the end, and take back what was decided."""
+        self.outcome, self.void = None, why
+
+    def read(self, key: str, records: Sequence[Record]) -> None:
+        """Read the next wave, in its order, and decide if that is possible.
+
+        Args:
+            key: Metric and filter of the gate.
+            records: The documents of the wave, scored or not.
+        """
+        if self.is_settled or self.void:
+            return
+        try:
+            added = [self._added(key, record) for record in records]
+        except ValueError as error:
+            self.void = str(error)
+            return
+        low, high = (np.array(side, dtype=float) for side in zip(*added, strict=True))
+        self._low += low.tolist()
+        self._high += high.tolist()
+        self._decide(low, high)
+
+    def _added(self, key: str, record: Record) -> tuple[float, float]:
+        """What a document adds at least and at most.
+
+        Raises:
+            ValueError: Nothing can be said of it.
+        """
+        value = value_of(record, key)
+        if value is not None:
+            share = self._steps.share(value)
+            return share, share
+        if not self._steps.may_lack:
+            raise ValueError("a document has no score")
+        if any(one not in (0, 1) for one in self._low):
+            raise ValueError("a document has no score, and others are not 0 or 1")
+        return 0.0, 1.0
+
+    def _decide(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> None:
+        answers = [urn.read(low, high) for urn in self._urns]
+        yes = [i + 1 for i, said in enumerate(answers) if said is True]
+        no = [i for i, said in enumerate(answers) if said is False]
+        above, below = max(yes, default=0), min(no, default=len(answers))
+        possible = self._steps.between(above, max(above, below))
+        if len(possible) == 1 and above <= below:
+            (self.outcome,) = possible
+
+    def verdict(self, metric: MetricResult | None, promise: float) -> Verdict:
+        """The verdict of a gate that is decided.
+
+        Args:
+            metric: Its number over the documents that were run.
+            promise: Probability that the full run would agree.
+        """
+        assert self.outcome is not None
+        n_read = len(self._low)
+        interval = self._interval()
+        sure = (
+            "the others cannot change it"
+            if self._error == 0
+            else "the full run would agree with a probability of at least "
+            f"{100 * promise:g}%"
+        )
+        reason = (
+            f"{_SAID[self.outcome]}, decided after {n_read:,} of {self._n:,} documents "
+            f"({100 * n_read / self._n:.0f}%): {sure}"
+        )
+        if interval is not None:
+            reason += f"; its number is in [{figure(interval.low)}, "
+            reason += f"{figure(interval.high)}]: no benchmark score, and no baseline"
+        return Verdict(
+            gate=self.gate,
+            outcome=self.outcome,
+            metric=metric,
+            reason=reason,
+            interval=interval,
+            early=True,
+        )
+
+    def _interval(self) -> Interval | None:
+        """Where the full run's number lies; with confidence 0.95 on each side."""
+        unit = self._steps.unit
+        if not unit:
+            return None
+        low, high = np.array(self._low), np.array(self._high)
+        found = sum_bounds(low, high, self._n, BOUND_ERROR, self._old)
+        return Interval(unit * found.low, unit * found.high, "of the full run")
+
+
+_SAID = {
+    Outcome.PASSED: "holds",
+    Outcome.FAILED: "does not hold",
+    Outcome.INCONCLUSIVE: "is left open by all documents too",
+}
+
+
+def value_of(record: Record, key: str) -> object:
+    """A document's value of a metric, ``None`` if it has none."""
+    if record.error or record.excluded:
+        return None
+    for score in record.scores:
+        if score.key == key:
+            return None if score.unscored else score.value
+    return None
+
+
+def in_order(old: Mapping[int, float], positions: Sequence[int]) -> list[float] | None:
+    """The values of another run in the order of reading, ``None`` if some are not
+    known or not from 0 to 1."""
+    found = [old.get(position) for position in positions]
+    kept = [value for value in found if value is not None and 0 <= value <= 1]
+    return kept if len(kept) == len(positions) else None

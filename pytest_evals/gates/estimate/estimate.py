@@ -1,0 +1,136 @@
+"""The number that a gate judges, with its uncertainty, whatever the sampling."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from pytest_evals.core.gate import Interval, Unit
+from pytest_evals.stats.paired import PairedShares
+from pytest_evals.stats.spread import Spread, Still
+
+__all__ = [
+    "NEGLIGIBLE",
+    "NO_VARIANCE",
+    "Change",
+    "GateEstimate",
+    "Value",
+    "antilog",
+    "few_clusters",
+    "without_variance",
+]
+
+Value = Fraction | float
+FEW_CLUSTERS = 20
+NEGLIGIBLE = 1e-12
+"""Relative size of differences that are rounding errors."""
+NO_VARIANCE = "no document differs"
+"""The method of an estimate without variance."""
+_LARGEST_LOG = 700.0
+"""The exponential of a larger number is no double."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateEstimate:
+    """A number with its uncertainty.
+
+    Args:
+        value: Exact if documents are counted, else a double.
+        n: Scored documents.
+        count: Documents with value 1, ``None`` if the value is not their share.
+        n_errored: Documents that failed.
+        n_unscored: Documents whose score has no value.
+        spread: Confidence limits and p-values, on ``scale``; ``None`` if the gate
+            compares the number only.
+        method: How they were computed.
+        scale: Of ``spread``: that of ``value``, its logarithm, or log(1 + value).
+        range: Smallest and largest possible value.
+        notes: Remarks on the estimate, one line each.
+        missing: Estimates for each possible value of the documents without a score;
+            ``None`` if these are not known.
+        lists_all: Whether ``missing`` has all of them, and not only the extremes.
+    """
+
+    value: Value
+    n: int = 0
+    count: int | None = None
+    n_errored: int = 0
+    n_unscored: int = 0
+    spread: Spread | None = None
+    method: str = ""
+    scale: Literal["plain", "log", "log1p"] = "plain"
+    range: tuple[float, float] = (-math.inf, math.inf)
+    notes: tuple[str, ...] = ()
+    missing: tuple[GateEstimate, ...] | None = None
+    lists_all: bool = False
+
+    @property
+    def n_missing(self) -> int:
+        """Documents without a score."""
+        return self.n_errored + self.n_unscored
+
+    def limits(self, confidence: float) -> Interval:
+        """Both confidence limits, each one-sided at that confidence."""
+        assert self.spread is not None
+        low, high = self.spread.interval(confidence)
+        return Interval(self._natural(low), self._natural(high), self.method)
+
+    def p_less(self, threshold: float) -> float:
+        """One-sided p-value of "the true number is less than the threshold"."""
+        assert self.spread is not None
+        return self.spread.p_less(self._scaled(threshold))
+
+    def p_greater(self, threshold: float) -> float:
+        """One-sided p-value of "the true number is greater than the threshold"."""
+        assert self.spread is not None
+        return self.spread.p_greater(self._scaled(threshold))
+
+    def _natural(self, number: float) -> float:
+        if self.scale == "plain":
+            return number
+        if number > _LARGEST_LOG:
+            return math.inf
+        return math.exp(number) if self.scale == "log" else math.expm1(number)
+
+    def _scaled(self, number: float) -> float:
+        if self.scale == "plain":
+            return number
+        inner = number if self.scale == "log" else 1 + number
+        return math.log(inner) if inner > 0 else -math.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change(GateEstimate):
+    """How far a metric has changed over the same documents: ``now - before``, or
+    ``now / before - 1`` if ``scale`` is ``log1p``.
+
+    Args:
+        before: Its value in the baseline; exact if documents are counted.
+        now: Its value in this run.
+        shares: Documents with value 1 in one run only, if each value is 0 or 1.
+        unit: How differences are shown.
+    """
+
+    before: Value
+    now: Value
+    shares: PairedShares | None = None
+    unit: Unit = "plain"
+
+
+def without_variance(value: float) -> GateEstimate:
+    """An estimate of a number that is the same in all documents."""
+    return GateEstimate(value=value, spread=Still(value), method=NO_VARIANCE)
+
+
+def few_clusters(n_clusters: int) -> tuple[str, ...]:
+    """A remark if there are too few clusters for a normal approximation."""
+    if n_clusters >= FEW_CLUSTERS:
+        return ()
+    return (f"only {n_clusters} clusters: the confidence limits are approximate",)
+
+
+def antilog(value: float) -> float:
+    """The exponential of a number, infinite if a double cannot represent it."""
+    return math.exp(value) if value <= _LARGEST_LOG else math.inf

@@ -1,0 +1,243 @@
+"""Confidence limits of numbers that are computed from sums over documents: means, F1,
+BLEU. Bootstrap of all others, such as medians.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_evals.core.metric import Metric, Totals
+from pytest_evals.gates.estimate.estimate import (
+    NEGLIGIBLE,
+    GateEstimate,
+    antilog,
+    few_clusters,
+    without_variance,
+)
+from pytest_evals.stats.clusters import clustered_stderr
+from pytest_evals.stats.spread import Located
+
+if TYPE_CHECKING:
+    from pytest_evals.stats.replicates import Replicates
+
+__all__ = [
+    "FEW",
+    "Labels",
+    "estimate_bounded",
+    "estimate_number",
+    "estimate_totals",
+    "limits_of",
+    "ratio",
+    "totals_of",
+]
+
+Labels = Sequence[Hashable] | None
+"""The cluster of each document; ``None`` if documents are independent."""
+FEW = 30
+"""Documents below which a corpus metric has no confidence limits, and those of other
+means are approximate."""
+MOST_RESAMPLED = 2000
+"""Documents up to which skewness of unbounded values matters: with more of them,
+Student's t has the stated error rate."""
+ENOUGH = 200
+"""Documents from which the delta method is used for a corpus metric."""
+
+
+def limits_of(
+    values: Sequence[Any], limits: tuple[float, float] | None = None
+) -> tuple[float, float] | None:
+    """The range of the values that a mean is taken of, ``None`` if it has no ends or a
+    value lies outside of it.
+
+    Args:
+        values: Each document's.
+        limits: The known range; if it is not known, 0 and 1 are assumed.
+    """
+    low, high = limits or (0.0, 1.0)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return None
+    is_inside = all(isinstance(v, (int, float)) and low <= v <= high for v in values)
+    return (low, high) if is_inside else None
+
+
+def estimate_bounded(
+    values: Sequence[float], labels: Labels, ends: tuple[float, float]
+) -> GateEstimate:
+    """Limits of a mean of values in a known range.
+
+    Args:
+        values: Each document's.
+        labels: Clusters of the documents.
+        ends: Of the range.
+    """
+    from pytest_evals.stats.bounded_mean import bounded_mean
+
+    spread = bounded_mean(values, low=ends[0], high=ends[1], clusters=labels)
+    if labels is None:
+        return GateEstimate(
+            value=spread.value, spread=spread, method="Gaffke", range=ends
+        )
+    n_clusters = len({*labels})
+    if n_clusters < 2:
+        raise ValueError("a single cluster has no variance between clusters")
+    deviations = [value - spread.value for value in values]
+    effect = clustered_stderr(deviations, labels).design_effect
+    note = f"design effect {effect:.3g} over {n_clusters} clusters"
+    return GateEstimate(
+        value=spread.value,
+        spread=spread,
+        method="clustered Gaffke",
+        notes=(note,),
+        range=ends,
+    )
+
+
+def totals_of(how: Metric, values: Sequence[Any]) -> Totals | None:
+    """What the documents add to the sums that a metric is computed from."""
+    if how.totals is not None:
+        return how.totals(values)
+    if not how.is_mean:
+        return None
+    return Totals(columns=(values, [1.0] * len(values)), score=ratio, is_ratio=True)
+
+
+def ratio(sums: Sequence[float]) -> float:
+    """The first sum over the second."""
+    return sums[0] / sums[1]
+
+
+def estimate_totals(totals: Totals, labels: Labels) -> GateEstimate:
+    """Limits of a number that is computed from sums.
+
+    Args:
+        totals: What each document adds to the sums.
+        labels: Clusters of the documents.
+
+    Raises:
+        ValueError: There are too few documents, or they do not vary.
+    """
+    n = len(totals.columns[0])
+    if n < (2 if totals.is_ratio else FEW):
+        least = 2 if totals.is_ratio else FEW
+        raise ValueError(f"it needs at least {least} documents, and there are {n}")
+    n_units = n if labels is None else len({*labels})
+    if n_units < 2:
+        raise ValueError("a single cluster has no variance between clusters")
+    found = None
+    if totals.is_ratio and n_units <= MOST_RESAMPLED:
+        found = _by_bootstrap_t(totals, labels)
+    if found is None and totals.is_smooth and (totals.is_ratio or n_units >= ENOUGH):
+        found = _by_slopes(totals, labels)
+    if found is None:
+        found = _by_bootstrap(totals, labels)
+    if not math.isfinite(found.value):
+        raise ValueError(f"it is {found.value}, not a finite number")
+    about: tuple[str, ...] = ()
+    if labels is None and n < FEW:
+        about = (f"only {n} documents: the confidence limits are approximate",)
+    notes = few_clusters(n_units) if labels is not None else about
+    return replace(
+        found,
+        value=antilog(float(found.value)) if totals.is_log else found.value,
+        scale="log" if totals.is_log else "plain",
+        notes=(*found.notes, *notes),
+    )
+
+
+def _by_slopes(totals: Totals, labels: Labels) -> GateEstimate:
+    from pytest_evals.stats.influence import influences
+
+    deviations = influences(totals.columns, totals.score).tolist()
+    n = len(deviations)
+    value = totals.score([math.fsum(column) for column in totals.columns])
+    clustered = clustered_stderr(deviations, labels or range(n))
+    if not math.isfinite(clustered.stderr):
+        raise ValueError("its slope is no finite number")
+    if _is_nothing(clustered.stderr, value):
+        if not _is_nothing(max(map(abs, deviations)), value):
+            raise ValueError("documents differ, but no cluster differs from another")
+        return without_variance(value)
+    method = "t" if totals.is_ratio else "delta method"
+    notes: tuple[str, ...] = ()
+    if labels is not None:
+        method = f"clustered {method}"
+        effect = f"design effect {clustered.design_effect:.3g}"
+        notes = (f"{effect} over {clustered.n_clusters} clusters",)
+    spread = Located(value, clustered.stderr, clustered.n_clusters - 1)
+    return GateEstimate(value=value, spread=spread, method=method, notes=notes)
+
+
+def _by_bootstrap_t(totals: Totals, labels: Labels) -> GateEstimate | None:
+    """Of a ratio of two sums, or of the change of one between two runs; ``None`` if the
+    number is neither."""
+    from pytest_evals.stats.bootstrap_t import Quotient, bootstrap_t
+
+    columns = totals.columns
+    if labels is not None:
+        columns = [_summed(column, labels) for column in columns]
+    if len(columns) not in (2, 4):
+        return None
+    *before, above, below = columns
+    value = totals.score([math.fsum(column) for column in columns])
+    baseline = Quotient(*before) if before else None
+    try:
+        found = bootstrap_t(Quotient(above, below), baseline)
+    except ValueError:
+        return without_variance(value)
+    if not _is_nothing(found.value - value, value):
+        return None
+    clustered = "" if labels is None else "clustered "
+    return GateEstimate(value=value, spread=found, method=f"{clustered}bootstrap-t")
+
+
+def _by_bootstrap(totals: Totals, labels: Labels) -> GateEstimate:
+    from pytest_evals.stats.replicates import resample_sums
+
+    columns = totals.columns
+    if labels is not None:
+        columns = [_summed(column, labels) for column in columns]
+    found = resample_sums(columns, totals.score, corrected=totals.is_smooth)
+    if _do_not_vary(found):
+        return without_variance(found.value)
+    method = "BCa" if totals.is_smooth else "bootstrap"
+    method = method if labels is None else f"clustered {method}"
+    return GateEstimate(value=found.value, spread=found, method=method)
+
+
+def _summed(column: Sequence[float], labels: Sequence[Hashable]) -> list[float]:
+    sums: dict[Hashable, float] = {}
+    for value, label in zip(column, labels, strict=True):
+        sums[label] = sums.get(label, 0.0) + value
+    return [*sums.values()]
+
+
+def _is_nothing(distance: float, value: float) -> bool:
+    """Whether rounding alone can be what is between two numbers of this size."""
+    return abs(distance) <= NEGLIGIBLE * max(1.0, abs(value))
+
+
+def _do_not_vary(found: Replicates) -> bool:
+    if not found.ordered:
+        return True
+    return _is_nothing(found.ordered[-1] - found.ordered[0], found.value)
+
+
+def estimate_number(how: Metric, values: Sequence[Any]) -> GateEstimate:
+    """Where a number that is computed from no sums lies.
+
+    Raises:
+        ValueError: There are too few documents.
+    """
+    from pytest_evals.stats.replicates import resample
+
+    n, number = len(values), how.number
+    assert number is not None
+    if n < FEW:
+        raise ValueError(f"it needs at least {FEW} documents, and there are {n}")
+    found = resample(n, lambda at: number([values[i] for i in at]), number(values))
+    if _do_not_vary(found):
+        return without_variance(found.value)
+    return GateEstimate(value=found.value, spread=found, method="bootstrap")

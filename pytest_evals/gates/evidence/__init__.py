@@ -1,1 +1,0 @@
-"""What a verdict rests on: values of documents, their clusters, what is lacking."""

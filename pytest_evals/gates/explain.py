@@ -1,0 +1,343 @@
+"""Explain verdicts: every sentence about a gate that was judged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from statistics import NormalDist
+
+from pytest_evals.core.gate import Change as ShownChange
+from pytest_evals.core.gate import Gate, Outcome
+from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.errors import did_you_mean
+from pytest_evals.gates.decide import Condition, Decision, decide
+from pytest_evals.gates.estimate.estimate import Change, GateEstimate
+from pytest_evals.gates.figures import (
+    change_text,
+    figure,
+    figure_beside,
+    missing_count,
+    shown_bar,
+    shown_change,
+    suffix,
+)
+from pytest_evals.gates.reversal import Reversal
+from pytest_evals.stats.search import first_that
+
+__all__ = [
+    "WITHIN_NOISE",
+    "change_notes",
+    "change_reason",
+    "ci",
+    "documents_to_decide",
+    "limits_reason",
+    "missing_decide",
+    "number_reason",
+    "reversal_text",
+    "shown",
+    "skipped_reason",
+    "unknown_metric",
+]
+
+WITHIN_NOISE = "within noise"
+"""Part of the reason of a verdict with a threshold within the confidence interval."""
+NO_NOISE = "the noise between runs is unknown, so this run's number is compared"
+MOST_TIMES = 100
+"""Times as many documents as were scored: if more are needed, none are suggested."""
+POWER = 0.8
+"""The probability with which an unchanged model should pass."""
+WEAK = 0.5
+_NORMAL = NormalDist()
+
+
+def unknown_metric(gate: Gate, metrics: Sequence[MetricResult]) -> MetricResult | str:
+    """The gate's metric, or why there is none."""
+    named = [metric for metric in metrics if metric.name == gate.metric]
+    if not named:
+        names = sorted({metric.name for metric in metrics})
+        hint = did_you_mean(gate.metric, names)
+        if not hint:
+            hint = f"; the task's metrics: {', '.join(names) or 'none'}"
+        return f"no metric called {gate.metric!r}{hint}"
+    filters = [metric.filter for metric in named]
+    if gate.filter:
+        found = [metric for metric in named if metric.filter == gate.filter]
+        if found:
+            return found[0]
+        hint = did_you_mean(gate.filter, filters) or f"; there is {', '.join(filters)}"
+        return f"{gate.metric!r} has no filter called {gate.filter!r}{hint}"
+    if len(named) > 1:
+        choices = ", ".join(repr(metric.key) for metric in named)
+        return f"{gate.metric!r} has {len(named)} filters: name one of {choices}"
+    return named[0]
+
+
+def skipped_reason(
+    metric: MetricResult | None, result: TaskResult | GroupResult
+) -> str:
+    """How many documents were run, and the number over these."""
+    if metric is not None and isinstance(result, GroupResult):
+        result = result.having(metric.name, metric.filter)
+    # The number of a group may count a task twice.
+    counted = metric is not None and isinstance(result, TaskResult)
+    n_missing = metric.n_missing if metric and counted else result.n_missing
+    n_run = result.n_selected - n_missing
+    reason = f"{n_run} of {result.n_selected} documents were run"
+    if metric is not None and metric.estimate is not None and metric.n_scored:
+        reason += f"; indicative value {figure(metric.estimate.value)}"
+    return reason
+
+
+def missing_decide(conditions: Sequence[Condition], estimate: GateEstimate) -> str:
+    """The documents without a score can change the verdict."""
+    n = estimate.n + estimate.n_missing
+    have = "has" if estimate.n_missing == 1 else "have"
+    counts = missing_count(estimate.n_errored, estimate.n_unscored)
+    text = f"{estimate.n_missing} of {n} documents {have} no score{counts}"
+    if isinstance(estimate, Change):
+        return f"{text}; the change depends on them"
+    if not estimate.missing or estimate.scale != "plain":
+        return text
+    values = [float(one.value) for one in estimate.missing]
+    bound = Fraction(conditions[0].threshold)
+    low, high = (figure_beside(end, bound) for end in (min(values), max(values)))
+    return f"{text}; the value is between {low} and {high}, so they decide the gate"
+
+
+def number_reason(
+    gate: Gate,
+    metric: MetricResult,
+    estimate: GateEstimate,
+    decision: Decision,
+    reversal: Reversal | None,
+) -> str:
+    """Of a gate that compares the number."""
+    value = float(estimate.value)
+    if decision.condition is None:
+        return f"{metric.name} is present: {figure(value)}"
+    failed = decision.outcome is Outcome.FAILED
+    every = " and ".join(map(str, gate.bounds))
+    text = figure_beside(value, Fraction(decision.condition.threshold))
+    text += f" is not {decision.condition.text}" if failed else f" {every}"
+    if estimate.count is not None:
+        text += f" ({estimate.count} of {estimate.n})"
+    text += _unscored(estimate)
+    if gate.over == "benchmark":
+        text += f"; {NO_NOISE}"
+    if reversal is not None:
+        text += f"; {reversal_text(reversal, decision.outcome, figure)}"
+    return text
+
+
+def reversal_text(
+    reversal: Reversal, outcome: Outcome, show: Callable[[float], str]
+) -> str:
+    """The threshold is within the confidence interval."""
+    low, high = reversal.interval.low, reversal.interval.high
+    would = "pass" if outcome is Outcome.FAILED else "fail"
+    text = (
+        f"{WITHIN_NOISE}: 90% CI {show(low)} to {show(high)}; predicted to {would} on "
+        f"{_percent(reversal.probability)} of new samples of this size"
+    )
+    if reversal.rerun is not None:
+        text += f", and in {_percent(reversal.rerun)} of reruns"
+    return text
+
+
+def _percent(share: float) -> str:
+    if 0 < share < 0.005:
+        return "<1%"
+    return f"{100 * share:.0f}%"
+
+
+def limits_reason(
+    gate: Gate,
+    metric: MetricResult,
+    estimate: GateEstimate,
+    decision: Decision,
+    conditions: Sequence[Condition],
+) -> str:
+    """Of a gate that compares confidence limits."""
+    condition, interval = decision.condition, decision.interval
+    assert condition is not None
+    assert interval is not None
+    value = figure_beside(float(estimate.value), Fraction(condition.threshold))
+    limits = f"{ci(gate)} [{figure(interval.low)}, {figure(interval.high)}]"
+    counted = (
+        f"{estimate.n} documents"
+        if estimate.count is None
+        else f"{estimate.count} of {estimate.n}"
+    )
+    text = {
+        Outcome.PASSED: f"{value} {' and '.join(map(str, gate.bounds))}, {limits}",
+        Outcome.FAILED: f"{value} is not {condition.text}, {limits}",
+        Outcome.INCONCLUSIVE: f"{value}: the {limits} contains {_edge(condition)}",
+    }[decision.outcome]
+    text += f" ({counted}; over: {gate.over}, {interval.method})"
+    text += _unscored(estimate)
+    if decision.outcome is Outcome.INCONCLUSIVE and gate.over == "population":
+        text += _to_decide(gate, estimate, conditions)
+    return text
+
+
+def ci(gate: Gate) -> str:
+    """Both one-sided limits together: ``90% CI`` at a confidence of 0.95."""
+    return f"{100 * (2 * gate.confidence - 1):.4g}% CI"
+
+
+def _edge(condition: Condition) -> str:
+    return condition.text.split(" ", 1)[1]
+
+
+def _unscored(estimate: GateEstimate) -> str:
+    if not estimate.n_missing:
+        return ""
+    parts = [
+        f"{n} {word}"
+        for n, word in (
+            (estimate.n_errored, "errored"),
+            (estimate.n_unscored, "unscored"),
+        )
+        if n
+    ]
+    s = "s" if estimate.n_missing > 1 else ""
+    return f"; {' and '.join(parts)} document{s} cannot change the verdict"
+
+
+def _to_decide(
+    gate: Gate, estimate: GateEstimate, conditions: Sequence[Condition]
+) -> str:
+    n = documents_to_decide(conditions, estimate, gate.confidence)
+    if n is None:
+        return "; the value is too near the threshold for any number of documents"
+    return f"; about {n:,} documents would decide it if the value stays the same"
+
+
+def documents_to_decide(
+    conditions: Sequence[Condition], estimate: GateEstimate, confidence: float
+) -> int | None:
+    """The smallest number of documents with which the gate would not be inconclusive,
+    if the value and its variance stay the same; more than there are."""
+    spread, n = estimate.spread, estimate.n
+    assert spread is not None
+
+    def is_decided(more: int) -> bool:
+        scaled = replace(estimate, spread=spread.scaled(more / n))
+        outcome = decide(conditions, scaled, confidence).outcome
+        return outcome is not Outcome.INCONCLUSIVE
+
+    return first_that(is_decided, n + 1, MOST_TIMES * n)
+
+
+def change_reason(
+    gate: Gate, estimate: Change, decision: Decision, change: ShownChange
+) -> str:
+    """Of a gate on a change since a baseline."""
+    threshold = shown_bar(change)
+    text, interval = change_text(change), decision.interval
+    limits, how = "", f"over: {gate.over}"
+    if interval is not None:
+        ends = (shown_change(end, change.unit) for end in (interval.low, interval.high))
+        limits = f"{ci(gate)} [{', '.join(ends)}]"
+        how += f", {interval.method}"
+    counted = f"{change.n} documents"
+    if change.gained is not None:
+        counted += f", {change.gained} gained / {change.lost} lost"
+    comma = f", {limits}" if limits else ""
+    text += {
+        Outcome.PASSED: f" {threshold}{comma}",
+        Outcome.FAILED: f" is not {threshold}{comma}",
+        Outcome.INCONCLUSIVE: f": the {limits} contains "
+        f"{shown_change(change.bar, change.unit)}{suffix(change.unit)}",
+    }[decision.outcome]
+    text += f" ({counted}; {how}){_unscored(estimate)}"
+    return f"{text}; {NO_NOISE}" if gate.over == "benchmark" and not interval else text
+
+
+def shown(gate: Gate, estimate: Change, condition: Condition, name: str) -> ShownChange:
+    """The change as reports show it.
+
+    Args:
+        gate: The gate.
+        estimate: The change.
+        condition: The smallest or largest change that is allowed.
+        name: Of the baseline.
+    """
+    gained = lost = None
+    if estimate.shares is not None:
+        gained, lost = int(estimate.shares.gained), int(estimate.shares.lost)
+        if gate.margin is not None and gate.margin.sign < 0:  # a 1 is a mistake
+            gained, lost = lost, gained
+    return ShownChange(
+        baseline=name,
+        before=float(estimate.before),
+        now=float(estimate.now),
+        difference=float(estimate.value),
+        op=">=" if condition.is_lower else "<=",
+        bar=float(condition.threshold),
+        unit=estimate.unit,
+        n=estimate.n,
+        gained=gained,
+        lost=lost,
+    )
+
+
+def change_notes(
+    gate: Gate, estimate: Change, decision: Decision, reversal: Reversal | None
+) -> Iterator[str]:
+    """What a reader should know of a comparison beyond its verdict."""
+    if gate.over == "run":
+        if reversal is not None:
+
+            def show(number: float) -> str:
+                return shown_change(number, estimate.unit)
+
+            yield reversal_text(reversal, decision.outcome, show)
+    elif gate.over == "population":
+        yield from _weakness(gate, estimate, decision)
+        yield from _real_change(gate, estimate, decision)
+
+
+def _weakness(gate: Gate, estimate: Change, decision: Decision) -> Iterator[str]:
+    """The power to prove that an unchanged model is no worse, if it is low."""
+    assert estimate.spread is not None
+    assert decision.condition is not None
+    stderr, edge = estimate.spread.stderr, float(decision.condition.threshold)
+    is_log = estimate.scale == "log1p"
+    margin = abs(math.log1p(edge)) if is_log and edge > -1 else abs(edge)
+    if decision.outcome is Outcome.FAILED or stderr <= 0 or not 0 < margin < math.inf:
+        return
+    z = _NORMAL.inv_cdf(gate.confidence)
+    power = _NORMAL.cdf(margin / stderr - z)
+    if power >= (POWER if decision.outcome is Outcome.INCONCLUSIVE else WEAK):
+        return
+    least = (z + _NORMAL.inv_cdf(POWER)) * stderr
+    n = math.ceil(estimate.n * (least / margin) ** 2)
+    assert gate.margin is not None
+    key = "margin" if gate.margin.key == "recovery" else gate.margin.key
+    yield (
+        f"low power: an unchanged model passes with probability {100 * power:.0f}%; "
+        f"{100 * POWER:.0f}% needs {key} {_size(least, estimate)} or {n:,} documents"
+    )
+
+
+def _size(least: float, estimate: Change) -> str:
+    if estimate.unit == "percent":
+        return f"{100 * math.expm1(least):.2g}%"
+    if estimate.unit == "points":
+        return f"{100 * least:.1f}{suffix(estimate.unit)}"
+    return figure(least)
+
+
+def _real_change(gate: Gate, estimate: Change, decision: Decision) -> Iterator[str]:
+    condition, interval = decision.condition, decision.interval
+    if condition is None or interval is None or decision.outcome is Outcome.FAILED:
+        return
+    if interval.high < 0 if condition.is_lower else interval.low > 0:
+        word = "drop" if condition.is_lower else "rise"
+        is_allowed = decision.outcome is Outcome.PASSED
+        allowed = ", within the margin" if is_allowed else ""
+        yield f"a significant {word}{allowed}"

@@ -1,0 +1,115 @@
+"""Format numbers and changes. Rounding never moves a number to the other side of the
+threshold next to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+
+from pytest_evals.core.gate import Change, Unit
+
+__all__ = [
+    "change_lines",
+    "change_text",
+    "figure",
+    "figure_beside",
+    "missing_count",
+    "shown_bar",
+    "shown_change",
+    "suffix",
+]
+
+MOST_DIGITS = 15
+"""Digits behind the point that a double can still tell apart near 1."""
+
+
+def figure(value: float) -> str:
+    """Three digits behind the point; three significant ones for tiny numbers, six for
+    huge ones."""
+    if not math.isfinite(value):
+        return str(value)
+    if value and abs(value) < 0.001:
+        return f"{value:.3g}"
+    return f"{value:.6g}" if abs(value) >= 1e6 else f"{value:.3f}"
+
+
+def figure_beside(value: float, threshold: Decimal | Fraction) -> str:
+    """The number with enough digits to show on which side of the threshold it is:
+    0.74996 next to 0.75, not 0.750."""
+    text = figure(value)
+    if not math.isfinite(value) or value == float(threshold):
+        return text
+    edge, above = Fraction(threshold), value > float(threshold)
+    for digits in range(3, MOST_DIGITS + 1):
+        shown = Fraction(text)
+        if shown != edge and (shown > edge) == above:
+            return text
+        text = f"{value:.{digits + 1}f}"
+    return repr(value)
+
+
+def shown_change(difference: float, unit: Unit, bar: float | None = None) -> str:
+    """A signed number, with as many digits as it takes to see on which side of the bar
+    it lies.
+
+    Args:
+        difference: A share, or a plain number.
+        unit: How it is shown.
+        bar: What it stands beside; ``None`` for nothing.
+    """
+    if unit == "plain":
+        sign = "-" if difference < 0 else "+"
+        return f"{sign}{figure(abs(difference))}"
+    for digits in range(2, MOST_DIGITS):
+        text = f"{100 * difference:+.{digits}f}"
+        if bar is None or difference == bar or not math.isfinite(bar):
+            break
+        if text != f"{100 * bar:+.{digits}f}":
+            break
+    return f"{text}%" if unit == "percent" else text
+
+
+def shown_bar(change: Change) -> str:
+    """The bar with its operator: ``>= -2.00 points``."""
+    shown = shown_change(change.bar, change.unit)
+    return f"{change.op} {shown}{suffix(change.unit)}"
+
+
+def suffix(unit: Unit) -> str:
+    """The word behind a number."""
+    return " points" if unit == "points" else ""
+
+
+def change_lines(change: Change) -> Iterator[str]:
+    """The change in a sentence, and how many documents have moved each way."""
+    moved = shown_change(change.difference, change.unit, change.bar)
+    way = "fell" if change.difference < 0 else "rose"
+    if change.difference == 0:
+        way = "stayed: it moved"
+    values = f"{figure(change.before)} -> {figure(change.now)}"
+    yield (
+        f"It {way} by {moved.lstrip('+-')}{suffix(change.unit)} ({values}); the change "
+        f"must be {shown_bar(change)}."
+    )
+    if change.gained is not None and change.lost is not None:
+        n = change.gained + change.lost
+        yield (
+            f"{n} of {change.n} documents changed: {change.gained} improved, "
+            f"{change.lost} got worse."
+        )
+
+
+def change_text(change: Change) -> str:
+    """The values and how far they are apart: ``0.853 vs main 0.848: +0.53``."""
+    moved = shown_change(change.difference, change.unit, change.bar)
+    return f"{figure(change.now)} vs {change.baseline} {figure(change.before)}: {moved}"
+
+
+def missing_count(n_errored: int, n_unscored: int) -> str:
+    """How many documents have no score, by reason, in brackets."""
+    counts = [(n_errored, "errored"), (n_unscored, "unscored")]
+    parts = [f"{n} {word}" for n, word in counts if n]
+    return f" ({', '.join(parts)})" if parts else ""

@@ -1,1 +1,0 @@
-"""Gates of groups: the numbers of tasks as one, and alarms on single tasks."""

@@ -1,0 +1,327 @@
+"""Judge a gate in four steps: read, estimate, decide, explain.
+
+Reading is :mod:`pytest_evals.gates.read`. One verdict determines exit code, terminal
+and files. It passes only if every document of the gate was run and the documents
+without a score cannot change it: an error never counts as a wrong answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pytest_evals.core.gate import Gate, Margin, Outcome, Policy, Verdict
+from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.reference import Find, Reference, no_reference
+from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.gates.check import direction_fault
+from pytest_evals.gates.decide import (
+    Condition,
+    Decision,
+    check_varies,
+    conditions_of,
+    correct_short,
+    decide,
+    distance,
+    is_stable,
+)
+from pytest_evals.gates.documents import InvalidGateError
+from pytest_evals.gates.estimate.change import Pairs, estimate_change
+from pytest_evals.gates.estimate.estimate import Change, GateEstimate
+from pytest_evals.gates.estimate.group import (
+    estimate_group,
+    estimate_group_change,
+    members_of,
+)
+from pytest_evals.gates.estimate.value import estimate_point, estimate_value, has_limits
+from pytest_evals.gates.explain import (
+    change_notes,
+    change_reason,
+    limits_reason,
+    missing_decide,
+    number_reason,
+    shown,
+    skipped_reason,
+    unknown_metric,
+)
+from pytest_evals.gates.families import MemberCheck, with_member_checks
+from pytest_evals.gates.figures import missing_count
+from pytest_evals.gates.must_pass import judge_documents
+from pytest_evals.gates.repeats import reduced_group, reduced_result
+from pytest_evals.gates.reversal import (
+    Reversal,
+    reversal_of_proportion,
+    reversal_of_value,
+)
+
+__all__ = ["judge"]
+
+
+def judge(
+    gate: Gate,
+    result: TaskResult | GroupResult,
+    policy: Policy = "warn",
+    find: Find = no_reference,
+) -> Verdict:
+    """The verdict of a gate of a task or a group.
+
+    Args:
+        gate: The gate.
+        result: Its task or group.
+        policy: The meaning of an inconclusive verdict, unless the gate has its own.
+        find: Finds a task in a baseline.
+
+    Returns:
+        Skipped if documents were not run; invalid if documents without a score can
+        change the outcome, or if there is no number.
+    """
+    verdict = _judged(gate, result, find)
+    return replace(verdict, policy=gate.inconclusive or policy)
+
+
+def _judged(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verdict:
+    if gate.is_about_documents:
+        assert isinstance(result, TaskResult)  # dialects refuse it for groups
+        return judge_documents(gate, result)
+    metric = unknown_metric(gate, result.metrics)
+    if isinstance(metric, str) and not result.n_missing:
+        return Verdict(gate=gate, outcome=Outcome.INVALID, reason=metric)
+    if isinstance(metric, str) or metric.n_missing:
+        found = None if isinstance(metric, str) else metric
+        reason = skipped_reason(found, result)
+        return Verdict(gate=gate, outcome=Outcome.SKIPPED, metric=found, reason=reason)
+    try:
+        return _of_number(gate, metric, result, find)
+    except InvalidGateError as error:
+        return Verdict(
+            gate=gate, outcome=error.outcome, metric=metric, reason=error.reason
+        )
+
+
+def _of_number(
+    gate: Gate, metric: MetricResult, result: TaskResult | GroupResult, find: Find
+) -> Verdict:
+    """The verdict over all documents.
+
+    Raises:
+        InvalidGateError: There is none.
+    """
+    _check_number(metric)
+    _check_direction(gate, metric)
+    if isinstance(result, GroupResult):
+        return _of_group(gate, metric, result, find)
+    if gate.reducer:
+        result = reduced_result(gate, metric, result)
+        metric = next(one for one in result.metrics if one.key == metric.key)
+    if not gate.baseline:
+        estimate = estimate_value(gate, metric, result)
+        return _verdict(gate, metric, estimate)
+    reference = find(gate.baseline, gate.task)
+    change, pairs = estimate_change(gate, metric, result, reference)
+    verdict = _change_verdict(gate, metric, change)
+    return _with_reference(verdict, result, pairs, reference)
+
+
+def _check_number(metric: MetricResult) -> None:
+    if not metric.n_scored:
+        counts = missing_count(metric.n_errored, metric.n_unscored)
+        raise InvalidGateError(f"no document has a score{counts}")
+    if metric.estimate is None:
+        raise InvalidGateError(metric.error or "the metric has no value")
+    if not math.isfinite(metric.estimate.value):
+        what = f"the value is {metric.estimate.value}, not a finite number"
+        raise InvalidGateError(what)
+
+
+def _check_direction(gate: Gate, metric: MetricResult) -> None:
+    fault = direction_fault(gate, metric.higher_is_better)
+    if fault:
+        raise InvalidGateError(fault)
+
+
+def _of_group(
+    gate: Gate, metric: MetricResult, result: GroupResult, find: Find
+) -> Verdict:
+    by_task = has_limits(gate) or gate.baseline or gate.weights or gate.reducer
+    if not by_task and not _can_be_bounded(gate, metric, result):
+        return _verdict(gate, metric, estimate_point(metric))
+    if gate.reducer:
+        result = reduced_group(gate, metric, result)
+    members = members_of(gate, metric, result)
+    if not gate.baseline:
+        estimate = estimate_group(gate, metric, members)
+        estimated = replace(
+            metric,
+            estimate=metric.estimate
+            and replace(metric.estimate, value=float(estimate.value)),
+        )
+        return _verdict(gate, estimated, estimate)
+    whole, changes = estimate_group_change(gate, metric, members, find)
+    if gate.over == "population" or gate.each is not None:
+        for member, one in zip(members, changes, strict=True):
+            try:
+                check_varies(gate, one)
+            except InvalidGateError as error:
+                raise error.of_task(member.name) from error
+    verdict = _change_verdict(gate, metric, whole)
+    if gate.each is None:
+        return verdict
+    checks = [
+        MemberCheck(member.name, one)
+        for member, one in zip(members, changes, strict=True)
+    ]
+    return with_member_checks(verdict, gate.each, checks)
+
+
+def _can_be_bounded(gate: Gate, metric: MetricResult, result: GroupResult) -> bool:
+    """Whether documents have no score, and their tasks bound the group's number."""
+    known = any(rule.metric == gate.metric for rule in result.group.aggregates)
+    n_missing = metric.n_errored + metric.n_unscored
+    return known and n_missing > 0 and estimate_point(metric).count is None
+
+
+def _confidence(gate: Gate, estimate: GateEstimate) -> float | None:
+    """``None`` if the gate compares the number."""
+    if gate.over == "run" or estimate.spread is None:
+        return None
+    if isinstance(estimate, Change) and not has_limits(gate):
+        return None
+    return gate.confidence
+
+
+def _decided(
+    gate: Gate, estimate: GateEstimate
+) -> tuple[list[Condition], Decision, float | None]:
+    """The outcome, if documents without a score cannot change it.
+
+    Raises:
+        InvalidGateError: They can.
+    """
+    conditions = conditions_of(gate, estimate)
+    confidence = _confidence(gate, estimate)
+    decision = decide(conditions, estimate, confidence)
+    if not is_stable(gate, estimate, decision.outcome, confidence):
+        raise InvalidGateError(missing_decide(conditions, estimate))
+    return conditions, decision, confidence
+
+
+def _verdict(gate: Gate, metric: MetricResult, estimate: GateEstimate) -> Verdict:
+    conditions, decision, confidence = _decided(gate, estimate)
+    failed = decision.outcome is Outcome.FAILED
+    if confidence is None:
+        reversal = _reversal(gate, metric, estimate, conditions, decision)
+        reason = number_reason(gate, metric, estimate, decision, reversal)
+    else:
+        reason = limits_reason(gate, metric, estimate, decision, conditions)
+    n_short = None
+    if failed and confidence is None and estimate.count is not None:
+        n = estimate.n + estimate.n_missing
+        better = metric.higher_is_better
+        n_short = correct_short(conditions, estimate.count, n, better)
+    condition = decision.condition
+    return Verdict(
+        gate=gate,
+        outcome=decision.outcome,
+        metric=metric,
+        short=distance(condition, estimate.value) if failed and condition else 0.0,
+        n_short=n_short,
+        reason=reason,
+        interval=decision.interval,
+        p_fails=decision.p_fails,
+        p_passes=decision.p_passes,
+        notes=estimate.notes if confidence is not None else (),
+    )
+
+
+def _reversal(
+    gate: Gate,
+    metric: MetricResult,
+    estimate: GateEstimate,
+    conditions: Sequence[Condition],
+    decision: Decision,
+) -> Reversal | None:
+    stderr = metric.estimate.stderr if metric.estimate else None
+    if not conditions:
+        return None
+    if estimate.count is not None and not isinstance(estimate, Change):
+        return reversal_of_proportion(
+            conditions, estimate.count, estimate.n, decision.outcome, gate.flip_rate
+        )
+    rerun = None
+    if gate.flip_rate is not None and gate.measured:
+        rerun = math.sqrt(gate.flip_rate / (2 * estimate.n))
+    limits = metric.how.known_limits if metric.how and metric.how.is_mean else None
+    return reversal_of_value(
+        conditions,
+        float(estimate.value),
+        stderr or 0.0,
+        decision.outcome,
+        limits or (-math.inf, math.inf),
+        rerun,
+    )
+
+
+def _change_verdict(
+    gate: Gate, metric: MetricResult, estimate: Change, name: str = ""
+) -> Verdict:
+    """The verdict of a gate on a change.
+
+    Args:
+        gate: The gate.
+        metric: The metric now.
+        estimate: The change.
+        name: What it is compared with, if that is not the gate's baseline.
+    """
+    if has_limits(gate):
+        check_varies(gate, estimate)
+    (condition,), decision, _ = _decided(gate, estimate)
+    change = shown(gate, estimate, condition, name or gate.baseline)
+    reversal = None
+    if gate.over == "run" and estimate.spread is not None and estimate.scale == "plain":
+        reversal = reversal_of_value(
+            [condition],
+            float(estimate.value),
+            estimate.spread.stderr,
+            decision.outcome,
+            estimate.range,
+        )
+    about = estimate.notes if decision.interval else ()
+    failed = decision.outcome is Outcome.FAILED
+    return Verdict(
+        gate=gate,
+        outcome=decision.outcome,
+        metric=metric,
+        short=abs(change.difference - change.bar) if failed else 0.0,
+        reason=change_reason(gate, estimate, decision, change),
+        interval=decision.interval,
+        change=change,
+        p_fails=decision.p_fails,
+        p_passes=decision.p_passes,
+        notes=(*about, *change_notes(gate, estimate, decision, reversal)),
+    )
+
+
+def _with_reference(
+    verdict: Verdict, result: TaskResult, pairs: Pairs, reference: Reference
+) -> Verdict:
+    """The verdict with the documents that got worse, and other differences between the
+    two runs."""
+    notes = verdict.notes
+    if verdict.outcome is not Outcome.PASSED:
+        notes += reference.notes
+    margin = verdict.gate.margin
+    worse = () if margin is None else _worse(margin, result, pairs)
+    return replace(verdict, documents=worse, notes=notes)
+
+
+def _worse(margin: Margin, result: TaskResult, pairs: Pairs) -> tuple[str, ...]:
+    """Ids of documents with a worse value than in the baseline."""
+    ids = {record.index: record.doc.id for record in result.records}
+    return tuple(
+        ids[position]
+        for position, old, new in zip(*pairs[:3], strict=True)
+        if isinstance(old, (int, float))
+        and isinstance(new, (int, float))
+        and margin.sign * (new - old) < 0
+    )

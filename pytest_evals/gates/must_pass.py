@@ -1,0 +1,150 @@
+"""Gates on single documents: ``must_pass`` names them, ``every`` means all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Literal, NamedTuple
+
+from pytest_evals.core.gate import Every, Gate, Outcome, Verdict
+from pytest_evals.core.record import Record
+from pytest_evals.core.result import TaskResult
+from pytest_evals.core.score import Score, Status
+from pytest_evals.errors import did_you_mean
+
+__all__ = ["judge_documents"]
+
+_SHOWN = 5
+"""Documents that a reason names before it counts the others."""
+
+
+class _State(NamedTuple):
+    """What is known of a document."""
+
+    name: str
+    kind: Literal["correct", "wrong", "unknown", "invalid", "not run"]
+    why: str = ""
+    n_correct: str = ""
+
+
+def judge_documents(gate: Gate, result: TaskResult) -> Verdict:
+    """The verdict of a gate on documents.
+
+    A wrong document fails it. Else an unknown id, or a document without a score, makes
+    it invalid; else a document that was not run makes it skipped.
+    """
+    index = dict(zip(result.task.rows.ids(), result.task.rows.indices(), strict=True))
+    records = {record.index: record for record in result.records}
+    names = gate.must_pass or [*index]
+    states = [*_states(gate, names, index, records, result)]
+    by_kind: dict[str, list[_State]] = {}
+    for state in states:
+        by_kind.setdefault(state.kind, []).append(state)
+    if wrong := by_kind.get("wrong"):
+        others = len(states) - len(wrong) - len(by_kind.get("correct", ()))
+        return _failed(gate, wrong, len(states), others)
+    invalid = [*by_kind.get("unknown", ()), *by_kind.get("invalid", ())]
+    if invalid:
+        reason = _listed([state.why for state in invalid], "; ")
+        return _verdict(gate, Outcome.INVALID, reason, invalid)
+    if not_run := by_kind.get("not run"):
+        listed = _listed([state.name for state in not_run])
+        reason = f"{len(not_run)} of {_count(len(states))} not run: {listed}"
+        return _verdict(gate, Outcome.SKIPPED, reason, not_run)
+    reason = f"{_count(len(states))} correct{_rule(gate)}"
+    return Verdict(gate=gate, outcome=Outcome.PASSED, reason=reason)
+
+
+def _states(
+    gate: Gate,
+    names: Sequence[str],
+    index: Mapping[str, int],
+    records: Mapping[int, Record],
+    result: TaskResult,
+) -> Iterator[_State]:
+    limited = result.n_selected < result.n_total
+    for name in names:
+        record = records.get(index[name]) if name in index else None
+        if name not in index and not limited:
+            hint = did_you_mean(name, [*index])
+            yield _State(name, "unknown", f"no document called {name!r}{hint}")
+        elif record is None:  # a limit or a sample may have left it out
+            yield _State(name, "not run")
+        else:
+            yield _of_record(gate, name, record)
+
+
+def _of_record(gate: Gate, name: str, record: Record) -> _State:
+    if record.error:
+        return _State(name, "invalid", f"{name} errored: {record.error}")
+    if record.status is not Status.SCORED:
+        why = next((score.unscored for score in record.scores if score.unscored), "")
+        return _State(name, "invalid", f"{name} is unscored: {why}")
+    if record.correct is None:
+        why = "is neither correct nor wrong: no metric of the task decides that"
+        return _State(name, "invalid", f"{name} {why}")
+    if gate.every is None and gate.must_pass_share == 1:
+        return _State(name, "correct" if record.correct else "wrong")
+    return _of_answers(gate, name, record)
+
+
+def _of_answers(gate: Gate, name: str, record: Record) -> _State:
+    """By the answers to a document that was sent several times."""
+    score = next(score for score in record.scores if score.correct is not None)
+    n = gate.every.n if gate.every else 2
+    if len(score.repeats) < n:
+        why = f"the gate needs {n} answers to each document, and {name} has "
+        why += f"{len(score.repeats) or 1}: set repeats: {n} in the task"
+        return _State(name, "invalid", why)
+    answers = score.repeats[:n] if gate.every else score.repeats
+    n_correct = sum(_is_correct(score, value) for value in answers)
+    if gate.every:
+        needed = Fraction(gate.every.least)
+    else:
+        needed = Fraction(gate.must_pass_share) * len(answers)
+    kind: Literal["correct", "wrong"] = "correct" if n_correct >= needed else "wrong"
+    return _State(name, kind, n_correct=f" ({n_correct} of {len(answers)})")
+
+
+def _is_correct(score: Score, value: object) -> bool:
+    """Whether an answer has the value of correct answers."""
+    correct = 1
+    if score.value in (0, 1):
+        correct = score.value if score.correct else 1 - score.value
+    return value == correct
+
+
+def _failed(gate: Gate, wrong: Sequence[_State], n: int, others: int) -> Verdict:
+    reason = f"{len(wrong)} of {_count(n)} wrong{_rule(gate)}: "
+    reason += _listed([state.name + state.n_correct for state in wrong])
+    if others:
+        reason += f"; {others} more without a score"
+    found = _verdict(gate, Outcome.FAILED, reason, wrong)
+    return found if others else replace(found, n_short=len(wrong))
+
+
+def _verdict(
+    gate: Gate, outcome: Outcome, reason: str, states: Sequence[_State]
+) -> Verdict:
+    ids = tuple(state.name for state in states)
+    return Verdict(gate=gate, outcome=outcome, reason=reason, documents=ids)
+
+
+def _rule(gate: Gate) -> str:
+    every: Every | None = gate.every
+    if every is not None:
+        return f" in at least {every} answers"
+    if gate.must_pass_share != 1:
+        return f" in at least {float(100 * gate.must_pass_share):g}% of their answers"
+    return ""
+
+
+def _count(n: int) -> str:
+    return f"{n} document{'s' * (n != 1)}"
+
+
+def _listed(parts: Sequence[str], separator: str = ", ") -> str:
+    shown = separator.join(parts[:_SHOWN])
+    left = len(parts) - _SHOWN
+    return f"{shown}{separator}and {left} more" if left > 0 else shown

@@ -1,0 +1,248 @@
+"""What gates can detect, before anything is sent: power, minimum detectable drop, false
+positives and the number of documents, by the rule that decides the gate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from statistics import NormalDist
+
+from pytest_evals.core.forecast import GateForecast
+from pytest_evals.core.gate import Gate
+from pytest_evals.gates.early_stopping.savings import USUAL_FLIPS
+from pytest_evals.gates.early_stopping.steps import SHARES
+from pytest_evals.gates.figures import figure
+from pytest_evals.stats.intervals import Interval
+from pytest_evals.stats.paired import PairedShares
+from pytest_evals.stats.power import POWER, chance_below, paired_stderr
+from pytest_evals.stats.search import first_that
+from pytest_evals.stats.spread import Proportion
+
+__all__ = ["forecast", "weakness"]
+
+WEAK = 0.5
+"""Probability of failing at three times the margin below which a warning is shown."""
+NEAR = 2.0
+"""Standard errors between threshold and number within which a gate will be flaky."""
+MOST_DOCUMENTS = 10_000_000
+_Z = NormalDist().inv_cdf(POWER)
+_HALVINGS = 50
+
+
+def forecast(
+    gate: Gate, n: int, last: float | None, flips: float = USUAL_FLIPS
+) -> GateForecast:
+    """What a gate on a proportion can detect.
+
+    Args:
+        gate: The gate.
+        n: Its documents, at least 1.
+        last: The number of an earlier run, ``None`` if there was none.
+        flips: Share of documents that flip between two runs, unless the gate has one.
+    """
+    bare = GateForecast(gate=gate, n=n, last=last)
+    if gate.metric not in SHARES or gate.cluster or gate.published or gate.reducer:
+        return bare
+    rate = flips if gate.flip_rate is None else gate.flip_rate
+    if gate.margin is not None:
+        return _of_margin(bare, rate)
+    if gate.over == "population" and (never := _never(gate, n)):
+        return replace(bare, warning=never)
+    if len(gate.bounds) != 1 or (last is not None and not 0 <= last <= 1):
+        return bare
+    if last is None:
+        paired = gate.over != "population"
+        sd = math.sqrt(rate / 2 / n)
+        return replace(bare, detects=(_limit(gate) + _Z) * sd if paired else None)
+    return _of_bound(bare, last, rate)
+
+
+def weakness(gate: Gate, n: int) -> str:
+    """Why a gate decides little over ``n`` documents, whatever the responses are; empty
+    if nothing is known against it before a run."""
+    if gate.over != "population" and gate.margin is None:
+        return ""
+    return forecast(gate, n, None).warning
+
+
+def _limit(gate: Gate) -> float:
+    """Standard errors between the number and the limit that is compared."""
+    uses_limits = gate.over == "population" or gate.flip_rate is not None
+    if gate.over == "run" or not uses_limits:
+        return 0.0
+    return NormalDist().inv_cdf(gate.confidence)
+
+
+def _never(gate: Gate, n: int) -> str:
+    """Why a gate can never pass, or never fail, with this number of documents."""
+    alpha = 1 - gate.confidence
+    lowest = Proportion(n, n).interval(gate.confidence).low
+    highest = Proportion(0, n).interval(gate.confidence).high
+    for bound in gate.bounds:
+        edge = float(bound.value)
+        rises = bound.op in (">=", ">")
+        # The exact limits are alpha ** (1 / n) if all documents are correct, and the
+        # rest of it if none is.
+        for reached, inner, what in (
+            (lowest >= edge, edge, "correct"),
+            (highest <= edge, 1 - edge, "wrong"),
+        ):
+            if not reached:
+                does = "pass" if (what == "correct") == rises else "fail"
+                needed = math.inf if inner >= 1 else math.log(alpha) / math.log(inner)
+                return _too_few(f"{n:,} {what} answers", does, needed)
+    return ""
+
+
+def _too_few(answers: str, does: str, needed: float) -> str:
+    text = f"not even {answers} would make it {does}"
+    if math.isinf(needed):
+        return f"{text}, nor any number of them: new samples are never that certain"
+    return f"{text}; that needs {math.ceil(needed):,} documents"
+
+
+def _of_margin(bare: GateForecast, flips: float) -> GateForecast:
+    """A drop since a baseline, on the same documents."""
+    gate, n = bare.gate, bare.n
+    assert gate.margin is not None
+    margin = gate.margin.allowed(1.0 if bare.last is None else bare.last)
+    if margin <= 0 or flips <= 0:
+        return bare
+
+    def fails(drop: float, documents: int = n) -> float:
+        """Probability that the gate fails for a true drop."""
+        edge = _fails_from(gate, margin, max(flips, drop), documents)
+        sd = paired_stderr(flips, documents, drop) or 1 / documents
+        return chance_below(-edge, -drop, sd)
+
+    def passes(documents: int) -> bool:
+        """Whether an unchanged model passes often enough."""
+        edge = _passes_to(gate, margin, flips, documents)
+        return chance_below(-edge, 0.0, paired_stderr(flips, documents)) <= 1 - POWER
+
+    thrice = fails(min(1.0, 3 * margin))
+    needed = first_that(passes, 1, MOST_DOCUMENTS)
+    weak = f"a drop of three times the margin fails in {100 * thrice:.0f}% of runs only"
+    if needed is not None:
+        weak += f"; {needed:,} documents prove an unchanged model within the margin"
+    return replace(
+        bare,
+        detects=_smallest(fails),
+        false_red=fails(0.0),
+        n_needed=needed,
+        warning=weak if thrice < WEAK else "",
+    )
+
+
+def _fails_from(gate: Gate, margin: float, flips: float, n: int) -> float:
+    """The observed drop from which on the gate fails."""
+    z = _limit(gate)
+    if gate.over != "population":
+        return margin + z * paired_stderr(flips, n)
+    return _edge(lambda drop: _paired(flips, drop, n, gate).high >= -margin)
+
+
+def _passes_to(gate: Gate, margin: float, flips: float, n: int) -> float:
+    """The observed drop up to which the gate passes."""
+    z = _limit(gate)
+    if gate.over != "population":
+        return margin - z * paired_stderr(flips, n)
+    return _edge(lambda drop: _paired(flips, drop, n, gate).low >= -margin)
+
+
+def _paired(flips: float, drop: float, n: int, gate: Gate) -> Interval:
+    """The confidence limits of an observed change with so many flips."""
+    changed = max(flips, abs(drop)) * n
+    gained, lost = (changed - drop * n) / 2, (changed + drop * n) / 2
+    return PairedShares(gained, lost, n).interval(gate.confidence)
+
+
+def _edge(holds: Callable[[float], bool]) -> float:
+    """The largest drop from -1 to 1 for which a monotone condition holds."""
+    low, high = -1.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def _smallest(fails: Callable[[float], float]) -> float | None:
+    """The smallest true drop with the usual power; ``None`` if there is none."""
+    if fails(1.0) < POWER:
+        return None
+    if fails(0.0) >= POWER:
+        return 0.0
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if fails(middle) >= POWER else (middle, high)
+    return high
+
+
+def _of_bound(bare: GateForecast, last: float, flips: float) -> GateForecast:
+    """A threshold: other documents, or another run on the same ones."""
+    gate, n = bare.gate, bare.n
+    (bound,) = gate.bounds
+    rises = bound.op in (">=", ">")
+    # Limits from above are limits from below of the opposite proportion.
+    edge = float(bound.value) if rises else 1 - float(bound.value)
+    share = last if rises else 1 - last
+    population = gate.over == "population"
+    variance = share * (1 - share) if population else flips / 2
+    away = share - edge
+
+    def fails(drop: float) -> float:
+        if population:
+            return _binomial_fails(n, edge, share - drop, gate.confidence)
+        sd = math.sqrt(variance / n)
+        return chance_below(edge - _limit(gate) * sd, share - drop, sd)
+
+    def decides(documents: int) -> bool:
+        if population:
+            side = _binomial_passes if away > 0 else _binomial_fails
+            return side(documents, edge, share, gate.confidence) >= POWER
+        sd = math.sqrt(variance / documents)
+        return abs(away) >= (_limit(gate) + _Z) * sd
+
+    if variance == 0 and not population:
+        return replace(bare, false_red=float(away < 0))
+    false_red = fails(0.0)
+    stderr = math.sqrt(variance / n)
+    return replace(
+        bare,
+        detects=_smallest(lambda drop: fails(drop) if drop < share else 1.0),
+        false_red=false_red,
+        n_needed=first_that(decides, 1, MOST_DOCUMENTS) if away else None,
+        warning=_flakes(bare, away / stderr if stderr else math.inf, false_red),
+    )
+
+
+def _binomial_fails(n: int, edge: float, share: float, confidence: float) -> float:
+    """Probability that the upper exact limit is below the threshold."""
+    from scipy.stats import binom
+
+    alpha = 1 - confidence
+    most = int(binom.ppf(alpha, n, edge))
+    while most >= 0 and binom.cdf(most, n, edge) > alpha:
+        most -= 1
+    return float(binom.cdf(most, n, share)) if most >= 0 else 0.0
+
+
+def _binomial_passes(n: int, edge: float, share: float, confidence: float) -> float:
+    """Probability that the lower exact limit is at the threshold or above."""
+    return _binomial_fails(n, 1 - edge, 1 - share, confidence)
+
+
+def _flakes(bare: GateForecast, distance: float, false_red: float) -> str:
+    if abs(distance) >= NEAR:
+        return ""
+    (bound,) = bare.gate.bounds
+    near = f"the threshold {bound.value} is near the last number, "
+    near += figure(bare.last or 0.0)
+    if false_red >= WEAK:
+        return f"{near}: it fails in {100 * false_red:.0f}% of runs of such a model"
+    if false_red < 1 / 200:
+        return f"{near}: it will rarely be decided"
+    return f"{near}: an unchanged model fails it in {100 * false_red:.0f}% of runs"

@@ -1,0 +1,389 @@
+"""Entries of ``gates:`` lists, and ``--evals-gate`` expressions, to gates.
+
+Unknown keys and invalid values are errors with file and line. Whether the metric
+exists is checked later, when the tasks are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.core.gate import Bound, Gate, Margin, Published, Scope
+from pytest_evals.errors import (
+    OptionError,
+    Place,
+    Problem,
+    TaskFileError,
+    did_you_mean,
+)
+from pytest_evals.gates.read.ids import default_id, with_unique_ids
+from pytest_evals.gates.read.keys import (
+    DOCUMENT_KEYS,
+    MARGIN_KEYS,
+    PARSERS,
+    MustPass,
+)
+from pytest_evals.gates.read.text import (
+    ConditionError,
+    MissingKeyError,
+    Subject,
+    read_condition,
+    split_subject,
+)
+
+__all__ = [
+    "COMPARED",
+    "DEFAULTS",
+    "read_defaults",
+    "read_expression",
+    "read_gate",
+    "with_unique_ids",
+]
+
+COMPARED = ("agreement", "flips", "kl")
+"""Metrics of two runs: agreement of answers, their flips, divergence of choices."""
+DEFAULTS = ("confidence", "inconclusive", "family")
+"""Keys that a file of gates may set for all of its gates."""
+NO_DEFAULTS: Mapping[object, object] = {}
+USUAL = 0.95
+_OWN_KEYS = ("id", "task", "group")
+_NOISE_KEYS = ("confidence", "noise", "inconclusive")
+_PUBLISHED_KEYS = ("reference", "reference_n", "reference_protocol")
+_COMPARE_KEYS = ("baseline", *MARGIN_KEYS, "each")
+_FIXES = {
+    "filter": "metric: exact_match,strict-match",
+    "op": "min: 0.75",
+    "value": "min: 0.75",
+    "threshold": "min: 0.75",
+}
+_OPTION = Place(Path("--evals-gate"))
+_EXAMPLE = "{metric: acc, baseline: main, max_drop: 0.02}"
+_NAMES = (*PARSERS,)
+Parsed = dict[str, Any]
+
+
+def read_gate(
+    entry: object,
+    *,
+    task: str,
+    source: Place,
+    defaults: Mapping[object, object] = NO_DEFAULTS,
+) -> Gate:
+    """One entry of a ``gates:`` list.
+
+    Args:
+        entry: Text such as ``acc >= 0.75``, or a mapping.
+        task: Name of the task that contains it; empty in a gates file, in which each
+            gate names its own.
+        source: File and line of the entry.
+        defaults: Keys of :data:`DEFAULTS` for gates with an inference target.
+
+    Raises:
+        TaskFileError: With all problems of the entry.
+    """
+    try:
+        if isinstance(entry, str):
+            text, fields = entry.strip(), _of_text(entry, task)
+        elif isinstance(entry, Mapping):
+            text, fields = _as_written(entry), _of_mapping(_with(defaults, entry), task)
+        else:
+            what = "a gate must be text such as 'acc >= 0.75' or a mapping, not "
+            raise ConditionError(f"{what}{entry!r}", "- acc >= 0.75")
+        if not fields["task"]:
+            what = f"gate {text!r} does not name its task"
+            fix = f"gsm8k/{text}" if isinstance(entry, str) else "task: gsm8k"
+            raise ConditionError(what, fix)
+    except ConditionError as error:
+        raise TaskFileError([Problem(error.what, source, error.fix)]) from None
+    except _ManyErrors as errors:
+        raise TaskFileError(
+            Problem(one.what, source, one.fix) for one in errors.every
+        ) from None
+    return _gate(fields, text, source)
+
+
+def read_defaults(
+    entry: Mapping[object, object], source: Callable[[object], Place]
+) -> dict[object, object]:
+    """The ``defaults`` of a file of gates.
+
+    Args:
+        entry: The mapping.
+        source: File and line of one of its keys.
+
+    Raises:
+        TaskFileError: With all problems of it.
+    """
+    problems = []
+    for key, value in entry.items():
+        if key not in DEFAULTS:
+            hint = did_you_mean(str(key), DEFAULTS) or f"; known: {', '.join(DEFAULTS)}"
+            problems.append(Problem(f"defaults has no key {key!r}{hint}", source(key)))
+            continue
+        try:
+            PARSERS[str(key)](str(key), value)
+        except ConditionError as error:
+            problems.append(Problem(error.what, source(key), error.fix))
+    if problems:
+        raise TaskFileError(problems)
+    return {**entry}
+
+
+def read_expression(text: str) -> Gate:
+    """The gate of ``--evals-gate EXPR``: the short form.
+
+    Without ``TASK/`` in front its task is empty: it applies to every task that has the
+    metric, and the caller sets the name.
+
+    Raises:
+        OptionError: The text is not a gate.
+    """
+    try:
+        return _gate(_of_text(text, ""), text.strip(), _OPTION)
+    except ConditionError as error:
+        raise OptionError(str(Problem(error.what, _OPTION, error.fix))) from None
+
+
+class _ManyErrors(Exception):
+    """Several problems of one entry."""
+
+    def __init__(self, every: Sequence[ConditionError]) -> None:
+        self.every = every
+
+
+def _gate(fields: Parsed, text: str, source: Place) -> Gate:
+    gate = Gate(**{"id": "", **fields}, text=text, source=source)
+    return gate if gate.id else replace(gate, id=default_id(gate))
+
+
+def _of_text(text: str, task: str) -> Parsed:
+    read = read_condition(text)
+    subject = split_subject(read.subject, task)
+    return {**subject._asdict(), "bounds": (read.bound,)}
+
+
+def _with(
+    defaults: Mapping[object, object], entry: Mapping[object, object]
+) -> Mapping[object, object]:
+    """The entry with the defaults that have a meaning for it."""
+    try:
+        over = _over({key: entry[key] for key in entry if key in PARSERS})
+    except ConditionError:  # reported when the entry is read
+        return entry
+    return {**defaults, **entry} if over != "run" else entry
+
+
+def _of_mapping(entry: Mapping[object, object], task: str) -> Parsed:
+    """The fields of a gate.
+
+    Raises:
+        _ManyErrors: The entry is invalid.
+    """
+    errors = [*_key_errors(entry)]
+    parsed: Parsed = {}
+    for key, value in entry.items():
+        if isinstance(key, str) and key in PARSERS:
+            try:
+                parsed[key] = PARSERS[key](key, value)
+            except ConditionError as error:
+                errors.append(error)
+    fields: Parsed = {}
+    for combine in (_subject, _bounds, _compared, _noise, _sample):
+        try:
+            # A key with an invalid value is there, so that it is not reported missing.
+            fields.update(combine({**dict.fromkeys(map(str, entry)), **parsed}, task))
+        except MissingKeyError as error:
+            if not _misspelt(entry, error.keys):
+                errors.append(error)
+        except ConditionError as error:
+            errors.append(error)
+    if errors:
+        raise _ManyErrors(errors)
+    return fields
+
+
+def _subject(given: Parsed, task: str) -> Parsed:
+    """``task`` or ``group``, ``metric``, ``id`` and the documents that are named."""
+    if "task" in given and "group" in given:
+        raise ConditionError(
+            "a gate has either a task or a group", "leave one of them out"
+        )
+    own = given.get("task") or given.get("group") or ""
+    if own and task and own != task:
+        what = f"the gate names task {own!r} but belongs to task {task!r}"
+        key = "task" if "task" in given else "group"
+        raise ConditionError(what, f"leave {key!r} out")
+    fields: Parsed = {"task": own or task, "id": given.get("id") or ""}
+    if "must_pass" in given or "every" in given:
+        documents = given.get("must_pass") or MustPass((), Decimal(1))
+        fields["must_pass"], fields["must_pass_share"] = documents
+        return {**fields, "every": given.get("every")}
+    metric = given.get("metric")
+    if not metric:
+        if "metric" in given and metric is None:  # reported by its parser
+            return fields
+        raise MissingKeyError("the gate names no metric", "metric: acc", ["metric"])
+    return {**fields, **_named(metric, own, task)._asdict()}
+
+
+def _named(metric: str, own: str, task: str) -> Subject:
+    if not own:
+        return split_subject(metric, task)
+    # The task is given: a slash in the metric is part of its name, unless the prefix
+    # repeats the task.
+    name, comma, pipeline = metric.removeprefix(f"{own}/").partition(",")
+    if not name or (comma and not pipeline):
+        return split_subject(metric, own)
+    return Subject(own, name.strip(), pipeline.strip())
+
+
+def _bounds(given: Parsed, _: str) -> Parsed:
+    """``min`` and ``max``."""
+    asked = {"must_pass", "every", "reference", *_COMPARE_KEYS} & given.keys()
+    if not asked and not {"min", "max"} & given.keys():
+        raise MissingKeyError(
+            "the gate has no condition: neither min nor max",
+            "min: 0.75",
+            ["min", "max", "must_pass", "every", "reference", *_COMPARE_KEYS],
+        )
+    bounds: list[Bound] = [b for b in (given.get("min"), given.get("max")) if b]
+    if len(bounds) == 2 and bounds[0].value > bounds[1].value:
+        what = f"no number is both {bounds[0]} and {bounds[1]}"
+        raise ConditionError(what, "min must be at most max")
+    return {"bounds": tuple(bounds)}
+
+
+def _compared(given: Parsed, _: str) -> Parsed:
+    """A baseline or a published number, with the allowed change."""
+    margins = [key for key in MARGIN_KEYS if key in given]
+    if "reference" in given:
+        return _published(given, margins)
+    for key in _PUBLISHED_KEYS[1:]:
+        if key in given:
+            raise ConditionError(f"{key} needs a reference", "reference: 0.742")
+    if "baseline" not in given:
+        if margins or "each" in given:
+            what = f"{(*margins, 'each')[0]} compares with a baseline: name one"
+            raise ConditionError(what, "baseline: main")
+        return {}
+    bounds = [key for key in ("min", "max") if key in given]
+    if given.get("metric") in COMPARED:
+        if margins or not bounds:
+            what = f"{given['metric']} is a number of two runs: give min or max"
+            raise ConditionError(what, "{metric: agreement, baseline: main, min: 0.98}")
+        return {"baseline": given["baseline"]}
+    if bounds:
+        what = f"a baseline gate limits a change, and {bounds[0]} the number itself"
+        raise ConditionError(what, f"write two entries, one of them {_EXAMPLE}")
+    return {
+        "baseline": given["baseline"],
+        "margin": _one_margin(given, margins),
+        "each": given.get("each"),
+    }
+
+
+def _published(given: Parsed, margins: Sequence[str]) -> Parsed:
+    example = "{metric: exact_match, reference: 0.742, reference_n: 1319, max_drop: 3%}"
+    for key in ("baseline", "each", "min", "max", "weights"):
+        if key in given:
+            what = f"{key} cannot be combined with reference, a published number"
+            raise ConditionError(what, example)
+    published = given["reference"] is not None and Published(
+        given["reference"],
+        given.get("reference_n"),
+        given.get("reference_protocol") or (),
+    )
+    return {"published": published, "margin": _one_margin(given, margins)}
+
+
+def _one_margin(given: Parsed, margins: Sequence[str]) -> Margin | None:
+    if len(margins) != 1:
+        named = " and ".join(margins) if margins else "none of them"
+        what = f"a comparison needs one of {', '.join(MARGIN_KEYS)}; this has {named}"
+        raise ConditionError(what, _EXAMPLE)
+    margin: Margin | None = given[margins[0]]
+    return margin
+
+
+def _over(given: Mapping[Any, Any]) -> Scope:
+    """The inference target: as given, or by the other keys. ``confidence`` or ``noise``
+    alone mean another run on the same documents; a baseline, a published number and a
+    cluster mean other documents."""
+    if given.get("over") is not None:
+        over: Scope = PARSERS["over"]("over", given["over"])
+        return over
+    compared = {"baseline", "reference"} & given.keys()
+    clustered = given.get("cluster") not in (None, "", "none")
+    if clustered or (compared and "noise" not in given):
+        return "population"
+    return "benchmark" if {"confidence", "noise"} & given.keys() else "run"
+
+
+def _noise(given: Parsed, _: str) -> Parsed:
+    """``over``, ``confidence``, ``noise`` and ``inconclusive``."""
+    over = _over(given)
+    named = [key for key in _NOISE_KEYS if key in given]
+    if over == "run" and named:
+        what = f"{named[0]} has no effect with over: run, which compares numbers"
+        raise ConditionError(what, "over: population")
+    if over == "population" and "noise" in given:
+        what = "noise is that of another run, and over: population is about documents"
+        raise ConditionError(what, "over: benchmark")
+    if over != "population" and given.get("cluster"):
+        what = f"cluster has no effect with over: {over}, which keeps the documents"
+        raise ConditionError(what, "over: population")
+    if over == "benchmark" and "reference" in given:
+        what = "a published number has the error of its documents"
+        raise ConditionError(what, "over: population")
+    noise = given.get("noise", "auto")
+    return {
+        "over": over,
+        "confidence": given.get("confidence") or USUAL,
+        "flip_rate": None if noise in ("auto", "none") else noise,
+        "measured": noise == "auto",
+        "inconclusive": given.get("inconclusive") or "",
+    }
+
+
+def _sample(given: Parsed, _: str) -> Parsed:
+    """``cluster``, ``weights``, ``family`` and ``reducer``."""
+    keys = ("cluster", "weights", "family", "reducer")
+    return {key: given.get(key) or "" for key in keys}
+
+
+def _misspelt(entry: Mapping[object, object], keys: Sequence[str]) -> bool:
+    """Whether an unknown key is nearest to one of some keys."""
+    meant = {did_you_mean(key, [key]) for key in keys}
+    return any(did_you_mean(str(k), _NAMES) in meant for k in entry if k not in PARSERS)
+
+
+def _key_errors(entry: Mapping[object, object]) -> Iterator[ConditionError]:
+    """Unknown keys, and keys that a gate on documents cannot have."""
+    names = [key if isinstance(key, str) else repr(key) for key in entry]
+    for name in names:
+        if name not in PARSERS:
+            hint = did_you_mean(name, _NAMES) or f"; known: {', '.join(PARSERS)}"
+            what = f"a gate has no key {name!r}{hint}"
+            yield ConditionError(what, _FIXES.get(name, ""))
+    own = [name for name in names if name in DOCUMENT_KEYS]
+    others = {*names} & {*PARSERS} - {*DOCUMENT_KEYS, *_OWN_KEYS}
+    if own and (others or len(own) > 1):
+        what = f"{own[0]} is a gate of its own; other conditions belong to another gate"
+        yield ConditionError(what, "write two entries")
+
+
+def _as_written(entry: Mapping[object, object]) -> str:
+    """The mapping on one line, as in YAML."""
+    return "{" + ", ".join(f"{k}: {_shown(v)}" for k, v in entry.items()) + "}"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        return _as_written(value)
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_shown(one) for one in value) + "]"
+    return value if isinstance(value, str) and value.isprintable() else repr(value)

@@ -1,0 +1,286 @@
+"""Parse the values of a gate's keys. One table: key → parser of its value.
+
+Rules that involve several keys are in :mod:`pytest_evals.gates.read.entry`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, Literal, NamedTuple, cast, get_args
+
+from pytest_evals.core.gate import Bound, Every, Margin, Policy, Scope, Weights
+from pytest_evals.errors import did_you_mean
+from pytest_evals.gates.read.ids import fit_for_id, unfit_for_id
+from pytest_evals.gates.read.text import ConditionError, read_number
+from pytest_evals.gates.repeats import REDUCERS, is_reducer
+
+__all__ = [
+    "DOCUMENT_KEYS",
+    "MARGIN_KEYS",
+    "PARSERS",
+    "PROTOCOL_KEYS",
+    "MustPass",
+]
+
+MARGIN_KEYS = ("max_drop", "max_rise", "recovery")
+DOCUMENT_KEYS = ("must_pass", "every")
+PROTOCOL_KEYS = ("num_fewshot", "limit", "chat_template", "template", "filter")
+"""Keys of ``reference_protocol``: how a published number was measured."""
+_EACH_KEYS = ("max_drop", "max_rise", "only")
+_EACH = "each: {max_drop: 0.05, only: failed}"
+_IDS = "must_pass: [Mercury_7175875, 417]"
+_EVERY = "every: 8 of 10"
+_OF = re.compile(r"(\d{1,6}) of (\d{1,6})", re.ASCII)
+
+
+class MustPass(NamedTuple):
+    """Documents that must be correct.
+
+    Args:
+        ids: Of the documents.
+        share: The share of the answers to each that must be correct.
+    """
+
+    ids: tuple[str, ...]
+    share: Decimal
+
+
+def _text(key: str, value: object) -> str:
+    """Text; YAML reads a metric called 4096 as a number."""
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise ConditionError(f"{key} must be text, not {value!r}", f'{key}: "…"')
+    return str(value).strip()
+
+
+def _id(key: str, value: object) -> str:
+    own = _text(key, value)
+    if not own:
+        raise ConditionError("id is empty", "id: acc-floor")
+    if unfit_for_id(own):
+        what = f"id {own!r} has '::', a bracket, white space or a control character"
+        raise ConditionError(what, f"id: {fit_for_id(own)}")
+    return own
+
+
+def _minimum(key: str, value: object) -> Bound:
+    return Bound(">=", read_number(value, key))
+
+
+def _maximum(key: str, value: object) -> Bound:
+    return Bound("<=", read_number(value, key))
+
+
+def _must_pass(key: str, value: object) -> MustPass:
+    """Ids of documents, or ``{ids: […], share: 0.8}``."""
+    share = Decimal(1)
+    if isinstance(value, Mapping):
+        _known(key, value, ("ids", "share"), "must_pass: {ids: [417], share: 0.8}")
+        if "share" in value:
+            share = read_number(value["share"], "share")
+            if not 0 < share <= 1:
+                what = f"share must be above 0 and at most 1, not {value['share']!r}"
+                raise ConditionError(what, "share: 0.8")
+        value = value.get("ids")
+    if not isinstance(value, (list, tuple)) or not value:
+        what = f"must_pass must be a list of document ids, not {value!r}"
+        raise ConditionError(what, _IDS)
+    for one in value:
+        if isinstance(one, bool) or not isinstance(one, (str, int)) or one == "":
+            what = f"{one!r} in must_pass is not a document id"
+            raise ConditionError(what, f"quote it: {str(one)!r}" if one else _IDS)
+    return MustPass(tuple(dict.fromkeys(map(str, value))), share)
+
+
+def _every(key: str, value: object) -> Every:
+    """``8 of 10``: answers that must be correct, of so many."""
+    match = _OF.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        raise ConditionError(
+            f"{key} must be text such as 8 of 10, not {value!r}", _EVERY
+        )
+    least, n = int(match[1]), int(match[2])
+    if not 0 < least <= n:
+        what = f"{key}: {least} of {n} is not possible: expected 1 of {n} to {n} of {n}"
+        raise ConditionError(what, _EVERY)
+    return Every(least, n)
+
+
+def _scope(key: str, value: object) -> Scope:
+    return cast("Scope", _chosen(key, value, get_args(Scope)))
+
+
+def _policy(key: str, value: object) -> Policy:
+    return cast("Policy", _chosen(key, value, get_args(Policy)))
+
+
+def _chosen(key: str, value: object, names: tuple[str, ...]) -> str:
+    if value in names:
+        return str(value)
+    hint = did_you_mean(str(value), names) or f"; known: {', '.join(names)}"
+    raise ConditionError(f"{key} cannot be {value!r}{hint}", f"{key}: {names[-1]}")
+
+
+def _confidence(key: str, value: object) -> float:
+    found = float(read_number(value, key))
+    if not 0.5 < found < 1:
+        what = f"confidence must be between 0.5 and 1, not {value!r}"
+        raise ConditionError(what, "confidence: 0.95")
+    return found
+
+
+def _flip_rate(key: str, value: object) -> float | Literal["auto", "none"]:
+    """The share of documents that flip between two runs."""
+    if value in ("auto", "none", None):
+        return "auto" if value == "auto" else "none"
+    found = float(read_number(value, key))
+    if not 0 <= found <= 1:
+        what = f"noise must be a share of documents from 0 to 1, not {value!r}"
+        raise ConditionError(what, "noise: 0.035")
+    return found
+
+
+def _baseline(key: str, value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or not str(value):
+        what = f"baseline must be the name of a stored run, not {value!r}"
+        raise ConditionError(what, "baseline: main")
+    return str(value)
+
+
+def _margin(key: str, value: object) -> Margin:
+    number = read_number(value, key)
+    name = cast("Literal['max_drop', 'max_rise', 'recovery']", key)
+    percent = isinstance(value, str) and value.strip().endswith("%")
+    if key == "recovery":
+        if not 0 < number <= 1:
+            what = "recovery must be above 0 and at most 1, a share of the baseline's "
+            raise ConditionError(f"{what}value, not {value!r}", "recovery: 0.95")
+        return Margin(name, number, relative=True)
+    if number < 0:
+        what = (
+            f"{key} must be 0 or more, not {value!r}: it is how much worse is allowed"
+        )
+        raise ConditionError(what, f"{key}: {-number}")
+    return Margin(name, number, relative=percent)
+
+
+def _each(key: str, value: object) -> Margin:
+    """The margin of each task of a group."""
+    if not isinstance(value, Mapping):
+        raise ConditionError(f"each must be a mapping, not {value!r}", _EACH)
+    _known(key, value, _EACH_KEYS, _EACH)
+    margins = [one for one in ("max_drop", "max_rise") if one in value]
+    if len(margins) != 1:
+        raise ConditionError("each needs one of max_drop and max_rise", _EACH)
+    if value.get("only", "failed") != "failed":
+        what = f"each cannot be only: {value['only']!r}: a single task has too few "
+        what += "documents to be proven equal, so it can only fail"
+        raise ConditionError(what, _EACH)
+    return _margin(margins[0], value[margins[0]])
+
+
+def _reference(key: str, value: object) -> Decimal:
+    return read_number(value, key)
+
+
+def _reference_n(key: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        what = f"{key} must be the number of documents behind reference, not {value!r}"
+        raise ConditionError(what, f"{key}: 1319")
+    return value
+
+
+def _protocol(key: str, value: object) -> tuple[tuple[str, Any], ...]:
+    example = f"{key}: {{num_fewshot: 5}}"
+    if not isinstance(value, Mapping) or not value:
+        raise ConditionError(f"{key} must be a mapping, not {value!r}", example)
+    _known(key, value, PROTOCOL_KEYS, example)
+    return tuple((str(name), given) for name, given in value.items())
+
+
+def _cluster(key: str, value: object) -> str:
+    return _name(key, value, "passage_id")
+
+
+def _family(key: str, value: object) -> str:
+    return _name(key, value, "release") or "none"
+
+
+def _reducer(key: str, value: object) -> str:
+    name = _name(key, value, "mean")
+    if name and not is_reducer(name):
+        hint = did_you_mean(name, REDUCERS) or f"; known: {', '.join(REDUCERS)}"
+        fix = "reducer: pass@4" if name.startswith("pass") else "reducer: mean"
+        raise ConditionError(f"unknown reducer {name!r}{hint}", fix)
+    return name
+
+
+def _name(key: str, value: object, example: str) -> str:
+    """A name; empty for ``none``."""
+    if value is None or value == "none":
+        return ""
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
+        raise ConditionError(
+            f"{key} must be a name, not {value!r}", f"{key}: {example}"
+        )
+    return str(value)
+
+
+def _weights(key: str, value: object) -> Weights:
+    if value is None:
+        return ""
+    if value in ("size", "equal"):
+        return "size" if value == "size" else "equal"
+    if isinstance(value, Mapping) and value:
+        return tuple((str(task), _weight(task, w)) for task, w in value.items())
+    hint = did_you_mean(str(value), ("size", "equal"))
+    hint = hint or "; known: size, equal, {task: weight}"
+    raise ConditionError(f"weights cannot be {value!r}{hint}", "weights: size")
+
+
+def _weight(task: object, value: object) -> Decimal:
+    found = read_number(value, f"the weight of {str(task)!r}")
+    if found <= 0:
+        what = f"the weight of {str(task)!r} must be above 0, not {value!r}"
+        raise ConditionError(what, "weights: {algebra: 2, logic: 1}")
+    return found
+
+
+def _known(
+    key: str, value: Mapping[object, object], names: tuple[str, ...], example: str
+) -> None:
+    for name in value:
+        if name not in names:
+            hint = did_you_mean(str(name), names) or f"; known: {', '.join(names)}"
+            raise ConditionError(f"{key} has no key {name!r}{hint}", example)
+
+
+PARSERS: Mapping[str, Callable[[str, object], Any]] = {
+    "metric": _text,
+    "min": _minimum,
+    "max": _maximum,
+    "over": _scope,
+    "confidence": _confidence,
+    "noise": _flip_rate,
+    "inconclusive": _policy,
+    "baseline": _baseline,
+    "max_drop": _margin,
+    "max_rise": _margin,
+    "recovery": _margin,
+    "each": _each,
+    "reference": _reference,
+    "reference_n": _reference_n,
+    "reference_protocol": _protocol,
+    "cluster": _cluster,
+    "weights": _weights,
+    "family": _family,
+    "reducer": _reducer,
+    "must_pass": _must_pass,
+    "every": _every,
+    "id": _id,
+    "task": _text,
+    "group": _text,
+}
+"""Key of a gate → parser: takes the key and its value, returns the parsed value, and
+raises :class:`~pytest_evals.gates.read.text.ConditionError`."""

@@ -1,0 +1,196 @@
+"""Parse the short form of a gate: ``gsm8k/exact_match,strict-match >= 75%``.
+
+A small hand-written parser; syntax errors give the column.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Literal, NamedTuple, cast
+
+from pytest_evals.core.gate import Bound
+
+__all__ = [
+    "Condition",
+    "ConditionError",
+    "MissingKeyError",
+    "Subject",
+    "read_condition",
+    "read_number",
+    "split_subject",
+]
+
+# A single "=" belongs to a name (pass@k:k=1); "==", "=>" and the like end it.
+_SUBJECT = re.compile(r"(?:(?![=!~]+[<>]|[=!~]=)[^\s<>≤≥\x00-\x1f\x7f])*")
+_OPERATOR = re.compile(r"[<>=!≤≥~]+")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?", re.ASCII)
+_OPERATORS = (">=", ">", "<=", "<")
+_MEANT = {"=>": ">=", "≥": ">=", "=<": "<=", "≤": "<=", ">>": ">", "<<": "<"}
+_EXAMPLE = "acc >= 0.75"
+_LONGEST = 40
+"""Characters of a number; no double has more digits that matter."""
+
+
+class ConditionError(ValueError):
+    """A gate is invalid.
+
+    Args:
+        what: The problem.
+        fix: An example of the correct form.
+    """
+
+    def __init__(self, what: str, fix: str = "") -> None:
+        """Keep both for the error message."""
+        super().__init__(what)
+        self.what = what
+        self.fix = fix
+
+
+class MissingKeyError(ConditionError):
+    """A required key is missing. Not reported if a similar unknown key is.
+
+    Args:
+        what: The problem.
+        fix: An example of the correct form.
+        keys: The keys, any of which is enough.
+    """
+
+    def __init__(self, what: str, fix: str, keys: Sequence[str]) -> None:
+        """Keep the keys."""
+        super().__init__(what, fix)
+        self.keys = keys
+
+
+class Subject(NamedTuple):
+    """Task, metric and filter of a gate; ``task`` and ``filter`` may be empty."""
+
+    task: str
+    metric: str
+    filter: str
+
+
+class Condition(NamedTuple):
+    """A parsed short form; ``subject`` is ``[TASK/]METRIC[,FILTER]``."""
+
+    subject: str
+    bound: Bound
+
+
+def read_condition(text: str) -> Condition:
+    """Parse ``SUBJECT OPERATOR NUMBER``.
+
+    Raises:
+        ConditionError: The syntax is invalid; the message gives the column.
+    """
+    start = _skip_space(text, 0)
+    name_end = _end(_SUBJECT, text, start)
+    name = text[start:name_end]
+    if not name:
+        raise _fault(text, start, "the metric's name is missing", _EXAMPLE)
+    at = _skip_space(text, name_end)
+    operator = text[at : _end(_OPERATOR, text, at)]
+    if operator not in _OPERATORS:
+        raise _operator_fault(text, at, operator, name)
+    at = _skip_space(text, at + len(operator))
+    value, end = _number_at(text, at, f"{name} {operator} 0.75")
+    rest = _skip_space(text, end)
+    if rest < len(text):
+        what = f"unexpected {text[rest:]!r} after the number"
+        raise _fault(text, rest, what, f"{name} {operator} {text[at:end]}")
+    op = cast("Literal['>=', '>', '<=', '<']", operator)
+    return Condition(name, Bound(op, value))
+
+
+def split_subject(subject: str, task: str) -> Subject:
+    """Task, metric and filter of ``[TASK/]METRIC[,FILTER]``.
+
+    Args:
+        subject: As written.
+        task: The task that contains the gate; empty for gates outside of task files.
+
+    Raises:
+        ConditionError: A part is empty, or the prefix names another task.
+    """
+    path, comma, pipeline = subject.partition(",")
+    prefix, slash, metric = path.rpartition("/")
+    if task and path.startswith(f"{task}/"):
+        prefix, metric = task, path[len(task) + 1 :]
+    if (slash and not prefix) or not metric or (comma and not pipeline):
+        what = f"{subject!r} has an empty part; it is read as [TASK/]METRIC[,FILTER]"
+        raise ConditionError(what, "metric: exact_match,strict-match")
+    if prefix and task and prefix != task:
+        what = f"the gate names task {prefix!r} but belongs to task {task!r}"
+        raise ConditionError(what, f"leave {prefix + '/'!r} out")
+    return Subject(prefix or task, metric.strip(), pipeline.strip())
+
+
+def read_number(value: object, name: str) -> Decimal:
+    """A threshold from a mapping: a number, or text such as ``75%``.
+
+    Args:
+        value: The value in the file.
+        name: Its key, for messages.
+
+    Raises:
+        ConditionError: It is not a finite number.
+    """
+    # repr gives the shortest decimal that is this float: what was typed, as a rule.
+    text = value.strip() if isinstance(value, str) else repr(value)
+    known = isinstance(value, (int, float, str)) and not isinstance(value, bool)
+    match = _NUMBER.match(text) if known and len(text) <= _LONGEST else None
+    rest = text[match.end() :].strip() if match else text
+    if match is None or rest not in ("", "%"):
+        what = f"{name} must be a finite number or a percentage, not {value!r}"
+        raise ConditionError(what, f"{name}: 0.75")
+    return _decimal(match.group(), percent=rest == "%")
+
+
+def _number_at(text: str, at: int, example: str) -> tuple[Decimal, int]:
+    match = _NUMBER.match(text, at)
+    if match is None or len(match.group()) > _LONGEST:
+        what = f"expected a finite number, not {text[at:]!r}"
+        raise _fault(text, at, what if text[at:] else "the number is missing", example)
+    end = _skip_space(text, match.end())
+    if text[end : end + 1] == "%":
+        return _decimal(match.group(), percent=True), end + 1
+    return _decimal(match.group(), percent=False), match.end()
+
+
+def _decimal(digits: str, *, percent: bool) -> Decimal:
+    # Arithmetic would round to the context's precision; moving the exponent is exact.
+    sign, figures, exponent = Decimal(digits).as_tuple()
+    assert isinstance(exponent, int)  # finite, since the pattern has digits only
+    value = Decimal((sign, figures, exponent - 2 if percent else exponent))
+    return Decimal(f"{value:f}") if -12 <= value.adjusted() <= 12 else value
+
+
+def _operator_fault(text: str, at: int, found: str, name: str) -> ConditionError:
+    if found in ("==", "=", "!="):
+        what = "a gate is a threshold; equality is not supported"
+        return _fault(text, at, what, _EXAMPLE)
+    if found in _MEANT:
+        what = f"no operator called {found!r}; did you mean {_MEANT[found]!r}?"
+        rest = text[at + len(found) :].strip()
+        return _fault(text, at, what, f"{name} {_MEANT[found]} {rest}")
+    return _fault(text, at, "expected one of >=, >, <=, <", f"{name} >= 0.75")
+
+
+def _fault(text: str, at: int, what: str, fix: str) -> ConditionError:
+    """The error with its column, and a caret below it if the text is printable."""
+    shown = f"gate {text!r}, column {at + 1}: {what}"
+    if not text.isprintable():
+        return ConditionError(shown, _EXAMPLE)
+    return ConditionError(f"{shown}\n    {text}\n    {' ' * at}^", fix)
+
+
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    match = pattern.match(text, at)
+    return match.end() if match else at
+
+
+def _skip_space(text: str, at: int) -> int:
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at

@@ -1,1 +1,0 @@
-"""A gate and results to a verdict."""

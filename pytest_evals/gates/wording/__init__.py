@@ -1,1 +1,0 @@
-"""Numbers and changes as people read them."""
