@@ -63,6 +63,7 @@ def reference(
         baseline=name,
         values=found.values,
         repeats=found.repeats,
+        compared=found.compared,
         fault=found.fault,
         is_replaced=is_replaced,
         notes=found.notes,

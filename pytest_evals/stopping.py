@@ -28,6 +28,7 @@ from pytest_evals.gates.early_stopping.watch import (
     reading_order,
     wave_size,
 )
+from pytest_evals.gates.estimate.value import has_limits
 from pytest_evals.gates.families import family_of
 from pytest_evals.store.history import EarlierRun
 
@@ -123,9 +124,9 @@ class Known:
         """Whether the full run would correct a red verdict for other gates."""
         own = family_of(gate)
         family = [
-            one for one in self.gates if family_of(one) == own and _counts_noise(one)
+            one for one in self.gates if family_of(one) == own and has_limits(one)
         ]
-        return own is not None and _counts_noise(gate) and len(family) > 1
+        return own is not None and has_limits(gate) and len(family) > 1
 
 
 def candidates(
@@ -215,10 +216,6 @@ def earlier_values(run: EarlierRun, task: str, metric: Metric) -> dict[int, floa
         if row.get("filter") == metric.filter and isinstance(value, int | float):
             found[int(row["doc_id"])] = float(value)
     return found
-
-
-def _counts_noise(gate: Gate) -> bool:
-    return gate.over == "population" or gate.flip_rate is not None
 
 
 _CORRECTED = "its red verdict would be corrected for the other gates of its family"

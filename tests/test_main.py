@@ -26,7 +26,9 @@ def test_exit_code_says_whether_the_gate_passes(scores, capsys):
     assert capsys.readouterr().out.startswith("failed: 0.950 is not >= 0.97")
     gate = json.dumps({"metric": "acc", "min": 0.9, "over": "population"})
     assert main(["judge", path, gate]) == 1
-    assert capsys.readouterr().out.startswith("inconclusive: 0.950 [0.898, 0.980]")
+    assert capsys.readouterr().out.startswith(
+        "inconclusive: 0.950: the 90% CI [0.898, 0.980] contains 0.9"
+    )
 
 
 def test_baseline_and_clusters_are_read_too(scores, tmp_path, capsys):

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pytest_evals.core.doc import Doc
+from pytest_evals.core.reference import Compared
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.core.score import Score, Status
 from pytest_evals.core.turn import Turn
@@ -42,6 +43,8 @@ class Record:
         excluded: Why its scores are in no metric and no gate, though it was scored;
             empty if they are.
         labels: Fields of its row that gates group documents by, as text.
+        compared: Answers and log-probabilities, for gates that compare two runs;
+            ``None`` without such a gate.
     """
 
     task: str
@@ -54,6 +57,7 @@ class Record:
     error: str = ""
     excluded: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    compared: Compared | None = None
 
     @property
     def status(self) -> Status:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = ["Answers", "Find", "Reference", "no_reference"]
+__all__ = ["Answers", "Compared", "Find", "Reference", "no_reference"]
 
 
 class Answers(NamedTuple):
@@ -21,6 +21,18 @@ class Answers(NamedTuple):
     texts: tuple[str, ...]
 
 
+class Compared(NamedTuple):
+    """What two runs of a document are compared by.
+
+    Args:
+        answers: Filter → answer, as text.
+        logprobs: Log-probability of each choice, in nats; empty if there are none.
+    """
+
+    answers: Mapping[str, str]
+    logprobs: tuple[float, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
     """What the documents of a task were worth in a baseline.
@@ -31,6 +43,7 @@ class Reference:
             value in the baseline.
         repeats: Key of a metric → position of a document → its answers in the baseline,
             where it was asked several times and they were kept.
+        compared: Position of a document → its answers and log-probabilities.
         fault: Why the two cannot be compared, and what to do; empty if they can.
         is_replaced: Whether this run shall take the baseline's place, so that it need
             not be comparable.
@@ -40,6 +53,7 @@ class Reference:
     baseline: str
     values: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
     repeats: Mapping[str, Mapping[int, Answers]] = field(default_factory=dict)
+    compared: Mapping[int, Compared] = field(default_factory=dict)
     fault: str = ""
     is_replaced: bool = False
     notes: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
 from pytest_evals.core.gate import Policy, Scope
+from pytest_evals.gates.read.keys import PROTOCOL_KEYS
 from pytest_evals.prompts.fewshot import SAMPLERS
 from pytest_evals.prompts.requests import BUILDERS
 from pytest_evals.scorers.aggregations import AGGREGATIONS
@@ -234,7 +235,15 @@ def _gate() -> Schema:
     name = {"type": ["string", "integer"]}
     margin = {"max_drop": number, "max_rise": number}
     alarm = {"type": "object", "properties": {**margin, "only": {}}}
-    documents = {"type": "array", "items": name, "minItems": 1}
+    ids = {"type": "array", "items": name, "minItems": 1}
+    shared = {"type": "object", "properties": {"ids": ids, "share": number}}
+    documents = {"anyOf": [ids, {**shared, "additionalProperties": False}]}
+    keys_of_protocol: Schema = {key: {} for key in PROTOCOL_KEYS}
+    protocol = {
+        "type": "object",
+        "properties": keys_of_protocol,
+        "additionalProperties": False,
+    }
     told: dict[str, tuple[Schema, str]] = {
         "metric": (name, "Name of the metric: acc, or exact_match,strict."),
         "min": (number, "The number is at least this."),
@@ -258,7 +267,11 @@ def _gate() -> Schema:
         ),
         "family": ({"type": ["string", "null"]}, "Gates that are corrected together."),
         "reducer": ({"type": "string"}, "Several answers to one number: pass@k, …"),
-        "must_pass": (documents, "Ids of documents that must be right."),
+        "reference": (number, "A published number that max_drop is relative to."),
+        "reference_n": ({"type": "integer"}, "Documents behind the reference."),
+        "reference_protocol": (protocol, "How the reference was measured."),
+        "must_pass": (documents, "Ids of documents that must be correct."),
+        "every": (name, "8 of 10: answers to each document that must be correct."),
         "id": (name, "Its name in node ids."),
         "task": (name, "The task, in gates.yaml."),
         "group": (name, "The group, in gates.yaml."),

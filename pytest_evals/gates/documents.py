@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate, Outcome
 from pytest_evals.core.record import Record
+from pytest_evals.core.reference import Compared
+from pytest_evals.core.request import Loglikelihood
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import Task
 
@@ -49,10 +51,12 @@ class Required(NamedTuple):
     Args:
         fields: Fields of the rows that are clusters.
         repeats: Whether each answer's value is kept.
+        compared: Whether answers and log-probabilities are kept.
     """
 
     fields: frozenset[str]
     repeats: bool
+    compared: bool = False
 
 
 def required_by(gates: Iterable[Gate]) -> Required:
@@ -62,16 +66,29 @@ def required_by(gates: Iterable[Gate]) -> Required:
     repeats = any(
         gate.reducer or gate.every or gate.must_pass_share != 1 for gate in every
     )
-    return Required(fields, repeats)
+    compared = any(gate.baseline and gate.margin is None for gate in every)
+    return Required(fields, repeats, compared)
 
 
 def with_required(record: Record, task: Task, required: Required) -> Record:
     """The scored record with its clusters and the values of its answers."""
     if required.fields:
         record = replace(record, labels=labels_in(record.doc, required.fields))
+    if required.compared and not record.error:
+        record = replace(record, compared=_compared(record))
     if required.repeats and task.score_repeats is not None and not record.error:
         record = replace(record, scores=task.score_repeats(record))
     return record
+
+
+def _compared(record: Record) -> Compared:
+    answers: dict[str, str] = {}
+    for score in record.scores:
+        answers.setdefault(score.filter, score.answer)
+    is_choice = all(isinstance(one, Loglikelihood) for one in record.requests)
+    found = [one.logprob for one in record.responses if is_choice]
+    logprobs = tuple(one for one in found if one is not None)
+    return Compared(answers, logprobs[: len(record.doc.choices) or None])
 
 
 def with_labels(

@@ -28,6 +28,11 @@ from pytest_evals.gates.decide import (
 )
 from pytest_evals.gates.documents import InvalidGateError
 from pytest_evals.gates.estimate.change import Pairs, estimate_change
+from pytest_evals.gates.estimate.compared import (
+    estimate_compared,
+    estimate_published,
+    protocol_fault,
+)
 from pytest_evals.gates.estimate.estimate import Change, GateEstimate
 from pytest_evals.gates.estimate.group import (
     estimate_group,
@@ -84,6 +89,8 @@ def _judged(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verdict
     if gate.is_about_documents:
         assert isinstance(result, TaskResult)  # dialects refuse it for groups
         return judge_documents(gate, result)
+    if gate.baseline and gate.margin is None:
+        return _of_two_runs(gate, result, find)
     metric = unknown_metric(gate, result.metrics)
     if isinstance(metric, str) and not result.n_missing:
         return Verdict(gate=gate, outcome=Outcome.INVALID, reason=metric)
@@ -116,11 +123,32 @@ def _of_number(
         metric = next(one for one in result.metrics if one.key == metric.key)
     if not gate.baseline:
         estimate = estimate_value(gate, metric, result)
-        return _verdict(gate, metric, estimate)
+        if gate.published is None:
+            return _verdict(gate, metric, estimate)
+        if fault := protocol_fault(gate, result):
+            raise InvalidGateError(f"not comparable with the reference: {fault}")
+        change = estimate_published(gate, metric, estimate)
+        return _change_verdict(gate, metric, change, "reference")
     reference = find(gate.baseline, gate.task)
     change, pairs = estimate_change(gate, metric, result, reference)
     verdict = _change_verdict(gate, metric, change)
     return _with_reference(verdict, result, pairs, reference)
+
+
+def _of_two_runs(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verdict:
+    """The verdict on agreement, flips or divergence of two runs."""
+    if isinstance(result, GroupResult):
+        reason = f"{gate.metric} is a number of a task, not of a group"
+        return Verdict(gate=gate, outcome=Outcome.INVALID, reason=reason)
+    if result.n_missing:
+        reason = skipped_reason(None, result)
+        return Verdict(gate=gate, outcome=Outcome.SKIPPED, reason=reason)
+    reference = find(gate.baseline, gate.task)
+    try:
+        estimate, metric = estimate_compared(gate, result, reference)
+        return _verdict(gate, metric, estimate)
+    except InvalidGateError as error:
+        return Verdict(gate=gate, outcome=error.outcome, reason=error.reason)
 
 
 def _check_number(metric: MetricResult) -> None:
@@ -151,6 +179,9 @@ def _of_group(
     members = members_of(gate, metric, result)
     if not gate.baseline:
         estimate = estimate_group(gate, metric, members)
+        if gate.published is not None:
+            change = estimate_published(gate, metric, estimate)
+            return _change_verdict(gate, metric, change, "reference")
         estimated = replace(
             metric,
             estimate=metric.estimate

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.core.comparison import Comparison, DocumentChange, MetricChange
-from pytest_evals.core.reference import Answers, Reference
+from pytest_evals.core.reference import Answers, Compared, Reference
 from pytest_evals.errors import did_you_mean
 
 __all__ = ["Side", "changed", "compare", "keyed", "refer", "setting_changes"]
@@ -133,6 +133,7 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
     position = {old[key]["doc_id"]: row["doc_id"] for key, row in new.items()}
     values: dict[str, dict[int, Any]] = {}
     repeats: dict[str, dict[int, Answers]] = {}
+    compared: dict[int, Compared] = {}
     for row in rows:
         at = position.get(row["doc_id"])
         counts = row.get("status") == "scored" and not row.get("excluded")
@@ -141,8 +142,13 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
                 values.setdefault(key, {})[at] = value
             for key, answers in _repeats(row):
                 repeats.setdefault(key, {})[at] = answers
+            both = compared.get(at, Compared({}, _logprobs(row)))
+            filters = {**both.answers, str(row.get("filter")): str(row.get("answer"))}
+            compared[at] = both._replace(answers=filters)
     notes = tuple(_machine_changes(before, now))
-    return Reference(baseline=name, values=values, repeats=repeats, notes=notes)
+    return Reference(
+        baseline=name, values=values, repeats=repeats, compared=compared, notes=notes
+    )
 
 
 def _refused(name: str, why: str) -> Reference:
@@ -156,6 +162,17 @@ def _values(row: Row) -> Iterator[tuple[str, Any]]:
         key = f"{metric},{row.get('filter')}"
         if key in row or metric in row:
             yield key, row.get(key, row.get(metric))
+
+
+def _logprobs(row: Row) -> tuple[float, ...]:
+    """Log-probability of each choice; empty for generated answers."""
+    found = []
+    for responses in row.get("resps") or ():
+        first = responses[0] if isinstance(responses, list) and responses else None
+        if not isinstance(first, list) or not first:
+            return ()
+        found.append(float(first[0]))
+    return tuple(found)
 
 
 def _repeats(row: Row) -> Iterator[tuple[str, Answers]]:

@@ -13,6 +13,7 @@ from pytest_evals.core.forecast import GateForecast
 from pytest_evals.core.gate import Gate
 from pytest_evals.gates.early_stopping.savings import USUAL_FLIPS
 from pytest_evals.gates.early_stopping.steps import SHARES
+from pytest_evals.gates.estimate.value import has_limits
 from pytest_evals.gates.figures import figure
 from pytest_evals.stats.intervals import Interval
 from pytest_evals.stats.paired import PairedShares
@@ -69,10 +70,7 @@ def weakness(gate: Gate, n: int) -> str:
 
 def _limit(gate: Gate) -> float:
     """Standard errors between the number and the limit that is compared."""
-    uses_limits = gate.over == "population" or gate.flip_rate is not None
-    if gate.over == "run" or not uses_limits:
-        return 0.0
-    return NormalDist().inv_cdf(gate.confidence)
+    return NormalDist().inv_cdf(gate.confidence) if has_limits(gate) else 0.0
 
 
 def _never(gate: Gate, n: int) -> str:

@@ -51,9 +51,7 @@ def test_all_problems_of_a_gates_file_are_reported(gates):
     assert (
         "gates.yaml:2: a gates file has no key 'gate'; did you mean 'gates'?" in lines
     )
-    assert lines[2].startswith(
-        "gates.yaml:4: gate 'acc >= 0.5' does not name its task"
-    )
+    assert lines[2].startswith("gates.yaml:4: gate 'acc >= 0.5' does not name its task")
 
 
 def test_a_gates_file_without_gates_is_an_error(gates):

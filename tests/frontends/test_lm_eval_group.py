@@ -191,7 +191,7 @@ def test_all_problems_of_a_group_are_told_at_once(folder):
         "mean 'metric'?",
         "g.yaml:10: a group has no key 'agregate_metric_list'; did you mean "
         "'aggregate_metric_list'?",
-        "g.yaml:11: must_pass is about documents of a task, and this is a group",
+        "g.yaml:11: must_pass and every are about a task, not about a group",
         "  fix: write it into the file of the task",
     ]
 

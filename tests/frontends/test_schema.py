@@ -11,7 +11,7 @@ from pytest_evals.frontends.config_dump import TASK_KEYS
 from pytest_evals.frontends.lm_eval.members import GROUP_KEYS
 from pytest_evals.frontends.schema import schema, schema_text
 from pytest_evals.frontends.sniff import dialect
-from pytest_evals.gates.read import entry as grammar
+from pytest_evals.gates.read.keys import PARSERS
 
 ROOT = Path(__file__).parent.parent.parent
 FILES = ROOT / "tests" / "task_files"
@@ -77,4 +77,4 @@ def test_all_keys_are_there():
     ours = {"include", "class", "gates", "task_list"}
     assert set(known["task"]["properties"]) == {*TASK_KEYS, *ours}
     assert set(known["group"]["properties"]) == {*TASK_KEYS, *ours, *GROUP_KEYS}
-    assert set(known["gate"]["anyOf"][1]["properties"]) == set(grammar._KEYS)
+    assert set(known["gate"]["anyOf"][1]["properties"]) == set(PARSERS)

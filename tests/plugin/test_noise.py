@@ -55,9 +55,7 @@ def test_a_group_counts_the_noise_of_its_tasks(suite):
     suite.group("all", task=["quiz", "other"], gates=[GATE])
     done = suite.run("evals")
     assert done.ret == 0
-    done.stdout.fnmatch_lines(
-        ["all::exact_match inconclusive: 0.800 * contains 0.7*"]
-    )
+    done.stdout.fnmatch_lines(["all::exact_match inconclusive: 0.800 * contains 0.7*"])
 
 
 def test_gate_that_cannot_decide_is_a_warning_at_collection(suite):

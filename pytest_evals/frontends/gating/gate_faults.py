@@ -49,6 +49,9 @@ def task_faults(
         if gate.is_about_documents:
             lost = [] if limited else [i for i in gate.must_pass if i not in ids]
             whats = [f"no document called {i!r}{did_you_mean(i, [*ids])}" for i in lost]
+            whats += _answer_faults(gate, task)
+        elif gate.baseline and gate.margin is None:  # agreement, flips, kl
+            whats = _cluster_faults(gate, task) if ids else []
         else:
             whats = _metric_faults(gate, task.metrics)
             if not whats:
@@ -86,7 +89,10 @@ def group_faults(gates: Iterable[Gate], group: Group, *, hooked: bool) -> GateFa
     found = GateFaults([], [])
     for gate in gates:
         if gate.is_about_documents:
-            what = "must_pass and every are about documents of a task, not of a group"
+            what = "must_pass and every are about a task, not about a group"
+            found.problems.append(Problem(what, gate.source))
+        elif gate.baseline and gate.margin is None:
+            what = f"{gate.metric} is a number of a task, not of a group"
             found.problems.append(Problem(what, gate.source))
         elif gate.metric not in names:
             what = f"group {group.name!r} has no number called {gate.metric!r}"
@@ -185,6 +191,18 @@ def _cluster_faults(gate: Gate, task: Task) -> list[str]:
     known = [str(key) for key in doc.row]
     hint = did_you_mean(gate.cluster, known) or f"; fields: {', '.join(known)}"
     return [f"documents have no field {gate.cluster!r} to cluster by{hint}"]
+
+
+def _answer_faults(gate: Gate, task: Task) -> list[str]:
+    """Too few answers to each document for ``every`` or a share of them."""
+    needed = gate.every.n if gate.every else 2 if gate.must_pass_share != 1 else 1
+    if task.repeats >= needed:
+        return []
+    key = f"every: {gate.every}" if gate.every else "share"
+    return [
+        f"{key} needs {needed} answers to each document, and the task has "
+        f"{task.repeats}: set repeats: {needed} in the task"
+    ]
 
 
 def _reducer_faults(gate: Gate, tasks: Iterable[Task]) -> list[str]:

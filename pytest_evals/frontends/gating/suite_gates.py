@@ -81,9 +81,11 @@ class SuiteGates:
         return tuple(map(self.with_noise, gates))
 
     def with_noise(self, gate: Gate) -> Gate:
-        """The gate with the noise that was measured, where it counts some; what was
-        measured is of the answers that the task's filters choose."""
-        wants = gate.over == "benchmark" and gate.measured and gate.flip_rate is None
+        """The gate with the flip rate that was measured, for verdicts over further runs
+        and to report how often a rerun would reverse others. It is that of the answers
+        that the task's filters choose."""
+        wants = gate.over == "benchmark" or (gate.over == "run" and bool(gate.bounds))
+        wants = wants and gate.measured and gate.flip_rate is None
         wants = wants and not gate.reducer
         return replace(gate, flip_rate=self._measured(gate)) if wants else gate
 

@@ -111,7 +111,7 @@ class _Reader:
         gates = own_gates(top, name, metadata, "group")
         for gate in gates:
             if gate.is_about_documents:
-                what = "must_pass and every are about documents of a task, not of a group"
+                what = "must_pass and every are about a task, not about a group"
                 fix = "write it into the file of the task"
                 self.problems.append(Problem(what, gate.source, fix))
         misspelt = _misspelt(file)

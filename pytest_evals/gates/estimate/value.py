@@ -76,7 +76,9 @@ def estimate_value(
     found = _with_limits(gate, metric, point, [*values.values()], labels)
     if not point.n_missing or point.missing is None:
         return found
-    return replace(found, missing=_missing(gate, found, result, metric.key))
+    missing = _missing(gate, found, result, metric.key)
+    every = found.count is not None and len(missing or ()) == found.n_missing + 1
+    return replace(found, missing=missing, lists_all=every)
 
 
 def estimate_point(metric: MetricResult) -> GateEstimate:
@@ -288,11 +290,11 @@ def _by_repeats(
 def _missing(
     gate: Gate, found: GateEstimate, result: TaskResult, key: str
 ) -> tuple[GateEstimate, ...] | None:
-    """The estimate with all documents without a score at the lowest value, and at the
-    highest; ``None`` if that is not known.
+    """The estimate for the values of the documents without a score; ``None`` if that is
+    not known.
 
-    P-values of proportions and bounded means are monotone in each document's value, so
-    these two are the extremes.
+    Of independent documents with value 0 or 1, each possible count. Else the lowest
+    values and the highest: p-values of bounded means are monotone in each value.
     """
     if found.count is None and not all(map(math.isfinite, found.range)):
         return None
@@ -315,18 +317,20 @@ def _with_lost(
     gate: Gate, found: GateEstimate, values: Sequence[Any], labels: Labels
 ) -> Iterator[GateEstimate]:
     n, n_lost = found.n + found.n_missing, found.n_missing
-    ends = (0.0, 1.0) if found.count is not None else found.range
-    for end in ends:
+    if found.count is not None and labels is None:
+        for count in range(found.count, found.count + n_lost + 1):
+            whole = estimate_proportion(count, n, (), None)
+            population = gate.over == "population"
+            yield whole if population else estimate_over_reruns(gate, whole)
+        return
+    for end in (0.0, 1.0) if found.count is not None else found.range:
         total = Fraction(found.value) * found.n + n_lost * Fraction(end)
-        count = None if found.count is None else found.count + n_lost * int(end)
-        whole = replace(found, value=total / n, n=n, count=count)
+        whole = replace(found, value=total / n, n=n)
         if gate.over != "population":
             yield estimate_over_reruns(gate, whole)
         elif isinstance(found.spread, Located):
             moved = replace(found.spread, value=float(whole.value))
             yield replace(whole, spread=moved)
-        elif count is not None:
-            yield estimate_proportion(count, n, [*values, *[end] * n_lost], labels)
         else:
             yield estimate_bounded([*values, *[end] * n_lost], labels, found.range)
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record
+from pytest_evals.core.reference import Compared
 from pytest_evals.core.request import (
     Generate,
     Loglikelihood,
@@ -77,6 +78,7 @@ def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
         [_of_request(request) for request in record.requests],
         [_of_turn(turn) for turn in record.turns],
         dict(record.labels),
+        record.compared and (dict(record.compared.answers), record.compared.logprobs),
         tuple(sample),
         told and tuple(told),
     )
@@ -97,7 +99,7 @@ def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
 def unpack(data: bytes) -> Arrived:
     """What :func:`pack` packed."""
     said, task, index, error, excluded, *parts, sample, told = marshal.loads(data)
-    doc, requests, turns, labels = parts
+    doc, requests, turns, labels, compared = parts
     responses, scores = _said(said) if requests else _slim_said(said)
     record = Record(
         task=task,
@@ -110,6 +112,7 @@ def unpack(data: bytes) -> Arrived:
         error=error,
         excluded=excluded,
         labels=labels,
+        compared=compared and Compared(*compared),
     )
     return Arrived(record, Sample(*sample), told and Told(*told))
 

@@ -141,7 +141,10 @@ def _claim(verdict: Verdict | None) -> str:
         n = len(gate.must_pass)
         return f"{n} document{'s' * (n > 1)}"
     if gate.margin is not None:
-        return f"{gate.margin} vs {gate.baseline or gate.published.value}"
+        name = gate.baseline
+        if gate.published is not None:
+            name = str(gate.published.value)
+        return f"{gate.margin} vs {name}"
     return ", ".join(str(bound) for bound in gate.bounds)
 
 

@@ -1,0 +1,281 @@
+"""Estimates that compare two sources: a published number, and the answers of two runs
+(agreement, flips, divergence)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from pytest_evals.core.gate import Gate, Outcome, Published
+from pytest_evals.core.metric import Estimate, MetricResult, Totals
+from pytest_evals.core.record import Record
+from pytest_evals.core.reference import Compared, Reference
+from pytest_evals.core.result import TaskResult
+from pytest_evals.gates.documents import InvalidGateError, labels_of
+from pytest_evals.gates.estimate.estimate import Change, GateEstimate, antilog
+from pytest_evals.gates.estimate.sums import Labels, estimate_totals, ratio
+from pytest_evals.gates.estimate.value import estimate_proportion
+from pytest_evals.stats.independent import IndependentDifference
+from pytest_evals.stats.spread import Located, Proportion, Spread, Still
+
+__all__ = ["estimate_compared", "estimate_published", "protocol_fault"]
+
+_HIGHER_IS_BETTER = {"agreement": True, "flips": False, "kl": False}
+
+
+def estimate_published(
+    gate: Gate, metric: MetricResult, estimate: GateEstimate
+) -> Change:
+    """The change since a published number, with the sampling error of both.
+
+    They are treated as independent samples, which is conservative if both were measured
+    on the same documents.
+
+    Args:
+        gate: A gate with a published number.
+        metric: The metric.
+        estimate: Its estimate in this run.
+    """
+    published = gate.published
+    assert published is not None
+    before = Fraction(published.value)
+    notes = [*estimate.notes]
+    if published.n is None:
+        notes.append(
+            "the sampling error of the reference is unknown and not counted; set "
+            "reference_n to its number of documents"
+        )
+    elif estimate.spread is not None:
+        notes.append(
+            "reference and run are treated as independent samples, which is "
+            "conservative on the same documents"
+        )
+    spread = method = None
+    if estimate.spread is not None:
+        new = _natural(estimate)
+        old = _of_reference(published, estimate, new)
+        spread, method = IndependentDifference(new, old), f"MOVER, {estimate.method}"
+    exact = isinstance(estimate.value, Fraction)
+    now = estimate.value
+    ends = (float(now), float(before))
+    limits = metric.how.known_limits if metric.how is not None else None
+    is_share = estimate.count is not None or limits == (0, 1)
+    return Change(
+        value=now - before if exact else float(now) - float(before),
+        n=estimate.n,
+        n_errored=estimate.n_errored,
+        n_unscored=estimate.n_unscored,
+        before=before if exact else float(before),
+        now=now,
+        spread=spread,
+        method=method or "",
+        notes=tuple(notes),
+        missing=_missing(gate, metric, estimate),
+        lists_all=estimate.lists_all,
+        unit="points" if is_share and all(0 <= one <= 1 for one in ends) else "plain",
+    )
+
+
+def _missing(
+    gate: Gate, metric: MetricResult, estimate: GateEstimate
+) -> tuple[Change, ...] | None:
+    if estimate.missing is None:
+        return None
+    return tuple(estimate_published(gate, metric, one) for one in estimate.missing)
+
+
+def _natural(estimate: GateEstimate) -> Spread:
+    """On the scale of the number."""
+    assert estimate.spread is not None
+    if estimate.scale == "plain":
+        return estimate.spread
+    value = antilog(estimate.spread.value)
+    return Located(value, value * estimate.spread.stderr, estimate.n - 1)
+
+
+def _of_reference(published: Published, estimate: GateEstimate, new: Spread) -> Spread:
+    """The published number with its sampling error: of a proportion the binomial one,
+    else that of this run's documents."""
+    value, n = float(published.value), published.n
+    if n is None:
+        return Still(value)
+    if estimate.count is not None and 0 <= value <= 1:
+        return Proportion(value * n, n)
+    low, high = estimate.range
+    stderr = new.stderr * math.sqrt(estimate.n / n)
+    return Located(value, stderr, max(1, n - 1), low, high)
+
+
+def protocol_fault(gate: Gate, result: TaskResult) -> str:
+    """How this run differs from the protocol of a published number; empty if it does
+    not."""
+    if gate.published is None:
+        return ""
+    differences = []
+    for key, expected in gate.published.protocol:
+        actual = _actual(key, gate, result)
+        if actual != expected and not (actual is None and expected in (0, False, None)):
+            differences.append(f"{key} is {actual}, and {expected} for the reference")
+    return "; ".join(differences)
+
+
+def _actual(key: str, gate: Gate, result: TaskResult) -> Any:
+    task = result.task
+    if key == "num_fewshot":
+        return task.n_shots
+    if key == "limit":
+        return result.n_selected if result.n_selected < result.n_total else None
+    if key == "chat_template":
+        return bool(task.config.get("apply_chat_template") or _is_chat(result))
+    if key == "filter":
+        return gate.filter or None
+    return task.config.get("doc_to_text")
+
+
+def _is_chat(result: TaskResult) -> bool:
+    prompts = (request for one in result.records for request in one.requests)
+    first = next(prompts, None)
+    text = getattr(first, "prompt", None) or getattr(first, "context", "")
+    return isinstance(text, tuple)
+
+
+def estimate_compared(
+    gate: Gate, result: TaskResult, reference: Reference
+) -> tuple[GateEstimate, MetricResult]:
+    """Agreement, flips or divergence of a run and a baseline on the same documents.
+
+    ``agreement`` is the share of documents with the same answer or choice, ``flips``
+    that of documents that became correct or wrong, and ``kl`` the mean over documents
+    of KL(baseline || run) in nats, of the softmax over the choices' log-likelihoods.
+
+    Args:
+        gate: The gate.
+        result: The task in this run.
+        reference: The task in the baseline.
+
+    Raises:
+        InvalidGateError: The runs cannot be compared.
+    """
+    if reference.fault:
+        outcome = Outcome.SKIPPED if reference.is_replaced else Outcome.INVALID
+        raise InvalidGateError(reference.fault, outcome)
+    included = [one for one in result.records if not one.excluded]
+    filter_ = gate.filter or _only_filter(gate, included)
+    values: dict[int, float] = {}
+    for record in included:
+        old = reference.compared.get(record.index)
+        if old is not None and record.compared is not None and not record.error:
+            value = _value(gate, record, reference, filter_, old)
+            if value is not None:
+                values[record.index] = value
+    if not values:
+        raise InvalidGateError(_nothing(gate, reference))
+    n_missing = len(included) - len(values)
+    labels = labels_of(result, gate.cluster, [*values])
+    found = _estimate(gate, [*values.values()], labels)
+    if n_missing:
+        found = replace(
+            found, n_errored=n_missing, missing=_extremes(gate, found, n_missing)
+        )
+    assert found.spread is not None
+    estimate = Estimate(float(found.value), found.spread.stderr)
+    metric = MetricResult(
+        name=gate.metric,
+        filter=filter_,
+        estimate=estimate,
+        n_scored=len(values),
+        n_errored=n_missing,
+        total=found.count,
+        higher_is_better=_HIGHER_IS_BETTER[gate.metric],
+    )
+    return found, metric
+
+
+def _only_filter(gate: Gate, records: Sequence[Record]) -> str:
+    filters = [*dict.fromkeys(key for one in records for key in _filters(one))]
+    if len(filters) > 1:
+        names = ", ".join(repr(f"{gate.metric},{one}") for one in filters)
+        raise InvalidGateError(f"the task has several filters: name one of {names}")
+    return filters[0] if filters else "none"
+
+
+def _filters(record: Record) -> Iterator[str]:
+    yield from record.compared.answers if record.compared else ()
+
+
+def _value(
+    gate: Gate, record: Record, reference: Reference, filter_: str, old: Compared
+) -> float | None:
+    """The document's value; ``None`` if it has none in one of the runs."""
+    new = record.compared
+    assert new is not None
+    if gate.metric == "kl":
+        return _divergence(old.logprobs, new.logprobs)
+    if gate.metric == "agreement":
+        if filter_ not in old.answers or filter_ not in new.answers:
+            return None
+        return float(old.answers[filter_] == new.answers[filter_])
+    for score in record.scores:
+        was = reference.values.get(score.key, {}).get(record.index)
+        if score.correct is not None and score.filter == filter_ and was is not None:
+            return float(score.value != was)
+    return None
+
+
+def _divergence(old: Sequence[float], new: Sequence[float]) -> float | None:
+    """KL(old || new) in nats of the softmax over the choices."""
+    n = len(new)
+    if n < 2 or len(old) < n:
+        return None
+    before, now = _log_softmax(old[:n]), _log_softmax(new)
+    total = math.fsum(
+        math.exp(p) * (p - q) for p, q in zip(before, now, strict=True) if p > -math.inf
+    )
+    return max(0.0, total)
+
+
+def _log_softmax(logprobs: Sequence[float]) -> list[float]:
+    top = max(logprobs)
+    norm = top + math.log(math.fsum(math.exp(one - top) for one in logprobs))
+    return [one - norm for one in logprobs]
+
+
+def _nothing(gate: Gate, reference: Reference) -> str:
+    what = {
+        "kl": "log-likelihoods of two or more choices",
+        "agreement": "an answer",
+        "flips": "a correct or wrong result",
+    }[gate.metric]
+    return f"no document has {what} in both this run and {reference.baseline!r}"
+
+
+def _estimate(gate: Gate, values: list[float], labels: Labels) -> GateEstimate:
+    n = len(values)
+    if gate.metric != "kl":
+        count = int(sum(values))
+        found = estimate_proportion(count, n, values, labels)
+        return replace(found, value=Fraction(count, n), n=n, count=count)
+    if not any(values):  # identical runs: nothing is known of the variance
+        return GateEstimate(value=0.0, n=n, spread=Still(0.0), range=(0.0, math.inf))
+    totals = Totals(columns=(values, [1.0] * n), score=ratio, is_ratio=True)
+    try:
+        found = estimate_totals(totals, labels)
+    except ValueError as error:
+        raise InvalidGateError(f"kl has no confidence limits: {error}") from error
+    return replace(found, n=n, range=(0.0, math.inf))
+
+
+def _extremes(
+    gate: Gate, found: GateEstimate, n_missing: int
+) -> tuple[GateEstimate, ...] | None:
+    """With all documents that cannot be compared at 0, and at 1."""
+    if found.count is None or gate.cluster:
+        return None
+    n = found.n + n_missing
+    return tuple(
+        replace(estimate_proportion(count, n, (), None), value=Fraction(count, n), n=n)
+        for count in (found.count, found.count + n_missing)
+    )

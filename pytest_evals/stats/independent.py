@@ -1,0 +1,72 @@
+"""The difference of two independent numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pytest_evals.stats.intervals import Interval
+from pytest_evals.stats.spread import Spread
+
+__all__ = ["IndependentDifference"]
+
+_HALVINGS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class IndependentDifference:
+    """``new - old`` of two independent numbers, by the confidence limits of each.
+
+    MOVER, the method of variance estimates recovery (Zou and Donner 2008, Statistics in
+    Medicine 27, 1693-1702): the distance of each limit is the root of the sum of the
+    squared distances of both numbers' limits.
+
+    Args:
+        new: The new number.
+        old: The old number.
+    """
+
+    new: Spread
+    old: Spread
+
+    @property
+    def value(self) -> float:
+        """The difference."""
+        return self.new.value - self.old.value
+
+    @property
+    def stderr(self) -> float:
+        """Root of the sum of the squared standard errors."""
+        return math.hypot(self.new.stderr, self.old.stderr)
+
+    def interval(self, confidence: float) -> Interval:
+        """Both limits, each one-sided at that confidence."""
+        new, old = self.new.interval(confidence), self.old.interval(confidence)
+        below = math.hypot(self.new.value - new.low, old.high - self.old.value)
+        above = math.hypot(new.high - self.new.value, self.old.value - old.low)
+        return Interval(self.value - below, self.value + above)
+
+    def p_less(self, bound: float) -> float:
+        """One-sided p-value of "the true difference is less than the bound"."""
+        return _p_value(lambda level: self.interval(level).high < bound)
+
+    def p_greater(self, bound: float) -> float:
+        """One-sided p-value of "the true difference is greater than the bound"."""
+        return _p_value(lambda level: self.interval(level).low > bound)
+
+    def scaled(self, factor: float) -> IndependentDifference:
+        """The new number over so many times as many documents."""
+        return IndependentDifference(self.new.scaled(factor), self.old)
+
+
+def _p_value(is_excluded: Callable[[float], bool]) -> float:
+    """The smallest 1 - confidence at which the limit excludes a bound; 1 if it does not
+    even at a confidence of one half."""
+    if not is_excluded(0.5):
+        return 1.0
+    low, high = 0.0, 0.5
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_excluded(1 - middle) else (middle, high)
+    return high
