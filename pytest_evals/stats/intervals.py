@@ -14,11 +14,8 @@ from typing import NamedTuple
 __all__ = [
     "Interval",
     "cumulative",
-    "normal",
     "quantile",
-    "sample_size",
     "student",
-    "wilson",
 ]
 
 
@@ -27,29 +24,6 @@ class Interval(NamedTuple):
 
     low: float
     high: float
-
-
-def wilson(share: float, n: float, confidence: float, df: float = math.inf) -> Interval:
-    """Wilson's score interval (1927) for a share of right answers.
-
-    Unlike the value with its standard errors on both sides, it keeps its promise near 0
-    and 1 and for few documents.
-
-    Args:
-        share: The share that was seen, from 0 to 1.
-        n: Documents, more than 0; fewer than there are where they hang together.
-        confidence: Of each bound, below 1.
-        df: Degrees of freedom where ``n`` is estimated: Student's t stands in for the
-            normal distribution.
-    """
-    z = quantile(confidence, df)
-    weight = z * z / n
-    centre = (share + weight / 2) / (1 + weight)
-    reach = z / (1 + weight) * math.sqrt(share * (1 - share) / n + weight / (4 * n))
-    # Rounding must not leave the ends open where they are exactly 0 and 1.
-    low = 0.0 if share == 0 else max(0.0, centre - reach)
-    high = 1.0 if share == 1 else min(1.0, centre + reach)
-    return Interval(low, high)
 
 
 def student(value: float, stderr: float, df: float, confidence: float) -> Interval:
@@ -64,11 +38,6 @@ def student(value: float, stderr: float, df: float, confidence: float) -> Interv
     """
     reach = quantile(confidence, df) * stderr
     return Interval(value - reach, value + reach)
-
-
-def normal(value: float, stderr: float, confidence: float) -> Interval:
-    """The interval of a number whose errors are normal, with a known standard error."""
-    return student(value, stderr, math.inf, confidence)
 
 
 def quantile(confidence: float, df: float) -> float:
@@ -87,16 +56,3 @@ def cumulative(score: float, df: float) -> float:
     from scipy.special import stdtr
 
     return float(stdtr(df, score))
-
-
-def sample_size(n: int, stderr: float, distance: float, confidence: float) -> int:
-    """About how many documents it takes until a bound comes as near as this.
-
-    Args:
-        n: Documents that the standard error is of.
-        stderr: It, more than 0.
-        distance: From the value to what the bound must not reach, more than 0.
-        confidence: Of the bound.
-    """
-    z = NormalDist().inv_cdf(confidence)
-    return math.ceil(n * (z * stderr / distance) ** 2)

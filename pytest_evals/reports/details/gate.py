@@ -81,9 +81,9 @@ def _facts(verdict: Verdict, result: TaskResult | GroupResult) -> Iterator[str]:
     if verdict.change is not None:
         yield from change_lines(verdict.change)
     elif verdict.outcome is Outcome.FAILED and verdict.short > 0:
-        yield f"It is {figure(verdict.short)} beyond the bound{_answers(verdict)}."
+        yield f"It is {figure(verdict.short)} beyond the threshold{_answers(verdict)}."
     elif verdict.outcome is Outcome.INVALID:
-        yield "There is nothing sound to judge; this says nothing of the model."
+        yield "The gate could not be evaluated; this is not a statement about the model."
     if verdict.metric is not None:
         yield from _numbers(verdict.metric)
     if isinstance(result, GroupResult) and verdict.gate.metric:
@@ -105,7 +105,7 @@ def _answers(verdict: Verdict) -> str:
     n = verdict.n_short
     if n is None:
         return ""
-    return f"; {n} more right answer{'s' * (n > 1)} would have passed"
+    return f"; {n} more correct answer{'s' * (n > 1)} would have passed"
 
 
 def _numbers(metric: MetricResult) -> Iterator[str]:

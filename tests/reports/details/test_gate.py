@@ -37,7 +37,7 @@ evals/gsm8k.yaml:31:
 
     - acc >= 0.75
 
-E   It is 0.500 beyond the bound; 2 more right answers would have passed.
+E   It is 0.500 beyond the threshold; 2 more correct answers would have passed.
 E   acc,none: standard error 0.250 (analytic) over 4 documents.
 E   documents: 1 right, 3 wrong; 4 of 1172 were selected.
 
@@ -74,7 +74,7 @@ evals/gsm8k.yaml:31:
 
     - acc >= 0.75
 
-!   There is nothing sound to judge; this says nothing of the model.
+!   The gate could not be evaluated; this is not a statement about the model.
 !   documents: 4 errored; 4 in all.
 
   without a score (3 of 4)

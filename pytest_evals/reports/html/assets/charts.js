@@ -13,7 +13,10 @@ function label(x, y, text, anchor = "middle", kind = "tick") {
   return s(`text.${kind}`, { x, y, "text-anchor": anchor }, text);
 }
 
-/** A share from 0 to 1 with its standard error. */
+/** Standard errors on each side of a 90% confidence interval: both one-sided 95% limits. */
+const REACH = 1.645;
+
+/** A share from 0 to 1 with its approximate 90% confidence interval. */
 function scoreBar(metric) {
   const width = 112, height = 18, y = 9, pad = 5;
   const at = (v) => pad + Math.min(1, Math.max(0, v)) * (width - 2 * pad);
@@ -21,11 +24,13 @@ function scoreBar(metric) {
   if (typeof value !== "number" || value < 0 || value > 1) return "";
   const parts = [line(at(0), y, at(1), y, "track"), line(at(0), y, at(value), y, "level")];
   if (typeof stderr === "number") {
-    parts.push(line(at(value - stderr), y, at(value + stderr), y, "error"));
-    for (const end of [value - stderr, value + stderr]) parts.push(line(at(end), y - 4, at(end), y + 4, "error"));
+    const ends = [value - REACH * stderr, value + REACH * stderr];
+    parts.push(line(at(ends[0]), y, at(ends[1]), y, "error"));
+    for (const end of ends) parts.push(line(at(end), y - 4, at(end), y + 4, "error"));
   }
   parts.push(dot(at(value), y, 3.5, "point"));
-  return drawing(width, height, `${figure(value)} of 1`, parts);
+  const reach = typeof stderr === "number" ? `, 90% CI ± ${figure(REACH * stderr)}` : "";
+  return drawing(width, height, `${figure(value)} of 1${reach}`, parts);
 }
 
 /** Where a gate's number lies beside its bar. */
@@ -35,7 +40,7 @@ function gateChart(gate) {
   const value = change ? change.difference : gate.value;
   const bars = change ? [{ op: change.op, value: change.bar }] : gate.bounds ?? [];
   if (typeof value !== "number" || !bars.length || bars.some((bar) => typeof bar.value !== "number")) return "";
-  const spread = spreadOf(gate, value, change);
+  const spread = spreadOf(gate);
   const numbers = [value, ...bars.map((bar) => bar.value), spread.low, spread.high, ...(change ? [0] : [])];
   const [low, high] = domainOf(numbers.filter(Number.isFinite), change);
   const shown = (v) => (change ? moved(v, change.unit).replace(" points", "") : figure(v));
@@ -63,10 +68,8 @@ function gateChart(gate) {
   });
 }
 
-function spreadOf(gate, value, change) {
-  if (gate.interval) return { low: gate.interval.low, high: gate.interval.high };
-  if (!change && typeof gate.stderr === "number") return { low: value - gate.stderr, high: value + gate.stderr };
-  return { low: NaN, high: NaN };
+function spreadOf(gate) {
+  return gate.interval ?? { low: NaN, high: NaN };
 }
 
 const clamped = (x, width) => Math.min(width - 34, Math.max(34, x));
@@ -136,8 +139,8 @@ function histogram(values, shownKey) {
 
 /** A number over the stored runs; hollow points were asked something else. */
 function timeline(points) {
-  const lows = points.map((p) => p.value - (p.stderr ?? 0));
-  const highs = points.map((p) => p.value + (p.stderr ?? 0));
+  const lows = points.map((p) => p.value - REACH * (p.stderr ?? 0));
+  const highs = points.map((p) => p.value + REACH * (p.stderr ?? 0));
   let low = Math.min(...lows), high = Math.max(...highs);
   if (low === high) [low, high] = [low - 0.5, high + 0.5];
   return fluid((width) => {
@@ -151,7 +154,7 @@ function timeline(points) {
       s("path.trend", { d: path }),
     ];
     points.forEach((p, i) => {
-      if (p.stderr) parts.push(line(x(i), y(p.value - p.stderr), x(i), y(p.value + p.stderr), "error"));
+      if (p.stderr) parts.push(line(x(i), y(p.value - REACH * p.stderr), x(i), y(p.value + REACH * p.stderr), "error"));
       const last = i === points.length - 1;
       const point = dot(x(i), y(p.value), last ? 5 : 3.5, p.same ? "point" : "point.hollow");
       point.append(s("title", `${figure(p.value)} · ${p.model} · ${moment(p.date)}${p.same ? "" : " · asked something else"}`));

@@ -32,20 +32,23 @@ const claimOf = (gate) => (gate.claim.startsWith(`${gate.task}/`) ? gate.claim.s
 
 const parentOf = (node) => node.slice(0, node.lastIndexOf("::"));
 
-/** Where it lies, and what the line through it means. */
+/** Both one-sided limits together: a 90% CI at a confidence of 0.95. */
+const intervalName = ({ confidence }) => `${+(100 * (2 * confidence - 1)).toPrecision(4)}% CI`;
+
+/** The number and its threshold. */
 function gateDrawn(gate) {
   const chart = gateChart(gate);
   if (!chart) return null;
-  const spread = gate.interval ? `${100 * gate.interval.confidence} % on each side` : typeof gate.stderr === "number" && !gate.change ? "one standard error" : "";
-  return [chart, h("p.small", spread ? `line: ${spread}; shaded: where the claim holds` : "shaded: where the claim holds")];
+  const line = gate.interval ? `line: ${intervalName(gate.interval)}; ` : "";
+  return [chart, h("p.small", `${line}shaded: where the condition holds`)];
 }
 
 /** What would turn or settle the verdict. */
 function decides(gate) {
   const told = [];
-  if (gate.outcome === "failed" && gate.short > 0) told.push(`It is ${figure(gate.short)} beyond the bound.`);
-  if (gate.n_short) told.push(`${plural(gate.n_short, "more right answer")} would have passed it.`);
-  if (gate.outcome === "invalid") told.push("There is nothing sound to judge; this says nothing of the model.");
+  if (gate.outcome === "failed" && gate.short > 0) told.push(`It is ${figure(gate.short)} beyond the threshold.`);
+  if (gate.n_short) told.push(`${plural(gate.n_short, "more correct answer")} would have passed it.`);
+  if (gate.outcome === "invalid") told.push("The gate could not be evaluated; this is not a statement about the model.");
   for (const note of gate.notes ?? []) told.push(`${note}.`);
   return told.length ? h("ul.decides", told.map((text) => h("li", text))) : null;
 }
@@ -57,11 +60,11 @@ function gateFacts(gate, open) {
     ["standard error", typeof gate.stderr === "number" ? figure(gate.stderr) : null],
     ["documents scored", gate.n_scored === null ? null : count(gate.n_scored ?? 0)],
     ["noise that counts", SCOPES[gate.over] ?? null],
-    ["interval", interval ? `${shownBound(interval.low, change)} to ${shownBound(interval.high, change)}, ${100 * interval.confidence} % on each side, ${interval.method}` : null],
+    ["confidence interval", interval ? `${intervalName(interval)} ${shownBound(interval.low, change)} to ${shownBound(interval.high, change)}, ${interval.method}` : null],
     ["baseline", change ? `${change.baseline}: ${figure(change.before)} → ${figure(change.now)} over ${plural(change.n, "document")}` : gate.baseline],
-    ["answers that turned", change && change.gained !== null ? `${change.gained} improved, ${change.lost} got worse` : null],
+    ["flips", change && change.gained !== null ? `${change.gained} improved, ${change.lost} got worse` : null],
     ["p", typeof gate.p_value === "number" ? `${gate.p_value.toPrecision(2)}${typeof gate.p_adjusted === "number" ? `, ${gate.p_adjusted.toPrecision(2)} after correction (${gate.family})` : ""}` : null],
-    ["documents hang together by", gate.cluster],
+    ["clustered by", gate.cluster],
   ].filter(([, value]) => value);
   if (!facts.length) return null;
   return h("details.gate-facts", { open }, h("summary", "what it rests on"), h("dl.facts", facts.map(([name, value]) => [h("dt", name), h("dd", value)])));

@@ -1,0 +1,141 @@
+"""Gates on the answers of two runs: agreement, flips and divergence."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.special import rel_entr, softmax
+from statsmodels.stats.proportion import proportion_confint
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.metric import Metric
+from pytest_evals.core.record import Record
+from pytest_evals.core.reference import Compared, Reference
+from pytest_evals.core.result import TaskResult
+from pytest_evals.core.score import Score
+from pytest_evals.errors import Place, TaskFileError
+from pytest_evals.gates.judge import judge
+from pytest_evals.gates.read.entry import read_gate
+
+HERE = Place(Path("arc.yaml"), 7)
+
+
+def run(answers, logprobs=None, correct=None, lost=()):
+    """A run in which documents have these answers."""
+    n = len(answers)
+    right = correct or [True] * n
+    records = tuple(
+        Record(
+            task="arc",
+            index=i,
+            doc=Doc("", ["a", "b"], 0, id=f"d{i}"),
+            scores=(Score(metric="acc", value=float(right[i]), correct=right[i]),),
+            compared=Compared(
+                {"none": answers[i]}, tuple(logprobs[i] if logprobs else ())
+            ),
+            error="lost" if i in lost else "",
+        )
+        for i in range(n)
+    )
+    task = SimpleNamespace(name="arc", metrics=(Metric(name="acc", aggregate=None),))
+    return TaskResult(task=task, records=records, metrics=(), n_selected=n, n_total=n)
+
+
+def baseline(result):
+    """The reference that the run would be."""
+    known = {one.index: one for one in result.records}
+    return Reference(
+        baseline="main",
+        values={"acc,none": {i: one.scores[0].value for i, one in known.items()}},
+        compared={i: one.compared for i, one in known.items()},
+    )
+
+
+def verdict(old, new, **keys):
+    gate = read_gate({"baseline": "main", **keys}, task="arc", source=HERE)
+    return judge(gate, new, find=lambda *_: baseline(old))
+
+
+def test_agreement_is_the_share_of_equal_answers_with_exact_limits():
+    old, new = run(["a"] * 400), run(["a"] * 396 + ["b"] * 4)
+    found = verdict(old, new, metric="agreement", min=0.97)
+    low, high = proportion_confint(396, 400, alpha=0.1, method="beta")
+    assert (found.outcome, found.value) == ("passed", 0.99)
+    assert (found.low, found.high) == pytest.approx((low, high))
+    assert verdict(old, new, metric="agreement", min=0.999).outcome == "failed"
+    assert verdict(old, new, metric="agreement", min=0.985).outcome == "inconclusive"
+    assert (
+        verdict(old, new, metric="agreement", min=0.99, over="run").outcome == "passed"
+    )
+
+
+def test_flips_count_both_ways():
+    old = run(["a"] * 100, correct=[True] * 97 + [False] * 3)
+    new = run(["a"] * 100, correct=[False] * 2 + [True] * 98)
+    found = verdict(old, new, metric="flips", max="10%")
+    assert found.value == 0.05
+    assert found.outcome == "passed" if found.high <= 0.1 else "inconclusive"
+    assert verdict(old, new, metric="flips", max="4%", over="run").outcome == "failed"
+
+
+def test_divergence_is_scipys_of_the_softmax_over_choices():
+    generator = np.random.default_rng(0)
+    old = generator.normal(-20, 3, (60, 4))
+    new = old + generator.normal(0, 0.3, (60, 4))
+    found = verdict(
+        run(["a"] * 60, old.tolist()),
+        run(["a"] * 60, new.tolist()),
+        metric="kl",
+        max=0.5,
+    )
+    each = rel_entr(softmax(old, axis=1), softmax(new, axis=1)).sum(axis=1)
+    assert found.value == pytest.approx(each.mean())
+    assert found.low < each.mean() < found.high
+    assert found.outcome == "passed"
+
+
+def test_a_run_is_equal_to_itself():
+    same = run(["a"] * 50, [[-1.0, -2.0]] * 50)
+    assert verdict(same, same, metric="agreement", min=0.9).outcome == "passed"
+    assert verdict(same, same, metric="kl", max=0.001).value == 0
+
+
+def test_documents_without_an_answer_count_as_both():
+    old = run(["a"] * 100)
+    few = run(["a"] * 100, lost={1})
+    many = run(["a"] * 100, lost={*range(20)})
+    assert verdict(old, few, metric="agreement", min=0.9).outcome == "passed"
+    found = verdict(old, many, metric="agreement", min=0.9)
+    assert found.outcome == "invalid"
+    assert "20 of 100 documents have no score" in found.reason
+
+
+def test_generated_answers_have_no_divergence():
+    old = run(["a"] * 10)
+    found = verdict(old, old, metric="kl", max=0.1)
+    assert found.outcome == "invalid"
+    assert "log-likelihoods of two or more choices" in found.reason
+
+
+def test_runs_that_are_not_comparable_are_invalid():
+    new = run(["a"] * 10)
+    entry = {"metric": "agreement", "baseline": "main", "min": 0.9}
+    gate = read_gate(entry, task="arc", source=HERE)
+    fault = replace(baseline(new), fault="baseline 'main' is not comparable: shots")
+    found = judge(gate, new, find=lambda *_: fault)
+    assert (found.outcome, found.reason) == ("invalid", fault.fault)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"metric": "agreement"}, "is a number of two runs: give min or max"),
+        ({"metric": "kl", "max_drop": 0.1}, "is a number of two runs: give min or max"),
+        ({"metric": "acc", "min": 0.1}, "a baseline gate limits a change"),
+    ],
+)
+def test_invalid_entries_are_refused(keys, message):
+    with pytest.raises(TaskFileError, match=message):
+        read_gate({"baseline": "main", **keys}, task="arc", source=HERE)
