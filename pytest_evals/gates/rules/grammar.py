@@ -39,6 +39,7 @@ from pytest_evals.gates.rules.ids import (
 )
 from pytest_evals.gates.rules.noise_keys import NOISE_KEYS, Noise, read_noise
 from pytest_evals.gates.rules.sample_keys import SAMPLE_KEYS, Sampled, read_sampled
+from pytest_evals.gates.rules.when_keys import When, read_when
 
 __all__ = [
     "DEFAULTS",
@@ -50,7 +51,7 @@ __all__ = [
 
 _OF_NUMBERS = ("metric", "min", "max", *NOISE_KEYS, *BASELINE_KEYS, *SAMPLE_KEYS)
 """Keys of gates that are about a number, and not about documents."""
-_KEYS = (*_OF_NUMBERS, "must_pass", "id", "task", "group")
+_KEYS = (*_OF_NUMBERS, "must_pass", "id", "task", "group", "when")
 DEFAULTS = ("confidence", "inconclusive", "family")
 """Keys that a file of gates may give for all of them."""
 NO_DEFAULTS: Mapping[object, object] = {}
@@ -73,6 +74,7 @@ class _Parts(NamedTuple):
     noise: Noise = Noise()
     against: Against = Against()
     sampled: Sampled = Sampled()
+    when: When = When()
 
 
 def read_gate(
@@ -170,6 +172,7 @@ def _gate(parts: _Parts, text: str, source: Place) -> Gate:
         **parts.noise._asdict(),
         **parts.against._asdict(),
         **parts.sampled._asdict(),
+        **parts.when._asdict(),
         text=text,
         source=source,
     )
@@ -207,6 +210,7 @@ def _read_mapping(
         lambda: read_noise(entry),
         lambda: read_against(entry),
         lambda: read_sampled(entry),
+        lambda: read_when(entry),
     )
     for read in readers:
         try:
@@ -224,6 +228,7 @@ def _read_mapping(
         noise=read_noise(entry),
         against=read_against(entry),
         sampled=read_sampled(entry),
+        when=read_when(entry),
     )
     return parts, []
 
