@@ -9,6 +9,7 @@
 | `scores`    | pipeline (score)               | metrics, reports, the item's outcome  |
 | `excluded`  | pipeline (score)               | metrics, gates, reports               |
 | `labels`    | whoever keeps it after scoring | gates                                 |
+| `facts`     | whoever keeps it after scoring | gates                                 |
 | `error`     | whichever stage could not go on | reports, the item's outcome          |
 """
 
@@ -42,6 +43,8 @@ class Record:
         excluded: Why its scores are in no metric and no gate, though it was scored;
             empty if they are.
         labels: Fields of its row that gates group documents by, as text.
+        facts: Name of a metric of the run that a gate names → its values here; ``None``
+            if they are not known.
     """
 
     task: str
@@ -54,6 +57,7 @@ class Record:
     error: str = ""
     excluded: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, tuple[float, ...] | None] = field(default_factory=dict)
 
     @property
     def status(self) -> Status:

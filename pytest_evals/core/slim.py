@@ -37,6 +37,7 @@ def slim(record: Record) -> Record:
         error=record.error,
         excluded=record.excluded,
         labels=record.labels,
+        facts=record.facts,
     )
 
 

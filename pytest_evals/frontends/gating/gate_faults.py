@@ -16,10 +16,14 @@ from pytest_evals.gates.baseline.versus import direction_fault
 from pytest_evals.gates.bounds.spans import span_fault
 from pytest_evals.gates.evidence.documents import labels_in
 from pytest_evals.gates.evidence.reducers import n_needed
+from pytest_evals.gates.evidence.run_metrics import RUN_METRICS, run_metrics_of
 from pytest_evals.gates.groups.members import weights_fault
 from pytest_evals.gates.stopping.steps import SHARES
 
 __all__ = ["GateFaults", "group_faults", "task_faults"]
+
+
+_RUN = [one.metric for one in RUN_METRICS.values()]
 
 
 class GateFaults(NamedTuple):
@@ -52,9 +56,10 @@ def task_faults(
             lost = [] if limited else [i for i in gate.must_pass if i not in ids]
             whats = [f"no document called {i!r}{did_you_mean(i, [*ids])}" for i in lost]
         else:
-            whats = _metric_faults(gate, task.metrics)
+            metrics = _with_run_metric(gate, task)
+            whats = _metric_faults(gate, metrics)
             if not whats:
-                whats, odd = _span_faults(gate, task.metrics)
+                whats, odd = _span_faults(gate, metrics)
                 gate = _on_its_scale(gate, whats, task.metrics)
             whats += _reducer_faults(gate, [task])
             whats += _cluster_faults(gate, task) if ids else []
@@ -90,9 +95,14 @@ def group_faults(gates: Iterable[Gate], group: Group, *, hooked: bool) -> GateFa
         if gate.must_pass:
             what = "must_pass is about documents of a task, and this is a group"
             found.problems.append(Problem(what, gate.source))
+        elif gate.metric not in names and gate.metric in RUN_METRICS:
+            one = RUN_METRICS[gate.metric]
+            whats = list(filter(None, [one.fault(gate)]))
+            whats = whats or _span_faults(gate, [one.metric])[0]
+            _sort(gate, whats, "", found)
         elif gate.metric not in names:
             what = f"group {group.name!r} has no number called {gate.metric!r}"
-            hint = did_you_mean(gate.metric, names)
+            hint = did_you_mean(gate.metric, [*names, *RUN_METRICS])
             fix = f"aggregate_metric_list: [{{metric: {gate.metric}}}]"
             found.problems.append(Problem(what + hint, gate.source, fix))
         elif any(metric.name == gate.metric for metric in listed):
@@ -118,11 +128,26 @@ def _sort(gate: Gate, whats: Sequence[str], odd: str, found: GateFaults) -> None
         found.warnings.append(Problem(odd, gate.source))
 
 
+def _with_run_metric(gate: Gate, task: Task) -> Sequence[Metric]:
+    """The metrics of a task, and that of the run which a gate names, if the task has
+    none of that name."""
+    metrics = task.metrics
+    # A function of the user's may give a number of that name.
+    if any(one.name == gate.metric or one.several is not None for one in metrics):
+        return metrics
+    own = run_metrics_of(task).get(gate.metric)
+    return metrics if own is None else (*metrics, own)
+
+
 def _metric_faults(gate: Gate, metrics: Sequence[Metric]) -> list[str]:
     """What is wrong with the metric that a gate names."""
     named = [metric for metric in metrics if metric.name == gate.metric]
     if not named:
         return _unknown_metric(gate.metric, metrics, "the task has")
+    if any(metric is named[0] for metric in _RUN) and (
+        fault := RUN_METRICS[gate.metric].fault(gate)
+    ):
+        return [fault]
     filters = [metric.filter for metric in named]
     if gate.filter and gate.filter not in filters:
         hint = did_you_mean(gate.filter, filters) or f"; there is {', '.join(filters)}"
@@ -142,7 +167,7 @@ def _unknown_metric(name: str, metrics: Sequence[Metric], has: str) -> list[str]
     if not metrics or any(metric.several is not None for metric in metrics):
         return []
     names = list(dict.fromkeys(metric.name for metric in metrics))
-    hint = did_you_mean(name, names)
+    hint = did_you_mean(name, [*names, *RUN_METRICS])
     if not hint and not all(metric.closed for metric in metrics):
         return []
     longer = [one for one in names if one.startswith(name) or name.startswith(one)]

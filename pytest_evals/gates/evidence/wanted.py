@@ -12,6 +12,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.gates.evidence.documents import labels_in
+from pytest_evals.gates.evidence.run_metrics import RUN_METRICS, facts_of
 
 __all__ = ["Wanted", "wanted_by", "with_facts", "with_labels"]
 
@@ -22,17 +23,21 @@ class Wanted(NamedTuple):
     Args:
         fields: Fields of the rows that group its documents.
         repeats: Whether each answer's value is to be kept.
+        counts: Metrics of the run whose values are to be kept.
     """
 
     fields: frozenset[str]
     repeats: bool
+    counts: tuple[str, ...] = ()
 
 
-def wanted_by(gates: Iterable[Gate]) -> Wanted:
-    """What these gates want of each document."""
+def wanted_by(gates: Iterable[Gate], *, every_count: bool = False) -> Wanted:
+    """What these gates want of each document; tests may ask for everything."""
     every = [*gates]
     fields = frozenset(gate.cluster for gate in every if gate.cluster)
-    return Wanted(fields, any(gate.reducer for gate in every))
+    named = {gate.metric for gate in every}
+    counts = tuple(one for one in RUN_METRICS if every_count or one in named)
+    return Wanted(fields, every_count or any(gate.reducer for gate in every), counts)
 
 
 def with_facts(record: Record, task: Task, wanted: Wanted) -> Record:
@@ -41,6 +46,8 @@ def with_facts(record: Record, task: Task, wanted: Wanted) -> Record:
         record = replace(record, labels=labels_in(record.doc, wanted.fields))
     if wanted.repeats and task.score_repeats is not None and not record.error:
         record = replace(record, scores=task.score_repeats(record))
+    if wanted.counts:
+        record = replace(record, facts=facts_of(record, wanted.counts))
     return record
 
 

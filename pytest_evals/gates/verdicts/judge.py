@@ -22,6 +22,7 @@ from pytest_evals.gates.bounds.compare import answers_short, broken, distance, h
 from pytest_evals.gates.bounds.scopes import judge_placed, judge_with_noise
 from pytest_evals.gates.evidence.reading import Reading, lacking, read, shortfall
 from pytest_evals.gates.evidence.repeating import of_group, reduced_result
+from pytest_evals.gates.evidence.run_metrics import with_documents, with_run_metric
 from pytest_evals.gates.evidence.unsound import UnsoundError
 from pytest_evals.gates.groups.changes import judge_group_change
 from pytest_evals.gates.groups.members import members_of
@@ -70,6 +71,9 @@ def _judged(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verdict
     if gate.must_pass:
         assert isinstance(result, TaskResult)  # front ends refuse it for groups
         return judge_documents(gate, result)
+    counted = with_run_metric(gate, result)
+    if counted is not None:
+        return with_documents(_judged(gate, counted, find), counted)
     metric = _find(gate, result.metrics)
     if isinstance(metric, str) and not result.n_missing:
         return Verdict(gate=gate, outcome=Outcome.INVALID, reason=metric)

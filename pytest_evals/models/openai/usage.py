@@ -4,13 +4,33 @@ them, since those of several workers are added up."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.core.response_contract import MAX_COUNT
 
-__all__ = ["Usage", "count_of", "tokens_of"]
+__all__ = ["METER", "Meter", "Usage", "count_of", "tokens_of"]
 
 MILLION = 1_000_000
+
+
+@dataclass(slots=True)
+class Meter:
+    """Time and money for one request of the session, over all that is sent for it.
+
+    Args:
+        latency_s: Seconds from sending until the reply was there, of replies that could
+            be used; pauses and queues are not in it.
+        cost: Price of all replies, ``None`` if there are no prices.
+    """
+
+    latency_s: float = 0.0
+    cost: float | None = None
+
+
+METER: ContextVar[Meter | None] = ContextVar("METER", default=None)
+"""That of the request that is being answered."""
 
 
 class Usage:
@@ -56,7 +76,11 @@ class Usage:
         self.shown["completion_tokens"] += n_out
         if "cost" in self.shown:
             price_in, price_out = self._prices
-            self.shown["cost"] += (n_in * price_in + n_out * price_out) / MILLION
+            cost = (n_in * price_in + n_out * price_out) / MILLION
+            self.shown["cost"] += cost
+            meter = METER.get()
+            if meter is not None:
+                meter.cost = (meter.cost or 0.0) + cost
 
 
 def tokens_of(reply: Mapping[str, Any]) -> tuple[int, int]:

@@ -359,9 +359,8 @@ class Runs:
         if name not in self._wanted:
             own = self.tasks[name].gates
             around = (self.groups[group].gates for group in self._around(name))
-            found = wanted_by(g for gates in (own, *around) for g in gates)
-            kept = found.repeats or self.keeps_repeats
-            self._wanted[name] = found._replace(repeats=kept)
+            every = (gate for gates in (own, *around) for gate in gates)
+            self._wanted[name] = wanted_by(every, every_count=self.keeps_repeats)
         return self._wanted[name]
 
     def tasks_of(self, name: str) -> set[str]:

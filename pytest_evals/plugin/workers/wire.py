@@ -77,6 +77,7 @@ def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
         [_of_request(request) for request in record.requests],
         [_of_turn(turn) for turn in record.turns],
         dict(record.labels),
+        dict(record.facts),
         tuple(sample),
         told and tuple(told),
     )
@@ -97,7 +98,7 @@ def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
 def unpack(data: bytes) -> Arrived:
     """What :func:`pack` packed."""
     said, task, index, error, excluded, *parts, sample, told = marshal.loads(data)
-    doc, requests, turns, labels = parts
+    doc, requests, turns, labels, facts = parts
     responses, scores = _said(said) if requests else _slim_said(said)
     record = Record(
         task=task,
@@ -110,6 +111,7 @@ def unpack(data: bytes) -> Arrived:
         error=error,
         excluded=excluded,
         labels=labels,
+        facts=facts,
     )
     return Arrived(record, Sample(*sample), told and Told(*told))
 

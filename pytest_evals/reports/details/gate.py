@@ -14,6 +14,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.score import Status
 from pytest_evals.errors import Place
+from pytest_evals.gates.evidence.run_metrics import RUN_METRICS
 from pytest_evals.gates.wording.changes import change_lines
 from pytest_evals.gates.wording.figures import figure
 from pytest_evals.reports.details.examples import error_of, example_lines, ids_by_index
@@ -146,9 +147,19 @@ def _chosen(
         worse.sort(key=lambda record: not record.requests)
         if worse and verdict.outcome in (Outcome.FAILED, Outcome.INCONCLUSIVE):
             groups[f"worse than in {one_line(verdict.change.baseline)}"] = worse
-    elif verdict.outcome is Outcome.FAILED and wrong:
+    elif verdict.metric and verdict.metric.name in RUN_METRICS and verdict.documents:
+        named = {*verdict.documents}
+        groups[verdict.metric.name] = [r for r in records if ids.get(r.index) in named]
+    elif verdict.outcome is Outcome.FAILED and wrong and _is_own(verdict, result):
         groups["wrong"] = wrong
     return groups
+
+
+def _is_own(verdict: Verdict, result: TaskResult) -> bool:
+    """Whether a gate is about a metric of the task, or about no metric."""
+    return verdict.metric is None or any(
+        metric.key == verdict.metric.key for metric in result.metrics
+    )
 
 
 def _examples(
