@@ -144,12 +144,20 @@ def test_latency_tokens_and_cost_are_those_of_the_responses(suite, gate, outcome
 @pytest.mark.parametrize(
     ("gate", "every", "reason"),
     [
-        ("latency_p95 <= 3", {"elapsed_s": 0.1}, "10 of 10 documents' have no latency"),
+        ("latency_p95 <= 3", {"elapsed_s": 0.1}, "10 of 10 documents have no latency"),
         ("cost <= 3", {}, "have no cost: the model has no prices"),
-        ("tokens_per_answer <= 9", {"n_tokens": 0}, "do not report their number of"),
-        ("truncated <= 2%", {"finish": ""}, "do not report why they ended"),
-        ("refused <= 2%", {"finish": ""}, "do not report why they ended"),
-        ("cut_short <= 2%", {"finish": "length", "n_tokens": 0}, "why they ended"),
+        (
+            "tokens_per_answer <= 9",
+            {"n_tokens": 0},
+            "does not report its number of tokens",
+        ),
+        ("truncated <= 2%", {"finish": ""}, "does not report why it ended"),
+        ("refused <= 2%", {"finish": ""}, "does not report why it ended"),
+        (
+            "cut_short <= 2%",
+            {"finish": "length", "n_tokens": 0},
+            "does not report why it ended",
+        ),
     ],
 )
 def test_what_a_model_does_not_report_makes_the_gate_invalid(
@@ -164,7 +172,7 @@ def test_one_document_without_a_latency_is_enough(suite):
     answers = {f"d{i}": {"latency_s": 0.1} for i in range(9)}
     verdict = judged(suite, "latency_p50 <= 3", Model(**answers))
     assert verdict.outcome == "invalid"
-    assert verdict.reason.startswith("1 of 10 documents' have no latency")
+    assert verdict.reason.startswith("1 of 10 documents have no latency")
 
 
 @pytest.mark.parametrize(

@@ -36,15 +36,15 @@ _MOST_NAMED = 20
 
 Fact = tuple[float, ...] | None
 """The values of a document, ``None`` if they are not known; empty if it has none."""
-_NO_FINISH = "{} answers do not report why they ended (finish)"
-_NO_TOKENS = "{} answers do not report their number of tokens"
+_NO_FINISH = "{} have an answer that does not report why it ended (finish)"
+_NO_TOKENS = "{} have an answer that does not report its number of tokens"
 _NO_LATENCY = (
     "{} have no latency: models in this process answer in batches, and responses that "
-    "earlier versions stored have none (--evals-cache=refresh sends them again)"
+    "earlier versions stored have none (--evals-fresh sends them again)"
 )
 _NO_COST = (
     "{} have no cost: the model has no prices (price_in, price_out), or they were "
-    "stored without (--evals-cache=refresh sends them again)"
+    "stored without (--evals-fresh sends them again)"
 )
 _GENERATES_NOTHING = "no document has a generated answer"
 
@@ -268,7 +268,7 @@ def with_run_metric(gate: Gate, result: TaskResult | GroupResult) -> TaskResult 
         filter="none",
         estimate=estimate if isinstance(estimate, Estimate) else None,
         higher_is_better=metric.higher_is_better,
-        n_scored=len(values) or (1 if error else 0),
+        n_scored=max(1, _n_answered(tasks)) if error else len(values),
         n_errored=len(found) - len(values),
         n_missing=n_missing,
         total=int(sum(values)) if values and metric.span == SHARE else None,
@@ -283,6 +283,10 @@ def with_run_metric(gate: Gate, result: TaskResult | GroupResult) -> TaskResult 
         n_total=sum(task.n_total for task in tasks),
         n_missing=n_missing,
     )
+
+
+def _n_answered(tasks: Sequence[TaskResult]) -> int:
+    return sum(not record.error for task in tasks for record in task.records)
 
 
 def _counted(one: RunMetric, tasks: Sequence[TaskResult]) -> tuple[list[Record], str]:
@@ -306,7 +310,7 @@ def _counted(one: RunMetric, tasks: Sequence[TaskResult]) -> tuple[list[Record],
                 value = values if one.takes_all else values[0]
                 score = Score(metric=name, value=value)
                 found.append(replace(bare, error="", scores=(score,)))
-    unknown = f"{n_unknown} of {n_all} documents'" if n_unknown else ""
+    unknown = f"{n_unknown} of {n_all} documents" if n_unknown else ""
     return found, one.unknown.format(unknown) if unknown else ""
 
 
