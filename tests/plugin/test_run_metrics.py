@@ -261,6 +261,24 @@ def test_files_groups_options_and_tests_have_the_same_numbers(suite, workers):
     assert "errored" not in json.dumps(suite.results()["results"])
 
 
+def test_over_part_of_the_documents_the_gate_is_skipped(suite):
+    suite.pytester.makeconftest(CONFTEST.format(answers={}, fingerprint=None))
+    suite.task("quiz", gates=["errored <= 0", "truncated <= 0"])
+    result = suite.run("evals", "-rs", "-k", "q1 or errored or truncated", model=None)
+    result.assert_outcomes(passed=1, skipped=2, deselected=9)
+    result.stdout.fnmatch_lines(["*1 of 10 documents were run; indicative value*"])
+
+
+def test_a_name_that_a_function_may_give_is_no_slip(suite):
+    (suite.evals / "own.py").write_text(
+        "def measure(doc, results):\n    return {'exact_match': 1.0, 'latency': 2.0}\n"
+    )
+    path = suite.task("quiz", gates=["latency >= 2"])
+    path.write_text(path.read_text() + "process_results: !function own.measure\n")
+    (verdict,) = evaluate(path, Model()).verdicts
+    assert verdict.outcome == "passed"
+
+
 def test_a_failed_gate_shows_the_documents_that_it_counts(suite):
     answers = {4: SHORT, 6: {"text": "nonsense"}}
     text = CONFTEST.format(answers=answers, fingerprint=None)

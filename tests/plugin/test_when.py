@@ -31,7 +31,8 @@ H100 = {
 
 
 def gate(value: float, **when: object) -> dict[str, object]:
-    return {"metric": "exact_match", "min": value, "when": when}
+    only = {"when": when} if when else {}
+    return {"metric": "exact_match", "min": value, **only}
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
@@ -100,6 +101,15 @@ def test_a_task_whose_gates_are_all_left_out_is_warned_of(suite):
     assert "quiz: no gate on this machine" in " ".join(suite.results()["warnings"])
     assert suite.results()["verdict"] == "skipped"
     result.stdout.fnmatch_lines(["*quiz: no gate on this machine*"])
+
+
+def test_a_baseline_of_another_machine_is_not_missed(suite):
+    there = {"baseline": "on-gpu", "max_drop": 0.02, "when": {"device": "cuda"}}
+    suite.task("quiz", gates=[{"metric": "exact_match", **there}, gate(0.5)])
+    suite.pytester.makeconftest(CONFTEST.format(info=CPU))
+    result = suite.run("evals", model=None)
+    result.assert_outcomes(passed=11, skipped=1)
+    result.stdout.no_fnmatch_line("*it will be invalid*")
 
 
 def test_a_gate_that_is_left_out_is_no_failure_of_last_time(suite):

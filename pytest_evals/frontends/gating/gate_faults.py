@@ -167,9 +167,10 @@ def _unknown_metric(name: str, metrics: Sequence[Metric], has: str) -> list[str]
     if not metrics or any(metric.several is not None for metric in metrics):
         return []
     names = list(dict.fromkeys(metric.name for metric in metrics))
-    hint = did_you_mean(name, [*names, *RUN_METRICS])
+    hint = did_you_mean(name, names)
     if not hint and not all(metric.closed for metric in metrics):
         return []
+    hint = hint or did_you_mean(name, [*RUN_METRICS])
     longer = [one for one in names if one.startswith(name) or name.startswith(one)]
     if longer and not hint:
         hint = f"; did you mean {min(longer, key=len)!r}?"

@@ -46,7 +46,6 @@ _NO_COST = (
     "{} have no cost: the model has no prices (price_in, price_out), or they were "
     "stored without (--evals-fresh sends them again)"
 )
-_GENERATES_NOTHING = "no document has a generated answer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,8 +233,10 @@ def run_metrics_of(task: Task) -> dict[str, Metric]:
 
 
 def facts_of(record: Record, names: Iterable[str]) -> dict[str, Fact]:
-    """What these metrics need of a document; nothing if it has no answers."""
+    """What these metrics need of a scored document; nothing if an answer is missing."""
     found: dict[str, Fact] = {}
+    if not record.said and not record.error:
+        return dict.fromkeys(names, ())
     is_answered = record.said and not any(one.error for one in record.said)
     for name in names:
         one = RUN_METRICS[name]
@@ -262,7 +263,7 @@ def with_run_metric(gate: Gate, result: TaskResult | GroupResult) -> TaskResult 
     estimate = metric.aggregate(values) if values and not error else None
     n_missing = sum(task.n_missing for task in tasks)
     if not found and not error and not n_missing:
-        error = _GENERATES_NOTHING
+        error = f"no document has {'a generated' if one.of_text else 'an'} answer"
     measured = MetricResult(
         name=metric.name,
         filter="none",

@@ -89,6 +89,8 @@ class Judging:
 
     def _doubt(self, gate: Gate, n: int) -> str:
         options = self._session.options
+        if gate.when:  # it may not be judged here, which the model will say
+            return ""
         if gate.baseline and gate.baseline != options.save:
             run = self._references.run(gate.baseline)
             if isinstance(run, str):
