@@ -322,7 +322,11 @@ def with_documents(verdict: Verdict, result: TaskResult) -> Verdict:
     how = verdict.metric.how if verdict.metric else None
     if verdict.outcome is Outcome.FAILED and how is not None and how.span == SHARE:
         counted = [r for r in result.records if any(s.value == 1 for s in r.scores)]
-        named = tuple(record.doc.id for record in counted[:_MOST_NAMED])
+        is_group = len({record.task for record in result.records}) > 1
+        named = tuple(
+            f"{record.task}[{record.doc.id}]" if is_group else record.doc.id
+            for record in counted[:_MOST_NAMED]
+        )
     return replace(verdict, n_short=None, documents=named)
 
 

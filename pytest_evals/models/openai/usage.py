@@ -22,11 +22,18 @@ class Meter:
     Args:
         latency_s: Seconds from sending until the reply was there, of replies that could
             be used; pauses and queues are not in it.
-        cost: Price of all replies, ``None`` if there are no prices.
+        cost: Price of all replies, ``None`` if there are no prices, or if a reply does
+            not report its tokens.
     """
 
     latency_s: float = 0.0
     cost: float | None = None
+    is_complete: bool = True
+
+    def pay(self, cost: float, *, is_known: bool) -> None:
+        """Add the price of a reply."""
+        self.is_complete &= is_known
+        self.cost = (self.cost or 0.0) + cost if self.is_complete else None
 
 
 METER: ContextVar[Meter | None] = ContextVar("METER", default=None)
@@ -80,7 +87,14 @@ class Usage:
             self.shown["cost"] += cost
             meter = METER.get()
             if meter is not None:
-                meter.cost = (meter.cost or 0.0) + cost
+                meter.pay(cost, is_known=_has_counts(reply))
+
+
+def _has_counts(reply: Mapping[str, Any]) -> bool:
+    """Whether a reply reports the tokens of its prompt and of its answer."""
+    usage = reply.get("usage")
+    n_out = usage.get("completion_tokens") if isinstance(usage, dict) else None
+    return tokens_of(reply)[0] > 0 and type(n_out) is int and n_out >= 0
 
 
 def tokens_of(reply: Mapping[str, Any]) -> tuple[int, int]:

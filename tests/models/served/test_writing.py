@@ -304,3 +304,15 @@ def test_each_answer_has_its_own_latency_and_cost(served, model_of, ask, fault):
     assert [one.cost for one in found] == [pytest.approx(44e-6)] * 8
     (free,) = ask(model_of(), Generate("Q"))
     assert free.cost is None
+
+
+@pytest.mark.parametrize(
+    "usage", [None, {}, {"prompt_tokens": 7}, {"completion_tokens": 3}]
+)
+def test_an_answer_whose_tokens_are_not_reported_has_no_cost(
+    served, model_of, ask, usage
+):
+    choice = {"index": 0, "finish_reason": "stop", "text": "yes"}
+    served.reply = lambda path, body: {"choices": [choice], "usage": usage}
+    (response,) = ask(model_of(price_in=2, price_out=10), Generate("Q"))
+    assert (response.text, response.cost) == ("yes", None)
