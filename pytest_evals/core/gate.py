@@ -151,6 +151,8 @@ class Gate:
             the gates of its task or group, ``none`` for no correction.
         reducer: How the answers to one document become one value, where the task asks
             several times; empty for whatever its filters choose.
+        when: Conditions on model and machine: a key and its patterns, one of which must
+            match. A gate whose conditions do not hold is not judged.
         text: The claim as written, for headings.
         source: Where it was written.
         foreign: Whether it was written for another program: then what is wrong with it
@@ -178,6 +180,7 @@ class Gate:
     each: Margin | None = None
     family: str = ""
     reducer: str = ""
+    when: tuple[tuple[str, tuple[str, ...]], ...] = ()
     text: str = ""
     source: Place
     foreign: bool = False
@@ -276,6 +279,7 @@ class Verdict:
         early: Whether it was decided before all documents were read.
         fails_alone: Whether it is inconclusive only because of the other gates of its
             family: it would fail without them.
+        left_out: Whether it was not judged because its conditions do not hold here.
     """
 
     gate: Gate
@@ -295,6 +299,7 @@ class Verdict:
     policy: Policy = "warn"
     early: bool = False
     fails_alone: bool = False
+    left_out: bool = False
 
     @property
     def value(self) -> float | None:

@@ -9,6 +9,7 @@
 | `scores`    | pipeline (score)               | metrics, reports, the item's outcome  |
 | `excluded`  | pipeline (score)               | metrics, gates, reports               |
 | `labels`    | whoever keeps it after scoring | gates                                 |
+| `facts`     | whoever keeps it after scoring | gates                                 |
 | `error`     | whichever stage could not go on | reports, the item's outcome          |
 """
 
@@ -45,6 +46,8 @@ class Record:
         labels: Fields of its row that gates group documents by, as text.
         compared: Answers and log-probabilities, for gates that compare two runs;
             ``None`` without such a gate.
+        facts: Name of a metric of the run that a gate names → its values here; ``None``
+            if they are not known.
     """
 
     task: str
@@ -58,6 +61,7 @@ class Record:
     excluded: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     compared: Compared | None = None
+    facts: Mapping[str, tuple[float, ...] | None] = field(default_factory=dict)
 
     @property
     def status(self) -> Status:

@@ -41,9 +41,9 @@ of ``type``, ``json`` or ``regex``, and ``value``, the schema or the expression.
 that cannot do that answers with an error."""
 Role = Literal["system", "user", "assistant"]
 """Who speaks in a chat."""
-Finish = Literal["", "stop", "length"]
-"""Why an answer ended: unknown, a stop string or end-of-text token, or the limit of
-tokens."""
+Finish = Literal["", "stop", "length", "refused"]
+"""Why an answer ended: unknown, a stop string or end-of-text token, the limit of
+tokens, or a refusal by the model or a content filter, which comes with an error."""
 
 
 class Message(NamedTuple):
@@ -124,7 +124,10 @@ class Response:
             off.
         finish: Why a generated text ended.
         elapsed_s: Seconds that the answer took, its share of the batch.
-        error: Why there is no answer; then nothing else counts.
+        latency_s: Seconds from sending the request until its answer was complete; 0 if
+            unknown, as for models that answer in batches.
+        cost: Price of the answer, ``None`` if unknown.
+        error: Why there is no answer; then only ``finish`` may say more.
     """
 
     text: str = ""
@@ -135,6 +138,8 @@ class Response:
     n_truncated: int = 0
     finish: Finish = ""
     elapsed_s: float = 0.0
+    latency_s: float = 0.0
+    cost: float | None = None
     error: str = ""
 
 

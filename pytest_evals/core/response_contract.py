@@ -30,15 +30,17 @@ MAX_LOGPROB = 1e-3
 MAX_COUNT = 2**53
 """Counts of tokens are below; sums of larger ones are no longer exact as floats."""
 _COUNTS = ("n_prompt_tokens", "n_tokens", "n_truncated")
-_FINISH = ("", "stop", "length")
+_FINISH = ("", "stop", "length", "refused")
 _FIX = "  fix: yield (position in requests, Response) once for each request"
 _SHOWN = 60
 """Characters of a refused value in the message."""
 _PLAIN = {
-    (str, logprob, greedy, int, int, int, str, elapsed, str)
+    (str, logprob, greedy, int, int, int, str, elapsed, latency, cost, str)
     for logprob in (NoneType, float)
     for greedy in (NoneType, bool)
     for elapsed in (int, float)
+    for latency in (int, float)
+    for cost in (NoneType, int, float)
 }
 """The types of the fields of a response that needs no conversion."""
 
@@ -114,6 +116,8 @@ def checked_response(request: Request, given: object, model: Model) -> Response:
         type(given.n_truncated),
         type(given.finish),
         type(given.elapsed_s),
+        type(given.latency_s),
+        type(given.cost),
         type(given.error),
     )
     if given.error and kinds[-1] is str:
@@ -154,6 +158,8 @@ def _in_range(given: Response) -> bool:
         and 0 <= given.n_tokens < MAX_COUNT
         and 0 <= given.n_truncated < MAX_COUNT
         and 0 <= given.elapsed_s < math.inf
+        and 0 <= given.latency_s < math.inf
+        and (given.cost is None or 0 <= given.cost < math.inf)
         and given.finish in _FINISH
     )
 
@@ -233,6 +239,15 @@ def _elapsed(value: object) -> float:
     return max(number, 0.0)
 
 
+def _cost(value: object) -> float | None:
+    if value is None:
+        return None
+    number = _real(value)
+    if not 0 <= number < math.inf:
+        raise ValueError
+    return number
+
+
 _A_COUNT = (_count, "a whole number, 0 or more")
 _FIELDS: Mapping[str, tuple[Callable[[object], object], str]] = {
     "error": (_text, "a str"),
@@ -240,8 +255,10 @@ _FIELDS: Mapping[str, tuple[Callable[[object], object], str]] = {
     "logprob": (_logprob, "a log-probability: a number of at most 0, in nats"),
     "greedy": (_greedy, "True, False or None"),
     **dict.fromkeys(_COUNTS, _A_COUNT),
-    "finish": (_finish, "'', 'stop' or 'length'"),
+    "finish": (_finish, "'', 'stop', 'length' or 'refused'"),
     "elapsed_s": (_elapsed, "seconds: a finite number"),
+    "latency_s": (_elapsed, "seconds: a finite number"),
+    "cost": (_cost, "None or a finite number, 0 or more"),
 }
 
 

@@ -101,7 +101,7 @@ class GroupResult:
 
     def having(self, name: str, filter_: str = "") -> GroupResult:
         """The group with only those tasks that have a metric; and with tasks without a
-        single score, which may have it.
+        single score, which may have it. If no task has it, the group itself.
 
         Args:
             name: The metric.
@@ -116,7 +116,7 @@ class GroupResult:
                 for metric in task.metrics
             )
         ]
-        return replace(self, tasks=tuple(tasks))
+        return replace(self, tasks=tuple(tasks)) if tasks else self
 
     @property
     def n_selected(self) -> int:

@@ -38,6 +38,7 @@ def slim(record: Record) -> Record:
         excluded=record.excluded,
         labels=record.labels,
         compared=record.compared,
+        facts=record.facts,
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any, get_args
 
 from pytest_evals.core.gate import Policy, Scope
 from pytest_evals.gates.read.keys import PROTOCOL_KEYS
+from pytest_evals.gates.when import CONDITIONS
 from pytest_evals.prompts.fewshot import SAMPLERS
 from pytest_evals.prompts.requests import BUILDERS
 from pytest_evals.scorers.aggregations import AGGREGATIONS
@@ -35,6 +36,12 @@ _FUNCTION: Schema = {
 }
 _LIST_OF_TEXT: Schema = {
     "anyOf": [_TEXT, {"type": "array", "items": {"type": "string"}}]
+}
+_PATTERNS: Schema = {
+    "anyOf": [
+        {"type": "string"},
+        {"type": "array", "items": {"type": "string"}, "minItems": 1},
+    ]
 }
 _COUNT: Schema = {"type": ["integer", "null"], "minimum": 0}
 _TAGGED = {"type": "string", "pattern": r"^(!function )?[\w.]+\.\w+$"}
@@ -267,6 +274,15 @@ def _gate() -> Schema:
         ),
         "family": ({"type": ["string", "null"]}, "Gates that are corrected together."),
         "reducer": ({"type": "string"}, "Several answers to one number: pass@k, …"),
+        "when": (
+            {
+                "type": "object",
+                "properties": dict.fromkeys(CONDITIONS, _PATTERNS),
+                "additionalProperties": False,
+                "minProperties": 1,
+            },
+            "On which model and machine it is judged: {dtype: bfloat16}.",
+        ),
         "reference": (number, "A published number that max_drop is relative to."),
         "reference_n": ({"type": "integer"}, "Documents behind the reference."),
         "reference_protocol": (protocol, "How the reference was measured."),

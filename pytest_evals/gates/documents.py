@@ -13,6 +13,7 @@ from pytest_evals.core.reference import Compared
 from pytest_evals.core.request import Loglikelihood
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import Task
+from pytest_evals.gates.run_metrics import RUN_METRICS, facts_of
 
 __all__ = [
     "InvalidGateError",
@@ -52,22 +53,26 @@ class Required(NamedTuple):
         fields: Fields of the rows that are clusters.
         repeats: Whether each answer's value is kept.
         compared: Whether answers and log-probabilities are kept.
+        counts: Metrics of the run whose values are kept.
     """
 
     fields: frozenset[str]
     repeats: bool
     compared: bool = False
+    counts: tuple[str, ...] = ()
 
 
-def required_by(gates: Iterable[Gate]) -> Required:
-    """What these gates need of each document."""
+def required_by(gates: Iterable[Gate], *, every_count: bool = False) -> Required:
+    """What these gates need of each document; tests may need everything."""
     every = [*gates]
     fields = frozenset(gate.cluster for gate in every if gate.cluster)
     repeats = any(
         gate.reducer or gate.every or gate.must_pass_share != 1 for gate in every
     )
     compared = any(gate.baseline and gate.margin is None for gate in every)
-    return Required(fields, repeats, compared)
+    named = {gate.metric for gate in every}
+    counts = tuple(one for one in RUN_METRICS if every_count or one in named)
+    return Required(fields, every_count or repeats, compared or every_count, counts)
 
 
 def with_required(record: Record, task: Task, required: Required) -> Record:
@@ -78,6 +83,8 @@ def with_required(record: Record, task: Task, required: Required) -> Record:
         record = replace(record, compared=_compared(record))
     if required.repeats and task.score_repeats is not None and not record.error:
         record = replace(record, scores=task.score_repeats(record))
+    if required.counts:
+        record = replace(record, facts=facts_of(record, required.counts))
     return record
 
 

@@ -59,6 +59,7 @@ from pytest_evals.gates.reversal import (
     reversal_of_proportion,
     reversal_of_value,
 )
+from pytest_evals.gates.run_metrics import with_documents, with_run_metric
 
 __all__ = ["judge"]
 
@@ -91,6 +92,13 @@ def _judged(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verdict
         return judge_documents(gate, result)
     if gate.baseline and gate.margin is None:
         return _of_two_runs(gate, result, find)
+    counted = with_run_metric(gate, result)
+    if counted is not None:
+        return with_documents(_of_metric(gate, counted, find), counted)
+    return _of_metric(gate, result, find)
+
+
+def _of_metric(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verdict:
     metric = unknown_metric(gate, result.metrics)
     if isinstance(metric, str) and not result.n_missing:
         return Verdict(gate=gate, outcome=Outcome.INVALID, reason=metric)

@@ -221,6 +221,9 @@ def _entry(given: Any, *, has_baseline: bool) -> dict[str, Any]:
         raise OptionError(
             f"gate must be text such as 'acc >= 0.9' or a mapping, not {given!r}"
         )
+    if "when" in given:
+        what = "when is about the model and machine of a run, and there is none here"
+        raise OptionError(f"{what}\n  fix: leave when out of the gate")
     entry = {key: value for key, value in given.items() if key not in _OWNERS}
     if has_baseline and any(key in entry for key in _MARGINS):
         entry.setdefault("baseline", "baseline")

@@ -25,6 +25,7 @@ from pytest_evals.gates.check import span_fault
 from pytest_evals.gates.documents import with_labels
 from pytest_evals.gates.judge import judge
 from pytest_evals.gates.read.entry import read_gate
+from pytest_evals.gates.when import left_out
 from pytest_evals.plugin.late import take_over
 from pytest_evals.plugin.session import SESSION
 from pytest_evals.reports.details.gate import gate_lines
@@ -214,6 +215,10 @@ class EvalResults:
     def judge(self, gate: Gate) -> tuple[Verdict, TaskResult | GroupResult]:
         """A gate's verdict, and what it rests on; nothing of it is reported."""
         result = self.result(gate.task)
+        if gate.when and self._session is not None:
+            skipped = left_out(gate, self._session.machine)
+            if skipped is not None:
+                return skipped, result
         if gate.cluster:
             result = with_labels(result, gate.cluster)
         session = self._session

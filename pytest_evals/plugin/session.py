@@ -21,6 +21,7 @@ from pytest_evals.core.score import Status
 from pytest_evals.core.task import Task
 from pytest_evals.frontends.gating.suite_gates import SuiteGates
 from pytest_evals.gates.documents import with_required
+from pytest_evals.gates.when import machine_of
 from pytest_evals.hooked import scored
 from pytest_evals.pipeline import score
 from pytest_evals.plugin.asking.fitness import check_models
@@ -73,6 +74,9 @@ class EvalSession:
 
     details: Details | None = None
     """Which documents are shown with prompt and answer, if any are."""
+
+    _machine: dict[str, tuple[str, ...]] | None = None
+    """What a worker has told of the model and its machine."""
 
     def __init__(self, config: pytest.Config) -> None:
         """Read the options."""
@@ -187,7 +191,8 @@ class EvalSession:
         sample = sample_of(rendered(record, render) if render else record, task)
         kept = self.records.to_keep(run, record)
         if self.orders is not None:
-            packed = pack(kept, sample, self.news)
+            news = self.news and self.news._replace(machine=self.machine)
+            packed = pack(kept, sample, news)
             self.news = None
             return packed
         self.records.keep(run, kept, sample)
@@ -201,10 +206,18 @@ class EvalSession:
         self.models.arrived(record)
         self.records.keep(self.runs[record.task], record, sample)
 
+    @property
+    def machine(self) -> dict[str, tuple[str, ...]]:
+        """Model and machine, for conditions of gates; known once a document was run."""
+        models = self.models
+        own = machine_of(models.name, self.options.model, models.info)
+        return self._machine or own
+
     def _hear(self, told: Told) -> None:
         """Know the groups that a worker has collected, its order of tasks, and the
         markers of its gates."""
         self.excuses |= told.excuses
+        self._machine = self._machine or told.machine
         for name in told.files:
             if name not in self._heard:
                 self._heard.add(name)

@@ -24,6 +24,7 @@ from pytest_evals.frontends.index.library import TaskLibrary
 from pytest_evals.frontends.index.names import Scanner
 from pytest_evals.frontends.index.suite_names import SuiteNames
 from pytest_evals.gates.read.entry import read_expression
+from pytest_evals.gates.when import ungated
 from pytest_evals.hooked import adds_metrics, registered_metrics
 from pytest_evals.masking.known import remembering
 from pytest_evals.masking.logs import masking_logs
@@ -185,18 +186,24 @@ class _Call:
             plan = _plan(run, models)
             run.answer(plan, model, writes=disk.writes, chat=options.chat)
             answers.close()
+            verdicts = tuple(run.verdicts())
             result = replace(
                 _answered(model, plan, answers),
                 judges=models.judges,
                 tasks=tuple(run.results.values()),
                 groups=tuple(run.group_results.values()),
                 overall=overall_results([*run.results.values()], run.group_results),
-                verdicts=tuple(run.verdicts()),
+                verdicts=verdicts,
                 options=_public(options, self.spec, self.judge_name),
                 started=started,
                 elapsed_s=time.perf_counter() - clock,
                 partial=lacking(run.results.values()),
-                warnings=(*suite.warnings(), *models.notes, *run.early.notes),
+                warnings=(
+                    *suite.warnings(),
+                    *models.notes,
+                    *run.early.notes,
+                    *ungated(verdicts),
+                ),
             )
             result = disk.kept(result, samples)
         self.plugins.hook.pytest_evals_result(result=result)
@@ -228,6 +235,8 @@ class _Call:
             base=self.disk.base,
             judge=self.judge_name,
             save=self.disk.save,
+            model=model.name,
+            spec=self.spec,
             info=info_of(model),
             run=before,
         )

@@ -16,6 +16,7 @@ from pytest_evals.core.task import Task
 from pytest_evals.gates.documents import Required, required_by, with_required
 from pytest_evals.gates.families import corrected
 from pytest_evals.gates.judge import judge
+from pytest_evals.gates.when import left_out, machine_of
 from pytest_evals.hooked import prepared, scored, with_added_metrics
 from pytest_evals.pipeline import Job, Plan, score
 from pytest_evals.recording import Samples
@@ -41,6 +42,8 @@ class Beside:
         base: The folder that has the baselines.
         judge: What judged answers, as results files have it.
         save: The baseline whose place this run shall take, if any.
+        model: The model's name.
+        spec: As it was given; empty for a model that was opened.
         info: What the model says of itself.
         run: The stored run that this one is compared with, if any.
     """
@@ -48,6 +51,8 @@ class Beside:
     base: Path
     judge: str
     save: str
+    model: str
+    spec: str
     info: Mapping[str, Any]
     run: EarlierRun | None
 
@@ -171,8 +176,13 @@ class Running:
     def verdicts(self) -> list[Verdict]:
         """What becomes of all gates."""
         judged = []
+        beside = self._beside
+        machine = machine_of(beside.model, beside.spec, beside.info)
         for gate in self._gates():
             result = self.group_results.get(gate.task) or self.results[gate.task]
+            if gate.when and (skipped := left_out(gate, machine)):
+                judged.append(skipped)
+                continue
             early = self.early.verdict(gate, result)
             judged.append(early or judge(gate, result, find=self._find))
         return [*corrected(judged)]

@@ -71,14 +71,16 @@ RESPONSES = st.builds(
     n_prompt_tokens=st.integers(0),
     n_tokens=st.integers(0),
     n_truncated=st.integers(0),
-    finish=st.sampled_from(["", "stop", "length"]),
+    finish=st.sampled_from(["", "stop", "length", "refused"]),
     elapsed_s=st.floats(0, 1e6),
+    latency_s=st.floats(0, 1e6),
+    cost=st.none() | st.floats(0, 1e6),
 )
 
 
 def test_the_strategy_of_the_next_test_knows_all_fields():
     known = {"text", "logprob", "greedy", "n_prompt_tokens", "n_tokens", "n_truncated"}
-    known |= {"finish", "elapsed_s", "error"}
+    known |= {"finish", "elapsed_s", "latency_s", "cost", "error"}
     assert {field.name for field in dataclasses.fields(Response)} == known
 
 

@@ -16,8 +16,12 @@ from pytest_evals.gates.check import direction_fault, span_fault, weights_fault
 from pytest_evals.gates.documents import labels_in
 from pytest_evals.gates.early_stopping.steps import SHARES
 from pytest_evals.gates.repeats import n_needed
+from pytest_evals.gates.run_metrics import RUN_METRICS, run_metrics_of
 
 __all__ = ["GateFaults", "group_faults", "task_faults"]
+
+
+_RUN = [one.metric for one in RUN_METRICS.values()]
 
 
 class GateFaults(NamedTuple):
@@ -53,9 +57,10 @@ def task_faults(
         elif gate.baseline and gate.margin is None:  # agreement, flips, kl
             whats = _cluster_faults(gate, task) if ids else []
         else:
-            whats = _metric_faults(gate, task.metrics)
+            metrics = _with_run_metric(gate, task)
+            whats = _metric_faults(gate, metrics)
             if not whats:
-                whats, odd = _span_faults(gate, task.metrics)
+                whats, odd = _span_faults(gate, metrics)
                 gate = _on_its_scale(gate, whats, task.metrics)
             whats += _reducer_faults(gate, [task])
             whats += _cluster_faults(gate, task) if ids else []
@@ -94,9 +99,14 @@ def group_faults(gates: Iterable[Gate], group: Group, *, hooked: bool) -> GateFa
         elif gate.baseline and gate.margin is None:
             what = f"{gate.metric} is a number of a task, not of a group"
             found.problems.append(Problem(what, gate.source))
+        elif gate.metric not in names and gate.metric in RUN_METRICS:
+            one = RUN_METRICS[gate.metric]
+            whats = list(filter(None, [one.fault(gate)]))
+            whats = whats or _span_faults(gate, [one.metric])[0]
+            _sort(gate, whats, "", found)
         elif gate.metric not in names:
             what = f"group {group.name!r} has no number called {gate.metric!r}"
-            hint = did_you_mean(gate.metric, names)
+            hint = did_you_mean(gate.metric, [*names, *RUN_METRICS])
             fix = f"aggregate_metric_list: [{{metric: {gate.metric}}}]"
             found.problems.append(Problem(what + hint, gate.source, fix))
         elif any(metric.name == gate.metric for metric in listed):
@@ -122,11 +132,26 @@ def _sort(gate: Gate, whats: Sequence[str], odd: str, found: GateFaults) -> None
         found.warnings.append(Problem(odd, gate.source))
 
 
+def _with_run_metric(gate: Gate, task: Task) -> Sequence[Metric]:
+    """The metrics of a task, and that of the run which a gate names, if the task has
+    none of that name."""
+    metrics = task.metrics
+    # A function of the user's may give a number of that name.
+    if any(one.name == gate.metric or one.several is not None for one in metrics):
+        return metrics
+    own = run_metrics_of(task).get(gate.metric)
+    return metrics if own is None else (*metrics, own)
+
+
 def _metric_faults(gate: Gate, metrics: Sequence[Metric]) -> list[str]:
     """What is wrong with the metric that a gate names."""
     named = [metric for metric in metrics if metric.name == gate.metric]
     if not named:
         return _unknown_metric(gate.metric, metrics, "the task has")
+    if any(metric is named[0] for metric in _RUN) and (
+        fault := RUN_METRICS[gate.metric].fault(gate)
+    ):
+        return [fault]
     filters = [metric.filter for metric in named]
     if gate.filter and gate.filter not in filters:
         hint = did_you_mean(gate.filter, filters) or f"; there is {', '.join(filters)}"
@@ -149,6 +174,7 @@ def _unknown_metric(name: str, metrics: Sequence[Metric], has: str) -> list[str]
     hint = did_you_mean(name, names)
     if not hint and not all(metric.closed for metric in metrics):
         return []
+    hint = hint or did_you_mean(name, [*RUN_METRICS])
     longer = [one for one in names if one.startswith(name) or name.startswith(one)]
     if longer and not hint:
         hint = f"; did you mean {min(longer, key=len)!r}?"

@@ -24,6 +24,7 @@ from pytest_evals.frontends.gating.gates_file import load_gates
 from pytest_evals.frontends.index.suite_names import Lookup, SuiteNames
 from pytest_evals.frontends.sniff import GATES_FILES
 from pytest_evals.gates.read.entry import with_unique_ids
+from pytest_evals.gates.run_metrics import RUN_METRICS, run_metrics_of
 
 __all__ = ["SuiteGates"]
 
@@ -70,6 +71,7 @@ class SuiteGates:
         """
         from_files = [g for g in self._from_files(folder) if g.task == owner.name]
         names = {metric.name for metric in metrics}
+        names.update(run_metrics_of(owner) if isinstance(owner, Task) else ())
         given = [
             gate
             for gate in self._given
@@ -185,7 +187,10 @@ def _nowhere(gate: Gate, tasks: Sequence[Task], names: Sequence[str]) -> str:
     if gate.task:
         return _unknown(gate.task, names)
     metrics = sorted({metric.name for task in tasks for metric in task.metrics})
-    hint = did_you_mean(gate.metric, metrics) or f"; known: {', '.join(metrics)}"
+    hint = (
+        did_you_mean(gate.metric, [*metrics, *RUN_METRICS])
+        or f"; known: {', '.join(metrics)}"
+    )
     return f"no task has a metric called {gate.metric!r}{hint}"
 
 

@@ -50,7 +50,7 @@ DEFAULTS = ("confidence", "inconclusive", "family")
 """Keys that a file of gates may set for all of its gates."""
 NO_DEFAULTS: Mapping[object, object] = {}
 USUAL = 0.95
-_OWN_KEYS = ("id", "task", "group")
+_OWN_KEYS = ("id", "task", "group", "when")
 _NOISE_KEYS = ("confidence", "noise", "inconclusive")
 _PUBLISHED_KEYS = ("reference", "reference_n", "reference_protocol")
 _COMPARE_KEYS = ("baseline", *MARGIN_KEYS, "each")
@@ -350,9 +350,9 @@ def _noise(given: Parsed, _: str) -> Parsed:
 
 
 def _sample(given: Parsed, _: str) -> Parsed:
-    """``cluster``, ``weights``, ``family`` and ``reducer``."""
+    """``cluster``, ``weights``, ``family``, ``reducer`` and ``when``."""
     keys = ("cluster", "weights", "family", "reducer")
-    return {key: given.get(key) or "" for key in keys}
+    return {"when": given.get("when") or (), **{k: given.get(k) or "" for k in keys}}
 
 
 def _misspelt(entry: Mapping[object, object], keys: Sequence[str]) -> bool:

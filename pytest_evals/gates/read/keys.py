@@ -15,6 +15,7 @@ from pytest_evals.errors import did_you_mean
 from pytest_evals.gates.read.ids import fit_for_id, unfit_for_id
 from pytest_evals.gates.read.text import ConditionError, read_number
 from pytest_evals.gates.repeats import REDUCERS, is_reducer
+from pytest_evals.gates.when import CONDITIONS
 
 __all__ = [
     "DOCUMENT_KEYS",
@@ -32,6 +33,7 @@ _EACH_KEYS = ("max_drop", "max_rise", "only")
 _EACH = "each: {max_drop: 0.05, only: failed}"
 _IDS = "must_pass: [Mercury_7175875, 417]"
 _EVERY = "every: 8 of 10"
+_WHEN = "when: {dtype: bfloat16, device: cuda}"
 _OF = re.compile(r"(\d{1,6}) of (\d{1,6})", re.ASCII)
 
 
@@ -247,6 +249,29 @@ def _weight(task: object, value: object) -> Decimal:
     return found
 
 
+def _when(key: str, value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """For each condition the patterns, one of which must match."""
+    if not isinstance(value, Mapping) or not value:
+        raise ConditionError(
+            f"{key} must be a mapping of conditions, not {value!r}", _WHEN
+        )
+    for name in value:
+        if name not in CONDITIONS:
+            hint = did_you_mean(str(name), CONDITIONS)
+            hint = hint or f"; known: {', '.join(CONDITIONS)}"
+            raise ConditionError(f"{key} has no condition {name!r}{hint}", _WHEN)
+    return tuple((str(name), _patterns(name, one)) for name, one in value.items())
+
+
+def _patterns(name: object, value: object) -> tuple[str, ...]:
+    every = value if isinstance(value, (list, tuple)) else [value]
+    texts = [one.strip() for one in every if isinstance(one, str)]
+    if not every or len(texts) < len(every) or not all(texts):
+        what = f"when.{name} must be text or a list of texts, not {value!r}"
+        raise ConditionError(what, _WHEN if name != "gpu" else 'gpu: "*H100*"')
+    return tuple(texts)
+
+
 def _known(
     key: str, value: Mapping[object, object], names: tuple[str, ...], example: str
 ) -> None:
@@ -276,6 +301,7 @@ PARSERS: Mapping[str, Callable[[str, object], Any]] = {
     "weights": _weights,
     "family": _family,
     "reducer": _reducer,
+    "when": _when,
     "must_pass": _must_pass,
     "every": _every,
     "id": _id,

@@ -30,7 +30,7 @@ from pytest_evals.models.openai.faults import (
     of_status,
 )
 from pytest_evals.models.openai.http_client import HttpClient, wait_of
-from pytest_evals.models.openai.usage import Usage
+from pytest_evals.models.openai.usage import METER, Meter, Usage
 
 __all__ = ["Connection", "HttpModel"]
 
@@ -190,6 +190,7 @@ class HttpModel:
         given = given_in(request)
         if given is None:
             return place, Response(error=NO_SCORES)
+        METER.set(meter := Meter())
         began = time.perf_counter()
         try:
             body = self._adapter.to_body(given.input, given.kwargs, self._info)
@@ -199,7 +200,7 @@ class HttpModel:
         except DocumentError as error:
             return place, Response(error=str(error))
         share = (time.perf_counter() - began) / self._asker.pace.limit
-        return place, self._counted(response_of(output, share))
+        return place, self._counted(response_of(output, share, meter.latency_s))
 
     def _output(self, reply: Mapping[str, Any]) -> Any:
         return self._adapter.to_output(reply["text"], reply["status"], self._info)

@@ -67,7 +67,8 @@ class FunctionModel:
             output = self._output(given)
         except DocumentError as error:
             return Response(error=str(error))
-        return response_of(output, (time.perf_counter() - began) / self._width)
+        took_s = time.perf_counter() - began
+        return response_of(output, took_s / self._width, took_s)
 
     def _output(self, given: Given) -> Any:
         body = self._adapter.to_body(given.input, given.kwargs, self._info)

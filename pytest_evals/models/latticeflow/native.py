@@ -57,7 +57,9 @@ def given_in(request: Request) -> Given | None:
     )
 
 
-def response_of(output: Any, elapsed_s: float = 0.0) -> Response:
+def response_of(
+    output: Any, elapsed_s: float = 0.0, latency_s: float = 0.0
+) -> Response:
     """The response that a model output is; its text is the output as JSON."""
     if isinstance(output, Mapping) and output.get("error") and len(output) == 1:
         error = output["error"]
@@ -70,4 +72,5 @@ def response_of(output: Any, elapsed_s: float = 0.0) -> Response:
         n_prompt_tokens=count_of(usage.get("num_prompt_tokens")),
         n_tokens=count_of(usage.get("num_completion_tokens")),
         elapsed_s=elapsed_s,
+        latency_s=latency_s,
     )

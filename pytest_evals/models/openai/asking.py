@@ -4,6 +4,7 @@ Whatever stays unanswered is a fault; what dooms the whole run breaks the model.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
@@ -12,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 from pytest_evals.errors import ModelError
 from pytest_evals.models.openai.faults import UNREACHED, Fault
 from pytest_evals.models.openai.pace import Pace
-from pytest_evals.models.openai.usage import Usage
+from pytest_evals.models.openai.usage import METER, Usage
 
 __all__ = ["Asker", "Backoff", "Limits", "Sender"]
 
@@ -120,7 +121,9 @@ class Asker:
         async with self.pace.turn() as began:
             self._usage.sent()
             try:
+                sent = time.perf_counter()
                 reply = await self._endpoint.post(path, body)
+                took_s = time.perf_counter() - sent
                 self._usage.count(reply)
                 found = read(reply)
             except Fault as fault:
@@ -128,6 +131,8 @@ class Asker:
                     self.pace.too_much(began, fault.wait_s)
                 raise
         self._usage.replied()
+        if (meter := METER.get()) is not None:
+            meter.latency_s += took_s
         self.pace.went_well()
         return found
 

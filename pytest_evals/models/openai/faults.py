@@ -12,6 +12,7 @@ __all__ = [
     "CLOSED",
     "LATE",
     "REDIRECTED",
+    "REFUSED",
     "UNREACHED",
     "Fault",
     "of_status",
@@ -29,6 +30,8 @@ UNREACHED = "no connection"
 LATE = "timeout"
 CLOSED = "long wait"
 REDIRECTED = "redirect"
+REFUSED = "refusal"
+"""By the model or by a content filter."""
 YEAR_S = 365 * 86400.0
 BUSY = frozenset({408, 409, 425, 429})
 OVERLOADED = frozenset({408, 429, 503, 504, 529})
@@ -77,12 +80,19 @@ def of_status(status: int, text: str, wait_s: float) -> Fault:
     asks = f", and asks to wait for {wait_s:,.0f} s" if closed else ""
     return Fault(
         f"the server said {status}: {words}{asks}",
-        CLOSED if closed else str(status),
+        CLOSED if closed else REFUSED if _is_filter(status, text) else str(status),
         again=again and not closed,
         slower=again and not closed and status in OVERLOADED,
         wait_s=0.0 if closed else wait_s,
         hopeless=status in HOPELESS or out_of_money or closed,
     )
+
+
+def _is_filter(status: int, text: str) -> bool:
+    """Whether a content filter has refused the prompt, in the words of OpenAI and of
+    Azure."""
+    marks = ("content_filter", "content_policy_violation", "ResponsibleAIPolicy")
+    return status == 400 and any(mark in text for mark in marks)
 
 
 def said(text: str) -> str:

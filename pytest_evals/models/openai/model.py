@@ -8,16 +8,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pytest_evals.core.request import Generate, Request, Response
+from pytest_evals.core.request import Finish, Generate, Request, Response
 from pytest_evals.errors import ModelError
 from pytest_evals.models.openai.asking import Asker, Backoff
 from pytest_evals.models.openai.background import Background
 from pytest_evals.models.openai.endpoint import Endpoint
-from pytest_evals.models.openai.faults import Fault
+from pytest_evals.models.openai.faults import REFUSED, Fault
 from pytest_evals.models.openai.fitting import Fitting
 from pytest_evals.models.openai.scoring import Scorer
 from pytest_evals.models.openai.settings import NO_CHAT, OpenAISettings
-from pytest_evals.models.openai.usage import Usage
+from pytest_evals.models.openai.usage import METER, Meter, Usage
 from pytest_evals.models.openai.writing import asked, read_text
 
 if TYPE_CHECKING:
@@ -106,18 +106,25 @@ class OpenAIModel:
         self._background.close(self._endpoint.close)
 
     async def _one(self, position: int, request: Request) -> Answer:
+        METER.set(meter := Meter())
         try:
-            if isinstance(request, Generate):
-                return position, await self._text(request)
             began = time.perf_counter()
-            scored = await self._scorer.score(request)
-            return position, replace(scored, elapsed_s=self._share(began))
+            if isinstance(request, Generate):
+                response = await self._text(request)
+            else:
+                response = await self._scorer.score(request)
         except Fault as fault:
-            return position, Response(error=fault.what)
+            finish: Finish = "refused" if fault.kind == REFUSED else ""
+            return position, Response(error=fault.what, finish=finish)
+        return position, replace(
+            response,
+            elapsed_s=self._share(began),
+            latency_s=meter.latency_s,
+            cost=meter.cost,
+        )
 
     async def _text(self, request: Generate) -> Response:
         settings = self._settings
-        began = time.perf_counter()
         fit = self._fitting.take(request)
         path, body = asked(request, settings, fit)
         response = await self._asker.ask(
@@ -125,7 +132,6 @@ class OpenAIModel:
             body,
             lambda reply: read_text(reply, request, settings, path),
         )
-        response = replace(response, elapsed_s=self._share(began))
         if fit is None or not fit.ids:
             return response
         n_cut = fit.n_prompt - len(fit.ids)

@@ -4,13 +4,40 @@ them, since those of several workers are added up."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.core.response_contract import MAX_COUNT
 
-__all__ = ["Usage", "count_of", "tokens_of"]
+__all__ = ["METER", "Meter", "Usage", "count_of", "tokens_of"]
 
 MILLION = 1_000_000
+
+
+@dataclass(slots=True)
+class Meter:
+    """Time and money for one request of the session, over all that is sent for it.
+
+    Args:
+        latency_s: Seconds from sending until the reply was there, of replies that could
+            be used; pauses and queues are not in it.
+        cost: Price of all replies, ``None`` if there are no prices, or if a reply does
+            not report its tokens.
+    """
+
+    latency_s: float = 0.0
+    cost: float | None = None
+    is_complete: bool = True
+
+    def pay(self, cost: float, *, is_known: bool) -> None:
+        """Add the price of a reply."""
+        self.is_complete &= is_known
+        self.cost = (self.cost or 0.0) + cost if self.is_complete else None
+
+
+METER: ContextVar[Meter | None] = ContextVar("METER", default=None)
+"""That of the request that is being answered."""
 
 
 class Usage:
@@ -56,7 +83,18 @@ class Usage:
         self.shown["completion_tokens"] += n_out
         if "cost" in self.shown:
             price_in, price_out = self._prices
-            self.shown["cost"] += (n_in * price_in + n_out * price_out) / MILLION
+            cost = (n_in * price_in + n_out * price_out) / MILLION
+            self.shown["cost"] += cost
+            meter = METER.get()
+            if meter is not None:
+                meter.pay(cost, is_known=_has_counts(reply))
+
+
+def _has_counts(reply: Mapping[str, Any]) -> bool:
+    """Whether a reply reports the tokens of its prompt and of its answer."""
+    usage = reply.get("usage")
+    n_out = usage.get("completion_tokens") if isinstance(usage, dict) else None
+    return tokens_of(reply)[0] > 0 and type(n_out) is int and n_out >= 0
 
 
 def tokens_of(reply: Mapping[str, Any]) -> tuple[int, int]:

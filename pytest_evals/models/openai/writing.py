@@ -15,7 +15,7 @@ from pytest_evals.core.request import (
     Response,
 )
 from pytest_evals.models.openai.endpoint import Path, Reply
-from pytest_evals.models.openai.faults import Fault, shortened
+from pytest_evals.models.openai.faults import REFUSED, Fault, shortened
 from pytest_evals.models.openai.sampling import body_of
 from pytest_evals.models.openai.settings import OpenAISettings
 from pytest_evals.models.openai.usage import tokens_of
@@ -156,7 +156,7 @@ def read_text(
     text = _text(choice, path)
     # Some name what was filtered behind a colon.
     if ended.partition(":")[0] in _FILTERED:
-        raise Fault("the server's content filter stopped the answer")
+        raise Fault("the server's content filter stopped the answer", REFUSED)
     if ended in _BROKEN_OFF or choice.get("error"):
         why = choice.get("error") or f"finish_reason {ended!r}"
         what = f"the server broke the answer off: {shortened(str(why))}"
@@ -211,7 +211,7 @@ def _silence(choice: Mapping[str, Any]) -> Fault:
     """An answer without text, which is not an empty text."""
     ended = choice.get("finish_reason")
     if refusal := _refusal(choice):
-        return Fault(f"the model refused: {shortened(refusal)}")
+        return Fault(f"the model refused: {shortened(refusal)}", REFUSED)
     if ended == "length":
         return Fault(
             "the answer is null: the model used up its tokens before it began to "

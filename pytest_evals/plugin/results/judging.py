@@ -9,6 +9,7 @@ from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.gates.families import corrected
 from pytest_evals.gates.judge import judge
+from pytest_evals.gates.when import left_out
 from pytest_evals.plugin.results.baseline import References
 from pytest_evals.plugin.results.completing import complete
 
@@ -46,6 +47,7 @@ class Judging:
             for gate in run.gates
             if (told := self.told.get((gate.task, gate.id)))
             and told.outcome is Outcome.SKIPPED
+            and not told.left_out
         ]
 
     def _verdict(self, gate: Gate) -> Verdict:
@@ -87,6 +89,8 @@ class Judging:
 
     def _doubt(self, gate: Gate, n: int) -> str:
         options = self._session.options
+        if gate.when:  # it may not be judged here, which the model will say
+            return ""
         if gate.baseline and gate.baseline != options.save:
             run = self._references.run(gate.baseline)
             if isinstance(run, str):
@@ -101,6 +105,8 @@ class Judging:
     def _judged(self, gate: Gate) -> Verdict:
         """The verdict of a gate by itself; an early one where reading has stopped."""
         session, result = self._session, self.result_of(gate)
+        if gate.when and (skipped := left_out(gate, session.machine)):
+            return skipped
         early = session.stopping.verdict(gate, result) if session.stopping else None
         return early or judge(gate, result, session.options.inconclusive, self.find)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_evals.gates.when import ungated
 from pytest_evals.plugin.settings.options import suite_root
 from pytest_evals.plugin.settings.process import ALONE
 
@@ -43,6 +44,7 @@ class Notices:
         texts += self.unsendable
         if session.orders is None:
             texts += session.judging.doubts()
+            texts += ungated(session.judging.told.values())
         texts += session.models.notes
         texts += session.stopping.notes if session.stopping else ()
         if self.of_workers:

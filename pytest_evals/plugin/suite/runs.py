@@ -359,9 +359,9 @@ class Runs:
         if name not in self._required:
             own = self.tasks[name].gates
             around = (self.groups[group].gates for group in self._around(name))
-            found = required_by(g for gates in (own, *around) for g in gates)
-            kept = found.repeats or self.keeps_repeats
-            self._required[name] = found._replace(repeats=kept)
+            every = (gate for gates in (own, *around) for gate in gates)
+            found = required_by(every, every_count=self.keeps_repeats)
+            self._required[name] = found
         return self._required[name]
 
     def tasks_of(self, name: str) -> set[str]:

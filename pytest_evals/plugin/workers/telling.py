@@ -39,11 +39,13 @@ class Excuse(NamedTuple):
 
 class Told(NamedTuple):
     """Ids of files with groups, names of tasks in the order of results, and the fields
-    of gates' excuses by node id."""
+    of gates' excuses by node id; and the model and machine that conditions of gates
+    are compared with."""
 
     files: list[str]
     tasks: list[str]
     excuses: dict[str, tuple[Any, ...]]
+    machine: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - never changed
 
 
 def told(known: Runs, excuses: Mapping[str, Excuse]) -> Told:

@@ -79,6 +79,7 @@ def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
         [_of_turn(turn) for turn in record.turns],
         dict(record.labels),
         record.compared and (dict(record.compared.answers), record.compared.logprobs),
+        dict(record.facts),
         tuple(sample),
         told and tuple(told),
     )
@@ -99,7 +100,7 @@ def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
 def unpack(data: bytes) -> Arrived:
     """What :func:`pack` packed."""
     said, task, index, error, excluded, *parts, sample, told = marshal.loads(data)
-    doc, requests, turns, labels, compared = parts
+    doc, requests, turns, labels, compared, facts = parts
     responses, scores = _said(said) if requests else _slim_said(said)
     record = Record(
         task=task,
@@ -113,6 +114,7 @@ def unpack(data: bytes) -> Arrived:
         excluded=excluded,
         labels=labels,
         compared=compared and Compared(*compared),
+        facts=facts,
     )
     return Arrived(record, Sample(*sample), told and Told(*told))
 

@@ -15,6 +15,7 @@ from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.score import Status
 from pytest_evals.errors import Place
 from pytest_evals.gates.figures import change_lines, figure
+from pytest_evals.gates.run_metrics import RUN_METRICS
 from pytest_evals.reports.details.examples import error_of, example_lines, ids_by_index
 from pytest_evals.reports.details.members import member_lines
 from pytest_evals.reports.escape import one_line
@@ -83,7 +84,7 @@ def _facts(verdict: Verdict, result: TaskResult | GroupResult) -> Iterator[str]:
     elif verdict.outcome is Outcome.FAILED and verdict.short > 0:
         yield f"It is {figure(verdict.short)} beyond the threshold{_answers(verdict)}."
     elif verdict.outcome is Outcome.INVALID:
-        yield "The gate could not be evaluated; this is not a statement about the model."
+        yield "The gate could not be evaluated; this says nothing about the model."
     if verdict.metric is not None:
         yield from _numbers(verdict.metric)
     if isinstance(result, GroupResult) and verdict.gate.metric:
@@ -145,9 +146,19 @@ def _chosen(
         worse.sort(key=lambda record: not record.requests)
         if worse and verdict.outcome in (Outcome.FAILED, Outcome.INCONCLUSIVE):
             groups[f"worse than in {one_line(verdict.change.baseline)}"] = worse
-    elif verdict.outcome is Outcome.FAILED and wrong:
+    elif verdict.metric and verdict.metric.name in RUN_METRICS and verdict.documents:
+        named = {*verdict.documents}
+        groups[verdict.metric.name] = [r for r in records if ids.get(r.index) in named]
+    elif verdict.outcome is Outcome.FAILED and wrong and _is_own(verdict, result):
         groups["wrong"] = wrong
     return groups
+
+
+def _is_own(verdict: Verdict, result: TaskResult) -> bool:
+    """Whether a gate is about a metric of the task, or about no metric."""
+    return verdict.metric is None or any(
+        metric.key == verdict.metric.key for metric in result.metrics
+    )
 
 
 def _examples(

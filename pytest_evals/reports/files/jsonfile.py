@@ -173,7 +173,8 @@ def _ours(result: RunResult, exit_code: int | None) -> dict[str, Any]:
 
 def _verdict(verdicts: Sequence[Verdict]) -> str | None:
     """The worst outcome of any gate, ``None`` if there are none."""
-    outcomes = {verdict.outcome for verdict in verdicts}
+    judged = [verdict for verdict in verdicts if not verdict.left_out]
+    outcomes = {verdict.outcome for verdict in judged or verdicts}
     return next((one.value for one in _WORST_FIRST if one in outcomes), None)
 
 
@@ -200,6 +201,7 @@ def _gate(verdict: Verdict) -> dict[str, Any]:
         "baseline": gate.baseline or None,
         "change": asdict(verdict.change) if verdict.change else None,
         "cluster": gate.cluster or None,
+        **({"when": {key: list(one) for key, one in gate.when}} if gate.when else {}),
         "family": None if verdict.p_fails is None else gate.family or None,
         "p_value": verdict.p_fails,
         "p_adjusted": verdict.p_adjusted,

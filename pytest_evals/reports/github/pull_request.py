@@ -82,7 +82,9 @@ def _head(result: RunResult) -> str:
     lacking = f"{n_errors:,} document{'s' * (n_errors != 1)} without a score"
     told += [lacking] * bool(n_errors)
     is_red = n_errors or any(verdict.is_red for verdict in result.verdicts)
-    only_green = set(counts) <= {Outcome.PASSED} and not result.partial
+    judged = {verdict.outcome for verdict in result.verdicts if not verdict.left_out}
+    has_judged = bool(judged) or not result.verdicts
+    only_green = judged <= {Outcome.PASSED} and has_judged and not result.partial
     sign = "❌" if is_red else "✅" if only_green else "⚠️"
     lines = [f"## {sign} evals: {'; '.join(filter(None, told)) or 'no gates'}", ""]
     lines.append(f"Model {code(result.model)}.")

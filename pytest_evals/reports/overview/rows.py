@@ -59,7 +59,8 @@ def _rows(
         judged = [v for v in mine if v.metric and v.metric.key == metric.key]
         # A gate may weigh tasks or reduce answers by its own rule.
         facts += [(v.metric, v) for v in judged] or [(metric, None)]
-    facts += [(None, verdict) for verdict in mine if verdict.metric is None]
+    keys = {metric.key for metric in result.metrics}
+    facts += [(v.metric, v) for v in mine if not v.metric or v.metric.key not in keys]
     name = " " * depth + "- " * (depth > 0) + one_line(one.alias or one.name)
     shots = _shots(one) if isinstance(one, Task) else ""
     for i, (found, verdict) in enumerate(facts or [(None, None)]):
@@ -90,7 +91,8 @@ def _docs(result: TaskResult | GroupResult, metric: MetricResult | None) -> str:
     """``1172``, ``197/200`` when some lack a score, ``200 of 1172`` under a limit; of a
     group, over the tasks that have the metric."""
     n_scored = metric.n_scored if metric else 0
-    if metric is not None and isinstance(result, GroupResult):
+    own = metric is not None and any(m.key == metric.key for m in result.metrics)
+    if metric is not None and own and isinstance(result, GroupResult):
         result = result.having(metric.name, metric.filter)
         # A task that is in the group twice has its documents once.
         n_scored = sum(

@@ -100,6 +100,18 @@ def test_what_a_filter_stopped_is_no_answer(served, model_of, ask, fault, ended)
     served.fault = lambda body: stopped
     (found,) = ask(model_of(), Generate("Q:"))
     assert found.error == "the server's content filter stopped the answer"
+    assert found.finish == "refused"
+
+
+def test_a_prompt_that_a_filter_stopped_is_refused(served, model_of, ask, fault):
+    """As Azure says it."""
+    error = {"code": "content_filter", "message": "The prompt was filtered."}
+    served.fault = lambda body: fault(400, {"error": error})
+    (found,) = ask(model_of(), Generate("Q:"))
+    assert found.finish == "refused"
+    served.fault = lambda body: fault(400, {"error": {"message": "too long"}})
+    (found,) = ask(model_of(), Generate("Q:"))
+    assert found.finish == ""
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504])
@@ -309,6 +321,13 @@ def test_chat_replies_without_text_are_errors(served, model_of, ask, fault):
     assert "the model used up its tokens before it began to answer" in cut.error
     assert filtered.error == "the server's content filter stopped the answer"
     assert refused.error == declined.error == "the model refused: 'no'"
+    assert [one.finish for one in (cut, filtered, refused, declined, void)] == [
+        "",
+        "refused",
+        "refused",
+        "refused",
+        "",
+    ]
     assert "the reply has no message" in void.error
 
 

@@ -289,3 +289,30 @@ def test_a_count_of_tokens_that_cannot_be_one_is_not_added_up(
     assert (response.text, response.error) == ("yes", "")
     assert (response.n_prompt_tokens, response.n_tokens) == (0, 3)
     assert model.info["usage"]["cost"] == pytest.approx(3 * 10 / 1e6)
+
+
+def test_each_answer_has_its_own_latency_and_cost(served, model_of, ask, fault):
+    """Other requests that are sent at the same time, pauses and failed attempts are not
+    part of its latency; its cost is 7 and 3 tokens at 2 and 10 a million."""
+    served.faults.append(fault(503))
+    served.fault = lambda body: fault(
+        body=served.reply("completions", body), slow_s=0.2
+    )
+    model = model_of(price_in=2, price_out=10, concurrency=4)
+    found = ask(model, *(Generate(f"Q{i}") for i in range(8)))
+    assert all(0.2 <= one.latency_s < 0.45 for one in found)
+    assert [one.cost for one in found] == [pytest.approx(44e-6)] * 8
+    (free,) = ask(model_of(), Generate("Q"))
+    assert free.cost is None
+
+
+@pytest.mark.parametrize(
+    "usage", [None, {}, {"prompt_tokens": 7}, {"completion_tokens": 3}]
+)
+def test_an_answer_whose_tokens_are_not_reported_has_no_cost(
+    served, model_of, ask, usage
+):
+    choice = {"index": 0, "finish_reason": "stop", "text": "yes"}
+    served.reply = lambda path, body: {"choices": [choice], "usage": usage}
+    (response,) = ask(model_of(price_in=2, price_out=10), Generate("Q"))
+    assert (response.text, response.cost) == ("yes", None)

@@ -74,7 +74,7 @@ evals/gsm8k.yaml:31:
 
     - acc >= 0.75
 
-!   The gate could not be evaluated; this is not a statement about the model.
+!   The gate could not be evaluated; this says nothing about the model.
 !   documents: 4 errored; 4 in all.
 
   without a score (3 of 4)

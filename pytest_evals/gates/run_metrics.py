@@ -1,0 +1,342 @@
+"""Counts and times of a run as metrics of gates: ``truncated <= 2%``.
+
+They exist for gates that name them, and nowhere else: what they need of each document
+is kept when it is scored, and the number is computed when its gate is judged. A task's
+own metric of the same name takes precedence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from pytest_evals.core.gate import Gate, Outcome, Verdict
+from pytest_evals.core.metric import SHARE, Estimate, Metric, MetricResult, Span
+from pytest_evals.core.record import Record
+from pytest_evals.core.request import Generate, Response
+from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.core.score import Score, Status
+from pytest_evals.core.task import Task
+from pytest_evals.stats.averages import mean, mean_stderr
+
+__all__ = [
+    "RUN_METRICS",
+    "RunMetric",
+    "facts_of",
+    "run_metrics_of",
+    "with_documents",
+    "with_run_metric",
+]
+
+_MOST_NAMED = 20
+"""Documents that a verdict names."""
+
+Fact = tuple[float, ...] | None
+"""The values of a document, ``None`` if they are not known; empty if it has none."""
+_NO_FINISH = "{} have an answer that does not report why it ended (finish)"
+_NO_TOKENS = "{} have an answer that does not report its number of tokens"
+_NO_LATENCY = (
+    "{} have no latency: models in this process answer in batches, and responses that "
+    "earlier versions stored have none (--evals-fresh sends them again)"
+)
+_NO_COST = (
+    "{} have no cost: the model has no prices (price_in, price_out), or they were "
+    "stored without (--evals-fresh sends them again)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunMetric:
+    """One of them.
+
+    Args:
+        fact: The values of a document whose requests were all answered.
+        metric: How they add up.
+        unknown: Why there is no number if a document's values are not known.
+        of_text: Whether only generated answers have it.
+        status: The status that is counted; then nothing else of a document matters.
+    """
+
+    metric: Metric
+    fact: Callable[[Record], Fact] = lambda _: None
+    unknown: str = ""
+    of_text: bool = False
+    status: Status | None = None
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether a document counts with each of its values."""
+        return self.fact is _latencies
+
+    def of(self, record: Record) -> Fact:
+        """The values of a scored document, as they were kept."""
+        if self.status is not None:
+            return (float(record.status is self.status),)
+        return record.facts.get(self.metric.name)
+
+    def fault(self, gate: Gate) -> str:
+        """Why a gate cannot be about it; empty if it can."""
+        name = gate.metric
+        keys: dict[str, object] = {"baseline": gate.baseline, "reducer": gate.reducer}
+        keys |= {"each": gate.each, "weights": gate.weights, "filter": gate.filter}
+        odd = next((key for key, value in keys.items() if value), "")
+        if odd:
+            return f"{odd} has no meaning for {name}, which is a number of this run"
+        if gate.over == "benchmark" or (gate.over != "run" and not self.metric.is_mean):
+            only = (
+                "over: run or over: population" if self.metric.is_mean else "over: run"
+            )
+            return f"{name} can only be judged {only}"
+        return ""
+
+
+def _texts(record: Record) -> list[Response]:
+    """Generated answers of the tested model."""
+    own = [(t.asked.request, t.response) for t in record.turns if not t.asked.model]
+    pairs = (*zip(record.requests, record.responses, strict=False), *own)
+    return [response for request, response in pairs if isinstance(request, Generate)]
+
+
+def _cut_prompt(record: Record) -> Fact:
+    return (float(any(one.n_truncated for one in record.said)),)
+
+
+def _ended(record: Record, is_so: Callable[[Response], bool]) -> Fact:
+    """Whether an answer ended in some way; unknown if one does not report how."""
+    texts = _texts(record)
+    if any(map(is_so, texts)):
+        return (1.0,)
+    if any(not one.finish for one in texts):
+        return None
+    return (0.0,) if texts else ()
+
+
+def _cut_short(record: Record) -> Fact:
+    if record.cut_short:
+        return (1.0,)
+    ended = _ended(record, lambda one: one.finish == "length" and not one.n_tokens)
+    # Without its number of tokens, an answer may have ended at its own limit.
+    return None if ended == (1.0,) else ended
+
+
+def _truncated(record: Record) -> Fact:
+    if _cut_prompt(record) == (1.0,):
+        return (1.0,)
+    return _cut_short(record) or ((0.0,) if not _texts(record) else None)
+
+
+def _tokens(record: Record) -> Fact:
+    texts = _texts(record)
+    if any(one.text and not one.n_tokens for one in texts):
+        return None
+    return (mean([float(one.n_tokens) for one in texts]),) if texts else ()
+
+
+def _latencies(record: Record) -> Fact:
+    found = tuple(one.latency_s for one in record.said)
+    return None if any(one <= 0 for one in found) else found
+
+
+def _cost(record: Record) -> Fact:
+    costs = [one.cost for one in record.said if one.cost is not None]
+    return (math.fsum(costs),) if len(costs) == len(record.said) else None
+
+
+def _mean(values: Sequence[float]) -> Estimate:
+    stderr = mean_stderr(values)
+    return Estimate(mean(values), stderr, "analytic" if stderr is not None else "")
+
+
+def _total(values: Sequence[float]) -> Estimate:
+    return Estimate(math.fsum(values))
+
+
+def _percentile(share: int, values: Sequence[tuple[float, ...]]) -> Estimate:
+    """The smallest value that is not exceeded by at least ``share`` in 100 of them."""
+    every = sorted(one for some in values for one in some)
+    rank = -(-share * len(every) // 100)
+    return Estimate(every[max(rank, 1) - 1])
+
+
+def _share_of(name: str) -> Metric:
+    return Metric(
+        name=name,
+        aggregate=_mean,
+        higher_is_better=False,
+        is_mean=True,
+        span=SHARE,
+        closed=True,
+    )
+
+
+def _amount(name: str, aggregate: Callable[[Sequence[Any]], Estimate]) -> Metric:
+    return Metric(
+        name=name,
+        aggregate=aggregate,
+        is_mean=aggregate is _mean,
+        higher_is_better=None if aggregate is _mean else False,
+        span=Span(0.0, math.inf),
+        limits=(0.0, math.inf),
+        closed=True,
+    )
+
+
+def _all() -> Iterator[RunMetric]:
+    shares: Mapping[str, tuple[Callable[[Record], Fact], bool]] = {
+        "truncated": (_truncated, False),
+        "cut_prompts": (_cut_prompt, False),
+        "cut_short": (_cut_short, True),
+        "length_limited": (partial(_ended, is_so=_is_at_limit), True),
+        "refused": (partial(_ended, is_so=_is_refused), True),
+    }
+    for name, (fact, of_text) in shares.items():
+        yield RunMetric(
+            metric=_share_of(name), fact=fact, unknown=_NO_FINISH, of_text=of_text
+        )
+    for status in (Status.ERRORED, Status.UNSCORED):
+        yield RunMetric(metric=_share_of(status.value), status=status)
+    yield RunMetric(
+        metric=_amount("tokens_per_answer", _mean),
+        fact=_tokens,
+        unknown=_NO_TOKENS,
+        of_text=True,
+    )
+    for share in (50, 95, 99):
+        metric = _amount(f"latency_p{share}", partial(_percentile, share))
+        yield RunMetric(metric=metric, fact=_latencies, unknown=_NO_LATENCY)
+    yield RunMetric(metric=_amount("cost", _total), fact=_cost, unknown=_NO_COST)
+
+
+def _is_at_limit(response: Response) -> bool:
+    return response.finish == "length"
+
+
+def _is_refused(response: Response) -> bool:
+    return response.finish == "refused"
+
+
+RUN_METRICS: Mapping[str, RunMetric] = {one.metric.name: one for one in _all()}
+"""All of them by name."""
+
+
+def run_metrics_of(task: Task) -> dict[str, Metric]:
+    """Those that a task can have."""
+    generates = task.output_type == "generate_until"
+    return {
+        name: one.metric
+        for name, one in RUN_METRICS.items()
+        if generates or not one.of_text
+    }
+
+
+def facts_of(record: Record, names: Iterable[str]) -> dict[str, Fact]:
+    """What these metrics need of a scored document; nothing if an answer is missing."""
+    found: dict[str, Fact] = {}
+    if not record.said and not record.error:
+        return dict.fromkeys(names, ())
+    is_answered = record.said and not any(one.error for one in record.said)
+    for name in names:
+        one = RUN_METRICS[name]
+        if one.status is not None:
+            continue
+        if is_answered:
+            found[name] = one.fact(record)
+        elif name == "refused" and any(map(_is_refused, record.said)):
+            found[name] = (1.0,)
+    return found
+
+
+def with_run_metric(gate: Gate, result: TaskResult | GroupResult) -> TaskResult | None:
+    """The result with the metric that a gate names as its only one, if that is one of
+    these; a group's documents count as those of one task. Else ``None``."""
+    one = RUN_METRICS.get(gate.metric)
+    tasks = result.members if isinstance(result, GroupResult) else (result,)
+    if one is None or not tasks or any(m.name == gate.metric for m in result.metrics):
+        return None
+    found, error = _counted(one, tasks)
+    metric = one.metric
+    values = [score.value for record in found for score in record.scores]
+    error = one.fault(gate) or error
+    estimate = metric.aggregate(values) if values and not error else None
+    n_missing = sum(task.n_missing for task in tasks)
+    if not found and not error and not n_missing:
+        error = f"no document has {'a generated' if one.of_text else 'an'} answer"
+    measured = MetricResult(
+        name=metric.name,
+        filter="none",
+        estimate=estimate if isinstance(estimate, Estimate) else None,
+        higher_is_better=metric.higher_is_better,
+        n_scored=max(1, _n_answered(tasks)) if error else len(values),
+        n_errored=len(found) - len(values),
+        n_missing=n_missing,
+        total=int(sum(values)) if values and metric.span == SHARE else None,
+        error=error,
+        how=metric,
+    )
+    return replace(
+        tasks[0],
+        records=tuple(found),
+        metrics=(measured,),
+        n_selected=sum(task.n_selected for task in tasks),
+        n_total=sum(task.n_total for task in tasks),
+        n_missing=n_missing,
+    )
+
+
+def _n_answered(tasks: Sequence[TaskResult]) -> int:
+    return sum(not record.error for task in tasks for record in task.records)
+
+
+def _counted(one: RunMetric, tasks: Sequence[TaskResult]) -> tuple[list[Record], str]:
+    """The documents with their values; and why there is no number, if so."""
+    name = one.metric.name
+    found: list[Record] = []
+    n_all = n_unknown = 0
+    for task in tasks:
+        for record in task.records:
+            if record.excluded:
+                continue
+            n_all += 1
+            if one.status is None and name not in record.facts and not record.error:
+                return [], f"{name} was not kept when its documents were scored"
+            values = one.of(record)
+            if values is None:
+                n_unknown += name in record.facts
+                found.append(_bare(record, len(found), task.task.name))
+            elif values:
+                bare = _bare(record, len(found), task.task.name)
+                value = values if one.takes_all else values[0]
+                score = Score(metric=name, value=value)
+                found.append(replace(bare, error="", scores=(score,)))
+    unknown = f"{n_unknown} of {n_all} documents" if n_unknown else ""
+    return found, one.unknown.format(unknown) if unknown else ""
+
+
+def with_documents(verdict: Verdict, result: TaskResult) -> Verdict:
+    """The verdict of a gate about such a metric, with the first documents that a failed
+    gate counts; answers that are right have no part in it."""
+    named: tuple[str, ...] = ()
+    how = verdict.metric.how if verdict.metric else None
+    if verdict.outcome is Outcome.FAILED and how is not None and how.span == SHARE:
+        counted = [r for r in result.records if any(s.value == 1 for s in r.scores)]
+        is_group = len({record.task for record in result.records}) > 1
+        named = tuple(
+            f"{record.task}[{record.doc.id}]" if is_group else record.doc.id
+            for record in counted[:_MOST_NAMED]
+        )
+    return replace(verdict, n_short=None, documents=named)
+
+
+def _bare(record: Record, index: int, name: str) -> Record:
+    """A document without a value; clusters do not go beyond a task."""
+    labels = record.labels.items()
+    return Record(
+        task=record.task,
+        index=index,
+        doc=record.doc,
+        labels={key: f"{name}/{label}" for key, label in labels},
+        error="no answer",
+    )
