@@ -4,7 +4,7 @@ that lies as far as its noise goes."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -224,8 +224,9 @@ def _any_number(
     def difference(some: Sequence[Any]) -> float:
         return number([b for _, b in some]) - number([a for a, _ in some])
 
+    both = replace(how, number=difference, statistic=_differences(how))
     try:
-        placed = place_number(replace(how, number=difference), pairs)
+        placed = place_number(both, pairs)
     except ValueError:
         if not only_number:
             raise
@@ -233,3 +234,16 @@ def _any_number(
     if placed.method != STILL:
         placed = replace(placed, method=f"paired {placed.method}")
     return Moved(before=number(old), now=number(new), placed=placed, n=len(pairs))
+
+
+def _differences(how: Metric) -> Callable[[Sequence[Any]], Callable[[Any], Any]] | None:
+    """Pairs of values to the changes in many resamples of them at once."""
+    statistic = how.statistic
+    if statistic is None:
+        return None
+
+    def of_pairs(pairs: Sequence[Any]) -> Callable[[Any], Any]:
+        before, now = (statistic(values) for values in zip(*pairs, strict=True))
+        return lambda at: now(at) - before(at)
+
+    return of_pairs

@@ -224,7 +224,12 @@ def place_number(how: Metric, values: Sequence[Any]) -> Placed:
     assert number is not None
     if n < FEW:
         raise ValueError(f"it takes {FEW} documents, and there are {n}")
-    found = resample(n, lambda at: number([values[i] for i in at]), number(values))
+
+    def one_by_one(at: Any) -> Any:
+        return [number([values[i] for i in row]) for row in at.tolist()]
+
+    statistic = one_by_one if how.statistic is None else how.statistic(values)
+    found = resample(n, statistic, number(values))
     if _do_not_vary(found):
         return still(found.value)
     return Placed(spread=found, method="bootstrap")
