@@ -60,10 +60,11 @@ class ReferenceRun(EarlierRun):
 
     def lacking(self, task: str) -> str:
         """Which documents of a task have no score, and why; empty if all have one."""
-        rows = [row for row in self.rows(task) if row["status"] != "scored"]
+        counted = (row for row in self.rows(task) if not row.get("excluded"))
+        rows = [row for row in counted if row["status"] != "scored"]
         if not rows:
             return ""
-        n = len(self.documents[task])
+        n = sum(1 for _ in self.rows(task))
         listed = ", ".join(str(row["id"]) for row in rows[:_NAMED])
         listed += ", …" * (len(rows) > _NAMED)
         why = str(rows[0]["error"]).partition("\n")[0]
@@ -101,7 +102,7 @@ def stored_run(base: Path, name: str, here: Path) -> EarlierRun | str:
     except StoreError as error:
         if _has_kind(name):
             model = masked_text(name)
-            return f"the reference model {model} has not answered the documents"
+            return f"the reference model {model} has not answered the documents yet"
         why = str(error).removesuffix("; save one with --evals-save")
         return f"{why}; a run with --evals-save={name} makes it"
 

@@ -196,3 +196,36 @@ def test_a_script_judges_it_as_pytest_does(both):
     assert verdict.outcome == "failed"
     assert (verdict.change.before, verdict.change.now) == (0.9, 0.7)
     assert not (both.pytester.path / ".evals").exists()
+
+
+def test_the_gate_is_named_after_the_model_without_its_arguments(both):
+    gate = {**GATE, "baseline": "hf:org/name,dtype=bfloat16"}
+    both.task("quiz", gates=[gate])
+    result = both.run("evals", "--collect-only", "-q")
+    assert "evals/quiz.yaml::quiz::exact_match-vs-name" in result.outlines
+
+
+def test_each_model_is_run_once_for_all_its_gates(both):
+    again = {**GATE, "max_drop": 0.3, "id": "loose"}
+    own = {**GATE, "baseline": "scripted:answers.jsonl", "id": "own"}
+    both.task("quiz", gates=[GATE, again, own])
+    result = both.run("evals")
+    found = {gate["id"]: gate["outcome"] for gate in both.results()["gates"]}
+    assert found == {ID: "failed", "loose": "passed", "own": "passed"}
+    lines = [line for line in result.outlines if line.startswith("reference model:")]
+    assert lines == [
+        "reference model: scripted:reference.jsonl (10 documents)",
+        "reference model: scripted:answers.jsonl (10 documents)",
+    ]
+
+
+def test_early_stopping_reads_its_tasks_to_the_end(both):
+    rows = [{"id": f"r{i}", "question": f"n{i}", "answer": "a"} for i in range(300)]
+    both.task("quiz", gates=[GATE])
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (both.evals / "quiz.jsonl").write_text(text)
+    (both.pytester.path / "reference.jsonl").write_text('{"text": "a"}\n')
+    (both.pytester.path / "answers.jsonl").write_text('{"text": "b"}\n')
+    result = both.run("evals", "--evals-stop=curtail")
+    result.stdout.fnmatch_lines(["*quiz is read to the end: *the reference model *"])
+    assert result.parseoutcomes() == {"wrong": 300, "failed": 1}

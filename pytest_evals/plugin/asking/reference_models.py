@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check_reference_models", "reference_models", "run_reference_models"]
 
+_HERE = ("hf", "scripted")
+"""Kinds of models that run on this machine, or replicated by Ray."""
 _HOOKS = b"pytest_evals_"
 
 
@@ -71,7 +73,11 @@ def reference_models(
                 wanted=known.wanted(run.task.name),
             )
 
-    return named_by(gates, documents_of, session.full_spec)
+    def spec_of(name: str) -> str:
+        is_ours = name.partition(":")[0] in _HERE
+        return session.full_spec(name) if is_ours else name
+
+    return named_by(gates, documents_of, spec_of)
 
 
 def check_reference_models(session: EvalSession, ids: Iterable[str] | None) -> None:
