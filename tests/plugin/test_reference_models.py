@@ -190,6 +190,16 @@ def test_hooks_that_workers_alone_would_see_are_refused(both):
     assert result.ret == 1
 
 
+def test_hooks_of_another_folder_are_refused_with_workers(both):
+    other = both.pytester.mkdir("other")
+    (other / "conftest.py").write_text(
+        "def pytest_evals_score(record, task): return None\n"
+    )
+    result = both.run("evals", "other", "-n2")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*with -n, hooks in *other/conftest.py do not apply*"])
+
+
 def test_a_script_judges_it_as_pytest_does(both):
     found = evaluate(both.evals, "scripted:answers.jsonl")
     (verdict,) = found.verdicts

@@ -115,12 +115,12 @@ def _check_judge(config: pytest.Config) -> None:
 
 def _check_hooks(config: pytest.Config, path: Path) -> None:
     """The controller of pytest-xdist loads no conftest.py below the folders of the
-    command line, and reference models answer there."""
-    loaded = {getattr(p, "__file__", None) for p in config.pluginmanager.get_plugins()}
-    for folder in path.absolute().parents:
-        conftest = folder / "conftest.py"
-        if not folder.is_relative_to(config.rootpath) or str(conftest) in loaded:
-            continue
+    command line, and calls all that it has loaded for every folder."""
+    files = (getattr(p, "__file__", None) for p in config.pluginmanager.get_plugins())
+    loaded = {Path(file) for file in files if file and file.endswith("conftest.py")}
+    folders = path.absolute().parents
+    own = {f / "conftest.py" for f in folders if f.is_relative_to(config.rootpath)}
+    for conftest in sorted(own ^ loaded):
         if conftest.is_file() and _HOOKS in conftest.read_bytes():
             raise pytest.UsageError(
                 f"with -n, hooks in {conftest} do not apply to it\n"
