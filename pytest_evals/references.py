@@ -3,7 +3,8 @@ rest on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from pytest_evals.core.reference import Reference
 from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.pairing import Side, refer
+from pytest_evals.masking.values import masked_text
+from pytest_evals.models.spec import KINDS
 from pytest_evals.reports.files.jsonfile import version_of
 from pytest_evals.reports.files.model import judged_by
 from pytest_evals.reports.strict import strict
@@ -20,7 +23,70 @@ from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.history import EarlierRun
 from pytest_evals.store.noise import recorded_rate
 
-__all__ = ["measured_rate", "reference", "settings_of", "side_of", "stored_run"]
+__all__ = [
+    "ReferenceRun",
+    "is_model",
+    "measured_rate",
+    "reference",
+    "settings_of",
+    "side_of",
+    "stored_run",
+]
+
+_NAMED = 3
+"""Documents that a message lists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceRun(EarlierRun):
+    """The answers of a reference model in this session: a stored run, but in memory.
+
+    Args:
+        model: The model's spec, without secrets.
+        documents: Task → its rows, as in samples files.
+    """
+
+    model: str
+    documents: Mapping[str, Sequence[dict[str, Any]]]
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Names of the tasks that the model has answered."""
+        return tuple(self.documents)
+
+    def all_rows(self, task: str) -> Iterator[dict[str, Any]]:
+        """A task's documents, with one row for each filter."""
+        yield from self.documents.get(task, ())
+
+    def lacking(self, task: str) -> str:
+        """Which documents of a task have no score, and why; empty if all have one."""
+        counted = (row for row in self.rows(task) if not row.get("excluded"))
+        rows = [row for row in counted if row["status"] != "scored"]
+        if not rows:
+            return ""
+        n = sum(1 for _ in self.rows(task))
+        listed = ", ".join(str(row["id"]) for row in rows[:_NAMED])
+        listed += ", …" * (len(rows) > _NAMED)
+        why = str(rows[0]["error"]).partition("\n")[0]
+        which = f"{len(rows)} of {n} documents ({listed})"
+        return f"the reference model {self.model} has no score for {which}: {why}"
+
+
+def is_model(base: Path, name: str, here: Path) -> bool:
+    """Whether the baseline of a gate is a model: ``KIND:…`` with a known kind, and no
+    stored run of that name.
+
+    Args:
+        base: The results folder.
+        name: The gate's baseline.
+        here: Where a path is relative to.
+    """
+    return _has_kind(name) and isinstance(stored_run(base, name, here), str)
+
+
+def _has_kind(name: str) -> bool:
+    kind, colon, _ = name.partition(":")
+    return bool(colon) and kind in KINDS
 
 
 def stored_run(base: Path, name: str, here: Path) -> EarlierRun | str:
@@ -34,6 +100,9 @@ def stored_run(base: Path, name: str, here: Path) -> EarlierRun | str:
     try:
         return find_baseline(base, name, here)
     except StoreError as error:
+        if _has_kind(name):
+            model = masked_text(name)
+            return f"the reference model {model} has not answered the documents yet"
         why = str(error).removesuffix("; save one with --evals-save")
         return f"{why}; a run with --evals-save={name} makes it"
 
@@ -53,6 +122,8 @@ def reference(
     if isinstance(run, str):
         why = "there is none so far that can be read" if is_replaced else run
         return Reference(baseline=name, fault=why, is_replaced=is_replaced)
+    if isinstance(run, ReferenceRun):
+        return _reference_of_model(run, task, now)
     try:
         rows = {one: list(run.all_rows(one)) for one in run.tasks if one == task}
     except StoreError as error:
@@ -68,6 +139,24 @@ def reference(
         is_replaced=is_replaced,
         notes=found.notes,
     )
+
+
+def _reference_of_model(run: ReferenceRun, task: str, now: Side) -> Reference:
+    """What a task was for a reference model. Both models have the same prompts, but
+    hashes of chats are those of each model's own template."""
+    fault = run.lacking(task)
+    if fault:
+        return Reference(baseline=run.model, fault=fault)
+    before = Side(results=run.results, rows=run.documents)
+    return refer(run.model, task, *map(_without_prompts, (before, now)))
+
+
+def _without_prompts(side: Side) -> Side:
+    rows = {
+        task: [{k: v for k, v in row.items() if k != "prompt_hash"} for row in rows]
+        for task, rows in side.rows.items()
+    }
+    return Side(results=side.results, rows=rows)
 
 
 def measured_rate(base: Path, name: str, gate: Gate) -> float | None:

@@ -262,7 +262,7 @@ def _gate() -> Schema:
             "Share of answers that turn between two runs; auto, none.",
         ),
         "inconclusive": ({"enum": [*get_args(Policy)]}, "When noise leaves it open."),
-        "baseline": (name, "Name of a stored run: --evals-save makes it."),
+        "baseline": (name, "Name of a stored run, or a model to run as reference."),
         "max_drop": (number, "Most that is lost since the baseline: 0.02 or 2%."),
         "max_rise": (number, "Most that is added since the baseline."),
         "recovery": (number, "Share of the baseline's number that is kept."),

@@ -26,6 +26,7 @@ from pytest_evals.hooked import scored
 from pytest_evals.pipeline import score
 from pytest_evals.plugin.asking.fitness import check_models
 from pytest_evals.plugin.asking.models import Models
+from pytest_evals.plugin.asking.reference_models import check_reference_models
 from pytest_evals.plugin.results.closing import summed_up
 from pytest_evals.plugin.results.interim import Interim
 from pytest_evals.plugin.results.judging import Judging
@@ -133,7 +134,11 @@ class EvalSession:
     def model_spec(self) -> str:
         """``--model`` with ``--evals-device``, ``--evals-batch-tokens`` and
         ``--evals-ray`` added."""
-        spec = self.options.model
+        return self.full_spec(self.options.model)
+
+    def full_spec(self, spec: str) -> str:
+        """A spec with ``--evals-device``, ``--evals-batch-tokens`` and ``--evals-ray``
+        added."""
         extra = {
             "device": self.options.device,
             "batch_tokens": self.options.batch_tokens,
@@ -246,6 +251,7 @@ class EvalSession:
         self.selection.check(self.library.included_names())
         check_gates(self, is_broken=is_broken)
         check_models(self.config, self.model_spec(), self.known.with_documents(ids))
+        check_reference_models(self, ids)
 
 
 def _word(record: Record) -> str:

@@ -41,6 +41,7 @@ __all__ = [
     "estimate",
     "number_of",
     "own",
+    "statistic_of",
     "totals_of",
 ]
 
@@ -83,6 +84,15 @@ def totals_of(aggregation: Aggregation) -> Callable[[Sequence[Any]], Totals] | N
     """Values to what they add to the sums that the number is computed from; ``None``
     where it is computed from no sums."""
     how, read = aggregation.totals, aggregation.read
+    return None if how is None else lambda values: how(read(values))
+
+
+def statistic_of(
+    aggregation: Aggregation,
+) -> Callable[[Sequence[Any]], Callable[[Any], Any]] | None:
+    """Values to the numbers of many resamples at once; ``None`` if nothing computes
+    these."""
+    how, read = aggregation.statistic, aggregation.read
     return None if how is None else lambda values: how(read(values))
 
 

@@ -28,6 +28,7 @@ from pytest_evals.scorers.aggregations import (
     estimate,
     number_of,
     own,
+    statistic_of,
     totals_of,
 )
 from pytest_evals.scorers.user_aggregation import Decides, PrefersOnes
@@ -234,6 +235,7 @@ def metric(
         totals=totals_of(how),
         ratio=how.ratio,
         number=number_of(how),
+        statistic=statistic_of(how),
         span=_span(spec, how, declared),
         closed=not declared and spec.function is None and how.several is None,
     )

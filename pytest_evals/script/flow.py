@@ -7,14 +7,16 @@ folder. Where an event loop runs already, all of it happens in a thread of its o
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pytest_evals.core.gate import Gate
 from pytest_evals.core.group import Group
+from pytest_evals.core.record import Record
 from pytest_evals.core.request import Model
 from pytest_evals.core.result import RunResult, lacking
 from pytest_evals.core.task import Task, TaskOptions
@@ -23,16 +25,17 @@ from pytest_evals.frontends.gating.suite_gates import SuiteGates
 from pytest_evals.frontends.index.library import TaskLibrary
 from pytest_evals.frontends.index.names import Scanner
 from pytest_evals.frontends.index.suite_names import SuiteNames
+from pytest_evals.gates.documents import required_by
 from pytest_evals.gates.read.entry import read_expression
 from pytest_evals.gates.when import ungated
 from pytest_evals.hooked import adds_metrics, registered_metrics
 from pytest_evals.masking.known import remembering
 from pytest_evals.masking.logs import masking_logs
 from pytest_evals.opened import Answers
-from pytest_evals.pipeline import Plan
+from pytest_evals.pipeline import Job, Plan
 from pytest_evals.readiness import Asked, why_refused
 from pytest_evals.recording import Samples
-from pytest_evals.references import measured_rate
+from pytest_evals.references import is_model, measured_rate
 from pytest_evals.reports.files.model import model_arguments
 from pytest_evals.scorers.groups import overall_results
 from pytest_evals.script.apart import apart
@@ -41,11 +44,15 @@ from pytest_evals.script.disk import Disk
 from pytest_evals.script.early import Stop, StopMode
 from pytest_evals.script.models import NO_JUDGE, Models, info_of
 from pytest_evals.script.plugins import Plugins
+from pytest_evals.script.reference_models import Documents, answered_by, named_by
 from pytest_evals.script.running import Beside, Running
 from pytest_evals.script.suite import Source, Suite, read_suite
 from pytest_evals.store.history import EarlierRun
 
 __all__ = ["evaluate"]
+
+Prepare = Callable[[Task, list[Record]], list[Record]]
+"""Records to those that are asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,15 +181,16 @@ class _Call:
         before = disk.before(suite.tasks, self.judge_name)
         disk.check()
         with ExitStack() as closing:
+            references = self._reference_runs(suite)
             answers = self._answers()
             models = Models(answers, self.judge, closing)
             model = models.open(self.model)
             closing.callback(answers.close)  # also of a run that does not end
             samples = Samples(disk.place(closing), self.spec or model.name, started)
-            beside = self._beside(model, before)
+            beside = self._beside(model, before, references)
             run = Running(suite, samples, beside, self.plugins.hook, self.stop)
             run.begin(options.typed_seed)
-            self._check_ready(run, answers)
+            self._check_ready(run.jobs, run.prepared, answers)
             plan = _plan(run, models)
             run.answer(plan, model, writes=disk.writes, chat=options.chat)
             answers.close()
@@ -209,14 +217,42 @@ class _Call:
         self.plugins.hook.pytest_evals_result(result=result)
         return result
 
-    def _check_ready(self, run: Running, answers: Answers) -> None:
+    def _reference_runs(self, suite: Suite) -> Mapping[str, EarlierRun]:
+        """The answers of the models that gates name as their baseline. The tested model
+        is opened later, unless it was given."""
+        base, here, hook = self.disk.base, Path.cwd(), self.plugins.hook
+
+        def documents_of(gate: Gate) -> Iterator[Documents]:
+            names = suite.tasks_of(gate.task)
+            for task in suite.tasks:
+                if task.name in names:
+                    around = (
+                        g for g in suite.gates() if task.name in suite.tasks_of(g.task)
+                    )
+                    wanted = required_by(around)
+                    yield Documents(
+                        task=task, indices=task.rows.indices(), hook=hook, wanted=wanted
+                    )
+
+        gates = [g for g in suite.gates() if is_model(base, g.baseline, here)]
+        models = named_by(gates, documents_of)
+        if not models:
+            return {}
+        answers = self._answers()
+        for model in models:
+            self._check_ready(model.jobs, model.prepare, answers)
+        return answered_by(models, answers, self.judge)
+
+    def _check_ready(
+        self, jobs: Sequence[Job], prepare: Prepare, answers: Answers
+    ) -> None:
         """Refuse judges, and models that tasks name, before the tested model is asked
         anything."""
         asked = Asked(
-            jobs=run.jobs,
+            jobs=jobs,
             tested=self.spec or None,
             judge=self.judge if isinstance(self.judge, str) else None,
-            prepare=run.prepared,
+            prepare=prepare,
             no_judge=NO_JUDGE,
         )
         error = why_refused(asked, answers)
@@ -229,7 +265,12 @@ class _Call:
         keeping = _Keeping(dir=disk.base, no_cache=disk.folder is None)
         return Answers(keeping, plugins.open_model, lambda: not plugins.open_models)
 
-    def _beside(self, model: Model, before: EarlierRun | None) -> Beside:
+    def _beside(
+        self,
+        model: Model,
+        before: EarlierRun | None,
+        models: Mapping[str, EarlierRun],
+    ) -> Beside:
         """What gates against baselines rest on."""
         return Beside(
             base=self.disk.base,
@@ -239,6 +280,7 @@ class _Call:
             spec=self.spec,
             info=info_of(model),
             run=before,
+            models=models,
         )
 
 

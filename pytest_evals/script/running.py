@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ class Beside:
         spec: As it was given; empty for a model that was opened.
         info: What the model says of itself.
         run: The stored run that this one is compared with, if any.
+        models: A gate's baseline that is a model → what that has answered.
     """
 
     base: Path
@@ -55,10 +56,12 @@ class Beside:
     spec: str
     info: Mapping[str, Any]
     run: EarlierRun | None
+    models: Mapping[str, EarlierRun] = field(default_factory=dict)
 
     def stored(self, name: str) -> EarlierRun | str:
-        """The stored run of a name; or why there is none."""
-        return stored_run(self.base, name, Path.cwd())
+        """The stored run of a name, or the answers of that model; or why there is
+        none."""
+        return self.models.get(name) or stored_run(self.base, name, Path.cwd())
 
 
 class Running:
@@ -149,17 +152,11 @@ class Running:
         return with_required(found, task, required)
 
     def _gates(self) -> list[Gate]:
-        suite = self._suite
-        of_tasks = [gate for task in suite.tasks for gate in task.gates]
-        return of_tasks + [gate for group in suite.groups for gate in group.gates]
+        return self._suite.gates()
 
     def _around(self, name: str) -> Iterator[Gate]:
         """Gates of a task, and of the groups that hold it."""
-        for gate in self._gates():
-            group = next((g for g in self._suite.groups if g.name == gate.task), None)
-            inside = group is not None and any(t.name == name for t in group.tasks())
-            if gate.task == name or inside:
-                yield gate
+        return (g for g in self._gates() if name in self._suite.tasks_of(g.task))
 
     def _find(self, name: str, task: str) -> Reference:
         """A task in a baseline, beside the documents that are done."""

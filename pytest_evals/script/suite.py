@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from pytest_evals.core.gate import Gate
 from pytest_evals.core.group import Group
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.errors import OptionError, Problem, TaskFileError
@@ -48,6 +49,17 @@ class Suite:
     tasks: tuple[Task, ...]
     groups: tuple[Group, ...]
     odd: tuple[str, ...] = ()
+
+    def gates(self) -> list[Gate]:
+        """All gates: those of tasks, then those of groups."""
+        of_tasks = [gate for task in self.tasks for gate in task.gates]
+        return of_tasks + [gate for group in self.groups for gate in group.gates]
+
+    def tasks_of(self, name: str) -> set[str]:
+        """Names of the tasks that a task or a group is made of."""
+        groups = (group for group in self.groups if group.name == name)
+        found = {task.name for group in groups for task in group.tasks()}
+        return found or {name}
 
     def warnings(self) -> Iterator[str]:
         """What is odd about them, as far as it is known."""

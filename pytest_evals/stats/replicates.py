@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -21,10 +21,16 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from pytest_evals.stats.bootstrap import Statistic
+
 __all__ = ["Replicates", "resample", "resample_sums"]
 
 N_REPLICATES = 4000
 """Enough that a bound at 0.95 rests on 200 replicates beyond it."""
+_BLOCK = 1 << 15
+"""Positions that are drawn at once: their arrays stay in the processor's cache."""
+_SERIAL = 1 << 18
+"""Numbers of a table that BLAS multiplies in one thread."""
 _NORMAL = NormalDist()
 
 
@@ -106,41 +112,70 @@ def resample_sums(
     """
     import numpy as np
 
-    table = np.asarray(columns, dtype=np.float64).T  # (n, m)
+    # Transposed, it is in Fortran order: its products with counts are the fastest.
+    table = np.ascontiguousarray(columns, dtype=np.float64).T  # (n, m)
     n = len(table)
     totals = table.sum(axis=0)
     value = score(totals.tolist())
-    generator = np.random.default_rng(0)
-    found = np.empty(N_REPLICATES)
-    for i in range(N_REPLICATES):
-        counts = np.bincount(generator.integers(0, n, n), minlength=n)
-        found[i] = score((counts @ table).tolist())
+    sums = np.concatenate([_product(counts, table) for counts in _counts(n)])
+    found = np.array([score(row) for row in sums.tolist()])
     if not corrected:
         return Replicates(value, _ordered(found))
-    without = np.array([score(row.tolist()) for row in totals - table])
+    without = np.array([score(row) for row in (totals - table).tolist()])
     return _corrected(value, found, without)
 
 
-def resample(
-    n: int, statistic: Callable[[Sequence[int]], float], value: float
-) -> Replicates:
+def resample(n: int, statistic: Statistic, value: float) -> Replicates:
     """Replicates of any statistic, by plain percentiles.
 
     Args:
         n: Documents.
-        statistic: Positions of documents, some several times, to the number.
+        statistic: (B, n) positions of documents, some several times in a row, to the
+            numbers of the B rows.
         value: The number of all documents.
     """
     import numpy as np
 
     generator = np.random.default_rng(0)
-    found = np.array(
-        [
-            statistic(generator.integers(0, n, n).tolist())
-            for _ in range(N_REPLICATES // 4)
-        ]
-    )
-    return Replicates(value, _ordered(found))
+    size, rows = N_REPLICATES // 4, max(1, _BLOCK // n)
+    found = [
+        statistic(generator.integers(0, n, (min(rows, size - done), n)))
+        for done in range(0, size, rows)
+    ]
+    return Replicates(value, _ordered(np.concatenate(found)))
+
+
+def _counts(n: int) -> Iterator[NDArray[np.float64]]:
+    """(B, n) how often each resample has each document. All are one array, which is
+    written again: arrays of this size cost more to allocate than to fill."""
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    rows = max(1, _BLOCK // n)
+    kept = np.empty((rows, n))
+    for done in range(0, N_REPLICATES, rows):
+        counts = kept[: N_REPLICATES - done]
+        counts[:] = 0
+        for start in range(0, counts.size, _BLOCK):
+            at = generator.integers(0, n, min(_BLOCK, counts.size - start))
+            if len(counts) > 1:
+                at += np.repeat(np.arange(0, counts.size, n), n)
+            np.add.at(counts.reshape(-1), at, 1.0)
+        yield counts
+
+
+def _product(
+    counts: NDArray[np.float64], table: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(B, n) @ (n, m), in parts for which BLAS starts no threads: their waiting costs
+    more than they save."""
+    n, m = table.shape
+    step = max(1, _SERIAL // m)
+    parts = [slice(start, start + step) for start in range(0, n, step)]
+    found = counts[:, parts[0]] @ table[parts[0]]
+    for part in parts[1:]:
+        found += counts[:, part] @ table[part]
+    return found
 
 
 def _ordered(found: NDArray[np.float64]) -> list[float]:

@@ -19,12 +19,11 @@ from pytest_evals.store.files import append_lines, make_folder, write_json
 from pytest_evals.store.history import EarlierRun, read_run
 from pytest_evals.store.noise import NOISE
 
-__all__ = ["check_name", "find_baseline", "save_baseline"]
+__all__ = ["LEFT_OUT", "check_name", "find_baseline", "save_baseline"]
 
 _OPTION = "--evals-save"
-_LEFT_OUT = frozenset(
-    {"arguments", "doc", "filtered_resps", "resps", "tokens", "turns"}
-)
+LEFT_OUT = frozenset({"arguments", "doc", "filtered_resps", "resps", "tokens", "turns"})
+"""Fields of a document that baselines do without."""
 
 
 def check_name(name: str) -> str:
@@ -96,7 +95,7 @@ def _write(run: EarlierRun, folder: Path) -> None:
         rows = sorted(run.all_rows(task), key=lambda row: row["doc_id"])
         lines = [
             json.dumps(
-                {k: v for k, v in row.items() if k not in _LEFT_OUT}, ensure_ascii=False
+                {k: v for k, v in row.items() if k not in LEFT_OUT}, ensure_ascii=False
             )
             for row in rows
         ]

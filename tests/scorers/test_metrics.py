@@ -2,8 +2,10 @@
 
 import json
 import math
+import statistics
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pytest_evals.core.metric import Estimate
@@ -368,3 +370,13 @@ def test_an_accuracy_by_its_median_is_a_share_and_by_its_perplexity_none():
     assert named("acc", aggregation="median").span == (0, 1)
     low, high = named("acc", aggregation="perplexity").span
     assert (0 < low < 1e-300, high) == (True, math.inf)
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 40])
+def test_medians_of_many_resamples_are_those_of_each(n):
+    values = [float(value * value % 7) for value in range(n)]
+    spec = MetricSpec(name="any", aggregation="median")
+    median = metric(spec, "none", "generate_until", declared=True)
+    at = np.random.default_rng(0).integers(0, n, (20, n))
+    expected = [statistics.median_high([values[i] for i in row]) for row in at]
+    assert median.statistic(values)(at).tolist() == expected

@@ -63,8 +63,27 @@ def test_any_statistic_can_be_resampled():
     values = np.random.default_rng(2).normal(size=400)
 
     def median(at):
-        return float(np.median(values[at]))
+        return np.median(values[at], axis=1)
 
     found = resample(400, median, float(np.median(values)))
     known = stats.bootstrap((values,), np.median, rng=1, n_resamples=2000)
     assert found.stderr == pytest.approx(known.standard_error, rel=0.1)
+
+
+def test_many_documents_are_resampled_like_few():
+    """Their positions are drawn in several parts."""
+    values = np.random.default_rng(3).gamma(1.5, size=70_001)
+    columns = (values.tolist(), [1.0] * len(values))
+    found = resample_sums(columns, mean, corrected=False)
+    known = values.std(ddof=1) / np.sqrt(len(values))
+    assert found.stderr == pytest.approx(known, rel=0.05)
+    assert np.mean(found.ordered) == pytest.approx(values.mean(), abs=known / 10)
+
+
+@pytest.mark.parametrize("n", [2, 7, 150, 5000])
+def test_each_resample_has_as_many_documents_as_there_are(n):
+    found = resample_sums(([1.0] * n, range(n)), lambda sums: sums[0], corrected=False)
+    assert {*found.ordered} == {n}
+    middle = resample_sums((range(n), [1.0] * n), mean, corrected=False)
+    spread = np.arange(n).std() / np.sqrt(n)
+    assert middle.stderr == pytest.approx(spread, rel=0.05)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -297,8 +297,9 @@ def _of_number(
     def difference(some: Sequence[Any]) -> float:
         return number([b for _, b in some]) - number([a for a, _ in some])
 
+    both = replace(how, number=difference, statistic=_differences(how))
     try:
-        found = estimate_number(replace(how, number=difference), pairs)
+        found = estimate_number(both, pairs)
     except ValueError:
         if not only_number:
             raise
@@ -311,6 +312,19 @@ def _of_number(
         spread=found.spread,
         method=_paired(found.method),
     )
+
+
+def _differences(how: Metric) -> Callable[[Sequence[Any]], Callable[[Any], Any]] | None:
+    """Pairs of values → their changes in many resamples at once."""
+    statistic = how.statistic
+    if statistic is None:
+        return None
+
+    def of_pairs(pairs: Sequence[Any]) -> Callable[[Any], Any]:
+        before, now = (statistic(values) for values in zip(*pairs, strict=True))
+        return lambda at: now(at) - before(at)
+
+    return of_pairs
 
 
 def _over_reruns(gate: Gate, found: Change) -> Change:

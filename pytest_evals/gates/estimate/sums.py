@@ -237,7 +237,12 @@ def estimate_number(how: Metric, values: Sequence[Any]) -> GateEstimate:
     assert number is not None
     if n < FEW:
         raise ValueError(f"it needs at least {FEW} documents, and there are {n}")
-    found = resample(n, lambda at: number([values[i] for i in at]), number(values))
+
+    def one_by_one(at: Any) -> Any:
+        return [number([values[i] for i in row]) for row in at.tolist()]
+
+    statistic = one_by_one if how.statistic is None else how.statistic(values)
+    found = resample(n, statistic, number(values))
     if _do_not_vary(found):
         return without_variance(found.value)
     return GateEstimate(value=found.value, spread=found, method="bootstrap")

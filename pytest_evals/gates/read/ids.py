@@ -36,8 +36,10 @@ def default_id(gate: Gate) -> str:
         return "must-pass" if gate.must_pass else "every"
     name = f"{gate.metric},{gate.filter}" if gate.filter else gate.metric
     if gate.baseline:
-        # Of a folder of a run, its last part says enough.
-        name += f"-vs-{PurePath(gate.baseline).name or gate.baseline}"
+        # Of a folder of a run, its last part says enough; of a model, that of its name
+        # without its arguments, which may be secret.
+        baseline = gate.baseline.partition(",")[0]
+        name += f"-vs-{PurePath(baseline).name or baseline}"
     elif gate.published:
         name += "-vs-reference"
     return fit_for_id(name)

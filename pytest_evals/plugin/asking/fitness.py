@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_evals.plugin.asking.furthers import Definition
     from pytest_evals.plugin.nodes import DocItem
 
-__all__ = ["check_models", "check_ready"]
+__all__ = ["check_model", "check_models", "check_ready", "overrides_judge"]
 
 _SCORED = frozenset({"multiple_choice", "loglikelihood", "loglikelihood_rolling"})
 _SHOWN = 10
@@ -50,13 +50,22 @@ def check_models(config: pytest.Config, spec: str, tasks: Sequence[Task]) -> Non
         return
     options = config.stash[OPTIONS]
     if spec:
-        asking = [task for task in tasks if task.asks_model]
-        _check_model(spec, asking, chat=options.apply_chat_template)
-        if _asks(config):
-            _check_scoring(spec, asking)
+        check_model(config, spec, tasks)
     # A controller of workers has not read the conftests below the folders.
-    if not is_distributed(config) and not _overrides_judge(config):
+    if not is_distributed(config) and not overrides_judge(config):
         _check_judges(options.judge, tasks, may_lack=options.validate)
+
+
+def check_model(config: pytest.Config, spec: str, tasks: Sequence[Task]) -> None:
+    """Refuse a model that can be known not to answer tasks.
+
+    Raises:
+        pytest.UsageError: The spec has a mistake, or with the tasks.
+    """
+    asking = [task for task in tasks if task.asks_model]
+    _check_model(spec, asking, chat=config.stash[OPTIONS].apply_chat_template)
+    if _asks(config):
+        _check_scoring(spec, asking)
 
 
 def check_ready(
@@ -173,7 +182,7 @@ def _check_judges(text: str, tasks: Iterable[Task], *, may_lack: bool) -> None:
         raise pytest.UsageError(f"--evals-judge: {error}") from None
 
 
-def _overrides_judge(config: pytest.Config) -> bool:
+def overrides_judge(config: pytest.Config) -> bool:
     """Whether a conftest or plugin defines a judge of its own."""
     plugins = config.pluginmanager.get_plugins()
     return sum(hasattr(plugin, "eval_judge") for plugin in plugins) > 1

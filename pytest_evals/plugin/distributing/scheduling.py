@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_evals.pipeline import looked
+from pytest_evals.plugin.asking.reference_models import run_reference_models
 from pytest_evals.plugin.distributing.gate_reports import report_gate
 from pytest_evals.plugin.late import HOST, hand_over
 from pytest_evals.plugin.running.starting import begin, start
@@ -170,6 +171,7 @@ class EvalScheduling:
         documents = len(self._ids) - len(self._gates) - len(self._late)
         session.models.expect(documents)
         self._look(session)
+        run_reference_models(session, self._ids, lambda _: self.config.hook)
         return True
 
     def _look(self, session: EvalSession) -> None:

@@ -17,6 +17,7 @@ from pytest_evals.errors import EvalsError, StoreError
 from pytest_evals.gates.early_stopping.savings import USUAL_FLIPS
 from pytest_evals.gates.plan import forecast
 from pytest_evals.masking.values import masked_text
+from pytest_evals.plugin.asking.reference_models import reference_models
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.reports.terminal.forecast import forecast_lines
@@ -61,7 +62,9 @@ class Planning:
                 by_task.setdefault(item.job.task.name, []).append(item)
         run = self._last()
         pace = self._pace()
-        tasks = [self._task(members, pace) for members in by_task.values()]
+        spec = self._session.model_spec()
+        tasks = [self._task(members, spec, pace) for members in by_task.values()]
+        tasks += self._reference_tasks(by_task)
         gates = [*self._gates(by_task, run)]
         return Forecast(
             tasks=tuple(tasks),
@@ -70,8 +73,22 @@ class Planning:
             flips=USUAL_FLIPS,
         )
 
+    def _reference_tasks(
+        self, by_task: Mapping[str, Sequence[DocItem]]
+    ) -> Iterator[TaskForecast]:
+        """What models that gates name as their baseline will be asked."""
+        hook = self._session.config.hook
+        ids = [item.nodeid for items in by_task.values() for item in items]
+        for model in reference_models(self._session, ids, lambda _: hook):
+            for documents in model.documents:
+                found = self._task(by_task[documents.task.name], model.spec, None)
+                yield replace(found, name=f"{found.name} ({model.shown})", n_faults=0)
+
     def _task(
-        self, items: Sequence[DocItem], pace: tuple[Mapping[str, Any], float] | None
+        self,
+        items: Sequence[DocItem],
+        spec: str,
+        pace: tuple[Mapping[str, Any], float] | None,
     ) -> TaskForecast:
         models = self._session.models
         records = [models.asked(item) for item in items]
@@ -79,7 +96,9 @@ class Planning:
         characters = sum(map(_size, requests))
         name = items[0].job.task.name
         n_tokens, seconds = _as_before(name, len(items), pace)
-        n_stored = self._n_stored(items[0], requests)
+        is_tested = spec == self._session.model_spec()
+        own = not is_tested or items[0].parent.model_definition(items[0]).has_own_model
+        n_stored = self._n_stored(spec if own else "", requests)
         if seconds is not None and requests:
             seconds *= 1 - (n_stored or 0) / len(requests)
         return TaskForecast(
@@ -93,15 +112,13 @@ class Planning:
             n_faults=sum(1 for record in records if record.error),
         )
 
-    def _n_stored(self, item: DocItem, requests: list[Request]) -> int | None:
+    def _n_stored(self, spec: str, requests: list[Request]) -> int | None:
         """How many of the responses are stored; ``None`` if nobody knows without the
         model: one that a fixture opens, or of a kind that a hook adds."""
-        session = self._session
-        spec = session.model_spec()
-        if not spec or not item.parent.model_definition(item).has_own_model:
+        if not spec:
             return None
         try:
-            model = session.models.answers.without_model(spec)
+            model = self._session.models.answers.without_model(spec)
         except EvalsError:
             return None
         if not isinstance(model, StoredModel):

@@ -76,7 +76,11 @@ class References:
         return len(self._session.runs[task].records)
 
     def run(self, name: str) -> EarlierRun | str:
-        """The stored run of a name; or why there is none, with what to do."""
+        """The stored run of a name, or the answers of that model; or why there is none,
+        with what to do."""
+        answered = self._session.judging.reference_runs.get(name)
+        if answered is not None:
+            return answered
         if name not in self._runs:
             here = self._session.config.invocation_params.dir
             self._runs[name] = stored_run(self._session.options.dir, name, here)

@@ -12,6 +12,7 @@ from pytest_evals.gates.judge import judge
 from pytest_evals.gates.when import left_out
 from pytest_evals.plugin.results.baseline import References
 from pytest_evals.plugin.results.completing import complete
+from pytest_evals.references import ReferenceRun, is_model
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
@@ -25,7 +26,11 @@ class Judging:
     def __init__(self, session: EvalSession) -> None:
         """Nothing is judged yet."""
         self._session = session
+        self.reference_runs: dict[str, ReferenceRun] = {}
+        """Baseline of a gate → the answers of the model that it names."""
         self._references = References(session)
+        self.baseline = self._references.run
+        """The stored run of a name, or why there is none."""
         self.find = self._references.find
         """What a task was in a baseline."""
         self._n = -1
@@ -91,7 +96,9 @@ class Judging:
         options = self._session.options
         if gate.when:  # it may not be judged here, which the model will say
             return ""
-        if gate.baseline and gate.baseline != options.save:
+        here = self._session.config.invocation_params.dir
+        answers = is_model(options.dir, gate.baseline, here)
+        if gate.baseline and gate.baseline != options.save and not answers:
             run = self._references.run(gate.baseline)
             if isinstance(run, str):
                 return f"it will be invalid: {run}"

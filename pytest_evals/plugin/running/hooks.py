@@ -12,6 +12,7 @@ from typing import Any, TypeGuard
 import pytest
 
 from pytest_evals.plugin.asking.progress import Progress
+from pytest_evals.plugin.asking.reference_models import run_reference_models
 from pytest_evals.plugin.gate_documents import (
     documents_of_gates,
     documents_of_named_gates,
@@ -163,6 +164,8 @@ class Running:
         try:
             if begins and self._session.orders is None:
                 look(self._session, self._session.models.look())
+                ids = [item.nodeid for item in session.items]
+                run_reference_models(self._session, ids, session.gethookproxy)
             return (yield)
         except (KeyboardInterrupt, pytest.exit.Exception):
             self._session.partial = "interrupted"

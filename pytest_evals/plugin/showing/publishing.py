@@ -19,7 +19,6 @@ from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.showing.faults import write_annotations
 from pytest_evals.reports.github.annotations import of_verdicts
 from pytest_evals.reports.github.pull_request import Changes, run_markdown
-from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.files import append_lines, make_folder, replace_text
 from pytest_evals.store.history import read_run
 
@@ -101,9 +100,10 @@ class Publishing:
         path = session.samples.path
         if path is None or gate.baseline == session.options.save:
             return ()
-        here = session.config.invocation_params.dir
+        baseline = session.judging.baseline(gate.baseline)
+        if isinstance(baseline, str):
+            return ()
         try:
-            baseline = find_baseline(session.options.dir, gate.baseline, here)
             sides = [
                 Side(results=run.results, rows={gate.task: list(run.rows(gate.task))})
                 for run in (baseline, read_run(path))

@@ -21,6 +21,7 @@ from pytest_evals.scorers.aggregations import (
     Aggregation,
     estimate,
     number_of,
+    statistic_of,
     totals_of,
 )
 from pytest_evals.scorers.lighteval.corpus_level import aggregations_of
@@ -254,6 +255,7 @@ class Computed:
                 is_mean=added is AGGREGATIONS["mean"],
                 totals=totals_of(added),
                 number=number_of(added),
+                statistic=statistic_of(added),
                 span=self._span(added),
                 closed=added.several is None,
             )

@@ -192,6 +192,7 @@ def _over_rows(house: Metric, name: str) -> Metric:
         aggregate=lambda values: house.aggregate(flat(values)),
         number=None if number is None else lambda values: number(flat(values)),
         totals=None,  # sums of documents, of which rows are none
+        statistic=None,
         lacking=lacking(name),
     )
 

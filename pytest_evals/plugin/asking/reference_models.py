@@ -1,0 +1,160 @@
+"""Reference models of a session: models that gates name as their baseline. They answer
+in the process that judges gates, before the tested model is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_evals.core.gate import Gate
+from pytest_evals.core.turn import JUDGE
+from pytest_evals.errors import EvalsError
+from pytest_evals.plugin.asking.fitness import check_model, overrides_judge
+from pytest_evals.plugin.settings.process import is_distributed
+from pytest_evals.plugin.settings.run_options import answers_of
+from pytest_evals.readiness import NO_JUDGE
+from pytest_evals.references import is_model
+from pytest_evals.reports.escape import one_line
+from pytest_evals.script.reference_models import (
+    Documents,
+    ReferenceModel,
+    answered_by,
+    named_by,
+)
+
+if TYPE_CHECKING:
+    from pytest_evals.plugin.session import EvalSession
+    from pytest_evals.plugin.suite.runs import TaskRun
+
+__all__ = ["check_reference_models", "reference_models", "run_reference_models"]
+
+_HERE = ("hf", "scripted")
+"""Kinds of models that run on this machine, or replicated by Ray."""
+_HOOKS = b"pytest_evals_"
+
+
+def reference_models(
+    session: EvalSession, ids: Iterable[str] | None, hook_of: Callable[[Path], Any]
+) -> list[ReferenceModel]:
+    """The reference models of gates whose documents are all selected.
+
+    Args:
+        session: The session.
+        ids: Node ids of what will run; ``None`` for everything.
+        hook_of: The path of a file to what calls the hooks of its folder.
+    """
+    config, known = session.config, session.known
+    here, base = config.invocation_params.dir, session.options.dir
+    gates = [gate for run in known.all() for gate in run.gates]
+    gates = [gate for gate in gates if is_model(base, gate.baseline, here)]
+    if not gates:
+        return []
+    # What was not selected is taken from the store.
+    selected = None if ids is None or session.options.select else {*ids}
+
+    def is_whole(run: TaskRun) -> bool:
+        return selected is None or all(
+            f"{run.nodeid}[{i}]" in selected for i in run.ids
+        )
+
+    def documents_of(gate: Gate) -> Iterator[Documents]:
+        names = known.tasks_of(gate.task)
+        runs = [run for run in known.tasks.values() if run.task.name in names]
+        if not all(map(is_whole, runs)):
+            return
+        for run in runs:
+            yield Documents(
+                task=run.task,
+                indices=run.indices,
+                hook=hook_of(run.path),
+                required=known.required(run.task.name),
+            )
+
+    def spec_of(name: str) -> str:
+        is_ours = name.partition(":")[0] in _HERE
+        return session.full_spec(name) if is_ours else name
+
+    return named_by(gates, documents_of, spec_of)
+
+
+def check_reference_models(session: EvalSession, ids: Iterable[str] | None) -> None:
+    """Refuse reference models that can be known not to do, before any is opened.
+
+    Raises:
+        pytest.UsageError: A spec has a mistake, a model cannot answer a task, or what a
+            conftest changes cannot be known here.
+    """
+    config = session.config
+    is_own = len(config.hook.pytest_evals_open_model.get_hookimpls()) == 1
+    for model in reference_models(session, ids, lambda _: config.hook):
+        tasks = [one.task for one in model.documents]
+        try:
+            if is_own:
+                check_model(config, model.spec, tasks)
+            if any(JUDGE in task.models.values() for task in tasks):
+                _check_judge(config)
+            if is_distributed(config):
+                for task in tasks:
+                    _check_hooks(config, task.source.path)
+        except pytest.UsageError as error:
+            gate = model.gate
+            where = f"{gate.source}: the reference model of gate {gate.id!r}"
+            raise pytest.UsageError(f"{where}: {error}") from None
+
+
+def _check_judge(config: pytest.Config) -> None:
+    if overrides_judge(config):
+        raise pytest.UsageError(
+            "its answers cannot be judged by an eval_judge fixture of a conftest.py\n"
+            "  fix: give the judge with --evals-judge"
+        )
+
+
+def _check_hooks(config: pytest.Config, path: Path) -> None:
+    """The controller of pytest-xdist loads no conftest.py below the folders of the
+    command line, and calls all that it has loaded for every folder."""
+    files = (getattr(p, "__file__", None) for p in config.pluginmanager.get_plugins())
+    loaded = {Path(file) for file in files if file and file.endswith("conftest.py")}
+    folders = path.absolute().parents
+    own = {f / "conftest.py" for f in folders if f.is_relative_to(config.rootpath)}
+    for conftest in sorted(own ^ loaded):
+        if conftest.is_file() and _HOOKS in conftest.read_bytes():
+            raise pytest.UsageError(
+                f"with -n, hooks in {conftest} do not apply to it\n"
+                "  fix: run with -n0, save a baseline, or move the hooks to the "
+                "conftest.py in the rootdir"
+            )
+
+
+def run_reference_models(
+    session: EvalSession, ids: Iterable[str], hook_of: Callable[[Path], Any]
+) -> None:
+    """Let the reference models answer.
+
+    Args:
+        session: The session; it keeps the answers.
+        ids: Node ids of what will run.
+        hook_of: The path of a file to what calls the hooks of its folder.
+
+    Raises:
+        pytest.UsageError: A model cannot be opened, or broke; nothing was sent to the
+            tested model.
+    """
+    models = reference_models(session, ids, hook_of)
+    if not models:
+        return
+    config, judge = session.config, session.options.judge
+    terminal = config.pluginmanager.getplugin("terminalreporter")
+    for model in models if terminal is not None else ():
+        n = len(model.jobs)
+        text = f"reference model: {model.shown} ({n:,} document{'s' * (n != 1)})"
+        terminal.write_line(one_line(text))
+    try:
+        found = answered_by(models, answers_of(config), judge, no_judge=NO_JUDGE)
+    except EvalsError as error:
+        session.models.refused = str(error)
+        raise pytest.UsageError(str(error)) from None
+    session.judging.reference_runs.update(found)
