@@ -63,7 +63,8 @@ def main() -> int:
             above += printed(CELLS[name](), n_samples)
         else:
             print("\n".join(ROWS[name](n_samples)), flush=True)
-    print(f"{above} cells above the stated rate")
+    if {*CELLS} & {*(given.names or names)}:
+        print(f"{above} cells above the stated rate")
     return 1 if above else 0
 
 

@@ -17,7 +17,13 @@ import numpy as np
 from pytest_evals.stats.paired import PairedShares
 from pytest_evals.stats.reruns import turning
 
-__all__ = ["false_alarms", "floor_failures", "point_failures"]
+__all__ = [
+    "calibration_rows",
+    "false_alarms",
+    "floor_failures",
+    "point_failures",
+    "point_rows",
+]
 
 ALPHA = 0.05
 
@@ -91,11 +97,13 @@ def point_rows() -> Iterator[str]:
     """Tables of the point rule."""
     yield "point rule `min`, unchanged model: fails once, at least once in 20 runs (%)"
     yield f"{'n':>5} {'flips':>6} " + "".join(
-        f"{above:>16g} pt" for above in (0, 0.5, 1, 2)
+        f"{f'+{above:g} pt':>18} " for above in (0, 0.5, 1, 2)
     )
     for n, flips in ((300, 0.035), (1000, 0.035), (1319, 0.035)):
         rates = [floor_failures(n, flips, above / 100) for above in (0, 0.5, 1, 2)]
-        yield f"{n:>5} {flips:>6.1%} " + "".join(f"{a:11.1f} {b:6.1f} " for a, b in rates)
+        yield f"{n:>5} {flips:>6.1%} " + "".join(
+            f"{once:11.1f} {ever:6.1f} " for once, ever in rates
+        )
     yield "`max_drop`, unchanged model against one noisy baseline (%)"
     yield (
         f"{'n':>5} {'flips':>6} {'margin':>7} {'point':>8} {'20 runs':>8} "
@@ -116,4 +124,7 @@ def calibration_rows(n_samples: int) -> Iterator[str]:
     for k in (2, 4, 10):
         for deviations in (2.0, 3.0):
             rates = false_alarms(1000, 0.05, k, n_samples, deviations)
-            yield f"{k:>3} {deviations:>4g} {rates[0]:7.2f} {rates[1]:8.2f} {rates[2]:12.2f}"
+            yield (
+                f"{k:>3} {deviations:>4g} {rates[0]:7.2f} {rates[1]:8.2f} "
+                f"{rates[2]:12.2f}"
+            )
