@@ -32,7 +32,7 @@ CELLS: dict[str, Callable[..., Iterator[Cell]]] = {
 }
 """Tables of error rates."""
 ROWS: dict[str, Callable[[int], Iterator[str]]] = {
-    "widths": lambda n_samples: width_rows(max(20, n_samples // 10)),
+    "widths": lambda n_samples: width_rows(n_samples // 2),
     "point": lambda _: point_rows(),
     "calibrate": calibration_rows,
     "power": lambda _: power_rows(),

@@ -1,9 +1,10 @@
 """The betting confidence limits of Waudby-Smith and Ramdas (2024), as an oracle.
 
-"Estimating means of bounded random variables by betting", JRSS B 86, 1-27, section 4.3:
-the capital of a bettor against the mean m, with the predictable plug-in bets of their
-equation 26 for a fixed number of values. One-sided: a single capital process, which by
-Ville's inequality exceeds 1/alpha with probability alpha at most if m is the mean.
+"Estimating means of bounded random variables by betting", JRSS B 86, 1-27: the capital
+of a bettor against the mean m, with predictable plug-in bets for a fixed number of
+values. Their hedged capital bets on both sides with half of the money each; a one-sided
+limit needs one side only. By Ville's inequality its capital ever exceeds 1/alpha with a
+probability of alpha at most if m is the mean.
 Guaranteed for all distributions on [0, 1], whatever n.
 """
 
