@@ -122,11 +122,7 @@ def chance_of_red(n, flips, drop, fails):
     lost_share = (flips + drop) / 2 / flips
     chance = 0.0
     for k in range(int(turned.ppf(1 - 1e-9)) + 1):
-        red = [
-            lost
-            for lost in range(k + 1)
-            if fails(PairedShares(k - lost, lost, n))
-        ]
+        red = [lost for lost in range(k + 1) if fails(PairedShares(k - lost, lost, n))]
         if red:
             chance += turned.pmf(k) * stats.binom.pmf(red, k, lost_share).sum()
     return chance
