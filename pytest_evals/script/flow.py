@@ -229,9 +229,9 @@ class _Call:
                     around = (
                         g for g in suite.gates() if task.name in suite.tasks_of(g.task)
                     )
-                    wanted = required_by(around)
+                    required = required_by(around)
                     yield Documents(
-                        task=task, indices=task.rows.indices(), hook=hook, wanted=wanted
+                        task=task, indices=task.rows.indices(), hook=hook, required=required
                     )
 
         gates = [g for g in suite.gates() if is_model(base, g.baseline, here)]

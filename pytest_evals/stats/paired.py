@@ -1,13 +1,17 @@
-"""The difference of two shares of right answers over the same documents.
+"""The difference of two proportions of correct answers over the same documents.
 
-Tango's score interval (1998, Statistics in Medicine 17, 891-908): unlike the difference
-with its standard errors on both sides it keeps its promise for few documents and few
-answers that differ, none at all included.
+Tango's score interval (1998, Statistics in Medicine 17, 891-908), which is accurate for
+few documents and few answers that differ, none at all included. Its normal
+approximation fails too often a model that is worse by just a small margin, since few
+and rare losses are skewed (up to 8.8% instead of 5%). So the score is corrected for
+skewness too, as Gart and Nam (1990, Biometrics 46, 637-643) do for independent
+proportions, and the wider limit of both is taken.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -17,6 +21,8 @@ __all__ = ["PairedShares"]
 
 _HALVINGS = 60
 """Steps that bring an interval of length 2 below the precision of a double."""
+_NEGLIGIBLE = 1e-12
+"""Skewness that changes nothing."""
 
 
 class PairedShares(NamedTuple):
@@ -48,6 +54,10 @@ class PairedShares(NamedTuple):
     def score(self, difference: float) -> float:
         """How many standard errors, as they are if that is the true difference, the one
         that was seen lies above it. At 0 its square is McNemar's statistic."""
+        return self._scores(difference)[0]
+
+    def _scores(self, difference: float) -> tuple[float, float]:
+        """Tango's score, and the same corrected for skewness."""
         n, gained, lost = self.n, self.gained, self.lost
         above = gained - lost - n * difference
         a = 2 * n
@@ -56,41 +66,62 @@ class PairedShares(NamedTuple):
         root = math.sqrt(max(0.0, b * b - 4 * a * c))
         # Rounding must not bring the shares of gained or lost documents below 0.
         lost_share = max(0.0, -difference, (root - b) / (2 * a))
-        variance = n * (2 * lost_share + difference * (1 - difference))
+        variance = 2 * lost_share + difference * (1 - difference)
         if variance <= 0:
-            return math.copysign(math.inf, above) if above else 0.0
-        return above / math.sqrt(variance) * math.sqrt(self.times)
+            certain = math.copysign(math.inf, above) if above else 0.0
+            return certain, certain
+        score = above / math.sqrt(n * variance) * math.sqrt(self.times)
+        changed = 2 * lost_share + difference
+        # third central moment over variance, which is never above 2
+        ratio = difference * (1 - 3 * changed + 2 * difference**2) / variance
+        skewness = ratio / math.sqrt(n * variance * self.times)
+        return score, _unskewed(score, skewness)
 
     def interval(self, confidence: float) -> Interval:
-        """Tango's interval of the difference; each bound is one-sided."""
+        """Lower and upper limit of the difference, each one-sided."""
         z = NormalDist().inv_cdf(confidence)
-        return Interval(self._where(z), self._where(-z))
-
-    def _where(self, z: float) -> float:
-        """The difference at which the score, which falls, comes to ``z``."""
-        low, high = -1.0, 1.0
-        if z > 0 and self.score(low) <= z:
-            return low
-        if z < 0 and self.score(high) >= z:
-            return high
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            if self.score(middle) > z:
-                low = middle
-            else:
-                high = middle
-        return (low + high) / 2
+        low = _where(lambda at: min(self._scores(at)) > z)
+        return Interval(low, _where(lambda at: max(self._scores(at)) >= -z))
 
     def p_less(self, bound: float) -> float:
         """One-sided p-value of "the true difference is less than the bound"."""
         if not -1 < bound < 1:
             return 1.0 if bound <= -1 else 0.0
-        return NormalDist().cdf(self.score(bound))
+        return NormalDist().cdf(max(self._scores(bound)))
 
     def p_greater(self, bound: float) -> float:
         """One-sided p-value of "the true difference is greater than the bound"."""
-        return 1 - self.p_less(bound)
+        if not -1 < bound < 1:
+            return 0.0 if bound <= -1 else 1.0
+        return NormalDist().cdf(-min(self._scores(bound)))
 
     def scaled(self, factor: float) -> PairedShares:
         """The same changes in so many times as many documents."""
         return self._replace(times=self.times * factor)
+
+
+def _unskewed(score: float, skewness: float) -> float:
+    """The normal quantile of a score with some skewness: solves the first term of its
+    Cornish-Fisher expansion, score = z + skewness / 6 * (z * z - 1)."""
+    a = skewness / 6
+    if abs(a) < _NEGLIGIBLE:
+        return score
+    square = 1 + 4 * a * (score + a)
+    if square > 0:
+        return 2 * (score + a) / (1 + math.sqrt(square))
+    # The expansion has turned: no score beyond is less extreme than its last value.
+    turn = -1 / (2 * a)
+    return min(score, turn) if a > 0 else max(score, turn)
+
+
+def _where(is_below: Callable[[float], bool]) -> float:
+    """The difference between -1 and 1 up to which the condition holds."""
+    low, high = -1.0, 1.0
+    if not is_below(low):
+        return low
+    if is_below(high):
+        return high
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_below(middle) else (low, middle)
+    return (low + high) / 2

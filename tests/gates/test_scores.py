@@ -50,6 +50,18 @@ def test_unchanged_scores_of_few_documents_do_not_exclude_a_small_drop():
     assert found.low == pytest.approx(-(1 - 0.05 ** (1 / 20)), abs=1e-6)
 
 
+def test_clusters_of_one_document_are_not_narrower_than_none():
+    """4 of 200 lost. Tango's lower limit by its published formula: -4.38 points."""
+    new, old = [0] * 4 + [1] * 196, [1] * 200
+    gate = {"max_drop": 0.04}
+    alone = judge(gate, new, baseline=old)
+    found = judge(gate, new, baseline=old, clusters=range(200))
+    assert alone.low == pytest.approx(-0.0438, abs=5e-5)
+    assert found.low <= alone.low
+    assert found.high >= alone.high
+    assert (alone.outcome, found.outcome) == ("inconclusive", "inconclusive")
+
+
 def test_clusters_are_counted_without_a_key_in_the_gate():
     scores, passages = [1] * 90 + [0] * 10, [i // 10 for i in range(100)]
     alone = judge({"min": 0.7, "over": "population"}, scores)
@@ -95,7 +107,7 @@ def test_gates_that_are_judged_together_are_one_family():
     assert alone.outcome == "failed"
     assert among.outcome == "inconclusive"
     assert "fails alone, not among 5" in among.reason
-    assert among.is_red
+    assert (alone.is_red, among.is_red) == (True, True)
     own = judge_all(gates | {"a": ({**FLOOR, "family": "none"}, close)})["a"]
     assert own.outcome == "failed"
 

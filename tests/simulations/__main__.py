@@ -1,0 +1,72 @@
+"""Stated and measured error rates of gates.
+
+    python -m tests.simulations [NAME ...] [--quick] [--samples 1000]
+
+Without a name all tables are printed. Everything is seeded. Exits with 1 if a gate
+passes or fails more often than stated by more than 2 points and two standard errors of
+the simulation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+
+from tests.simulations.answers import changes, clusters, families, proportions
+from tests.simulations.cells import Cell, printed
+from tests.simulations.means import means, paired, repeats, unbounded
+from tests.simulations.power import power_rows
+from tests.simulations.reruns import calibration_rows, point_rows
+from tests.simulations.widths import width_rows
+
+CELLS: dict[str, Callable[..., Iterator[Cell]]] = {
+    "proportions": proportions,
+    "means": means,
+    "repeats": repeats,
+    "paired": paired,
+    "answers": changes,
+    "clusters": clusters,
+    "unbounded": unbounded,
+    "families": families,
+}
+"""Tables of error rates."""
+ROWS: dict[str, Callable[[int], Iterator[str]]] = {
+    "widths": lambda n_samples: width_rows(n_samples // 2),
+    "point": lambda _: point_rows(),
+    "calibrate": calibration_rows,
+    "power": lambda _: power_rows(),
+}
+"""Other tables."""
+
+
+def main() -> int:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.simulations",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    names = [*CELLS, *ROWS]
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(names))
+    parser.add_argument("--samples", type=int, default=1000, help="in each cell")
+    parser.add_argument("--quick", action="store_true", help="100 samples")
+    given = parser.parse_args()
+    unknown = [name for name in given.names if name not in names]
+    if unknown:
+        parser.error(f"no table {unknown[0]!r}; tables: {', '.join(names)}")
+    n_samples = 100 if given.quick else given.samples
+    above = 0
+    for name in given.names or names:
+        print(f"== {name}")
+        if name in CELLS:
+            above += printed(CELLS[name](), n_samples)
+        else:
+            print("\n".join(ROWS[name](n_samples)), flush=True)
+    if {*CELLS} & {*(given.names or names)}:
+        print(f"{above} cells above the stated rate")
+    return 1 if above else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
