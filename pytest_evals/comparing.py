@@ -3,11 +3,11 @@ ask for. It starts from what is on the disk, so that it is the same later."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pytest_evals.core.comparison import Comparison
-from pytest_evals.core.gate import Outcome
+from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
@@ -18,7 +18,7 @@ from pytest_evals.store.baselines import save_baseline
 from pytest_evals.store.files import write_json
 from pytest_evals.store.history import EarlierRun, read_run
 
-__all__ = ["changes", "compared", "saved", "setting_faults"]
+__all__ = ["changes", "compared", "failure_of", "saved", "setting_faults"]
 
 
 def setting_faults(
@@ -73,37 +73,50 @@ def compared(name: str, baseline: EarlierRun, path: Path) -> Comparison:
     return found
 
 
-def saved(base: Path, name: str, path: Path, result: RunResult) -> Path:
-    """Make a run a baseline.
+def saved(
+    base: Path, name: str, path: Path, result: RunResult, *, failure: str, consent: str
+) -> Path:
+    """Save a run as a baseline.
 
     Args:
         base: The results folder.
-        name: What the baseline shall be called.
+        name: Name of the baseline.
         path: The folder of the run.
-        result: What it has found.
+        result: The result of the run.
+        failure: Why the run failed, see :func:`failure_of`; empty to save it anyway.
+        consent: How to save a failed run.
 
     Returns:
         The folder of the baseline.
 
     Raises:
-        StoreError: The run is not whole and sound, or it cannot be written.
+        StoreError: The run is partial or failed, or the baseline cannot be written.
     """
-    why = _unsound(result)
+    why = result.partial or (f"{failure}; {consent} saves it anyway" if failure else "")
     if why:
         raise StoreError(f"baseline {name!r} is not saved: {why}")
     return save_baseline(base, name, read_run(path))
 
 
-def _unsound(result: RunResult) -> str:
-    """Why a run is no baseline."""
-    if result.partial:
-        return result.partial
+def failure_of(
+    result: RunResult, is_excused: Callable[[Verdict], bool] = lambda verdict: False
+) -> str:
+    """Why a run failed: its unscored documents or failed gates; empty if it did not.
+
+    Args:
+        result: The result of the run.
+        is_excused: Whether a gate was expected to fail (xfail).
+    """
     lacking = sum(task.n_errored + task.n_unscored for task in result.tasks)
     if lacking:
         return f"{lacking} document{'s' * (lacking != 1)} could not be scored"
-    if any(verdict.outcome is Outcome.INVALID for verdict in result.verdicts):
-        return "a gate is invalid"
-    return ""
+    failed = [one for one in result.verdicts if one.is_red and not is_excused(one)]
+    if not failed:
+        return ""
+    gate, outcome = failed[0].gate, failed[0].outcome
+    verb = "failed" if outcome is Outcome.FAILED else f"is {outcome.value}"
+    more = f", and {len(failed) - 1} more" if failed[1:] else ""
+    return f"gate {gate.task}::{gate.id} {verb}{more}"
 
 
 def _side(run: EarlierRun) -> Side:

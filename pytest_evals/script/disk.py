@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pytest_evals.comparing import compared, saved, setting_faults
+from pytest_evals.comparing import compared, failure_of, saved, setting_faults
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import OptionError, Place, StoreError
@@ -31,11 +31,13 @@ class Disk:
         folder: What was given, if anything was.
         compare: Name of a baseline or folder of a run; empty for none.
         save: What this run shall be called as a baseline; empty for nothing.
+        save_failed: Whether a failed run is saved too.
     """
 
     folder: Path | None
     compare: str
     save: str
+    save_failed: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot be done.
@@ -44,6 +46,10 @@ class Disk:
             OptionError: A name that is none, or nowhere to save.
         """
         if not self.save:
+            if self.save_failed:
+                raise OptionError(
+                    "save_failed needs a baseline's name\n  fix: save='main'"
+                )
             return
         try:
             check_name(self.save)
@@ -117,7 +123,14 @@ class Disk:
             result = replace(result, comparison=compared(self.compare, run, path))
         if self.save:
             try:
-                saved(self.base, self.save, path, result)
+                saved(
+                    self.base,
+                    self.save,
+                    path,
+                    result,
+                    failure="" if self.save_failed else failure_of(result),
+                    consent="evaluate(…, save_failed=True)",
+                )
             except StoreError as error:
                 raise StoreError(f"{error}\n  the run itself is in {path}") from None
         return result

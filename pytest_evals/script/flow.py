@@ -69,6 +69,7 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
     folder: str | Path | None = None,
     compare: str = "",
     save: str = "",
+    save_failed: bool = False,
     stop: StopMode = "off",
     stop_error: float = 0.01,
     plugins: Sequence[object] = (),
@@ -87,7 +88,8 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
             left on the disk. Baselines are looked up there too, else in ``.evals``.
         compare: A baseline or the folder of a run, as for ``--evals-compare``: what has
             changed is in the result's ``comparison``.
-        save: Make this run the baseline of that name, in ``folder``.
+        save: Save this run as the baseline of that name, in ``folder``.
+        save_failed: Save it although gates failed or documents could not be scored.
         stop: When to leave a task whose gates are decided, as for ``--evals-stop``; its
             documents are asked in an order that the suite's commit has drawn, or
             ``options.typed_seed``.
@@ -106,7 +108,12 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
             run is none.
     """
     sources = [tasks] if isinstance(tasks, str | Path | Task | Group) else tasks
-    disk = Disk(folder=Path(folder) if folder else None, compare=compare, save=save)
+    disk = Disk(
+        folder=Path(folder) if folder else None,
+        compare=compare,
+        save=save,
+        save_failed=save_failed,
+    )
     call = _Call(
         sources=sources,
         model=model,

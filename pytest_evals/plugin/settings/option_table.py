@@ -188,7 +188,16 @@ TABLE = (
     Option(
         "save",
         "NAME",
-        "Make this run the baseline of that name, if it is whole and sound.",
+        "Save this run as the baseline of that name, if it is complete and has not "
+        "failed.",
+        ini=False,
+    ),
+    Option(
+        "save-failed",
+        "",
+        "With --evals-save: save the run although gates failed or documents could not "
+        "be scored.",
+        kind="flag",
         ini=False,
     ),
     Option(

@@ -73,6 +73,7 @@ class Options:
     explain_cache: str
     select: tuple[str, ...]
     save: str
+    save_failed: bool
     compare: str
     json: Path | None
     html: Path | None
@@ -143,6 +144,7 @@ class Options:
             explain_cache=raw["explain-cache"],
             select=_statuses(raw),
             save=_checked("save", raw, _baseline_name) or "",
+            save_failed=raw["save-failed"],
             compare=_baseline(raw["compare"], folder, base),
             json=base / raw["json"] if raw["json"] else None,
             html=_file(config, raw, "html"),
