@@ -136,7 +136,7 @@ def test_other_data_is_refused(saved):
     result = compare(saved)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
-        ["not compared: quiz: the data has changed: 1 document (q3)"]
+        ["not compared: quiz: the target has changed: 1 document (q3); *"]
     )
 
 
