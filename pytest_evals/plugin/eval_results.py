@@ -219,7 +219,7 @@ class EvalResults:
         session = self._session
         assert session is not None
         policy, find = session.options.inconclusive, session.judging.find
-        return judge(session.gates.with_noise(gate), result, policy, find), result
+        return judge(session.gates.completed(gate), result, policy, find), result
 
 
 def assert_gate(claim: str, results: EvalResults, **keys: Any) -> Verdict:

@@ -237,6 +237,13 @@ TABLE = (
         default="warn",
     ),
     Option(
+        "profile",
+        "default|release",
+        "Settings that belong together. release: inconclusive gates fail, thresholds "
+        "without 'over' count as over: population, and a limit or sample is refused.",
+        default="default",
+    ),
+    Option(
         "plan",
         "",
         "Run nothing and open no model: say what would be asked, what is stored, and "
