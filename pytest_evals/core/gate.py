@@ -121,6 +121,7 @@ class Gate:
             several times; empty for whatever its filters choose.
         text: The claim as written, for headings.
         source: Where it was written.
+        is_anchor: Whether its baseline is the anchor of another gate.
         foreign: Whether it was written for another program: then what is wrong with it
             is a warning before the run, and no error.
     """
@@ -145,6 +146,7 @@ class Gate:
     reducer: str = ""
     text: str = ""
     source: Place
+    is_anchor: bool = False
     foreign: bool = False
 
 

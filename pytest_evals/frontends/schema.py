@@ -247,6 +247,10 @@ def _gate() -> Schema:
         ),
         "inconclusive": ({"enum": [*get_args(Policy)]}, "When noise leaves it open."),
         "baseline": (name, "Name of a stored run: --evals-save makes it."),
+        "anchor": (
+            {"anyOf": [name, {"type": "object"}]},
+            "A second baseline: v1, or {baseline: v1, max_drop: 0.05}.",
+        ),
         "max_drop": (number, "Most that is lost since the baseline: 0.02 or 2%."),
         "max_rise": (number, "Most that is added since the baseline."),
         "recovery": (number, "Share of the baseline's number that is kept."),

@@ -14,6 +14,7 @@ from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import OptionError, Place, StoreError
 from pytest_evals.recording import Samples
+from pytest_evals.references import stored_run
 from pytest_evals.reports.files.environment import environment
 from pytest_evals.reports.files.jsonfile import results_json
 from pytest_evals.store.baselines import check_name, find_baseline
@@ -106,6 +107,10 @@ class Disk:
             )
         return run
 
+    def _lacks(self, name: str) -> bool:
+        """Whether there is no baseline of this name."""
+        return isinstance(stored_run(self.base, name, Path.cwd()), str)
+
     def kept(self, result: RunResult, samples: Samples) -> RunResult:
         """Write the run, compare it and save it, as far as that is wanted.
 
@@ -128,7 +133,7 @@ class Disk:
                     self.save,
                     path,
                     result,
-                    failure="" if self.save_failed else failure_of(result),
+                    failure="" if self.save_failed else failure_of(result, self._lacks),
                     consent="evaluate(…, save_failed=True)",
                 )
             except StoreError as error:

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_evals.comparing import compared, failure_of, saved, setting_faults
+from pytest_evals.comparing import (
+    anchor_lines,
+    compared,
+    failure_of,
+    saved,
+    setting_faults,
+)
 from pytest_evals.errors import StoreError
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.results.baseline import Baseline
+from pytest_evals.references import stored_run
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.terminal.comparison import comparison_lines
 from pytest_evals.store.baselines import find_baseline
@@ -89,7 +96,7 @@ class Comparing:
 
     def _save(self, path: Path, result: RunResult) -> None:
         options = self._session.options
-        failure = failure_of(result, self._is_excused)
+        failure = failure_of(result, self._is_missing, self._is_excused)
         place = saved(
             options.dir,
             options.save,
@@ -102,6 +109,11 @@ class Comparing:
         if failure:
             text += f" (of a failed run: {failure})"
         self._told.append((text, False))
+        self._told += [(line, False) for line in anchor_lines(options.save, result)]
+
+    def _is_missing(self, name: str) -> bool:
+        here = self._session.config.invocation_params.dir
+        return isinstance(stored_run(self._session.options.dir, name, here), str)
 
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
