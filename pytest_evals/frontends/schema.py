@@ -234,6 +234,8 @@ def _gate() -> Schema:
     name = {"type": ["string", "integer"]}
     margin = {"max_drop": number, "max_rise": number}
     alarm = {"type": "object", "properties": {**margin, "only": {}}}
+    anchored = {"baseline": name, **margin, "recovery": number}
+    anchor = {"type": "object", "properties": anchored, "required": ["baseline"]}
     documents = {"type": "array", "items": name, "minItems": 1}
     told: dict[str, tuple[Schema, str]] = {
         "metric": (name, "Name of the metric: acc, or exact_match,strict."),
@@ -248,7 +250,7 @@ def _gate() -> Schema:
         "inconclusive": ({"enum": [*get_args(Policy)]}, "When noise leaves it open."),
         "baseline": (name, "Name of a stored run: --evals-save makes it."),
         "anchor": (
-            {"anyOf": [name, {"type": "object"}]},
+            {"anyOf": [name, anchor]},
             "A second baseline: v1, or {baseline: v1, max_drop: 0.05}.",
         ),
         "max_drop": (number, "Most that is lost since the baseline: 0.02 or 2%."),
