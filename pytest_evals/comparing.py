@@ -3,14 +3,15 @@ ask for. It starts from what is on the disk, so that it is the same later."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from pytest_evals.core.comparison import Comparison
-from pytest_evals.core.gate import Outcome
+from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
+from pytest_evals.gates.figures import figure, shown_change, suffix
 from pytest_evals.gates.pairing import Side, compare, setting_changes
 from pytest_evals.references import settings_of
 from pytest_evals.reports.files.changes import comparison_json
@@ -18,7 +19,14 @@ from pytest_evals.store.baselines import save_baseline
 from pytest_evals.store.files import write_json
 from pytest_evals.store.history import EarlierRun, read_run
 
-__all__ = ["changes", "compared", "saved", "setting_faults"]
+__all__ = [
+    "anchor_lines",
+    "changes",
+    "compared",
+    "failure_of",
+    "saved",
+    "setting_faults",
+]
 
 
 def setting_faults(
@@ -73,37 +81,86 @@ def compared(name: str, baseline: EarlierRun, path: Path) -> Comparison:
     return found
 
 
-def saved(base: Path, name: str, path: Path, result: RunResult) -> Path:
-    """Make a run a baseline.
+def saved(
+    base: Path, name: str, path: Path, result: RunResult, *, failure: str, consent: str
+) -> Path:
+    """Save a run as a baseline.
 
     Args:
         base: The results folder.
-        name: What the baseline shall be called.
+        name: Name of the baseline.
         path: The folder of the run.
-        result: What it has found.
+        result: The result of the run.
+        failure: Why the run failed, see :func:`failure_of`; empty to save it anyway.
+        consent: How to save a failed run.
 
     Returns:
         The folder of the baseline.
 
     Raises:
-        StoreError: The run is not whole and sound, or it cannot be written.
+        StoreError: The run is partial or failed, or the baseline cannot be written.
     """
-    why = _unsound(result)
+    why = result.partial or (f"{failure}; {consent} saves it anyway" if failure else "")
     if why:
         raise StoreError(f"baseline {name!r} is not saved: {why}")
     return save_baseline(base, name, read_run(path))
 
 
-def _unsound(result: RunResult) -> str:
-    """Why a run is no baseline."""
-    if result.partial:
-        return result.partial
+def failure_of(
+    result: RunResult,
+    is_missing: Callable[[str], bool],
+    is_excused: Callable[[Verdict], bool] = lambda verdict: False,
+) -> str:
+    """Why a run failed: its unscored documents or failed gates; empty if it did not.
+
+    Gates on a baseline that does not exist yet are left out: of two baselines, one is
+    saved first.
+
+    Args:
+        result: The result of the run.
+        is_missing: Whether there is no baseline of a name.
+        is_excused: Whether a gate was expected to fail (xfail).
+    """
     lacking = sum(task.n_errored + task.n_unscored for task in result.tasks)
     if lacking:
         return f"{lacking} document{'s' * (lacking != 1)} could not be scored"
-    if any(verdict.outcome is Outcome.INVALID for verdict in result.verdicts):
-        return "a gate is invalid"
-    return ""
+    failed = [
+        one
+        for one in result.verdicts
+        if one.is_red
+        and not is_excused(one)
+        and not (one.gate.baseline and is_missing(one.gate.baseline))
+    ]
+    if not failed:
+        return ""
+    gate, outcome = failed[0].gate, failed[0].outcome
+    verb = "failed" if outcome is Outcome.FAILED else f"is {outcome.value}"
+    more = f", and {len(failed) - 1} more" if failed[1:] else ""
+    return f"gate {gate.task}::{gate.id} {verb}{more}"
+
+
+def anchor_lines(name: str, result: RunResult) -> Iterator[str]:
+    """How far a run that is saved as a baseline is from each anchor.
+
+    Args:
+        name: Name of the baseline that it becomes.
+        result: The result of the run.
+    """
+    for verdict in result.verdicts:
+        gate, change = verdict.gate, verdict.change
+        if not gate.is_anchor or gate.baseline == name:
+            continue
+        about = f"{gate.task}::{gate.metric}"
+        if change is None:
+            why = verdict.reason
+            yield f"{about}: distance from {gate.baseline} unknown: {why}"
+            continue
+        moved = shown_change(change.difference, change.unit).lstrip("+-")
+        where = "below" if change.difference < 0 else "above"
+        yield (
+            f"{about}: {moved}{suffix(change.unit)} {where} {gate.baseline} "
+            f"({figure(change.before)} -> {figure(change.now)}; allowed: {gate.margin})"
+        )
 
 
 def _side(run: EarlierRun) -> Side:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from pytest_evals.answering import answer
 from pytest_evals.core.record import Record
+from pytest_evals.core.row import WatchedRow
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError
@@ -22,6 +23,13 @@ def score(record: Record, task: Task) -> Record:
     """The record with its scores; or why it has none."""
     if record.error:
         return record
+    found = _scored(record, task)
+    if isinstance(record.doc.row, WatchedRow):
+        record.doc.row.end_of_scoring()
+    return found
+
+
+def _scored(record: Record, task: Task) -> Record:
     scores: tuple[Score, ...] = ()
     error = ""
     try:

@@ -16,6 +16,7 @@ from pytest_evals.answering import Furthers, Places, answered, followed, places_
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Model
+from pytest_evals.core.row import watch
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError, ModelError
 
@@ -43,6 +44,7 @@ def ask(task: Task, index: int) -> Record:
     except DocumentError as error:
         doc = Doc("", [], 0, task_name=task.name)
         return Record(task=task.name, index=index, doc=doc, error=str(error))
+    doc.row = watch(doc.row)
     return Record(task=task.name, index=index, doc=doc, requests=requests)
 
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.record import Record
 from pytest_evals.core.reference import Reference
+from pytest_evals.core.row import unwatched
 from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.pairing import Side, refer
 from pytest_evals.masking.values import masked_text
 from pytest_evals.models.spec import KINDS
+from pytest_evals.reports.files.hashes import TaskHashes
 from pytest_evals.reports.files.jsonfile import version_of
 from pytest_evals.reports.files.model import judged_by
 from pytest_evals.reports.strict import strict
@@ -192,7 +195,7 @@ def settings_of(tasks: Iterable[tuple[Task, int]], judge: str) -> dict[str, Any]
 def side_of(
     task: Task,
     records: Sequence[Record],
-    hashes: Mapping[int, tuple[str, str, str]],
+    hashes: TaskHashes,
     settings: Mapping[str, Any],
 ) -> Side:
     """A task that is in memory, as one of two runs to pair.
@@ -200,17 +203,23 @@ def side_of(
     Args:
         task: The task.
         records: Its documents, in dataset order.
-        hashes: Position of a document → hashes of its row, its prompt and its target.
+        hashes: Hashes of the documents, and the fields that scoring has read.
         settings: By :func:`settings_of`, and what the model says of itself.
     """
+    known, reads = hashes.of(task.name), hashes.reads(task.name)
     rows = [
         {
             "doc_id": record.index,
             "id": record.doc.id,
-            "doc_hash": hashes[record.index][0],
-            "prompt_hash": hashes[record.index][1],
-            "target_hash": hashes[record.index][2],
+            **known[record.index],
+            "reads": reads,
         }
         for record in records
     ]
-    return Side(results=settings, rows={task.name: rows})
+    return Side(results=settings, rows={task.name: rows}, doc=partial(_doc, task))
+
+
+def _doc(task: Task, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of a document that is not kept in memory, built again."""
+    found: dict[str, Any] = strict(unwatched(task.ask(row["doc_id"]).doc.row))
+    return found

@@ -136,6 +136,8 @@ class Gate:
         confidence: Of each bound of the interval, where noise counts.
         flip_rate: Share of documents whose answer turns between two runs of one model,
             ``None`` if unknown.
+        names_target: Whether its entry names the inference target, by ``over`` or
+            ``noise``.
         measured: Whether a share that was measured may stand in where it is unknown.
         inconclusive: What an open verdict means; empty for the session's policy.
         baseline: Name of the stored run that it is held against; empty for a bound on
@@ -155,6 +157,7 @@ class Gate:
             match. A gate whose conditions do not hold is not judged.
         text: The claim as written, for headings.
         source: Where it was written.
+        is_anchor: Whether its baseline is the anchor of another gate.
         foreign: Whether it was written for another program: then what is wrong with it
             is a warning before the run, and no error.
     """
@@ -171,6 +174,7 @@ class Gate:
     confidence: float = 0.95
     flip_rate: float | None = None
     measured: bool = True
+    names_target: bool = False
     inconclusive: Policy | Literal[""] = ""
     baseline: str = ""
     margin: Margin | None = None
@@ -183,6 +187,7 @@ class Gate:
     when: tuple[tuple[str, tuple[str, ...]], ...] = ()
     text: str = ""
     source: Place
+    is_anchor: bool = False
     foreign: bool = False
 
     @property

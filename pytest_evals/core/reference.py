@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = ["Answers", "Compared", "Find", "Reference", "no_reference"]
+__all__ = ["Answers", "Compared", "Find", "Reference", "logprobs_in", "no_reference"]
 
 
 class Answers(NamedTuple):
@@ -57,6 +57,20 @@ class Reference:
     fault: str = ""
     is_replaced: bool = False
     notes: tuple[str, ...] = ()
+
+
+def logprobs_in(row: Mapping[str, Any]) -> tuple[float, ...]:
+    """Log-probability of each choice in a row of a samples file or a baseline; empty for
+    generated answers."""
+    if "logprobs" in row:
+        return tuple(row["logprobs"])
+    found = []
+    for responses in row.get("resps") or ():
+        first = responses[0] if isinstance(responses, list) and responses else None
+        if not isinstance(first, list) or not first or first[0] is None:
+            return ()
+        found.append(float(first[0]))
+    return tuple(found)
 
 
 Find = Callable[[str, str], Reference]

@@ -242,6 +242,8 @@ def _gate() -> Schema:
     name = {"type": ["string", "integer"]}
     margin = {"max_drop": number, "max_rise": number}
     alarm = {"type": "object", "properties": {**margin, "only": {}}}
+    anchored = {"baseline": name, **margin, "recovery": number}
+    anchor = {"type": "object", "properties": anchored, "required": ["baseline"]}
     ids = {"type": "array", "items": name, "minItems": 1}
     shared = {"type": "object", "properties": {"ids": ids, "share": number}}
     documents = {"anyOf": [ids, {**shared, "additionalProperties": False}]}
@@ -263,6 +265,10 @@ def _gate() -> Schema:
         ),
         "inconclusive": ({"enum": [*get_args(Policy)]}, "When noise leaves it open."),
         "baseline": (name, "Name of a stored run, or a model to run as reference."),
+        "anchor": (
+            {"anyOf": [name, anchor]},
+            "A second baseline: v1, or {baseline: v1, max_drop: 0.05}.",
+        ),
         "max_drop": (number, "Most that is lost since the baseline: 0.02 or 2%."),
         "max_rise": (number, "Most that is added since the baseline."),
         "recovery": (number, "Share of the baseline's number that is kept."),

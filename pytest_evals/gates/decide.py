@@ -34,6 +34,7 @@ __all__ = [
     "distance",
     "is_stable",
     "margin_condition",
+    "p_values",
 ]
 
 _RELATIVE, _ABSOLUTE = 1e-12, 1e-15
@@ -131,14 +132,17 @@ def decide(
         return Decision(outcome, failed or nearest)
     interval = estimate.limits(confidence)
     outcome, condition = _compare(conditions, interval)
+    return Decision(outcome, condition, interval, *p_values(conditions, estimate))
+
+
+def p_values(
+    conditions: Sequence[Condition], estimate: GateEstimate
+) -> tuple[float | None, float]:
+    """One-sided p-values of "a condition does not hold", ``None`` if none can fail, and
+    of "all conditions hold"."""
     able = [one for one in conditions if _can_fail(one, estimate)]
-    return Decision(
-        outcome,
-        condition,
-        interval,
-        min((_p_fails(one, estimate) for one in able), default=None),
-        max(_p_holds(one, estimate) for one in conditions),
-    )
+    p_fails = min((_p_fails(one, estimate) for one in able), default=None)
+    return p_fails, max(_p_holds(one, estimate) for one in conditions)
 
 
 def _compare(

@@ -13,7 +13,7 @@ from pytest_evals.core.gate import Gate, Outcome
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import did_you_mean
-from pytest_evals.gates.decide import Condition, Decision, decide
+from pytest_evals.gates.decide import Condition, Decision, p_values
 from pytest_evals.gates.estimate.estimate import Change, GateEstimate
 from pytest_evals.gates.figures import (
     change_text,
@@ -225,9 +225,10 @@ def documents_to_decide(
     assert spread is not None
 
     def is_decided(more: int) -> bool:
+        # P-values cost a fraction of limits, and agree with them.
         scaled = replace(estimate, spread=spread.scaled(more / n))
-        outcome = decide(conditions, scaled, confidence).outcome
-        return outcome is not Outcome.INCONCLUSIVE
+        p_fails, p_passes = p_values(conditions, scaled)
+        return p_passes <= 1 - confidence or (p_fails or 1.0) < 1 - confidence
 
     return first_that(is_decided, n + 1, MOST_TIMES * n)
 

@@ -1,24 +1,42 @@
-"""A run beside a baseline: the same documents, asked the same, or a refusal.
+"""Two runs compared document by document, or a refusal that names the differences.
 
-Documents are paired by the hash of their content; equal ones by their order. A task is
-compared only if its documents, prompts and targets are those of the baseline.
+Documents are paired by the hash of their row, else by prompt, target and choices, else
+by id. A task is compared only if its prompts, targets, choices and the fields that
+scoring reads are those of the baseline: other fields of the rows may differ.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.core.comparison import Comparison, DocumentChange, MetricChange
-from pytest_evals.core.reference import Answers, Compared, Reference
+from pytest_evals.core.reference import Answers, Compared, Reference, logprobs_in
+from pytest_evals.core.scored_fields import field_faults, reads_of
 from pytest_evals.errors import did_you_mean
 
-__all__ = ["Side", "changed", "compare", "keyed", "refer", "setting_changes"]
+__all__ = [
+    "Side",
+    "changed",
+    "compare",
+    "identities",
+    "paired",
+    "refer",
+    "setting_changes",
+]
 
 Row = Mapping[str, Any]
-Key = tuple[str, int]
+Pair = tuple[Row, Row]
 
 ANSWER_KEYS = ("output_type", "generation_kwargs", "repeats", "filter_list")
 """Keys of a task file that answers depend on beside the prompt, which has a hash."""
@@ -35,10 +53,13 @@ class Side:
     Args:
         results: What its ``results.json`` says.
         rows: Task → its documents, as in samples files.
+        doc: Gives the row of a dataset that a document was made of, if it is not in
+            ``rows``.
     """
 
     results: Mapping[str, Any]
     rows: Mapping[str, Sequence[Row]]
+    doc: Callable[[Row], Mapping[str, Any]] | None = None
 
     def of(self, section: str, task: str) -> Any:
         """An entry of a section of the results, ``None`` if there is none."""
@@ -64,19 +85,19 @@ def compare(name: str, before: Side, now: Side) -> Comparison:
     for task in now.rows:
         if task not in before.rows:
             continue
-        old, new = keyed(before.rows[task]), keyed(now.rows[task])
-        faults = [*setting_changes(task, before, now), *_content_changes(old, new)]
+        pairs = paired(before.rows[task], now.rows[task])
+        faults = [*setting_changes(task, before, now), *_content_changes(pairs, now)]
         if faults:
             refused.append(f"{task}: {'; '.join(faults)}")
             continue
         metrics += _metrics(task, before, now)
-        for key, row in new.items():
-            was, right = old[key].get("correct"), row.get("correct")
-            n_paired += old[key].get("status") == row.get("status") == "scored"
+        for old, row in _complete(pairs):
+            was, right = old.get("correct"), row.get("correct")
+            n_paired += old.get("status") == row.get("status") == "scored"
             if (was, right) == (True, False):
-                worse.append(_change(task, old[key], row))
+                worse.append(_change(task, old, row))
             elif (was, right) == (False, True):
-                better.append(_change(task, old[key], row))
+                better.append(_change(task, old, row))
     return Comparison(
         name=name,
         metrics=tuple(metrics),
@@ -99,11 +120,11 @@ def changed(
         before: The baseline.
         now: This run.
     """
-    old, new = keyed(before.rows.get(task, ())), keyed(now.rows.get(task, ()))
+    pairs = paired(before.rows.get(task, ()), now.rows.get(task, ()))
     return tuple(
-        _change(task, old[key], row)
-        for key, row in new.items()
-        if str(row.get("id")) in ids and key in old
+        _change(task, old, row)
+        for old, row in _complete(pairs)
+        if str(row.get("id")) in ids
     )
 
 
@@ -114,7 +135,7 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
         name: What the baseline is called.
         task: The task.
         before: The baseline, with all rows of all filters.
-        now: This run; its rows have ``doc_id``, the three hashes and ``id``.
+        now: This run; its rows have ``doc_id``, ``id``, ``reads`` and the hashes.
     """
     if task not in before.rows:
         known = [*before.rows]
@@ -125,12 +146,12 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
         return _refused(name, f"it is a partial run ({partial})")
     rows = before.rows[task]
     firsts = {row["doc_id"]: row for row in reversed(rows)}
-    old = keyed(firsts[number] for number in sorted(firsts))
-    new = keyed(now.rows.get(task, ()))
-    faults = [*setting_changes(task, before, now), *_content_changes(old, new)]
+    old = [firsts[number] for number in sorted(firsts)]
+    pairs = paired(old, now.rows.get(task, ()))
+    faults = [*setting_changes(task, before, now), *_content_changes(pairs, now)]
     if faults:
         return _refused(name, "; ".join(faults))
-    position = {old[key]["doc_id"]: row["doc_id"] for key, row in new.items()}
+    position = {old["doc_id"]: row["doc_id"] for old, row in _complete(pairs)}
     values: dict[str, dict[int, Any]] = {}
     repeats: dict[str, dict[int, Answers]] = {}
     compared: dict[int, Compared] = {}
@@ -142,7 +163,7 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
                 values.setdefault(key, {})[at] = value
             for key, answers in _repeats(row):
                 repeats.setdefault(key, {})[at] = answers
-            both = compared.get(at, Compared({}, _logprobs(row)))
+            both = compared.get(at, Compared({}, logprobs_in(row)))
             filters = {**both.answers, str(row.get("filter")): str(row.get("answer"))}
             compared[at] = both._replace(answers=filters)
     notes = tuple(_machine_changes(before, now))
@@ -164,17 +185,6 @@ def _values(row: Row) -> Iterator[tuple[str, Any]]:
             yield key, row.get(key, row.get(metric))
 
 
-def _logprobs(row: Row) -> tuple[float, ...]:
-    """Log-probability of each choice; empty for generated answers."""
-    found = []
-    for responses in row.get("resps") or ():
-        first = responses[0] if isinstance(responses, list) and responses else None
-        if not isinstance(first, list) or not first:
-            return ()
-        found.append(float(first[0]))
-    return tuple(found)
-
-
 def _repeats(row: Row) -> Iterator[tuple[str, Answers]]:
     """Key and answers of each metric of a row that has those of several answers."""
     for metric, each in (row.get("repeats") or {}).items():
@@ -182,15 +192,50 @@ def _repeats(row: Row) -> Iterator[tuple[str, Answers]]:
         yield f"{metric},{row.get('filter')}", answers
 
 
-def keyed(rows: Iterable[Row]) -> dict[Key, Row]:
-    """Documents by the hash of their content, and a number for equal ones."""
-    seen = Counter[str]()
-    found: dict[Key, Row] = {}
-    for row in rows:
-        content = str(row.get("doc_hash"))
-        found[content, seen[content]] = row
-        seen[content] += 1
-    return found
+def paired(old: Iterable[Row], new: Iterable[Row]) -> list[tuple[Row | None, Row]]:
+    """Each document of the new run with that of the old one, if there is one; equal
+    documents by their order."""
+    left, rows = dict(enumerate(old)), [*new]
+    found: dict[int, Row] = {}
+    for key in (_content, _asked_with_id, _asked, _id):
+        waiting: dict[Hashable, deque[int]] = defaultdict(deque)
+        for number, row in left.items():
+            waiting[key(row)].append(number)
+        for at, row in enumerate(rows):
+            wanted = key(row)
+            if at not in found and wanted is not None and waiting.get(wanted):
+                found[at] = left.pop(waiting[wanted].popleft())
+        if not left:
+            break
+    return [(found.get(at), row) for at, row in enumerate(rows)]
+
+
+def identities(row: Row) -> Iterator[Hashable]:
+    """Values by which a document is found in another run, the most certain first."""
+    yield from (one for one in (_content(row), _asked(row)) if one is not None)
+
+
+def _content(row: Row) -> Hashable:
+    return row.get("doc_hash")
+
+
+def _asked(row: Row) -> Hashable:
+    """Prompt, target and choices; ``None`` in a run of an earlier version."""
+    found = tuple(row.get(f"{one}_hash") for one in ("prompt", "target", "choices"))
+    return None if None in found else found
+
+
+def _asked_with_id(row: Row) -> Hashable:
+    asked = _asked(row)
+    return None if asked is None else (asked, row.get("id"))
+
+
+def _id(row: Row) -> Hashable:
+    return row.get("id")
+
+
+def _complete(pairs: Iterable[tuple[Row | None, Row]]) -> Iterator[Pair]:
+    return ((old, new) for old, new in pairs if old is not None)
 
 
 def setting_changes(task: str, before: Side, now: Side) -> Iterator[str]:
@@ -222,15 +267,54 @@ def _selected(side: Side, task: str) -> Any:
     return counts.get("selected") if isinstance(counts, dict) else None
 
 
-def _content_changes(old: Mapping[Key, Row], new: Mapping[Key, Row]) -> Iterator[str]:
-    unknown = [row for key, row in new.items() if key not in old]
+def _content_changes(
+    pairs: Sequence[tuple[Row | None, Row]], now: Side
+) -> Iterator[str]:
+    """The differences in what was asked or is read by scoring."""
+    unknown = [row for old, row in pairs if old is None]
     if unknown:
-        yield f"the data has changed: {_count(unknown)}"
-        return
+        yield f"the data has changed: {_count(unknown)} not in the baseline"
+    both = [*_complete(pairs)]
     for what, field in (("prompt", "prompt_hash"), ("target", "target_hash")):
-        changed = [r for key, r in new.items() if r.get(field) != old[key].get(field)]
+        changed = [row for old, row in both if row.get(field) != old.get(field)]
         if changed:
             yield f"the {what} has changed: {_count(changed)}"
+    other = [pair for pair in both if _content(pair[0]) != _content(pair[1])]
+    if other:
+        yield from _row_changes(
+            other, reads_of(row for pair in both for row in pair), now
+        )
+
+
+def _row_changes(
+    pairs: Sequence[Pair], reads: Collection[str], now: Side
+) -> Iterator[str]:
+    """The differences in rows that scoring depends on.
+
+    Args:
+        pairs: Documents whose rows differ.
+        reads: Fields that scoring reads.
+        now: The later run.
+    """
+    known = [pair for pair in pairs if all("choices_hash" in row for row in pair)]
+    if len(known) < len(pairs):
+        changed = [row for _, row in pairs]
+        yield (
+            f"the data has changed: {_count(changed)}; the baseline was saved by an "
+            "earlier version, which did not record the fields that scoring reads"
+        )
+        return
+    choices = [new for old, new in known if old["choices_hash"] != new["choices_hash"]]
+    if choices:
+        yield f"the choices or references have changed: {_count(choices)}"
+    if not reads:
+        return
+    found: dict[str, list[Row]] = {}
+    for old, new in known:
+        for fault in field_faults(old, new, reads, now.doc):
+            found.setdefault(fault, []).append(new)
+    for fault, rows in found.items():
+        yield f"{fault}: {_count(rows)}"
 
 
 def _count(rows: Sequence[Row]) -> str:

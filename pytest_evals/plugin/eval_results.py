@@ -224,7 +224,7 @@ class EvalResults:
         session = self._session
         assert session is not None
         policy, find = session.options.inconclusive, session.judging.find
-        return judge(session.gates.with_noise(gate), result, policy, find), result
+        return judge(session.gates.completed(gate), result, policy, find), result
 
 
 def assert_gate(claim: str, results: EvalResults, **keys: Any) -> Verdict:
@@ -263,6 +263,9 @@ def assert_gate(claim: str, results: EvalResults, **keys: Any) -> Verdict:
 
 
 def _gate(claim: str, keys: Mapping[str, Any]) -> Gate:
+    if "anchor" in keys:
+        what = "anchor is a key of gates in files: it makes two gates of one entry"
+        raise EvalsError(f"{_caller()}: {what}\n  fix: call assert_gate twice")
     entry = {"metric": claim, **keys} if keys else claim
     return read_gate(entry, task="", source=_caller())
 

@@ -20,6 +20,7 @@ from pytest_evals.plugin.fixtures import eval_judge, eval_model, eval_results
 from pytest_evals.plugin.settings.adding import add_options, offer_model_alias
 from pytest_evals.plugin.settings.options import OPTIONS, Options
 from pytest_evals.plugin.settings.process import ALONE, is_distributed, visible_devices
+from pytest_evals.plugin.settings.profile import profile_line
 from pytest_evals.plugin.settings.start import STARTED, Start
 from pytest_evals.plugin.suite.packages import Package
 
@@ -49,6 +50,12 @@ def pytest_load_initial_conftests(
     """Offer ``--model`` once the conftests have registered their own options."""
     yield
     offer_model_alias(parser)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """The profile, where workers collect: else it is shown with the tasks."""
+    options = config.stash[OPTIONS]
+    return profile_line(options.profile) if is_distributed(config) else []
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -53,8 +53,9 @@ def hand_over(session: EvalSession, folder: Path) -> None:
     with draft.open("wb") as stream:
         for name, run in session.runs.items():
             hashes = session.samples.hashes.of(name)
+            reads = session.samples.hashes.reads(name)
             for record in run.records.values():
-                said = Sample([], "".join(hashes[record.index]))
+                said = Sample([], "".join(hashes[record.index].values()), reads)
                 marshal.dump(pack(record, said), stream)
     draft.rename(folder / _NAME)
 

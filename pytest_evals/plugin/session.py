@@ -35,6 +35,7 @@ from pytest_evals.plugin.results.records import Records
 from pytest_evals.plugin.results.repeats import Repeats
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.settings.process import is_distributed, orders_of
+from pytest_evals.plugin.settings.profile import RELEASE
 from pytest_evals.plugin.settings.refusals import with_place
 from pytest_evals.plugin.settings.run_options import (
     answers_of,
@@ -93,7 +94,10 @@ class EvalSession:
         )
         noise = partial(measured_rate, self.options.dir, self.options.compare)
         self.gates = SuiteGates(
-            suite_root(config, self.options.include_path), self.options.gates, noise
+            suite_root(config, self.options.include_path),
+            self.options.gates,
+            noise,
+            is_release=self.options.profile == RELEASE,
         )
         self.models = Models(answers_of(config), self.options.max_errors)
         self.samples = Samples(self.options.dir, self.options.model, self.started.date)

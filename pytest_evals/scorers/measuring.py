@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.registry import Registry
+from pytest_evals.core.row import handed
 from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.choices import measure_choices
 from pytest_evals.scorers.lighteval.computed import Computed
@@ -84,7 +85,7 @@ def by_task(process_results: ProcessResults, output_type: str) -> Measure:
         doc: Doc, filtered: tuple[Any, ...], response: ModelResponse | None
     ) -> list[Measured]:
         with UserCode("process_results"):
-            values = process_results(dict(doc.row), list(filtered))
+            values = process_results(handed(doc.row), list(filtered))
             if not isinstance(values, Mapping):
                 raise DocumentError(f"it must return a mapping, not {values!r}")
         answer = _answer(doc, filtered, output_type)

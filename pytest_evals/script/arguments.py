@@ -162,6 +162,7 @@ _ARGUMENTS: Mapping[str, Check] = {
     "folder": (_or_none(_of(str, Path)), "a path such as '.evals', or None"),
     "compare": (_of(str), "a baseline's name or the folder of a run, as a str"),
     "save": (_of(str), "a baseline's name, as a str"),
+    "save_failed": _FLAG,
     "stop": (_of(str), "'off', 'curtail' or 'auto'"),
     "stop_error": (_is_number, "a fraction from 0 to 1"),
     "plugins": (_is_list, "a list of objects or modules with hooks"),

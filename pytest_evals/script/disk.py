@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pytest_evals.comparing import compared, saved, setting_faults
+from pytest_evals.comparing import compared, failure_of, saved, setting_faults
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import OptionError, Place, StoreError
 from pytest_evals.recording import Samples
+from pytest_evals.references import stored_run
 from pytest_evals.reports.files.environment import environment
 from pytest_evals.reports.files.jsonfile import results_json
 from pytest_evals.store.baselines import check_name, find_baseline
@@ -31,11 +32,13 @@ class Disk:
         folder: What was given, if anything was.
         compare: Name of a baseline or folder of a run; empty for none.
         save: What this run shall be called as a baseline; empty for nothing.
+        save_failed: Whether a failed run is saved too.
     """
 
     folder: Path | None
     compare: str
     save: str
+    save_failed: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot be done.
@@ -44,6 +47,10 @@ class Disk:
             OptionError: A name that is none, or nowhere to save.
         """
         if not self.save:
+            if self.save_failed:
+                raise OptionError(
+                    "save_failed needs a baseline's name\n  fix: save='main'"
+                )
             return
         try:
             check_name(self.save)
@@ -100,6 +107,10 @@ class Disk:
             )
         return run
 
+    def _lacks(self, name: str) -> bool:
+        """Whether there is no baseline of this name."""
+        return isinstance(stored_run(self.base, name, Path.cwd()), str)
+
     def kept(self, result: RunResult, samples: Samples) -> RunResult:
         """Write the run, compare it and save it, as far as that is wanted.
 
@@ -117,7 +128,14 @@ class Disk:
             result = replace(result, comparison=compared(self.compare, run, path))
         if self.save:
             try:
-                saved(self.base, self.save, path, result)
+                saved(
+                    self.base,
+                    self.save,
+                    path,
+                    result,
+                    failure="" if self.save_failed else failure_of(result, self._lacks),
+                    consent="evaluate(…, save_failed=True)",
+                )
             except StoreError as error:
                 raise StoreError(f"{error}\n  the run itself is in {path}") from None
         return result

@@ -77,6 +77,7 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
     folder: str | Path | None = None,
     compare: str = "",
     save: str = "",
+    save_failed: bool = False,
     stop: StopMode = "off",
     stop_error: float = 0.01,
     plugins: Sequence[object] = (),
@@ -95,7 +96,8 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
             left on the disk. Baselines are looked up there too, else in ``.evals``.
         compare: A baseline or the folder of a run, as for ``--evals-compare``: what has
             changed is in the result's ``comparison``.
-        save: Make this run the baseline of that name, in ``folder``.
+        save: Save this run as the baseline of that name, in ``folder``.
+        save_failed: Save it although gates failed or documents could not be scored.
         stop: When to leave a task whose gates are decided, as for ``--evals-stop``; its
             documents are asked in an order that the suite's commit has drawn, or
             ``options.typed_seed``.
@@ -114,7 +116,12 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
             run is none.
     """
     sources = [tasks] if isinstance(tasks, str | Path | Task | Group) else tasks
-    disk = Disk(folder=Path(folder) if folder else None, compare=compare, save=save)
+    disk = Disk(
+        folder=Path(folder) if folder else None,
+        compare=compare,
+        save=save,
+        save_failed=save_failed,
+    )
     call = _Call(
         sources=sources,
         model=model,
@@ -231,7 +238,10 @@ class _Call:
                     )
                     required = required_by(around)
                     yield Documents(
-                        task=task, indices=task.rows.indices(), hook=hook, required=required
+                        task=task,
+                        indices=task.rows.indices(),
+                        hook=hook,
+                        required=required,
                     )
 
         gates = [g for g in suite.gates() if is_model(base, g.baseline, here)]

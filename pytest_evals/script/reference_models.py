@@ -26,7 +26,7 @@ from pytest_evals.readiness import Asked, why_refused
 from pytest_evals.references import ReferenceRun, settings_of
 from pytest_evals.reports.files.samples import sample_of
 from pytest_evals.script.models import NO_JUDGE, Given, Models, info_of
-from pytest_evals.store.baselines import LEFT_OUT
+from pytest_evals.store.baselines import without_contents
 
 __all__ = ["Documents", "ReferenceModel", "answered_by", "named_by"]
 
@@ -186,4 +186,4 @@ def _answered(model: ReferenceModel, answers: Answers, judge: Given) -> Referenc
 def _rows(lines: Iterable[str]) -> list[dict[str, Any]]:
     """What pairing needs of a document; prompts and rows would fill the memory."""
     rows = (cast("Mapping[str, Any]", json.loads(line)) for line in lines)
-    return [{k: v for k, v in row.items() if k not in LEFT_OUT} for row in rows]
+    return [without_contents(row) for row in rows]

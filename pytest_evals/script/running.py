@@ -162,7 +162,7 @@ class Running:
         """A task in a baseline, beside the documents that are done."""
         beside = self._beside
         found = next(one for one in self._suite.tasks if one.name == task)
-        hashes = self._samples.hashes.of(task)
+        hashes = self._samples.hashes
         settings = settings_of([(found, len(found.rows.ids()))], beside.judge)
         settings["model_info"] = dict(beside.info)
         records = sorted(self._records[task], key=lambda record: record.index)

@@ -1,7 +1,7 @@
 """Baselines: runs that were blessed on purpose, small enough to be committed.
 
-A baseline is a folder like that of a run, whose documents have their hashes, what
-became of them and the answers, but neither rows nor prompts.
+A baseline is a folder like that of a run. Its documents have hashes, scores and
+answers, but neither rows nor prompts; fields that scoring reads are there as hashes.
 """
 
 from __future__ import annotations
@@ -11,19 +11,25 @@ import os
 import re
 import secrets
 import shutil
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
+from pytest_evals.core.reference import logprobs_in
+from pytest_evals.core.row import ALL, field_hash
 from pytest_evals.errors import StoreError, did_you_mean
 from pytest_evals.store.base import make_base
 from pytest_evals.store.files import append_lines, make_folder, write_json
 from pytest_evals.store.history import EarlierRun, read_run
 from pytest_evals.store.noise import NOISE
 
-__all__ = ["LEFT_OUT", "check_name", "find_baseline", "save_baseline"]
+__all__ = ["check_name", "find_baseline", "save_baseline", "without_contents"]
 
 _OPTION = "--evals-save"
-LEFT_OUT = frozenset({"arguments", "doc", "filtered_resps", "resps", "tokens", "turns"})
-"""Fields of a document that baselines do without."""
+_LEFT_OUT = frozenset(
+    {"arguments", "doc", "filtered_resps", "resps", "tokens", "turns"}
+)
+"""Fields of a document that baselines do not have."""
 
 
 def check_name(name: str) -> str:
@@ -93,15 +99,35 @@ def _write(run: EarlierRun, folder: Path) -> None:
     files: dict[str, str] = dict(run.results.get("sample_files") or {})
     for task in run.tasks:
         rows = sorted(run.all_rows(task), key=lambda row: row["doc_id"])
+        reads = {field for row in rows for field in row.get("reads") or ()}
+        if not reads and any("reads" in row for row in rows):
+            reads = {ALL}  # code got the row and was not seen to read it
         lines = [
             json.dumps(
-                {k: v for k, v in row.items() if k not in LEFT_OUT}, ensure_ascii=False
+                {**without_contents(row), **_fields(row, reads)}, ensure_ascii=False
             )
             for row in rows
         ]
         append_lines(folder / Path(files[task]).name, lines, _OPTION)
     results = {k: v for k, v in run.results.items() if k != "options"}
     write_json(folder / "results.json", results, _OPTION)
+
+
+def without_contents(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A document's row as baselines keep it: without prompts and responses, but with the
+    log-probabilities of its choices."""
+    kept = {k: v for k, v in row.items() if k not in _LEFT_OUT}
+    logprobs = logprobs_in(row)
+    return {**kept, "logprobs": [*logprobs]} if logprobs else kept
+
+
+def _fields(row: Mapping[str, Any], reads: Collection[str]) -> dict[str, Any]:
+    """Hashes of the fields that scoring reads; :data:`ALL` if they are all there."""
+    if not reads:
+        return {}
+    doc = row.get("doc") or {}
+    named = {ALL: "", **doc} if ALL in reads else reads
+    return {"fields": {one: field_hash(doc, one) for one in named}}
 
 
 def _replace(draft: Path, place: Path) -> None:

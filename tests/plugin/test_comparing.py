@@ -136,7 +136,7 @@ def test_other_data_is_refused(saved):
     result = compare(saved)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
-        ["not compared: quiz: the data has changed: 1 document (q3)"]
+        ["not compared: quiz: the target has changed: 1 document (q3); *"]
     )
 
 
@@ -163,9 +163,79 @@ def test_a_run_with_errors_is_no_baseline_and_the_old_one_stays(saved):
     result = saved.run("evals", "--evals-save=main")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
-        ["baseline 'main' is not saved: 1 document could not be scored"]
+        [
+            "baseline 'main' is not saved: 1 document could not be scored; "
+            "--evals-save-failed saves it anyway"
+        ]
     )
     assert (folder(saved) / "samples_quiz.jsonl").read_text() == before
+
+
+def test_a_run_with_a_failed_gate_is_no_baseline_unless_that_is_asked_for(suite):
+    suite.task("quiz", gates=["exact_match >= 0.9", "exact_match >= 0.8"])
+    suite.knows(wrong=[1, 2, 3])
+    result = suite.run("evals", "--evals-save=main")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        [
+            "baseline 'main' is not saved: gate quiz::exact_match failed, and 1 more; "
+            "--evals-save-failed saves it anyway"
+        ]
+    )
+    assert not folder(suite).exists()
+    asked = suite.run("evals", "--evals-save=main", "--evals-save-failed")
+    asked.stdout.fnmatch_lines(
+        [
+            "baseline: .evals/baselines/main (of a failed run: gate quiz::exact_match "
+            "failed, and 1 more)"
+        ]
+    )
+    assert asked.ret == pytest.ExitCode.TESTS_FAILED
+    assert folder(suite).exists()
+
+
+@pytest.mark.parametrize(("policy", "is_saved"), [("fail", False), ("warn", True)])
+def test_an_inconclusive_gate_blocks_a_baseline_only_if_it_fails_the_run(
+    suite, policy, is_saved
+):
+    gate = {"metric": "exact_match", "min": 0.7, "over": "population", "id": "open"}
+    suite.task("quiz", gates=[{**gate, "inconclusive": policy}])
+    suite.knows(wrong=[1, 2, 3])
+    result = suite.run("evals", "--evals-save=main")
+    assert folder(suite).exists() is is_saved
+    if not is_saved:
+        result.stdout.fnmatch_lines(["*not saved: gate quiz::open is inconclusive;*"])
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"])
+def test_a_gate_that_was_expected_to_fail_does_not_block_a_baseline(suite, workers):
+    suite.task("quiz", gates=["exact_match >= 0.9"])
+    suite.knows(wrong=[1, 2, 3])
+    suite.pytester.makeconftest(
+        """
+        import pytest
+
+        def pytest_collection_modifyitems(items):
+            for item in items:
+                if item.name == "exact_match":
+                    item.add_marker(pytest.mark.xfail(reason="known"))
+        """
+    )
+    result = suite.run("evals", "--evals-save=main", *workers)
+    assert result.ret == 0
+    assert folder(suite).exists()
+
+
+def test_a_partial_run_is_no_baseline_even_if_failed_runs_may_be(suite):
+    result = suite.run("evals", "-k", "q1", "--evals-save=main", "--evals-save-failed")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert not folder(suite).exists()
+
+
+def test_consent_to_a_failed_baseline_needs_the_baselines_name(suite):
+    result = suite.run("evals", "--evals-save-failed")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*give --evals-save too*"])
 
 
 def test_saving_again_replaces_the_baseline(saved):

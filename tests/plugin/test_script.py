@@ -236,6 +236,16 @@ def test_only_a_sound_run_that_is_kept_becomes_a_baseline(both):
     with pytest.raises(StoreError, match="'main' is not saved: 1 document could not"):
         evaluate("evals/zoo.yaml", "scripted:answers.jsonl", folder="x", save="main")
     assert not Path("x/baselines").exists()
+    both.knows(tasks=["zoo"])
+    call = {"model": "scripted:answers.jsonl", "folder": "x", "save": "main"}
+    call |= {"gates": ["zoo/exact_match < 0.5"]}
+    blocked = r"'main' is not saved: gate zoo::exact_match#2 failed; .*save_failed=True"
+    with pytest.raises(StoreError, match=blocked):
+        evaluate("evals/zoo.yaml", **call)
+    evaluate("evals/zoo.yaml", **call, save_failed=True)
+    assert Path("x/baselines/main").is_dir()
+    with pytest.raises(OptionError, match="save_failed needs a baseline's name"):
+        evaluate("evals/zoo.yaml", Partly(), save_failed=True)
 
 
 def test_a_gate_knows_that_its_baseline_is_replaced(both):

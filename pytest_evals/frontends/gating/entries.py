@@ -8,10 +8,11 @@ from typing import Any
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.errors import Problem, TaskFileError
+from pytest_evals.frontends.gating.anchors import read_gates
 from pytest_evals.frontends.own_metadata import misspelt
 from pytest_evals.frontends.reading.section import Section
 from pytest_evals.frontends.reading.yamlfile import Step
-from pytest_evals.gates.read.entry import read_gate, with_unique_ids
+from pytest_evals.gates.read.entry import with_unique_ids
 
 __all__ = ["metadata_of", "metadata_warnings", "own_gates"]
 
@@ -66,7 +67,7 @@ def own_gates(
         for number, entry in enumerate(entries):
             try:
                 place = top.file.place(*steps, number)
-                found.append(read_gate(entry, task=name or noun, source=place))
+                found += read_gates(entry, task=name or noun, source=place)
             except TaskFileError as error:
                 top.problems.extend(error.problems)
     try:

@@ -7,9 +7,10 @@ from typing import Any
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.frontends.gating.anchors import read_gates
 from pytest_evals.frontends.reading.section import Section
 from pytest_evals.frontends.reading.yamlfile import Reader, bytes_of
-from pytest_evals.gates.read.entry import read_defaults, read_gate, with_unique_ids
+from pytest_evals.gates.read.entry import read_defaults, with_unique_ids
 
 __all__ = ["load_gates"]
 
@@ -32,7 +33,7 @@ def load_gates(path: Path) -> tuple[Gate, ...]:
     for number, entry in enumerate(entries):
         try:
             place = file.place("gates", number)
-            gates.append(read_gate(entry, task="", source=place, defaults=defaults))
+            gates += read_gates(entry, task="", source=place, defaults=defaults)
         except TaskFileError as error:
             problems.extend(error.problems)
     top.close("a gates file")

@@ -37,6 +37,8 @@ class SuiteGates:
         root: Path,
         given: Sequence[Gate],
         measured: Callable[[Gate], float | None],
+        *,
+        is_release: bool = False,
     ) -> None:
         """Know the gates of the command line; files are read when a task is.
 
@@ -45,7 +47,9 @@ class SuiteGates:
             given: Gates of the command line.
             measured: The share of a gate's answers that turn between two runs, if
                 somebody has measured it.
+            is_release: Whether a threshold without ``over`` is one on the population.
         """
+        self._is_release = is_release
         self._root, self._measured = root, measured
         self._given = given
         self._files: dict[Path, tuple[Gate, ...]] = {}
@@ -80,9 +84,15 @@ class SuiteGates:
         self._used.update(id(gate) for gate in (*from_files, *given))
         mine = (replace(gate, task=owner.name) for gate in given)
         gates = with_unique_ids([*own, *from_files, *mine])
-        return tuple(map(self.with_noise, gates))
+        return tuple(map(self.completed, gates))
 
-    def with_noise(self, gate: Gate) -> Gate:
+    def completed(self, gate: Gate) -> Gate:
+        """The gate with the settings of the session where it has none of its own."""
+        if self._is_release and gate.bounds and not gate.names_target:
+            gate = replace(gate, over="population")
+        return self._with_noise(gate)
+
+    def _with_noise(self, gate: Gate) -> Gate:
         """The gate with the flip rate that was measured, for verdicts over further runs
         and to report how often a rerun would reverse others. It is that of the answers
         that the task's filters choose."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Response
+from pytest_evals.core.row import like, read_all
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Asked
 from pytest_evals.core.turn import FollowUp, Turn
@@ -155,7 +156,7 @@ class Recipe:
         Raises:
             DocumentError: The sample cannot be solved.
         """
-        found = replayed(self._asking(record.index), _turns(record))
+        found = replayed(self._asking(record.index, record), _turns(record))
         if not isinstance(found, Done):
             return found
         if self.trials is None and not any(one.models for one in self.scorers):
@@ -202,17 +203,17 @@ class Recipe:
         keys = [self._excluded(work, n) for n in range(len(work.rows))]
         return keys[0] if keys and all(keys) else ""
 
-    def _asking(self, index: int) -> Steps[_Work]:
+    def _asking(self, index: int, record: Record | None = None) -> Steps[_Work]:
         """The work as far as it may ask: solving, and the scorers that ask."""
         scorers = [one for one in self.scorers if one.models]
-        return self._steps(index, scorers)
+        return self._steps(index, scorers, record)
 
     def _work(self, record: Record) -> _Work:
         """What was made of a record; scoring and excluding look at the same one."""
         last = self._last
         if last is not None and _is_same(last[0], record):
             return last[1]
-        steps, turns = self._steps(record.index, self.scorers), _turns(record)
+        steps, turns = self._steps(record.index, self.scorers, record), _turns(record)
         solved = self._solved_last
         if solved is not None and _is_same(solved[0], record):
             steps.close()
@@ -234,8 +235,14 @@ class Recipe:
         scores = {key: found[0] for key, found in work.scores.items() if found}
         return later_row(row, first, scores)
 
-    def _steps(self, index: int, scorers: Sequence[Scorer]) -> Steps[_Work]:
+    def _steps(
+        self, index: int, scorers: Sequence[Scorer], record: Record | None = None
+    ) -> Steps[_Work]:
         sample = self.sample(index)
+        if record is not None and any(one.over_all is not None for one in scorers):
+            read_all(record.doc.row)  # these know a sample by its identity
+        elif record is not None:
+            sample = like(sample, record.doc.row)
         if self.earlier is not None:
             sample = yield from self.earlier.sample(index)
         rows = yield from self._solved(sample)

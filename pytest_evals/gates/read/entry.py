@@ -62,7 +62,7 @@ _FIXES = {
 }
 _OPTION = Place(Path("--evals-gate"))
 _EXAMPLE = "{metric: acc, baseline: main, max_drop: 0.02}"
-_NAMES = (*PARSERS,)
+_NAMES = (*PARSERS, "anchor")
 Parsed = dict[str, Any]
 
 
@@ -345,6 +345,7 @@ def _noise(given: Parsed, _: str) -> Parsed:
         "confidence": given.get("confidence") or USUAL,
         "flip_rate": None if noise in ("auto", "none") else noise,
         "measured": noise == "auto",
+        "names_target": bool({"over", "noise"} & given.keys()),
         "inconclusive": given.get("inconclusive") or "",
     }
 

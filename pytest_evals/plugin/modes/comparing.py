@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_evals.comparing import compared, saved, setting_faults
+from pytest_evals.comparing import (
+    anchor_lines,
+    compared,
+    failure_of,
+    saved,
+    setting_faults,
+)
 from pytest_evals.errors import StoreError
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.results.baseline import Baseline
+from pytest_evals.references import stored_run
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.terminal.comparison import comparison_lines
 from pytest_evals.store.baselines import find_baseline
 
 if TYPE_CHECKING:
+    from pytest_evals.core.gate import Verdict
+    from pytest_evals.core.result import RunResult
     from pytest_evals.plugin.session import EvalSession
 
 __all__ = ["Comparing"]
@@ -33,6 +43,7 @@ class Comparing:
         self._session = session
         self._name = session.options.compare
         self._told: list[tuple[str, bool]] = []
+        self._xfailed: list[str] = []
         if self._name:
             here = session.config.invocation_params.dir
             run = find_baseline(session.options.dir, self._name, here)
@@ -81,9 +92,38 @@ class Comparing:
             found = compared(self._name, self._session.baseline.run, path)
             self._session.found = replace(result, comparison=found)
         if options.save:
-            place = saved(options.dir, options.save, path, result)
-            here = self._session.config.invocation_params.dir
-            self._told.append((f"baseline: {near(place, here)}", False))
+            self._save(path, result)
+
+    def _save(self, path: Path, result: RunResult) -> None:
+        options = self._session.options
+        failure = failure_of(result, self._is_missing, self._is_excused)
+        place = saved(
+            options.dir,
+            options.save,
+            path,
+            result,
+            failure="" if options.save_failed else failure,
+            consent="--evals-save-failed",
+        )
+        text = f"baseline: {near(place, self._session.config.invocation_params.dir)}"
+        if failure:
+            text += f" (of a failed run: {failure})"
+        self._told.append((text, False))
+        self._told += [(line, False) for line in anchor_lines(options.save, result)]
+
+    def _is_missing(self, name: str) -> bool:
+        here = self._session.config.invocation_params.dir
+        return isinstance(stored_run(self._session.options.dir, name, here), str)
+
+    @pytest.hookimpl
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note the gates that were expected to fail."""
+        if report.skipped and hasattr(report, "wasxfail"):
+            self._xfailed.append(report.nodeid)
+
+    def _is_excused(self, verdict: Verdict) -> bool:
+        end = f"::{verdict.gate.task}::{verdict.gate.id}"
+        return any(nodeid.endswith(end) for nodeid in self._xfailed)
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(

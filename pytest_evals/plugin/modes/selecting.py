@@ -98,7 +98,7 @@ class Selecting:
             return True
         if "regressed" not in words or baseline is None or not _is_wrong(row):
             return False
-        return baseline.was_right(task.name, str((row or {}).get("doc_hash")))
+        return baseline.was_right(task.name, row or {})
 
 
 def run_to_select_from(options: Options) -> EarlierRun | None:

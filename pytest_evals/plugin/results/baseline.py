@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.reference import Reference
-from pytest_evals.gates.pairing import Side
+from pytest_evals.gates.pairing import Side, identities
 from pytest_evals.references import reference, settings_of, side_of, stored_run
+from pytest_evals.reports.files.hashes import TaskHashes
 from pytest_evals.reports.files.samples import sample_of
 from pytest_evals.store.history import EarlierRun
 
@@ -17,9 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Baseline", "References"]
 
-HASH_CHARACTERS = 64
-"""Of a document's hashes, the first is that of its content."""
-
 
 class Baseline:
     """What documents were in a baseline."""
@@ -27,27 +26,31 @@ class Baseline:
     def __init__(self, run: EarlierRun) -> None:
         """Nothing is read yet."""
         self.run = run
-        self._right: dict[str, dict[str, bool]] = {}
+        self._right: dict[str, dict[Hashable, bool]] = {}
 
     def word(self, record: Record, task: Task) -> str:
         """What a document that is wrong now is called."""
-        key = sample_of(record, task).hashes[:HASH_CHARACTERS]
-        return "regressed" if self.was_right(task.name, key) else "wrong"
+        hashes = TaskHashes()
+        hashes.add(task.name, 0, sample_of(record, task))
+        is_right = self.was_right(task.name, hashes.of(task.name)[0])
+        return "regressed" if is_right else "wrong"
 
-    def was_right(self, task: str, content: str) -> bool:
-        """Whether a document was answered right; of equal ones, whether all were.
+    def was_right(self, task: str, row: Mapping[str, Any]) -> bool:
+        """Whether a document was answered correctly; of equal ones, whether all were.
 
         Args:
             task: Name of its task.
-            content: Hash of its row.
+            row: Its hashes.
         """
         if task not in self._right:
-            found: dict[str, bool] = {}
-            for row in self.run.rows(task):
-                key, right = str(row.get("doc_hash")), row.get("correct") is True
-                found[key] = found.get(key, True) and right
+            found: dict[Hashable, bool] = {}
+            for old in self.run.rows(task):
+                for key in identities(old):
+                    right = old.get("correct") is True
+                    found[key] = found.get(key, True) and right
             self._right[task] = found
-        return self._right[task].get(content, False)
+        known = self._right[task]
+        return next((known[key] for key in identities(row) if key in known), False)
 
 
 class References:
@@ -93,4 +96,4 @@ class References:
         records = [record for _, record in sorted(run.records.items())]
         settings = settings_of([(run.task, len(run.ids))], session.options.judge)
         settings["model_info"] = dict(session.models.info)
-        return side_of(run.task, records, session.samples.hashes.of(task), settings)
+        return side_of(run.task, records, session.samples.hashes, settings)

@@ -41,6 +41,7 @@ from pytest_evals.plugin.running.refusing import Refusing
 from pytest_evals.plugin.running.settling import settle
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.outlets import Outlets, torn_down
+from pytest_evals.plugin.settings.profile import profile_line
 from pytest_evals.plugin.settings.run_options import check_places
 from pytest_evals.plugin.showing.looking import has_news, look, will_ask
 from pytest_evals.plugin.showing.summary import (
@@ -147,6 +148,8 @@ class Running:
         """Tasks, documents, gates, model; and prompts, if they are wanted. What is odd
         is reported once the documents were looked at, if they will be."""
         lines = collected_lines(self._session, items)
+        if lines:
+            lines += profile_line(self._session.options.profile)
         if lines and not self._asks:
             lines += warning_lines(self._session)
         if not self._session.options.write_out:

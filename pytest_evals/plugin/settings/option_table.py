@@ -188,7 +188,16 @@ TABLE = (
     Option(
         "save",
         "NAME",
-        "Make this run the baseline of that name, if it is whole and sound.",
+        "Save this run as the baseline of that name, if it is complete and has not "
+        "failed.",
+        ini=False,
+    ),
+    Option(
+        "save-failed",
+        "",
+        "With --evals-save: save the run although gates failed or documents could not "
+        "be scored.",
+        kind="flag",
         ini=False,
     ),
     Option(
@@ -226,6 +235,13 @@ TABLE = (
         "What becomes of a gate that the noise leaves open: it passes and is shown, it "
         "fails, or it passes.",
         default="warn",
+    ),
+    Option(
+        "profile",
+        "default|release",
+        "Settings that belong together. release: inconclusive gates fail, thresholds "
+        "without 'over' count as over: population, and a limit or sample is refused.",
+        default="default",
     ),
     Option(
         "plan",

@@ -15,6 +15,7 @@ import pytest
 
 from pytest_evals.plugin.settings.ini import ini_value
 from pytest_evals.plugin.settings.option_table import TABLE, Option
+from pytest_evals.plugin.settings.profile import apply_profile
 from pytest_evals.plugin.settings.refusals import check_together, with_place
 from pytest_evals.plugin.settings.values import (
     documents,
@@ -73,6 +74,7 @@ class Options:
     explain_cache: str
     select: tuple[str, ...]
     save: str
+    save_failed: bool
     compare: str
     json: Path | None
     html: Path | None
@@ -80,6 +82,7 @@ class Options:
     junit: Literal["gates", "docs"]
     gates: tuple[Gate, ...]
     inconclusive: Policy
+    profile: str
     plan: bool
     calibrate: int
     stop: Literal["off", "curtail", "auto"]
@@ -112,6 +115,7 @@ class Options:
         raw = {option.name: _raw(config, option) for option in TABLE}
         _learn(raw)
         check_together(raw)
+        apply_profile(config, raw)
         base = config.invocation_params.dir
         include = _folders(config, raw["include-path"])
         folder = suite_root(config, include) / raw["dir"]
@@ -143,6 +147,7 @@ class Options:
             explain_cache=raw["explain-cache"],
             select=_statuses(raw),
             save=_checked("save", raw, _baseline_name) or "",
+            save_failed=raw["save-failed"],
             compare=_baseline(raw["compare"], folder, base),
             json=base / raw["json"] if raw["json"] else None,
             html=_file(config, raw, "html"),
@@ -150,6 +155,7 @@ class Options:
             junit=_checked("junit", raw, junit),
             gates=tuple(map(_gate, raw["gate"])),
             inconclusive=_checked("inconclusive", raw, policy),
+            profile=raw["profile"],
             plan=raw["plan"],
             calibrate=_checked("calibrate", raw, runs) or 0,
             stop=_checked("stop", raw, stop),

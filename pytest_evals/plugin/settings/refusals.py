@@ -42,6 +42,10 @@ def check_together(raw: Mapping[str, Any]) -> None:
         given = [f"--evals-{name}" for name in names if raw[name]]
         if len(given) > 1:
             raise pytest.UsageError(f"{given[0]} and {given[1]} {why}; give one")
+    if raw["save-failed"] and not raw["save"]:
+        raise pytest.UsageError(
+            "--evals-save-failed needs the name of a baseline: give --evals-save too"
+        )
 
 
 def with_place(config: pytest.Config, error: pytest.UsageError) -> pytest.UsageError:

@@ -6,10 +6,15 @@ were asked the same.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 
-from pytest_evals.reports.files.samples import Sample
+from pytest_evals.reports.files.samples import HASHES, Sample
 
 __all__ = ["TaskHashes"]
+
+
+_BYTES = 32
+"""Of each of lm-eval's hashes."""
 
 
 class TaskHashes:
@@ -19,6 +24,7 @@ class TaskHashes:
         """Nothing has been seen yet."""
         self._seen: dict[str, dict[int, bytes]] = {}
         self._filters: dict[str, int] = {}
+        self._reads: dict[str, set[str]] = {}
 
     def add(self, task: str, index: int, sample: Sample) -> None:
         """See a document.
@@ -30,14 +36,21 @@ class TaskHashes:
         """
         self._seen.setdefault(task, {})[index] = bytes.fromhex(sample.hashes)
         self._filters[task] = len(sample.lines)
+        if sample.reads is not None:
+            self._reads.setdefault(task, set()).update(sample.reads)
 
-    def of(self, task: str) -> dict[int, tuple[str, str, str]]:
-        """Position of each document of a task → hashes of its row, its prompt and its
-        target, in hexadecimal."""
+    def of(self, task: str) -> dict[int, dict[str, str]]:
+        """Position of each document of a task → its hashes by their names."""
         return {
-            index: (one[:32].hex(), one[32:64].hex(), one[64:].hex())
+            index: dict(zip(HASHES, _parts(one), strict=True))
             for index, one in self._seen.get(task, {}).items()
         }
+
+    def reads(self, task: str) -> tuple[str, ...] | None:
+        """Fields of rows that the scoring of a task has read so far; ``None`` if it got
+        no row."""
+        found = self._reads.get(task)
+        return None if found is None else tuple(sorted(found))
 
     def digests(self) -> dict[str, str]:
         """Task → SHA-256 of its documents' hashes in the order of the dataset, once for
@@ -46,8 +59,15 @@ class TaskHashes:
 
     def _digest(self, task: str) -> str:
         seen = self._seen[task]
-        text = "".join([seen[index].hex() for index in sorted(seen)]).encode()
+        text = "".join([seen[i][: 3 * _BYTES].hex() for i in sorted(seen)]).encode()
         total = hashlib.sha256()
         for _ in range(self._filters[task]):
             total.update(text)
         return total.hexdigest()
+
+
+def _parts(hashes: bytes) -> Iterator[str]:
+    """Each hash of a document in hexadecimal."""
+    for start in range(0, 3 * _BYTES, _BYTES):
+        yield hashes[start : start + _BYTES].hex()
+    yield hashes[3 * _BYTES :].hex()

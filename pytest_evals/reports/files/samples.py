@@ -3,8 +3,9 @@
 The fields and hashes are lm-eval's (0.4.13, ``evaluator.py``), one row per filter.
 Other than there, numbers stay numbers, and a document that could not be scored has its
 row too. Ours are ``id``, ``status``, ``error``, ``correct``, ``answer``, ``finish`` and
-``tokens``; ``turns``, where more was asked after the first answers; and
-``explanations``, where a metric gives some.
+``tokens``; ``choices_hash``; ``reads``, the fields of the row that scoring reads;
+``turns``, where more was asked after the first answers; and ``explanations``, where a
+metric gives some.
 """
 
 from __future__ import annotations
@@ -29,12 +30,19 @@ from pytest_evals.core.request import (
     Request,
     Response,
 )
+from pytest_evals.core.row import unwatched
 from pytest_evals.core.score import Score, Status
 from pytest_evals.core.task import Task
 from pytest_evals.core.turn import Turn
 from pytest_evals.reports.strict import strict, strict_line
 
-__all__ = ["Sample", "sample_of"]
+__all__ = ["HASHES", "SHORT", "Sample", "sample_of"]
+
+HASHES = ("doc_hash", "prompt_hash", "target_hash", "choices_hash")
+"""The hashes of a document in the order of :class:`Sample`; the first three are
+lm-eval's."""
+SHORT = 16
+"""Digits of the last one."""
 
 _ALIKE = frozenset({str, int, bool, type(None)})
 """Types that orjson and Python's encoder write alike; floats they do not."""
@@ -46,12 +54,15 @@ class Sample(NamedTuple):
 
     Args:
         lines: Its rows, each as a line of strict JSON, one a filter.
-        hashes: SHA-256 of its row, its prompt and its target, one after the other in
+        hashes: SHA-256 of its row, its prompt and its target, and the first
+            :data:`SHORT` digits of that of its choices, one after the other in
             hexadecimal.
+        reads: Fields of its row that scoring has read; ``None`` if it got no row.
     """
 
     lines: list[str]
     hashes: str
+    reads: tuple[str, ...] | None = None
 
 
 def sample_of(record: Record, task: Task) -> Sample:
@@ -62,8 +73,9 @@ def sample_of(record: Record, task: Task) -> Sample:
         task: Its task.
     """
     facts = _facts(record)
-    hashes = facts["doc_hash"] + facts["prompt_hash"] + facts["target_hash"]
-    return Sample([strict_line(row) for row in _rows(facts, record, task)], hashes)
+    hashes = "".join([facts[name] for name in HASHES])
+    lines = [strict_line(row) for row in _rows(facts, record, task)]
+    return Sample(lines, hashes, getattr(record.doc.row, "scored", None))
 
 
 def _rows(facts: dict[str, Any], record: Record, task: Task) -> list[dict[str, Any]]:
@@ -123,7 +135,7 @@ def _repeats(score: Score) -> dict[str, Any]:
 def _facts(record: Record) -> dict[str, Any]:
     """The fields that do not depend on a filter."""
     doc, status, error = record.doc, record.status, record.error
-    row = dict(doc.row) or _question(doc)
+    row = unwatched(doc.row) or _question(doc)
     target = _target(doc)
     arguments, answers = _asked(record)
     prompt = _text(arguments["gen_args_0"]["arg_0"]) if arguments else b""
@@ -137,12 +149,16 @@ def _facts(record: Record) -> dict[str, Any]:
         "doc_hash": _sha(_indented(row)),
         "prompt_hash": _sha(prompt),
         "target_hash": _sha(_bytes(target)),
+        "choices_hash": _sha(_indented(_choices(doc)))[:SHORT],
         "status": status.value,
         "error": _unscored(record) if status is Status.UNSCORED else error,
         "correct": record.correct,
         "finish": [response.finish for response in record.responses],
         "tokens": _tokens(record.said),
     }
+    reads = getattr(doc.row, "scored", None)
+    if reads is not None:
+        facts["reads"] = reads
     if record.excluded:
         facts["excluded"] = record.excluded
     if record.turns:
@@ -209,6 +225,16 @@ def _alike(value: Any) -> bool:
 def _question(doc: Doc) -> dict[str, Any]:
     """What there is of a document that was not made of a row."""
     return {"query": doc.query, "choices": doc.choices, "gold_index": doc.gold_index}
+
+
+def _choices(doc: Doc) -> dict[str, Any]:
+    """What a document gives to scoring besides its row, its prompt and its target."""
+    found: dict[str, Any] = {"choices": doc.choices, "gold": doc.gold_index}
+    if doc.specific is not None:
+        found["specific"] = doc.specific
+    if doc.unconditioned_query is not None:
+        found["unconditioned"] = doc.unconditioned_query
+    return found
 
 
 def _target(doc: Doc) -> str:

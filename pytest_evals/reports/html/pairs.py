@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import defaultdict, deque
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Protocol
 
-from pytest_evals.gates.pairing import keyed
+from pytest_evals.gates.pairing import identities
 from pytest_evals.store.history import EarlierRun
 
 __all__ = ["Before", "Changed", "Nothing", "Paired"]
@@ -36,7 +36,8 @@ class Nothing:
 
 
 class Paired:
-    """By the hash of a document's content, equal ones by their order."""
+    """By the hash of a document's row, else by prompt, target and choices; equal ones
+    by their order."""
 
     def __init__(self, run: EarlierRun, task: str) -> None:
         """Read the task's documents in the baseline.
@@ -44,18 +45,22 @@ class Paired:
         Raises:
             StoreError: They cannot be read.
         """
-        kept = (_kept(row) for row in run.rows(task))
-        self._rows = keyed(kept)
-        self._seen = Counter[str]()
+        self._rows: dict[Hashable, deque[int]] = defaultdict(deque)
+        self._left: dict[int, dict[str, Any]] = {}
+        for number, row in enumerate(run.rows(task)):
+            self._left[number] = _kept(row)
+            for key in identities(row):
+                self._rows[key].append(number)
 
     def of(self, row: Row) -> dict[str, Any] | None:
-        """The next document of that content."""
-        content = str(row.get("doc_hash"))
-        found = self._rows.get((content, self._seen[content]))
-        self._seen[content] += 1
-        if found is None:
-            return None
-        return {k: v for k, v in found.items() if k != "doc_hash"}
+        """The next such document."""
+        for key in identities(row):
+            waiting = self._rows.get(key)
+            while waiting:
+                found = self._left.pop(waiting.popleft(), None)
+                if found is not None:
+                    return found
+        return None
 
 
 class Changed:
@@ -82,7 +87,6 @@ class Changed:
 
 def _kept(row: Row) -> dict[str, Any]:
     return {
-        "doc_hash": row.get("doc_hash"),
         "answer": str(row.get("answer") or ""),
         "correct": row.get("correct"),
         "status": str(row.get("status", "")),

@@ -15,6 +15,7 @@ from typing import Any
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Metric as HouseMetric
 from pytest_evals.core.metric import Span
+from pytest_evals.core.row import WatchedRow
 from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
 from pytest_evals.scorers.aggregations import (
     AGGREGATIONS,
@@ -184,7 +185,9 @@ class Computed:
 
     def _measured(self, doc: Doc, response: ModelResponse) -> list[Measured]:
         if doc.specific is None:
-            doc = replace(doc, specific=dict(doc.row))
+            row = doc.row
+            specific = row.copy() if isinstance(row, WatchedRow) else dict(row)
+            doc = replace(doc, specific=specific)
         response = _parted(doc, response)
         if self.reasoning_tags:
             tags = self.reasoning_tags

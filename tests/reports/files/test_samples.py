@@ -25,6 +25,7 @@ ROW = {"q": "Q0?", "choices": ["a", "b", "cc"], "label": 0, "ans": "A0", "idx": 
 PROMPT = "Question: Q0?\nAnswer:"
 DOC_HASH = "d9f3d9c25ca091ba022cc6ceefca382fb31eee9a86a31bada051c45aa06e3f19"
 PROMPT_HASH = "9a928a18f6f11ae3b13602fb66da14cbacc1027e395d25eee4461e7dd773643f"
+CHOICES = json.dumps({"choices": ["a", "b", "cc"], "gold": 0}, indent=2)
 TARGET_HASH = "5feceb66ffc86f38d952786c6d696c79c2dbc239dd4e91b46729d73a27fb57e9"
 
 
@@ -76,6 +77,7 @@ def test_a_choice_has_lm_evals_fields_with_typed_numbers_and_ours(make, choice):
         "doc_hash": DOC_HASH,
         "prompt_hash": PROMPT_HASH,
         "target_hash": TARGET_HASH,
+        "choices_hash": hashlib.sha256(CHOICES.encode()).hexdigest()[:16],
         "id": "q0",
         "status": "scored",
         "error": "",

@@ -35,9 +35,10 @@ def read_python_scorer(
     def steps(sample: Sample, output: SolverOutput | None) -> Steps[SampleScore]:
         yield from ()
         # Whatever it does to them, other scorers see what was there.
-        own, solved = deepcopy(dict(sample)), deepcopy(output)
-        given = _arguments(function, own, solved)
-        return function.read(lambda found: _score(found, function), *given)
+        given = sample if isinstance(sample, dict) else dict(sample)
+        own, solved = deepcopy(given), deepcopy(output)
+        arguments = _arguments(function, own, solved)
+        return function.read(lambda found: _score(found, function), *arguments)
 
     return ScorerParts(steps=steps)
 

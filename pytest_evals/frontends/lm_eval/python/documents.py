@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
+from pytest_evals.core.row import like, read_all
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Asked, TaskOptions
 from pytest_evals.core.turn import FollowUp
@@ -196,7 +197,11 @@ class PythonDocuments:
         instances = self._answered(built, record)
         # lm-eval reads the documents of a dataset again; rows of a list are the same
         # objects all the way, so that a class may leave itself a note in one.
-        row = self._row(record.index) if self._fresh else built.row
+        if self._fresh:
+            row = like(self._row(record.index), record.doc.row)
+        else:
+            row = built.row
+            read_all(record.doc.row)
         scores: list[Score] = []
         for name in instances[0].filtered_resps:
             filtered = [instance.filtered_resps[name] for instance in instances]
@@ -245,6 +250,8 @@ class PythonDocuments:
         instances = [copy(each) for each in built.instances]
         responses = iter(zip(record.requests, record.responses, strict=True))
         for instance in instances:
+            if self._fresh and hasattr(instance, "doc"):
+                instance.doc = like(instance.doc, record.doc.row)
             n = repeats_of(instance)
             instance.resps = [_seen(*next(responses)) for _ in range(n)]
         alone = self._left(instances)

@@ -1,0 +1,72 @@
+"""Profiles: options that belong together, under one name.
+
+Standard library and pytest only: this is imported in every pytest run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_evals.plugin.settings.ini import ini_value
+from pytest_evals.plugin.settings.option_table import TABLE
+
+__all__ = ["RELEASE", "apply_profile", "profile_line"]
+
+RELEASE = "release"
+_PROFILES = ("default", RELEASE)
+_ALL_DOCUMENTS = "a release is judged over all documents"
+
+
+def apply_profile(config: pytest.Config, raw: dict[str, Any]) -> None:
+    """Set the options of the profile.
+
+    Args:
+        config: The session's configuration.
+        raw: Name of an option → its value; changed in place.
+
+    Raises:
+        pytest.UsageError: The profile is unknown, or another option contradicts it.
+    """
+    name = raw["profile"]
+    if name not in _PROFILES:
+        from pytest_evals.errors import did_you_mean
+
+        hint = did_you_mean(name, _PROFILES) or f"; known: {', '.join(_PROFILES)}"
+        raise pytest.UsageError(f"--evals-profile={name}: unknown profile{hint}")
+    if name != RELEASE:
+        return
+    for option in ("limit", "sample"):
+        if raw[option]:
+            raise _contradiction(option, raw[option], _ALL_DOCUMENTS)
+    policy = _given(config, "inconclusive")
+    if policy not in (None, "", "fail"):
+        raise _contradiction(
+            "inconclusive", policy, "inconclusive gates fail a release"
+        )
+    raw["inconclusive"] = "fail"
+
+
+def profile_line(name: str) -> list[str]:
+    """What the profile changes, for the header of a run; nothing for the default."""
+    if name != RELEASE:
+        return []
+    return [
+        "evals: profile release: inconclusive gates fail; thresholds without 'over' "
+        "count as over: population; all documents (no limit, no sample)"
+    ]
+
+
+def _given(config: pytest.Config, name: str) -> Any:
+    """The value of an option that was typed or is in the ini file."""
+    option = next(one for one in TABLE if one.name == name)
+    typed = config.getoption(option.dest)
+    return ini_value(config, option) if typed is None else typed
+
+
+def _contradiction(option: str, value: str, why: str) -> pytest.UsageError:
+    return pytest.UsageError(
+        f"--evals-{option}={value} and --evals-profile={RELEASE} contradict each "
+        f"other: {why}; give one"
+    )
