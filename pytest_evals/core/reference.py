@@ -60,7 +60,7 @@ class Reference:
 
 
 def logprobs_in(row: Mapping[str, Any]) -> tuple[float, ...]:
-    """Log-probability of each choice in a row of a samples file or a baseline; empty for
+    """Log-probability of each choice in a row of samples or of a baseline; empty for
     generated answers."""
     if "logprobs" in row:
         return tuple(row["logprobs"])

@@ -114,8 +114,8 @@ def _write(run: EarlierRun, folder: Path) -> None:
 
 
 def without_contents(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A document's row as baselines keep it: without prompts and responses, but with the
-    log-probabilities of its choices."""
+    """A document's row as baselines keep it: without prompts and responses, but with
+    the log-probabilities of its choices."""
     kept = {k: v for k, v in row.items() if k not in _LEFT_OUT}
     logprobs = logprobs_in(row)
     return {**kept, "logprobs": [*logprobs]} if logprobs else kept
