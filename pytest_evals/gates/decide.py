@@ -34,7 +34,8 @@ __all__ = [
     "distance",
     "is_stable",
     "margin_condition",
-    "p_values",
+    "p_fails",
+    "p_passes",
 ]
 
 _RELATIVE, _ABSOLUTE = 1e-12, 1e-15
@@ -132,17 +133,24 @@ def decide(
         return Decision(outcome, failed or nearest)
     interval = estimate.limits(confidence)
     outcome, condition = _compare(conditions, interval)
-    return Decision(outcome, condition, interval, *p_values(conditions, estimate))
+    return Decision(
+        outcome,
+        condition,
+        interval,
+        p_fails(conditions, estimate),
+        p_passes(conditions, estimate),
+    )
 
 
-def p_values(
-    conditions: Sequence[Condition], estimate: GateEstimate
-) -> tuple[float | None, float]:
-    """One-sided p-values of "a condition does not hold", ``None`` if none can fail, and
-    of "all conditions hold"."""
+def p_fails(conditions: Sequence[Condition], estimate: GateEstimate) -> float | None:
+    """One-sided p-value of "a condition does not hold"; ``None`` if none can fail."""
     able = [one for one in conditions if _can_fail(one, estimate)]
-    p_fails = min((_p_fails(one, estimate) for one in able), default=None)
-    return p_fails, max(_p_holds(one, estimate) for one in conditions)
+    return min((_p_fails(one, estimate) for one in able), default=None)
+
+
+def p_passes(conditions: Sequence[Condition], estimate: GateEstimate) -> float:
+    """One-sided p-value of "all conditions hold"."""
+    return max(_p_holds(one, estimate) for one in conditions)
 
 
 def _compare(

@@ -13,7 +13,7 @@ from pytest_evals.core.gate import Gate, Outcome
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import did_you_mean
-from pytest_evals.gates.decide import Condition, Decision, p_values
+from pytest_evals.gates.decide import Condition, Decision, distance, p_fails, p_passes
 from pytest_evals.gates.estimate.estimate import Change, GateEstimate
 from pytest_evals.gates.figures import (
     change_text,
@@ -224,13 +224,22 @@ def documents_to_decide(
     spread, n = estimate.spread, estimate.n
     assert spread is not None
 
+    value, alpha = estimate.value, 1 - confidence
+    holds = all(condition.holds(value) for condition in conditions)
+
     def is_decided(more: int) -> bool:
         # P-values cost a fraction of limits, and agree with them.
         scaled = replace(estimate, spread=spread.scaled(more / n))
-        p_fails, p_passes = p_values(conditions, scaled)
-        return p_passes <= 1 - confidence or (p_fails or 1.0) < 1 - confidence
+        if holds:
+            return p_passes(conditions, scaled) <= alpha
+        found = p_fails(conditions, scaled)
+        return found is not None and found < alpha
 
-    return first_that(is_decided, n + 1, MOST_TIMES * n)
+    z = _NORMAL.inv_cdf(confidence)
+    away = min(distance(condition, value) for condition in conditions)
+    guess = n * (z * spread.stderr / away) ** 2 if away else math.inf
+    most = MOST_TIMES * n
+    return first_that(is_decided, n + 1, most, int(min(guess, most)))
 
 
 def change_reason(

@@ -8,12 +8,34 @@ from collections.abc import Callable
 __all__ = ["first_that"]
 
 
-def first_that(holds: Callable[[int], bool], least: int, most: int) -> int | None:
-    """The smallest number from ``least`` to ``most`` for which a monotone condition
-    holds; ``None`` if it holds for none."""
-    step = least
-    while not holds(step):
-        if step >= most:
-            return None
-        least, step = step + 1, min(2 * step, most)
-    return least + bisect_left(range(least, step + 1), True, key=holds)
+def first_that(
+    holds: Callable[[int], bool], least: int, most: int, guess: int = 0
+) -> int | None:
+    """The smallest number for which a monotone condition holds; ``None`` if there is
+    none.
+
+    Args:
+        holds: The condition.
+        least: The smallest number.
+        most: The largest.
+        guess: About the number, which saves evaluations.
+    """
+    high = min(max(least, guess), most)
+    low, step = high, max(1, high // 20)
+    if holds(high):
+        while low > least:
+            low = max(least, high - step)
+            if not holds(low):
+                low += 1
+                break
+            high, step = low, 2 * step
+    else:
+        low = high + 1
+        while True:
+            if low > most:
+                return None
+            high = min(high + step, most)
+            if holds(high):
+                break
+            low, step = high + 1, 2 * step
+    return low + bisect_left(range(low, high), True, key=holds)

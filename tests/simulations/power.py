@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_evals.gates.planning.forecast import forecast
-
 from pytest_evals.errors import Place
+from pytest_evals.gates.plan import forecast
 from pytest_evals.gates.read.entry import read_gate
 from pytest_evals.stats.spread import Proportion
 from tests.simulations.answers import ALPHA, tango_rates
