@@ -16,7 +16,7 @@ from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import TaskFileError
 from pytest_evals.frontends.lm_eval.members import GROUP_KEYS
 from pytest_evals.frontends.lm_eval.task import load_tasks
-from pytest_evals.gates.read import entry as grammar
+from pytest_evals.gates.read.keys import PARSERS
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.openai.sampling import OPTIONS
 from pytest_evals.models.openai.settings import OpenAISettings
@@ -150,7 +150,7 @@ def test_task_key_is_documented(key):
     assert any(key in re.split(r"\W+", word) for word in words_in_code(page("lm_eval")))
 
 
-@pytest.mark.parametrize("key", [*GROUP_KEYS, *grammar._KEYS])
+@pytest.mark.parametrize("key", [*GROUP_KEYS, *PARSERS, "anchor"])
 def test_keys_of_groups_and_gates_are_documented(key):
     texts = words_in_code(page("lm_eval")) | words_in_code(page("gates"))
     texts |= set(blocks(page("gates"), "yaml"))

@@ -186,7 +186,7 @@ def test_another_machine_is_told_and_the_same_one_is_not(gated, now, is_told):
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"max_rise": 0.1}, "exact_match is better when higher: bound it by max_drop"),
+        ({"max_rise": 0.1}, "higher is better for exact_match: use max_drop"),
         ({"max_drop": 0.1, "each": {"max_drop": 0.2}}, "about the tasks of a group"),
     ],
 )

@@ -61,7 +61,7 @@ def test_noise_is_measured_recorded_and_used_by_gates(suite):
     first, bare = json.loads(before.read_text())["gates"]
     assert "the noise between runs is unknown" in first["reason"]
     first, bare = json.loads(last.read_text())["gates"]
-    assert "0.0666667 of answers turn" in first["interval"]["method"]
+    assert "flip rate 0.0666667" in first["interval"]["method"]
     assert bare["interval"] is None
 
 
@@ -120,7 +120,7 @@ def test_a_mean_of_other_numbers_is_calibrated_and_its_noise_used_by_gates(suite
     assert suite.run("evals", "--evals-compare=main", model=None).ret == 0
     last = max(suite.pytester.path.glob(".evals/runs/*/results.json"))
     (gate,) = json.loads(last.read_text())["gates"]
-    assert gate["interval"]["method"] == "documents change by 0.516 from run to run"
+    assert gate["interval"]["method"] == "documents change by 0.516 between runs"
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_gate_that_errored_documents_could_turn_is_invalid_and_fails(suite):
         [
             "evals/quiz.yaml::quiz::exact_match INVALID *",
             "invalid: 2 of 10 documents have no score (2 errored); the value is "
-            "between 0.800 and 1.000, so they decide it",
+            "between 0.800 and 1.000, so they decide the gate",
             "INVALID evals/quiz.yaml::quiz::exact_match - invalid: 2 of 10 *",
         ]
     )

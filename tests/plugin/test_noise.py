@@ -23,7 +23,9 @@ def test_open_verdict_is_what_the_policy_says(suite, policy, ret, outcomes, work
     done = suite.run("evals", option, "--junitxml=junit.xml", *workers)
     assert done.ret == ret
     assert done.parseoutcomes() == outcomes
-    done.stdout.fnmatch_lines(["*quiz::exact_match inconclusive: 0.800 [[]*open*"])
+    done.stdout.fnmatch_lines(
+        ["*quiz::exact_match inconclusive: 0.800: the 90% CI [[]*"]
+    )
     (gate,) = suite.results()["gates"]
     assert (gate["outcome"], gate["over"]) == ("inconclusive", "population")
     assert gate["interval"]["low"] < 0.7 < gate["interval"]["high"]
@@ -55,7 +57,7 @@ def test_a_group_counts_the_noise_of_its_tasks(suite):
     suite.group("all", task=["quiz", "other"], gates=[GATE])
     done = suite.run("evals")
     assert done.ret == 0
-    done.stdout.fnmatch_lines(["all::exact_match inconclusive: 0.800 * contains 0.7*"])
+    done.stdout.fnmatch_lines(["all::exact_match inconclusive: 0.800: the 90% CI *"])
 
 
 def test_gate_that_cannot_decide_is_a_warning_at_collection(suite):
@@ -64,8 +66,8 @@ def test_gate_that_cannot_decide_is_a_warning_at_collection(suite):
     result = suite.run("evals", "--collect-only", model=None)
     result.stdout.fnmatch_lines(
         [
-            "evals: warning: quiz::exact_match: not even 10 right answers would make "
-            "it pass; that takes 25 documents"
+            "evals: warning: quiz::exact_match: not even 10 correct answers would make "
+            "it pass; that needs 29 documents"
         ]
     )
 
@@ -81,7 +83,7 @@ def test_an_open_gate_is_one_of_the_warnings_that_pytest_counts(suite, workers):
     done.stdout.fnmatch_lines(
         [
             "evals/quiz.yaml::quiz::exact_match",
-            "*evals/quiz.yaml:*: PytestWarning: quiz: *: inconclusive: 0.800 *open*",
+            "*evals/quiz.yaml:*: PytestWarning: quiz: *: inconclusive: 0.800: the*",
             "*maximum allowed warnings exceeded: 1 > 0",
         ]
     )

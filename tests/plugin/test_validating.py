@@ -132,7 +132,7 @@ def test_a_gates_file_that_many_share_is_told_once_and_hides_nothing(suite):
     done = check(suite)
     done.assert_outcomes(failed=3)
     told, _, _ = done.stdout.str().partition("short test summary info")
-    assert told.count("a finite number is wanted") == 1
+    assert told.count("expected a finite number") == 1
     done.stdout.fnmatch_lines(["*the same problem as told before"])
     done.stdout.fnmatch_lines(["evals/third.yaml:*'tset'*"])
 
