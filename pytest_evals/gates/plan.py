@@ -5,8 +5,10 @@ positives and the number of documents, by the rule that decides the gate.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from statistics import NormalDist
 
 from pytest_evals.core.forecast import GateForecast
@@ -15,7 +17,6 @@ from pytest_evals.gates.early_stopping.savings import USUAL_FLIPS
 from pytest_evals.gates.early_stopping.steps import SHARES
 from pytest_evals.gates.estimate.value import has_limits
 from pytest_evals.gates.figures import figure
-from pytest_evals.stats.intervals import Interval
 from pytest_evals.stats.paired import PairedShares
 from pytest_evals.stats.power import POWER, chance_below, paired_stderr
 from pytest_evals.stats.search import first_that
@@ -29,7 +30,9 @@ NEAR = 2.0
 """Standard errors between threshold and number within which a gate will be flaky."""
 MOST_DOCUMENTS = 10_000_000
 _Z = NormalDist().inv_cdf(POWER)
-_HALVINGS = 50
+_HALVINGS = 30
+_TAIL = 1e-6
+"""Probability of numbers of flips that are not summed over, on each side."""
 
 
 def forecast(
@@ -109,16 +112,15 @@ def _of_margin(bare: GateForecast, flips: float) -> GateForecast:
     if margin <= 0 or flips <= 0:
         return bare
 
-    def fails(drop: float, documents: int = n) -> float:
+    rule = _paired_rule(gate, margin, flips)
+
+    def fails(drop: float) -> float:
         """Probability that the gate fails for a true drop."""
-        edge = _fails_from(gate, margin, max(flips, drop), documents)
-        sd = paired_stderr(flips, documents, drop) or 1 / documents
-        return chance_below(-edge, -drop, sd)
+        return rule(n, drop)[0]
 
     def passes(documents: int) -> bool:
         """Whether an unchanged model passes often enough."""
-        edge = _passes_to(gate, margin, flips, documents)
-        return chance_below(-edge, 0.0, paired_stderr(flips, documents)) <= 1 - POWER
+        return rule(documents, 0.0)[1] >= POWER
 
     thrice = fails(min(1.0, 3 * margin))
     needed = first_that(passes, 1, MOST_DOCUMENTS)
@@ -134,36 +136,59 @@ def _of_margin(bare: GateForecast, flips: float) -> GateForecast:
     )
 
 
-def _fails_from(gate: Gate, margin: float, flips: float, n: int) -> float:
-    """The observed drop from which on the gate fails."""
+Rule = Callable[[int, float], tuple[float, float]]
+"""Documents and true drop → probabilities that the gate fails and that it passes."""
+
+
+def _paired_rule(gate: Gate, margin: float, flips: float) -> Rule:
+    if gate.over == "population":
+        return _score_test_rule(margin, flips, 1 - gate.confidence)
     z = _limit(gate)
-    if gate.over != "population":
-        return margin + z * paired_stderr(flips, n)
-    return _edge(lambda drop: _paired(flips, drop, n, gate).high >= -margin)
+
+    def normal(n: int, drop: float) -> tuple[float, float]:
+        sd = paired_stderr(flips, n, drop) or 1 / n
+        reach = z * paired_stderr(flips, n)
+        fails = chance_below(-margin - reach, -drop, sd)
+        return fails, 1 - chance_below(-margin + reach, -drop, sd)
+
+    return normal
 
 
-def _passes_to(gate: Gate, margin: float, flips: float, n: int) -> float:
-    """The observed drop up to which the gate passes."""
-    z = _limit(gate)
-    if gate.over != "population":
-        return margin - z * paired_stderr(flips, n)
-    return _edge(lambda drop: _paired(flips, drop, n, gate).low >= -margin)
+def _score_test_rule(margin: float, flips: float, alpha: float) -> Rule:
+    """Summed over the flips and the losses among them, which are binomial."""
 
+    @cache
+    def edges(n: int, changed: int) -> tuple[int, int]:
+        """Of so many flips, the losses from which on the gate fails, and those up to
+        which it passes."""
 
-def _paired(flips: float, drop: float, n: int, gate: Gate) -> Interval:
-    """The confidence limits of an observed change with so many flips."""
-    changed = max(flips, abs(drop)) * n
-    gained, lost = (changed - drop * n) / 2, (changed + drop * n) / 2
-    return PairedShares(gained, lost, n).interval(gate.confidence)
+        def shares(lost: int) -> PairedShares:
+            return PairedShares(changed - lost, lost, n)
 
+        every = range(changed + 1)
+        fails = bisect_left(
+            every, True, key=lambda k: shares(k).p_less(-margin) < alpha
+        )
+        ends = bisect_left(
+            every, True, key=lambda k: shares(k).p_greater(-margin) > alpha
+        )
+        return fails, ends - 1
 
-def _edge(holds: Callable[[float], bool]) -> float:
-    """The largest drop from -1 to 1 for which a monotone condition holds."""
-    low, high = -1.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+    def exact(n: int, drop: float) -> tuple[float, float]:
+        from scipy.stats import binom
+
+        rate = min(1.0, max(flips, drop))
+        worse = (rate + drop) / (2 * rate)
+        low, high = (int(binom.ppf(q, n, rate)) for q in (_TAIL, 1 - _TAIL))
+        changed = range(low, high + 1)
+        weights = binom.pmf(changed, n, rate)
+        failing, passing = zip(*(edges(n, one) for one in changed), strict=True)
+        before = [one - 1 for one in failing]
+        fails = weights @ binom.sf(before, changed, worse)
+        passes = weights @ binom.cdf(passing, changed, worse)
+        return float(fails), float(passes)
+
+    return exact
 
 
 def _smallest(fails: Callable[[float], float]) -> float | None:

@@ -49,7 +49,9 @@ def test_every_document_needs_so_many_correct_answers():
     failed = verdict({"every": "8 of 10"}, (8, 10), (7, 10))
     assert failed.outcome == "failed"
     assert failed.documents == ("d1",)
-    assert "d1 (7 of 10)" in failed.reason
+    assert failed.reason == (
+        "1 of 2 documents not correct in at least 8 of 10 answers: d1 (7 of 10)"
+    )
 
 
 def test_named_documents_need_a_share_of_correct_answers():

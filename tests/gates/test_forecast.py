@@ -47,7 +47,7 @@ def test_unchanged_model_is_red_as_often_as_in_the_table(n, flips, point, proven
 def test_smallest_drop_is_that_of_the_table_beyond_the_margin(n, flips, points):
     """§6, where the margin is 0 and the flips do not grow with the drop."""
     found = forecast(no_worse("population"), n, None, flips)
-    assert 100 * found.detects == pytest.approx(2 + points, abs=0.25)
+    assert 100 * found.detects == pytest.approx(2 + points, abs=0.6)
 
 
 def fails(gate, n, drop, flips, runs=400):
