@@ -12,7 +12,6 @@ from pytest_evals.core.gate import Change as ShownChange
 from pytest_evals.core.gate import Gate, Outcome
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.errors import did_you_mean
 from pytest_evals.gates.decide import Condition, Decision, distance, p_fails, p_passes
 from pytest_evals.gates.estimate.estimate import Change, GateEstimate
 from pytest_evals.gates.figures import (
@@ -39,7 +38,6 @@ __all__ = [
     "reversal_text",
     "shown",
     "skipped_reason",
-    "unknown_metric",
 ]
 
 WITHIN_NOISE = "within noise"
@@ -51,28 +49,6 @@ POWER = 0.8
 """The probability with which an unchanged model should pass."""
 WEAK = 0.5
 _NORMAL = NormalDist()
-
-
-def unknown_metric(gate: Gate, metrics: Sequence[MetricResult]) -> MetricResult | str:
-    """The gate's metric, or why there is none."""
-    named = [metric for metric in metrics if metric.name == gate.metric]
-    if not named:
-        names = sorted({metric.name for metric in metrics})
-        hint = did_you_mean(gate.metric, names)
-        if not hint:
-            hint = f"; the task's metrics: {', '.join(names) or 'none'}"
-        return f"no metric called {gate.metric!r}{hint}"
-    filters = [metric.filter for metric in named]
-    if gate.filter:
-        found = [metric for metric in named if metric.filter == gate.filter]
-        if found:
-            return found[0]
-        hint = did_you_mean(gate.filter, filters) or f"; there is {', '.join(filters)}"
-        return f"{gate.metric!r} has no filter called {gate.filter!r}{hint}"
-    if len(named) > 1:
-        choices = ", ".join(repr(metric.key) for metric in named)
-        return f"{gate.metric!r} has {len(named)} filters: name one of {choices}"
-    return named[0]
 
 
 def skipped_reason(

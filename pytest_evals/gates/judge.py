@@ -15,6 +15,7 @@ from pytest_evals.core.gate import Gate, Margin, Outcome, Policy, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.reference import Find, Reference, no_reference
 from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.errors import did_you_mean
 from pytest_evals.gates.check import direction_fault
 from pytest_evals.gates.decide import (
     Condition,
@@ -48,7 +49,6 @@ from pytest_evals.gates.explain import (
     number_reason,
     shown,
     skipped_reason,
-    unknown_metric,
 )
 from pytest_evals.gates.families import MemberCheck, with_member_checks
 from pytest_evals.gates.figures import missing_count
@@ -99,7 +99,7 @@ def _judged(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verdict
 
 
 def _of_metric(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verdict:
-    metric = unknown_metric(gate, result.metrics)
+    metric = _find_metric(gate, result.metrics)
     if isinstance(metric, str) and not result.n_missing:
         return Verdict(gate=gate, outcome=Outcome.INVALID, reason=metric)
     if isinstance(metric, str) or metric.n_missing:
@@ -112,6 +112,28 @@ def _of_metric(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verd
         return Verdict(
             gate=gate, outcome=error.outcome, metric=metric, reason=error.reason
         )
+
+
+def _find_metric(gate: Gate, metrics: Sequence[MetricResult]) -> MetricResult | str:
+    """The gate's metric, or why there is none."""
+    named = [metric for metric in metrics if metric.name == gate.metric]
+    if not named:
+        names = sorted({metric.name for metric in metrics})
+        hint = did_you_mean(gate.metric, names)
+        if not hint:
+            hint = f"; the task's metrics: {', '.join(names) or 'none'}"
+        return f"no metric called {gate.metric!r}{hint}"
+    filters = [metric.filter for metric in named]
+    if gate.filter:
+        found = [metric for metric in named if metric.filter == gate.filter]
+        if found:
+            return found[0]
+        hint = did_you_mean(gate.filter, filters) or f"; there is {', '.join(filters)}"
+        return f"{gate.metric!r} has no filter called {gate.filter!r}{hint}"
+    if len(named) > 1:
+        choices = ", ".join(repr(metric.key) for metric in named)
+        return f"{gate.metric!r} has {len(named)} filters: name one of {choices}"
+    return named[0]
 
 
 def _of_number(

@@ -117,9 +117,8 @@ def _is_correct(score: Score, value: object) -> bool:
 
 def _failed(gate: Gate, wrong: Sequence[_State], n: int, others: int) -> Verdict:
     rule = _rule(gate)
-    reason = (
-        f"{len(wrong)} of {_count(n)} {f'not correct{rule}' if rule else 'wrong'}: "
-    )
+    what = f"not correct{rule}" if rule else "wrong"
+    reason = f"{len(wrong)} of {_count(n)} {what}: "
     reason += _listed([state.name + state.n_correct for state in wrong])
     if others:
         reason += f"; {others} more without a score"
