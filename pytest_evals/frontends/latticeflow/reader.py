@@ -76,11 +76,21 @@ class Environment:
 
 
 def _dotenv(base: Path) -> Mapping[str, str]:
-    """``NAME=value`` lines; ``export`` in front and quotes around are left out."""
+    """``NAME=value`` lines; ``export`` in front and quotes around are left out.
+
+    Raises:
+        TaskFileError: The file cannot be read.
+    """
+    path = base / ".env"
     try:
-        lines = (base / ".env").read_text("utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return {}
+        lines = path.read_text("utf-8-sig").splitlines()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return {}  # a virtual environment may be called .env
+    except UnicodeDecodeError:
+        raise TaskFileError([Problem("the file is not UTF-8", Place(path))]) from None
+    except OSError as error:
+        why = f"the file cannot be read: {error.strerror}"
+        raise TaskFileError([Problem(why, Place(path))]) from None
     found = {}
     for line in lines:
         name, equals, value = line.strip().removeprefix("export ").partition("=")

@@ -96,6 +96,15 @@ def test_the_environment_stands_for_values_that_begin_with_a_dollar(
     assert "the environment has no EVALS_NONE" in file.warnings[0]
 
 
+def test_an_environment_file_that_is_not_utf_8_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("EVALS_TWO", raising=False)
+    (tmp_path / ".env").write_bytes("EVALS_TWO='größer'\n".encode("latin-1"))
+    with pytest.raises(TaskFileError, match=r"\.env: the file is not UTF-8"):
+        read(tmp_path, main="a: $EVALS_TWO\n")
+
+
 def test_the_text_of_a_block_begins_below_its_key(tmp_path: Path) -> None:
     file = read(tmp_path, main="a: 1\nb: |  # code\n  x\n  y\nc: >-\n  z\n")
     assert file.text_place("b").line == 3
