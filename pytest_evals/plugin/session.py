@@ -34,7 +34,11 @@ from pytest_evals.plugin.results.notices import Notices
 from pytest_evals.plugin.results.records import Records
 from pytest_evals.plugin.results.repeats import Repeats
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
-from pytest_evals.plugin.settings.process import is_distributed, orders_of
+from pytest_evals.plugin.settings.process import (
+    is_distributed,
+    load_conftests,
+    orders_of,
+)
 from pytest_evals.plugin.settings.profile import RELEASE
 from pytest_evals.plugin.settings.refusals import with_place
 from pytest_evals.plugin.settings.run_options import (
@@ -157,6 +161,8 @@ class EvalSession:
         Raises:
             TaskFileError: The file, a dataset or a gate cannot be used.
         """
+        if is_distributed(self.config):
+            load_conftests(self.config, path.parent)
         given = ihook.pytest_evals_load_tasks(path=path, config=self.config) or ()
         return self.known.add(given, path, nodeid)
 

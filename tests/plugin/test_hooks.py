@@ -245,6 +245,22 @@ def test_metrics_adds_numbers_that_are_shown_stored_and_gated(suite):
     assert suite.results()["results"]["quiz"]["mean_length,none"] == 2.0
 
 
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"])
+def test_hooks_of_a_conftest_below_the_rootdir_add_numbers_too(suite, workers):
+    """Also with workers, though their controller collects nothing."""
+    deep = suite.evals / "deep" / "er"
+    deep.mkdir(parents=True)
+    suite.task("quiz", gates=["n_asked >= 10"])
+    for path in (*suite.evals.glob("quiz.*"),):
+        path.rename(deep / path.name)
+    (deep / "conftest.py").write_text(
+        "def pytest_evals_metrics(task, records):\n"
+        "    return {'n_asked': float(sum(bool(r.responses) for r in records))}\n"
+    )
+    result = suite.pytester.runpytest("evals", *workers, "--model=scripted:first")
+    result.stdout.fnmatch_lines(["*n_asked * 10.000 *>= 10 *passed*"])
+
+
 def test_who_listens_hears_last_and_of_what_has_changed(suite):
     """As in ``evaluate()``; and one that breaks takes nothing away."""
     suite.task("quiz")

@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-__all__ = ["ALONE", "Orders", "is_distributed", "orders_of", "visible_devices"]
+__all__ = [
+    "ALONE",
+    "Orders",
+    "is_distributed",
+    "load_conftests",
+    "orders_of",
+    "visible_devices",
+]
 
 
 class Orders(NamedTuple):
@@ -59,3 +66,17 @@ def visible_devices() -> list[str]:
         return [entry.strip() for entry in given.split(",") if entry.strip()]
     driver = Path("/proc/driver/nvidia/gpus")
     return [str(i) for i, _ in enumerate(driver.iterdir())] if driver.is_dir() else []
+
+
+def load_conftests(config: pytest.Config, folder: Path) -> None:
+    """Load the ``conftest.py`` files of a folder and of those above it.
+
+    Pytest does so while it collects, and the controller of pytest-xdist does not
+    collect: hooks of nested conftests would run on the workers only.
+    """
+    config.pluginmanager._loadconftestmodules(
+        folder,
+        config.getoption("importmode"),
+        config.rootpath,
+        consider_namespace_packages=config.getini("consider_namespace_packages"),
+    )
