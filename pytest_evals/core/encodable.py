@@ -1,7 +1,4 @@
-"""Text that UTF-8 cannot encode: lone surrogates.
-
-Standard library only: this is imported in every pytest run.
-"""
+"""Text that UTF-8 cannot encode: lone surrogates."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from pytest_evals.core.encodable import encoding_fault
 from pytest_evals.plugin.settings.ini import ini_value
 from pytest_evals.plugin.settings.option_table import TABLE, Option
 
@@ -43,7 +42,13 @@ def check_encoding(raw: Mapping[str, Any]) -> None:
         pytest.UsageError: A text cannot be encoded as UTF-8.
     """
     for option in TABLE:
-        fault = "" if option.name in _PATHS else encoding_fault(raw[option.name])
+        given = raw[option.name]
+        texts = given if isinstance(given, list) else [given]
+        if option.name in _PATHS or all(str(one).isascii() for one in texts):
+            continue
+        from pytest_evals.core.encodable import encoding_fault
+
+        fault = encoding_fault(given)
         if fault:
             raise pytest.UsageError(f"{option.flag}: {fault}")
 

@@ -10,8 +10,6 @@ import json
 import math
 from typing import Any, TypeVar
 
-from pytest_evals.core.encodable import encoding_fault
-
 __all__ = [
     "documents",
     "junit",
@@ -151,7 +149,7 @@ def tag_pairs(text: str) -> tuple[tuple[str, str], ...]:
         whole = isinstance(pair, list | tuple) and len(pair) == 2
         if not whole or not all(isinstance(tag, str) and tag for tag in pair):
             raise ValueError(wanted)
-    return _encodable(tuple((start, end) for start, end in listed))
+    return _encodable(tuple((start, end) for start, end in listed), text)
 
 
 def mapping(text: str) -> dict[str, Any]:
@@ -162,10 +160,14 @@ def mapping(text: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"this is no JSON: {error}") from None
-    return _encodable(found)
+    return _encodable(found, text)
 
 
-def _encodable(value: T) -> T:
+def _encodable(value: T, text: str) -> T:
+    if "\\" not in text:
+        return value
+    from pytest_evals.core.encodable import encoding_fault
+
     fault = encoding_fault(value)  # an escape such as \\ud800, spelled in ASCII
     if fault:
         raise ValueError(f"in a text of it, {fault}")
