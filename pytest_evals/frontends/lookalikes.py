@@ -118,12 +118,11 @@ def _kind(values: Mapping[Any, Any]) -> str:
         return _GROUP if own or not keys & {"apiversion", "kind"} else ""
     if "aggregate_metric_list" in keys:
         return _GROUP
-    if own and len(own) + len(keys.intersection(_COMMON)) >= _LEAST:
+    enough = own and len(own) + len(keys.intersection(_COMMON)) >= _LEAST
+    if enough or _has_task_keys_only(values):
         return _TASK
     if "gates" in keys and _are_gates(_value(values, "gates")):
         return _TASK if keys & {"task", "include"} else _GATES
-    if _has_task_keys_only(values):
-        return _TASK
     definition = _value(values, "definition")
     if isinstance(definition, dict) and {"solver", "scorers"} & definition.keys():
         return _OTHER
