@@ -77,11 +77,8 @@ def responses_of(
     """
     if not requests:
         return
-    given: object = model.answer(requests)
-    if not isinstance(given, Iterable):
-        raise ModelError(f"{model.name}: answer() returned {described(given)}\n{_FIX}")
     n, seen = len(requests), bytearray(len(requests))
-    for pair in given:
+    for pair in _given(requests, model):
         match pair:
             case (int() as position, response):
                 pass
@@ -96,6 +93,23 @@ def responses_of(
             )
         seen[position] = 1
         yield position, checked_response(requests[position], response, model)
+
+
+def _given(requests: Sequence[Request], model: Model) -> Iterator[object]:
+    """What ``answer()`` gives. An exception that would end generators, or did end its
+    own, keeps the traceback into the model's code."""
+    try:
+        given: object = model.answer(requests)
+        if not isinstance(given, Iterable):
+            what = f"{model.name}: answer() returned {described(given)}"
+            raise ModelError(f"{what}\n{_FIX}")
+        yield from given
+    except (StopIteration, RuntimeError) as error:
+        cause = error.__cause__ if isinstance(error, RuntimeError) else error
+        if not isinstance(cause, StopIteration):
+            raise
+        what = f"{model.name}: answer() raised StopIteration"
+        raise RuntimeError(what).with_traceback(cause.__traceback__) from None
 
 
 def checked_response(request: Request, given: object, model: Model) -> Response:

@@ -6,6 +6,8 @@ import ast
 import math
 from typing import Any
 
+from pytest_evals.core.encodable import encoding_fault
+
 __all__ = ["typed"]
 
 
@@ -14,8 +16,8 @@ def typed(text: str) -> Any:
     ``handle_cli_value_string``): true and false, digits as a whole number, any other
     number as a float, a Python literal, else the text.
 
-    Infinity, NaN and integers of more than 4,300 digits stay text, since results
-    files cannot contain them.
+    Infinity, NaN, integers of more than 4,300 digits and literals with a lone surrogate
+    stay text, since results files cannot contain them.
     """
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
@@ -30,6 +32,7 @@ def typed(text: str) -> Any:
 
 def _literal(text: str) -> Any:
     try:
-        return ast.literal_eval(text)
+        found = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return text
+    return text if encoding_fault(found) else found

@@ -118,7 +118,8 @@ def _kind(values: Mapping[Any, Any]) -> str:
         return _GROUP if own or not keys & {"apiversion", "kind"} else ""
     if "aggregate_metric_list" in keys:
         return _GROUP
-    if own and len(own) + len(keys.intersection(_COMMON)) >= _LEAST:
+    enough = own and len(own) + len(keys.intersection(_COMMON)) >= _LEAST
+    if enough or _has_task_keys_only(values):
         return _TASK
     if "gates" in keys and _are_gates(_value(values, "gates")):
         return _TASK if keys & {"task", "include"} else _GATES
@@ -126,6 +127,25 @@ def _kind(values: Mapping[Any, Any]) -> str:
     if isinstance(definition, dict) and {"solver", "scorers"} & definition.keys():
         return _OTHER
     return ""
+
+
+_GENERAL = {"task", "description", "metadata"}
+"""Keys that are not enough, since many other programs have files with just these."""
+
+
+def _has_task_keys_only(values: Mapping[Any, Any]) -> bool:
+    """Whether ``task`` is a text, and all other keys are those of a task file or near
+    one, as in a file that is not finished or was cut off. One of them must be exact and
+    none of :data:`_GENERAL`."""
+    if not isinstance(_value(values, "task"), str):
+        return False
+    from pytest_evals.frontends.config_dump import TASK_KEYS
+
+    known = {*TASK_KEYS, *_COMMON}
+    keys = {str(key).casefold() for key in values}
+    if not keys & known - _GENERAL:
+        return False
+    return all(key in known or nearest(key, [*known]) for key in keys)
 
 
 def _value(values: Mapping[Any, Any], name: str) -> Any:

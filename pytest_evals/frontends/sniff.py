@@ -106,11 +106,15 @@ _SIGN = re.compile(
     re.IGNORECASE,
 )
 
+_ANY_TASK = re.compile(
+    rb"""^[ \t]*\{?[ \t]*(["']?)task\1[ \t]*:(?:\s|$)""", re.MULTILINE | re.IGNORECASE
+)
+
 
 def may_look_alike(raw: bytes) -> bool:
     """Whether a file that is in no dialect may have been meant as an eval file, so that
     it is worth to be parsed."""
-    return _SIGN.search(raw) is not None
+    return bool(_SIGN.search(raw) or _ANY_TASK.search(raw))
 
 
 def is_group(raw: bytes) -> bool:

@@ -231,8 +231,12 @@ def check_varies(gate: Gate, estimate: Change) -> None:
 
 
 def distance(condition: Condition, value: Value) -> float:
-    """The distance of a number from the threshold, never negative."""
-    return abs(float(Fraction(value) - Fraction(condition.threshold)))
+    """The distance of a number from the threshold, never negative; infinite if no
+    double holds it."""
+    try:
+        return abs(float(Fraction(value) - Fraction(condition.threshold)))
+    except (OverflowError, ValueError):  # too large, or the number is not finite
+        return math.inf
 
 
 def correct_short(

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from pytest_evals.core.node_names import document_id
+from pytest_evals.core.response_contract import described
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.prompts.sizes import arrow_sizes, row_sizes
 
@@ -134,6 +135,10 @@ def _as_dict(row: Any, number: int) -> dict[str, Any]:
     if not isinstance(row, Mapping):
         what = f"row {number} must be a mapping of columns to values"
         raise RowsError(f"{what}, not {_short(row)}")
+    for name in row:
+        if not isinstance(name, str):
+            what = f"row {number} has a column whose name is not text"
+            raise RowsError(f"{what}: {described(name)}")
     return dict(row)
 
 

@@ -11,6 +11,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from pytest_evals.core.encodable import encoding_fault
 from pytest_evals.core.group import Group
 from pytest_evals.core.response_contract import described
 from pytest_evals.core.task import Task, TaskOptions
@@ -76,6 +77,19 @@ def _check(given: Mapping[str, object]) -> None:
         for name, check in _OPTIONS.items():
             _check_value(f"options.{name}", getattr(options, name), check)
         check_overrides(options.gen_kwargs)
+    _check_encoding(given)
+
+
+def _check_encoding(given: Mapping[str, object]) -> None:
+    """Paths may be any bytes; other text gets into results files."""
+    options = given.get("options")
+    texts = {name: given.get(name) for name in _TEXTS}
+    if isinstance(options, TaskOptions):
+        texts |= {f"options.{name}": getattr(options, name) for name in _OPTION_TEXTS}
+    for name, value in texts.items():
+        fault = encoding_fault(value)
+        if fault:
+            raise OptionError(f"{name}: {fault}")
 
 
 def _check_value(name: str, value: object, check: Check) -> None:
@@ -167,6 +181,15 @@ _ARGUMENTS: Mapping[str, Check] = {
     "stop_error": (_is_number, "a fraction from 0 to 1"),
     "plugins": (_is_list, "a list of objects or modules with hooks"),
 }
+_TEXTS = ("model", "gates", "judge", "compare", "save")
+_OPTION_TEXTS = (
+    "system_instruction",
+    "gen_kwargs",
+    "metadata",
+    "model_arguments",
+    "parameters",
+    "reasoning_tags",
+)
 _OPTIONS: Mapping[str, Check] = {
     "limit": _SHARE,
     "sample": _SHARE,

@@ -63,7 +63,7 @@ def replace_text(
     Raises:
         StoreError: It cannot be written.
     """
-    raw = hidden(text).encode("utf-8")
+    raw = hidden(text).encode("utf-8", "backslashreplace")
     try:
         if _is_special(path):
             _write(path, os.O_WRONLY, raw)
@@ -88,7 +88,9 @@ def append_lines(path: Path, lines: Iterable[str], option: str) -> None:
     Raises:
         StoreError: They cannot be written.
     """
-    raw = hidden("".join(f"{line}\n" for line in lines)).encode("utf-8")
+    raw = hidden("".join(f"{line}\n" for line in lines)).encode(
+        "utf-8", "backslashreplace"
+    )
     try:
         with path.open("ab", buffering=0) as file:
             size = file.seek(0, os.SEEK_END)

@@ -59,6 +59,14 @@ def told(tmp_path, monkeypatch):
         ("gates: [quiz/acc >= 0.5]\n", 1, "only gates.yaml and gates.yml are read"),
         ("Gates: [{task: a, metric: b, min: 0}]", 1, "only gates.yaml and gates.yml"),
         ("definition:\n  scorers: []\n", 1, "task file of LatticeFlow"),
+        ("task: texts\ntag:\n", 1, "it names no dataset: there is no 'dataset_path'"),
+        ("task: texts\ntag: [a]\nmetadata: {version: 1}\n", 1, "it names no dataset"),
+        ("repeats: 2\ntask: texts\n", 2, "it names no dataset"),
+        ("Task: texts\ntag: a\n", 1, "no 'task' key; is 'Task' meant?"),
+        ("task: a\nnum_fewshot: 2\ndataset_paht: json\n", 3, "'dataset_paht' meant"),
+        ("{task: texts, tag: a}\n", 1, "it names no dataset"),
+        ("task:\n  texts\ntest_split: x\n", 1, "it names no dataset"),
+        ("task: texts\ntag: [a\n", 3, "but cannot be read: this is no YAML"),
     ],
 )
 def test_what_is_missing_is_said_with_its_line(told, text, line, expected):
@@ -96,6 +104,12 @@ def test_encoding_and_ending_of_the_name_are_said(told):
         "dataset_path: x\noutput_type: y\nnum_fewshot: 3\n",
         "definition: {type: object}\n",
         "group: admins\nmembers: [a, b]\n",
+        "task: build\ndescription: Build it.\nmetadata: {owner: me}\n",
+        "task: summarise\ninput: text\noutput: text\n",
+        "task: classification\nmodel: bert\nnum_fewshot: 3\n",
+        "task: {script: make}\ninclude: [a.yml]\n",
+        "version: '3'\ntask: build\ninclude: [a.yml]\nvars: {a: 1}\n",
+        "task: build\n",
     ],
 )
 def test_files_of_other_programs_are_left_alone(told, text):

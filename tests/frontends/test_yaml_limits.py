@@ -48,6 +48,19 @@ def test_a_bomb_is_one_problem_with_its_line(tmp_path, read, text, line, told):
     assert re.match(rf".*bomb\.yaml:{line}: ", str(caught.value))
 
 
+@pytest.mark.parametrize("read", [read_yaml, read_entity_file])
+@pytest.mark.parametrize(
+    "text", ["0x" + "f" * 5000, "1" + "0" * 5000, "[1, 0b" + "1" * 20_000 + "]"]
+)
+def test_an_integer_that_python_cannot_print_is_one_problem_with_its_line(
+    tmp_path, read, text
+):
+    path = tmp_path / "large.yaml"
+    path.write_text(f"a: 1\nb: {text}\n")
+    with pytest.raises(TaskFileError, match=r"large\.yaml:2: .*digit"):
+        read(path)
+
+
 def test_merge_keys_and_anchors_of_usual_size_mean_what_they_mean_in_yaml(tmp_path):
     path = tmp_path / "task.yaml"
     path.write_text(

@@ -2,6 +2,8 @@
 becomes of the gate however they would have been answered: every way is tried."""
 
 import itertools
+import math
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -19,6 +21,7 @@ from pytest_evals.core.reference import Reference
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
+from pytest_evals.gates.decide import Condition, distance
 from pytest_evals.gates.early_stopping.steps import steps_of
 from pytest_evals.gates.early_stopping.watch import Watch
 from pytest_evals.gates.judge import judge
@@ -275,3 +278,19 @@ def test_early_stopping_says_of_lost_documents_what_the_full_run_says(values, ke
                   error=0)  # fmt: skip
     watch.read("acc,none", run.records)
     assert (watch.outcome or Outcome.INVALID) is verdict(values, keys).outcome
+
+
+@pytest.mark.parametrize(
+    ("value", "threshold", "expected"),
+    [
+        (0.5, Fraction(10**400), math.inf),
+        (1.7e308, Fraction(-(10**308)), math.inf),
+        (math.nan, Fraction(1, 2), math.inf),
+        (-math.inf, Fraction(1, 2), math.inf),
+        (0.5, Fraction(3, 4), 0.25),
+    ],
+)
+def test_the_distance_from_a_threshold_is_a_number_for_any_value(
+    value, threshold, expected
+):
+    assert distance(Condition(">=", threshold, ""), value) == expected

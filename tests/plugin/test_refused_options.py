@@ -81,3 +81,36 @@ def test_a_list_of_tasks_that_is_not_utf8_is_refused_with_its_line(suite):
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     told = "ERROR: --evals-tasks: names.txt:2: this is not UTF-8 (byte 0xef)"
     result.stderr.fnmatch_lines([told.replace("[", "[[]"), "  fix: convert it, *"])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "--evals-system-instruction=\udced\udca0\udc80",
+        "--evals-judge=scripted:\udcff",
+        "--evals-config=a=\udcff",
+        "--evals-gate=quiz/acc >= \udcff",
+        "--evals-tasks=\udcff",
+        "--evals-save=\udcff",
+        '--evals-metadata={"a": ["\\ud800"]}',
+        '--evals-gen-kwargs={"stop": "\\udfff"}',
+        r"--evals-reasoning-tags=[('\ud800', 'b')]",
+    ],
+)
+def test_a_text_that_utf_8_cannot_encode_is_refused(suite, given):
+    result = suite.run(given, "evals")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    option = given.partition("=")[0]
+    result.stderr.re_match_lines(
+        [rf"ERROR: {option}.*: .*character \d+ is .*, which UTF-8 cannot encode"]
+    )
+
+
+def test_a_python_literal_with_a_lone_surrogate_is_the_text_that_was_typed(suite):
+    suite.run(r"--evals-metadata=a='\ud800'", "evals").assert_outcomes(passed=10)
+
+
+def test_folders_may_have_names_that_are_not_utf_8(suite):
+    result = suite.run("--evals-dir=runs\udcff", "evals")
+    assert result.ret == pytest.ExitCode.OK
+    assert list((suite.pytester.path / "runs\udcff").glob("runs/*/results.json"))

@@ -233,9 +233,22 @@ def eval_model():
 """
 
 
-@pytest.mark.parametrize("raises", ["raise ValueError('boom')", "raise SystemExit(0)"])
-def test_a_model_that_raises_is_one_error_that_shows_its_own_code_only(suite, raises):
-    suite.pytester.makeconftest(RAISES.format(raises=raises))
+@pytest.mark.parametrize(
+    "raises",
+    [
+        "raise ValueError('boom')",
+        "raise SystemExit(0)",
+        "raise StopIteration",
+        "next(iter(()))",
+        "raise RuntimeError('x') from ValueError('y')",
+    ],
+)
+@pytest.mark.parametrize("end", ["yield", "return []"])
+def test_a_model_that_raises_is_one_error_that_shows_its_own_code_only(
+    suite, raises, end
+):
+    source = RAISES.format(raises=raises).replace("yield", end)
+    suite.pytester.makeconftest(source)
     result = suite.run("evals", "-rs", model=None)
     assert result.ret == 1
     assert result.parseoutcomes() == {"failed": 1, "skipped": 9}

@@ -164,6 +164,23 @@ def test_a_gate_that_names_nothing_is_told(both):
         evaluate("evals", "hff:gpt2")
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"gates": ["zoo/exact_match >= 0.1", "\ud800"]},
+        {"model": "scripted:\ud800"},
+        {"judge": "scripted:\ud800"},
+        {"save": "\ud800", "folder": "runs"},
+        {"options": TaskOptions(system_instruction="\ud800")},
+        {"options": TaskOptions(metadata={"a": [{"b\ud800": 1}]})},
+        {"options": TaskOptions(gen_kwargs={"until": ["\ud800"]})},
+    ],
+)
+def test_a_text_that_utf_8_cannot_encode_is_refused(both, given):
+    with pytest.raises(OptionError, match=r"character \d+ is '\\ud800', which UTF-8"):
+        evaluate("evals", **{"model": Knowing(), **given})
+
+
 class Partly(Knowing):
     """Knows what is asked of ``zoo`` but for some numbers."""
 

@@ -190,3 +190,9 @@ def test_rows_of_python_are_mappings(rows: Any, row: Any) -> None:
     """``dict(["ab", "cd"])`` is a mapping too, of ``a`` to ``b``."""
     with pytest.raises(RowsError, match=r"must be a (list of )?mapping"):
         Table(rows(row))
+
+
+@pytest.mark.parametrize("key", [10**400, 1, None, ("a", "b")])
+def test_columns_of_rows_of_python_have_names(key: Any) -> None:
+    with pytest.raises(RowsError, match="row 1 has a column whose name is not text"):
+        Table([{"q": "x"}, {"q": "y", key: 1}])

@@ -12,6 +12,7 @@ from pytest_evals.frontends.lm_eval.task import load_tasks
 from pytest_evals.pipeline import ask, score
 from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE, PUBLISHED
 from pytest_evals.scorers.lighteval.entry import lighteval_metric
+from pytest_evals.scorers.lighteval.metric import CorpusLevelMetric, SamplingMethod
 from pytest_evals.scorers.summary import summarise
 
 VALID = Path(__file__).parents[1] / "task_files" / "valid"
@@ -291,6 +292,12 @@ def test_function_of_the_task_file_sees_document_and_answers(load, tmp_path):
     found = answered(task, (Response(text="abc"),))
     assert found["spread,none"].estimate.value == 0
     assert found["spread,none"].higher_is_better is False
+
+
+def test_field_of_a_registered_metric_that_has_another_type_is_refused(load):
+    odd = CorpusLevelMetric("odd", [[]], SamplingMethod.GENERATIVE, polite, max)
+    said = told(load, TEXT, "metric: odd", metrics={"odd": odd})
+    assert "higher_is_better of 'odd' is True, False, None or a mapping" in said
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

@@ -19,6 +19,7 @@ from pytest_evals.frontends.latticeflow.entities import Entity
 from pytest_evals.frontends.latticeflow.header import check_key, read_header
 from pytest_evals.frontends.reading.section import Section
 from pytest_evals.gates.read.ids import fit_for_id
+from pytest_evals.gates.read.text import ConditionError, read_number
 
 __all__ = ["Rule", "Subject", "gates_of", "read_policy"]
 
@@ -204,15 +205,24 @@ def _definition(section: Section) -> tuple[str, tuple[Bound, ...]]:
     bounds: tuple[Bound, ...] = ()
     if kind == "threshold":
         op = section.one_of("operator", "operator", tuple(_OPERATORS), "")
-        number = section.raw("threshold")
-        if isinstance(number, bool) or not isinstance(number, int | float):
-            what = f"threshold is a number, not {number!r}"
-            section.problem("threshold", what, "threshold: 0.5")
-            number = 0
-        value = Decimal(str(number))
+        value = _threshold(section)
         bounds = tuple(Bound(cast("Any", one), value) for one in _OPERATORS.get(op, ()))
     section.close("the definition of a rule" if not kind else f"a rule of type {kind}")
     return metric or "", bounds
+
+
+def _threshold(section: Section) -> Decimal:
+    """Read as in gates of other files, except that text is not a number."""
+    given = section.raw("threshold")
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        what = f"threshold is a number, not {given!r:.80}"
+        section.problem("threshold", what, "threshold: 0.5")
+        return Decimal(0)
+    try:
+        return read_number(given, "threshold")
+    except ConditionError as error:
+        section.problem("threshold", error.what, error.fix)
+        return Decimal(0)
 
 
 def _scope(entry: Section) -> Mapping[str, frozenset[str]]:

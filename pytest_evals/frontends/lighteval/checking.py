@@ -37,8 +37,11 @@ def faults_of(config: Any) -> Iterator[Fault]:
             yield _wrong(key, "a text", getattr(config, key))
     if config.hf_filter is not None and not callable(config.hf_filter):
         yield _wrong("hf_filter", "a function of a row", config.hf_filter)
-    if not config.metrics:
-        yield Fault("metrics is empty", "metrics=[Metrics.exact_match]")
+    fix = "metrics=[Metrics.exact_match]"
+    if not isinstance(config.metrics, list | tuple | set | frozenset):
+        yield _wrong("metrics", "a list of metrics", config.metrics, fix)
+    elif not config.metrics:
+        yield Fault("metrics is empty", fix)
     for key in ("evaluation_splits", "hf_avail_splits", "stop_sequence"):
         yield from _texts(config, key)
     yield from _numbers(config)

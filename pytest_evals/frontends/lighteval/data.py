@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import index
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -144,6 +145,16 @@ class Data:
         if not all(map(_is_position, as_list(doc.gold_index))):
             what = f"gave a gold_index that is no position: {doc.gold_index!r:.80}"
             raise self._fault(what)
+        for key, (kinds, wanted) in _FIELDS.items():
+            value = getattr(doc, key)
+            if value is not None and not isinstance(value, kinds):
+                raise self._fault(
+                    f"gave {key}={value!r:.80}; expected {wanted} or None"
+                )
+        if not all(isinstance(one, str) for one in doc.stop_sequences or ()):
+            what = f"gave stop_sequences={doc.stop_sequences!r:.80}"
+            raise self._fault(f"{what}; expected a list of texts")
+        doc.fewshot_samples = [self._checked(one) for one in doc.fewshot_samples or ()]
         doc.choices = list(doc.choices)
         made: Doc = doc
         return made
@@ -173,9 +184,26 @@ def pool_split(config: Any, splits: Sequence[str] | None = None) -> str | None:
     return None
 
 
+_FIELDS: Mapping[str, tuple[Any, str]] = {
+    "instruction": (str, "a text"),
+    "images": (list | tuple, "a list of images"),
+    "specific": (Mapping, "a mapping"),
+    "unconditioned_query": (str, "a text"),
+    "fewshot_samples": (list | tuple, "a list of Docs"),
+    "fewshot_sorting_class": (str | int | float | list | tuple, "a text"),
+    "generation_size": (int, "a number of tokens"),
+    "stop_sequences": (list | tuple, "a list of texts"),
+}
+"""Optional fields of documents that are used: their types, and what is expected."""
+
+
 def _is_position(value: Any) -> bool:
     """Whether a list can be indexed by it; NumPy's integers can, too."""
-    return hasattr(value, "__index__")
+    try:
+        index(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _plain(given: Any) -> Any:

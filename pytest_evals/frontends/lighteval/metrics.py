@@ -12,6 +12,7 @@ from pytest_evals.frontends.config_dump import as_json
 from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.entry import lighteval_metric
 from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
+from pytest_evals.scorers.lighteval.metric_fields import check_fields
 
 __all__ = ["Measuring", "metrics_of"]
 
@@ -81,17 +82,13 @@ def metrics_of(
 
 
 def _named(given: Any) -> Metric:
-    """The metric, whose numbers have names.
+    """The metric, whose fields have the types that lighteval's have.
 
     Raises:
-        EvalsError: It is no metric, or a name is no text.
+        EvalsError: It is no metric, or a field has another type.
     """
     metric = _metric(given)
-    name = metric.metric_name
-    names = name if isinstance(name, list | tuple | set | dict) else [name]
-    if not names or not all(isinstance(one, str) and one for one in names):
-        what = "metric_name is a text or a list of texts"
-        raise EvalsError(f"{what}, not {name!r:.80}")
+    check_fields(metric)
     return metric
 
 

@@ -79,4 +79,7 @@ def _answer(shot: Doc) -> str:
     golds = shot.get_golds()
     if not golds:
         raise DocumentError("a few-shot example has no choices to answer it with")
+    if not isinstance(golds[0], str):
+        what = f"the answer of a few-shot example is {golds[0]!r:.80}; expected a text"
+        raise DocumentError(what)
     return golds[0]

@@ -234,6 +234,8 @@ MOST_VALUES = 1_000_000
 
 MOST_INCLUDED = 50
 """Files that include one another in a chain."""
+_MOST_BITS = 10_000
+"""Bits of an integer; Python does not convert much larger ones to text."""
 
 
 class Reader:
@@ -343,7 +345,13 @@ class Reader:
         return self._value(node, ())
 
     def _scalar(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
-        return self._loader.construct_object(node, deep=True)
+        try:
+            value = self._loader.construct_object(node, deep=True)
+        except ValueError as error:  # a date such as 2020-13-01
+            raise self._fault(f"this is no YAML: {error}", _line(node)) from None
+        if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+            raise self._fault("an integer has too many digits", _line(node))
+        return value
 
     def _given_twice(self, key: Any, here: Place) -> None:
         if key == "gates":

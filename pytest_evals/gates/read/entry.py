@@ -89,7 +89,8 @@ def read_gate(
         if isinstance(entry, str):
             text, fields = entry.strip(), _of_text(entry, task)
         elif isinstance(entry, Mapping):
-            text, fields = _as_written(entry), _of_mapping(_with(defaults, entry), task)
+            fields = _of_mapping(_with(defaults, entry), task)
+            text = _as_written(entry)
         else:
             what = "a gate must be text such as 'acc >= 0.75' or a mapping, not "
             raise ConditionError(f"{what}{entry!r}", "- acc >= 0.75")

@@ -34,6 +34,7 @@ _EACH = "each: {max_drop: 0.05, only: failed}"
 _IDS = "must_pass: [Mercury_7175875, 417]"
 _EVERY = "every: 8 of 10"
 _WHEN = "when: {dtype: bfloat16, device: cuda}"
+_MOST_DOCUMENTS = 2**53
 _OF = re.compile(r"(\d{1,6}) of (\d{1,6})", re.ASCII)
 
 
@@ -189,6 +190,9 @@ def _reference(key: str, value: object) -> Decimal:
 def _reference_n(key: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         what = f"{key} must be the number of documents behind reference, not {value!r}"
+        raise ConditionError(what, f"{key}: 1319")
+    if value > _MOST_DOCUMENTS:
+        what = f"{key} is larger than 2**53: no data set has so many documents"
         raise ConditionError(what, f"{key}: 1319")
     return value
 

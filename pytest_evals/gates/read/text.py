@@ -31,6 +31,8 @@ _MEANT = {"=>": ">=", "≥": ">=", "=<": "<=", "≤": "<=", ">>": ">", "<<": "<"
 _EXAMPLE = "acc >= 0.75"
 _LONGEST = 40
 """Characters of a number; no double has more digits that matter."""
+_MOST_BITS = 130
+"""Bits of an integer; the largest have about ``_LONGEST`` digits."""
 
 
 class ConditionError(ValueError):
@@ -134,15 +136,18 @@ def read_number(value: object, name: str) -> Decimal:
         name: Its key, for messages.
 
     Raises:
-        ConditionError: It is not a finite number.
+        ConditionError: It is not a finite number, or has too many digits.
     """
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:  # repr() may raise
+        what = f"{name} is out of range: about 2**{value.bit_length() - 1}"
+        raise ConditionError(what, f"{name}: 0.75")
     # repr gives the shortest decimal that is this float: what was typed, as a rule.
     text = value.strip() if isinstance(value, str) else repr(value)
     known = isinstance(value, (int, float, str)) and not isinstance(value, bool)
     match = _NUMBER.match(text) if known and len(text) <= _LONGEST else None
     rest = text[match.end() :].strip() if match else text
     if match is None or rest not in ("", "%"):
-        what = f"{name} must be a finite number or a percentage, not {value!r}"
+        what = f"{name} must be a finite number or a percentage, not {value!r:.80}"
         raise ConditionError(what, f"{name}: 0.75")
     return _decimal(match.group(), percent=rest == "%")
 

@@ -16,7 +16,11 @@ import pytest
 from pytest_evals.plugin.settings.ini import ini_value
 from pytest_evals.plugin.settings.option_table import TABLE, Option
 from pytest_evals.plugin.settings.profile import apply_profile
-from pytest_evals.plugin.settings.refusals import check_together, with_place
+from pytest_evals.plugin.settings.refusals import (
+    check_encoding,
+    check_together,
+    with_place,
+)
 from pytest_evals.plugin.settings.values import (
     documents,
     junit,
@@ -113,6 +117,7 @@ class Options:
     @classmethod
     def _read(cls, config: pytest.Config) -> Options:
         raw = {option.name: _raw(config, option) for option in TABLE}
+        check_encoding(raw)
         _learn(raw)
         check_together(raw)
         apply_profile(config, raw)

@@ -15,7 +15,10 @@ import pytest
 from pytest_evals.plugin.settings.ini import ini_value
 from pytest_evals.plugin.settings.option_table import TABLE, Option
 
-__all__ = ["check_together", "with_place"]
+__all__ = ["check_encoding", "check_together", "with_place"]
+
+_PATHS = ("allow-code", "dir", "html", "include-path", "json", "markdown")
+"""Options with paths, which are bytes: any of them is valid."""
 
 _TOGETHER = (
     (("limit", "sample"), "both choose documents"),
@@ -27,6 +30,27 @@ _TOGETHER = (
     (("rescore", "calibrate"), "contradict each other: further runs ask the model"),
 )
 """Options of which one may be given, and why."""
+
+
+def check_encoding(raw: Mapping[str, Any]) -> None:
+    """Refuse text that results files cannot contain.
+
+    Args:
+        raw: Name of an option → what was given.
+
+    Raises:
+        pytest.UsageError: A text cannot be encoded as UTF-8.
+    """
+    for option in TABLE:
+        given = raw[option.name]
+        texts = given if isinstance(given, list) else [given]
+        if option.name in _PATHS or all(str(one).isascii() for one in texts):
+            continue
+        from pytest_evals.core.encodable import encoding_fault
+
+        fault = encoding_fault(given)
+        if fault:
+            raise pytest.UsageError(f"{option.flag}: {fault}")
 
 
 def check_together(raw: Mapping[str, Any]) -> None:

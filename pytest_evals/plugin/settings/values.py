@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = [
     "documents",
@@ -25,6 +25,8 @@ __all__ = [
     "stop",
     "tag_pairs",
 ]
+
+T = TypeVar("T")
 
 
 def shots(text: str) -> int:
@@ -147,7 +149,7 @@ def tag_pairs(text: str) -> tuple[tuple[str, str], ...]:
         whole = isinstance(pair, list | tuple) and len(pair) == 2
         if not whole or not all(isinstance(tag, str) and tag for tag in pair):
             raise ValueError(wanted)
-    return tuple((start, end) for start, end in listed)
+    return _encodable(tuple((start, end) for start, end in listed), text)
 
 
 def mapping(text: str) -> dict[str, Any]:
@@ -158,7 +160,18 @@ def mapping(text: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"this is no JSON: {error}") from None
-    return found
+    return _encodable(found, text)
+
+
+def _encodable(value: T, text: str) -> T:
+    if "\\" not in text:
+        return value
+    from pytest_evals.core.encodable import encoding_fault
+
+    fault = encoding_fault(value)  # an escape such as \\ud800, spelled in ASCII
+    if fault:
+        raise ValueError(f"in a text of it, {fault}")
+    return value
 
 
 STATUSES = ("wrong", "error", "missing", "regressed")

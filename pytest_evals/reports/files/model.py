@@ -121,4 +121,5 @@ def judged_by(task: Task, judge: str) -> dict[str, str]:
 
 
 def _sha(text: str | None) -> str | None:
-    return hashlib.sha256(text.encode()).hexdigest() if text else None
+    raw = text.encode("utf-8", "surrogatepass") if text else b""
+    return hashlib.sha256(raw).hexdigest() if raw else None

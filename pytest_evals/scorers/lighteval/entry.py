@@ -12,6 +12,7 @@ from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.lighteval.averaging import mean
 from pytest_evals.scorers.lighteval.computed import FITTING, Computed
 from pytest_evals.scorers.lighteval.metric import Metric
+from pytest_evals.scorers.lighteval.metric_fields import check_fields
 
 __all__ = ["PREFIX", "lighteval_metric", "own_metric"]
 
@@ -52,7 +53,8 @@ def own_metric(
         arguments: What it is made with.
 
     Raises:
-        EvalsError: The metric has no such argument, or not such a value.
+        EvalsError: The metric has no such argument, or not such a value; or a field of
+            it has another type.
     """
     made = given
     if not isinstance(given, Metric):
@@ -60,6 +62,7 @@ def own_metric(
         if category is None or not _takes_document(given):
             return None
         made = Metric(name, True, category, given, mean)
+    check_fields(made)
     return _with_arguments(made, dict(arguments))
 
 

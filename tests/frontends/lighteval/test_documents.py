@@ -131,7 +131,7 @@ def test_a_text_that_is_scored_as_a_whole_needs_no_choices(module, problems):
         task.rows.ids()
 
 
-@pytest.mark.parametrize("gold", ["'0'", "['a']", "0.0", "{}"])
+@pytest.mark.parametrize("gold", ["'0'", "['a']", "0.0", "{}", "int"])
 def test_a_gold_index_is_a_position_or_a_list_of_them(module, problems, gold):
     table = f"""
 def odd(line, name):
@@ -141,6 +141,59 @@ TASKS_TABLE = [task(prompt_function=odd)]
 """
     what = f"prompt_function gave a gold_index that is no position: {eval(gold)!r}"
     assert what in problems(module, table)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("instruction", "print"),
+        ("instruction", "['Add.']"),
+        ("images", "5"),
+        ("specific", "[1]"),
+        ("unconditioned_query", "5"),
+        ("fewshot_samples", "5"),
+        ("fewshot_sorting_class", "print"),
+        ("generation_size", "'5'"),
+        ("stop_sequences", "'\\n'"),
+        ("stop_sequences", "[None]"),
+    ],
+)
+@pytest.mark.parametrize("shots", [0, 2])
+def test_a_field_of_a_document_of_another_type_is_one_problem(
+    module, problems, field, value, shots
+):
+    table = f"""
+def odd(line, name):
+    return Doc(str(line["n"]), ["a", "b"], 0, {field}={value})
+
+TASKS_TABLE = [task(prompt_function=odd, num_fewshots={shots})]
+"""
+    first = problems(module, table).splitlines()[0]
+    assert f"prompt_function gave {field}=" in first
+    assert "; expected a" in first and "parity0.py:" in first
+
+
+@pytest.mark.parametrize("value", ["5", "Doc('?', ['a'], 0, instruction=5)"])
+def test_a_shot_of_a_document_is_a_document_too(module, problems, value):
+    table = f"""
+def odd(line, name):
+    return Doc(str(line["n"]), ["a"], 0, fewshot_samples=[{value}])
+
+TASKS_TABLE = [task(prompt_function=odd)]
+"""
+    assert "prompt_function gave " in problems(module, table)
+
+
+def test_an_answer_of_a_shot_is_a_text(module, problems):
+    table = """
+def odd(line, name):
+    return Doc(str(line["n"]), [5, 6], 0)
+
+TASKS_TABLE = [task(prompt_function=odd, num_fewshots=2)]
+"""
+    assert "the answer of a few-shot example is 5; expected a text" in problems(
+        module, table
+    )
 
 
 PICTURES = """

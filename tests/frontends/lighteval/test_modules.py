@@ -70,6 +70,44 @@ def test_a_metric_whose_name_is_no_text_is_an_error(module, name):
         )
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("higher_is_better", "[[]]"),
+        ("higher_is_better", "'yes'"),
+        ("higher_is_better", "{'odd': []}"),
+        ("category", "'generative'"),
+        ("category", "print"),
+        ("sample_level_fn", "'len'"),
+        ("corpus_level_fn", "None"),
+        ("corpus_level_fn", "'mean'"),
+        ("corpus_level_fn", "{'odd': 5}"),
+        ("corpus_level_fn", "{'odd': sum}"),
+    ],
+)
+def test_a_field_of_a_metric_of_another_type_is_one_problem_with_its_line(
+    module, field, value, n_lines
+):
+    fields = {
+        "metric_name": "['odd', 'even']",
+        "higher_is_better": "{'odd': True, 'even': None}",
+        "category": "SamplingMethod.GENERATIVE",
+        "sample_level_fn": "len",
+        "corpus_level_fn": "{'odd': sum, 'even': sum}",
+    }
+    given = ", ".join(f"{key}={one}" for key, one in {**fields, field: value}.items())
+    with pytest.raises(TaskFileError) as caught:
+        module(f"odd = SampleLevelMetric({given})\nTASKS_TABLE = [task(metrics=[odd])]")
+    (first, *_) = str(caught.value).splitlines()
+    assert f"py:{n_lines + 2}: metrics: {field} of ['odd', 'even'] is " in first
+
+
+@pytest.mark.parametrize("value", ["5", "print", "{}", "'em'", "Metrics.exact_match"])
+def test_metrics_that_are_no_list_are_one_problem_with_its_line(module, value, n_lines):
+    with pytest.raises(TaskFileError, match=rf"py:{n_lines + 1}: metrics is (a|empty)"):
+        module(f"TASKS_TABLE = [task(metrics={value})]")
+
+
 def test_metrics_that_execute_answers_want_to_be_allowed(tmp_path):
     """LiveCodeBench's of lighteval, in a task of one's own."""
     tree = tmp_path / "lighteval"

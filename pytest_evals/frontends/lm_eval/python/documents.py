@@ -121,7 +121,8 @@ class PythonDocuments:
     @cached_property
     def _table(self) -> Table:
         rows = hasattr(self._docs, "select_columns") or all(
-            isinstance(doc, Mapping) for doc in self._docs
+            isinstance(doc, Mapping) and all(isinstance(key, str) for key in doc)
+            for doc in self._docs
         )
         return Table(self._docs if rows else [{} for _ in self._docs])
 
