@@ -177,17 +177,23 @@ def test_it_has_the_documents_of_a_group(both):
     )
 
 
-def test_hooks_that_workers_alone_would_see_are_refused(both):
+def test_hooks_below_the_rootdir_apply_with_workers_too(both):
     conftest = both.evals / "deeper" / "conftest.py"
     conftest.parent.mkdir()
     for name in ("quiz.yaml", "quiz.jsonl"):
         (both.evals / name).rename(conftest.parent / name)
-    conftest.write_text("def pytest_evals_score(record, task): return None\n")
-    result = both.run("evals", "-n2")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*with -n, hooks in {conftest} do not apply to it"])
-    result = both.run("evals")
-    assert result.ret == 1
+    conftest.write_text(
+        "from dataclasses import replace\n"
+        "def pytest_evals_score(record, task):\n"
+        "    scores = task.score(record)\n"
+        "    return [replace(one, value=1.0, correct=True) for one in scores]\n"
+    )
+    for workers in ((), ("-n2",)):
+        result = both.run("evals", *workers)
+        assert result.ret == 0
+        result.stdout.fnmatch_lines(
+            ["*quiz *1.000 *vs scripted:reference.jsonl  passed*"]
+        )
 
 
 def test_hooks_of_another_folder_are_refused_with_workers(both):
