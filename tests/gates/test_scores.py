@@ -152,3 +152,13 @@ def test_a_wrong_gate_is_an_error_with_a_suggestion():
         judge({"mni": 0.5}, [1])
     with pytest.raises(OptionError, match="column"):
         judge("acc >= high", [1])
+
+
+def test_few_skewed_scores_without_a_range_are_a_warning():
+    """Of lognormal scores, 13% of samples of 10 and 7% of 100 give false failures."""
+    generator = np.random.default_rng(0)
+    gate = {"min": 0.1, "over": "population"}
+    skewed = judge(gate, generator.lognormal(0, 1, 40).tolist(), range=None)
+    normal = judge(gate, generator.normal(1, 1, 40).tolist(), range=None)
+    assert any("skewed scores" in note for note in skewed.notes)
+    assert not any("skewed" in note for note in normal.notes)

@@ -324,3 +324,18 @@ def test_what_workers_find_odd_while_they_ask_is_said_once(suite):
     alone = warned()
     assert alone[0].endswith("(3 documents, first document q2)")
     assert warned("-n2") == alone
+
+
+def test_a_group_with_a_broken_task_is_one_error_with_workers(suite):
+    """Its own tasks are collected, and then one has rows that cannot be read."""
+    suite.task("other")
+    (suite.evals / "other.jsonl").write_text('"no object"\n')
+    inner = {"group": "seen", "task": ["other"], "aggregate_metric_list": []}
+    own = {"task": "quiz", "task_alias": "again", "num_fewshot": 0}
+    suite.group("all", task=["quiz", inner, own])
+    result = suite.pytester.runpytest("evals", "-n2", "--model=scripted:first")
+    assert result.ret in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.TESTS_FAILED)
+    assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
+    assert "each row must be a JSON object" in result.stdout.str() + (
+        result.stderr.str()
+    )

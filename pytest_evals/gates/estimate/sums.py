@@ -42,6 +42,9 @@ means are approximate."""
 MOST_RESAMPLED = 2000
 """Documents up to which skewness of unbounded values matters: with more of them,
 Student's t has the stated error rate."""
+MOST_SKEWED = 0.2
+"""Skewness over the root of the number of documents from which bootstrap-t limits miss
+the true value more often than stated."""
 ENOUGH = 200
 """Documents from which the delta method is used for a corpus metric."""
 
@@ -190,7 +193,25 @@ def _by_bootstrap_t(totals: Totals, labels: Labels) -> GateEstimate | None:
     if not _is_nothing(found.value - value, value):
         return None
     clustered = "" if labels is None else "clustered "
-    return GateEstimate(value=value, spread=found, method=f"{clustered}bootstrap-t")
+    notes = _skewed(totals, columns)
+    method = f"{clustered}bootstrap-t"
+    return GateEstimate(value=value, spread=found, method=method, notes=notes)
+
+
+def _skewed(totals: Totals, columns: Sequence[Sequence[float]]) -> tuple[str, ...]:
+    """A remark if few, skewed values make the limits approximate."""
+    from pytest_evals.stats.influence import influences
+
+    slopes = influences(columns, totals.score)
+    centred = slopes - slopes.mean()
+    spread = float((centred**2).mean()) ** 0.5
+    if not spread > 0:
+        return ()
+    skewness = float((centred**3).mean()) / spread**3
+    if abs(skewness) <= MOST_SKEWED * len(slopes) ** 0.5:
+        return ()
+    what = f"skewed scores (skewness {skewness:.1f}) of few documents"
+    return (f"{what}: the confidence limits are approximate",)
 
 
 def _by_bootstrap(totals: Totals, labels: Labels) -> GateEstimate:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evals.errors import TaskFileError
 from pytest_evals.pipeline import looked
 from pytest_evals.plugin.asking.reference_models import run_reference_models
 from pytest_evals.plugin.distributing.gate_reports import report_gate
@@ -191,7 +192,11 @@ class EvalScheduling:
             path = Path(os.path.normpath(root / name))
             if is_eval_file(path, hook, self.config):
                 session = start(self.config)
-                session.load(path, hook, name)
+                try:
+                    session.load(path, hook, name)
+                except TaskFileError as error:
+                    # Workers have reported it with the file of a group's task.
+                    raise pytest.UsageError(str(error)) from None
         if session is not None and session.selection.lost:
             # A group without gates has no ids here; its worker has matched it.
             for name in names_of(self.config):
