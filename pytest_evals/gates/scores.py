@@ -175,7 +175,10 @@ def _rows(
 
 def _repeated(given: list[Any], name: str, repeats: int) -> list[Any]:
     """Rows of ``repeats`` scores; a row with a missing score is missing."""
-    if not hasattr(given[0], "__iter__") and given[0] is not None:
+    are_rows = {hasattr(one, "__iter__") for one in given if one is not None}
+    if len(are_rows) > 1:
+        raise OptionError(f"{name} must be numbers or rows of {repeats}, not both")
+    if are_rows == {False}:
         if len(given) % repeats:
             raise OptionError(
                 f"{name} has {len(given)} scores, which repeats={repeats} does not "

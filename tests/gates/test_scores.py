@@ -162,3 +162,12 @@ def test_few_skewed_scores_without_a_range_are_a_warning():
     normal = judge(gate, generator.normal(1, 1, 40).tolist(), range=None)
     assert any("skewed scores" in note for note in skewed.notes)
     assert not any("skewed" in note for note in normal.notes)
+
+
+def test_repeats_may_be_rows_or_all_in_a_row_with_missing_scores():
+    gate = {"min": 0.1, "over": "benchmark"}
+    flat = judge(gate, [None, None, 1, 1, 1, 0] * 20, repeats=2)
+    rows = judge(gate, [None, [1, 1], [1, 0]] * 20, repeats=2)
+    assert (flat.outcome, flat.value) == (rows.outcome, rows.value)
+    with pytest.raises(OptionError, match="not both"):
+        judge(gate, [1, [1, 0]], repeats=2)
