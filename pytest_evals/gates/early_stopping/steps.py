@@ -100,7 +100,7 @@ def _refusal(gate: Gate, metric: Metric | None) -> str:
         return "its metric is known only when the results are there"
     refusals = {
         "it is about single documents": gate.is_about_documents,
-        "a published number has no documents": gate.published is not None,
+        "it compares with a published number": gate.published is not None,
         "repeats are reduced first": bool(gate.reducer),
         "an interval over clusters is no function of one sum": bool(gate.cluster),
         f"a paired test over {gate.over} is no function of one sum": bool(
