@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ __all__ = [
     "gate_word",
     "heading_of",
     "message_of",
-    "without_our_frames",
+    "users_traceback",
     "write_text",
 ]
 
@@ -99,25 +100,24 @@ def message_of(error: BaseException, item: pytest.Item) -> Message | None:
     return Message(_in_style(lines, item.config), str(Path(path)), line or 0)
 
 
-def without_our_frames(
-    excinfo: ExceptionInfo[BaseException], config: pytest.Config
-) -> ExceptionInfo[BaseException]:
-    """The exception with the traceback from the user's code on: that of a model, for
-    example. An exception that no file of the user raised keeps the whole of it."""
+def users_traceback(excinfo: ExceptionInfo[BaseException]) -> Traceback:
+    """The traceback from the user's code on: that of a model or a fixture, for example.
+    An exception that no file of the user raised keeps all of it."""
     entries = excinfo.traceback
-    is_users = [_is_users(entry, config.rootpath) for entry in entries]
-    if True in is_users and not config.getoption("fulltrace", False):
-        excinfo.traceback = Traceback(entries[is_users.index(True) :])
-    return excinfo
+    is_users = [_is_users(entry) for entry in entries]
+    return Traceback(entries[is_users.index(True) :]) if True in is_users else entries
 
 
 _PACKAGE = Path(__file__).parent.parent
+_LIBRARY = Path(sysconfig.get_path("stdlib"))
 
 
-def _is_users(entry: TracebackEntry, root: Path) -> bool:
+def _is_users(entry: TracebackEntry) -> bool:
+    """Whether the code is neither installed nor ours; a conftest.py may be above the
+    rootdir."""
     path = Path(entry.path)
-    is_installed = "site-packages" in path.parts or _PACKAGE in path.parents
-    return root in path.parents and not is_installed
+    is_installed = {"site-packages", "dist-packages"} & {*path.parts}
+    return not is_installed and not {_PACKAGE, _LIBRARY} & {*path.parents}
 
 
 def gate_message(

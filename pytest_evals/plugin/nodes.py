@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from _pytest._code.code import ExceptionInfo, TerminalRepr
+from _pytest._code.code import ExceptionInfo, TerminalRepr, Traceback
 
 from pytest_evals.core.gate import Gate, Outcome
 from pytest_evals.core.group import Group
@@ -31,7 +31,7 @@ from pytest_evals.plugin.messages import (
     gate_word,
     heading_of,
     message_of,
-    without_our_frames,
+    users_traceback,
 )
 from pytest_evals.plugin.session import session_of
 from pytest_evals.plugin.settings.outlets import wants_properties
@@ -303,9 +303,11 @@ class DocItem(pytest.Item):
         self, excinfo: ExceptionInfo[BaseException], style: Any = None
     ) -> str | TerminalRepr:
         """The message of an error of ours, without traceback."""
-        return message_of(excinfo.value, self) or super().repr_failure(
-            without_our_frames(excinfo, self.config), style
-        )
+        return message_of(excinfo.value, self) or super().repr_failure(excinfo, style)
+
+    def _traceback_filter(self, excinfo: ExceptionInfo[BaseException]) -> Traceback:
+        """Pytest asks for it in all phases, unless ``--full-trace`` is given."""
+        return users_traceback(excinfo)
 
 
 class TaskGates(pytest.Collector):

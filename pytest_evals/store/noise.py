@@ -63,8 +63,12 @@ def _folders(base: Path, name: str) -> Iterator[Path]:
     folder = base / "baselines"
     if name:
         yield folder / name
-    others = [path.parent for path in folder.glob(f"*/{NOISE}")]
-    yield from sorted(others, key=lambda one: -(one / NOISE).stat().st_mtime)
+    try:
+        others = [path.parent for path in folder.glob(f"*/{NOISE}")]
+        others.sort(key=lambda one: -(one / NOISE).stat().st_mtime)
+    except OSError:  # reported where results are written
+        return
+    yield from others
 
 
 def _read(path: Path) -> dict[str, Any]:

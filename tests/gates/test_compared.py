@@ -99,7 +99,11 @@ def test_divergence_is_scipys_of_the_softmax_over_choices():
 def test_a_run_is_equal_to_itself():
     same = run(["a"] * 50, [[-1.0, -2.0]] * 50)
     assert verdict(same, same, metric="agreement", min=0.9).outcome == "passed"
-    assert verdict(same, same, metric="kl", max=0.001).value == 0
+    found = verdict(same, same, metric="kl", max=0.05)
+    assert (found.value, found.outcome) == (0, "passed")
+    # 50 equal documents leave log 2 * (1 - 0.05 ** (1 / 50)) = 0.04 nats possible.
+    assert found.high == pytest.approx(np.log(2) * (1 - 0.05 ** (1 / 50)))
+    assert verdict(same, same, metric="kl", max=0.001).outcome == "inconclusive"
 
 
 def test_documents_without_an_answer_count_as_both():

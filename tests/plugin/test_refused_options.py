@@ -70,6 +70,7 @@ def test_an_empty_value_takes_back_what_the_ini_file_says(suite):
 
 @pytest.mark.parametrize("name", ["dir", "json", "html", "markdown"])
 def test_a_path_that_is_too_long_is_refused(suite, name):
+    suite.task("quiz", gates=["exact_match >= 0.5"])
     result = suite.run("evals", f"--evals-{name}={'x' * 300}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: cannot *xxx*: File name too long", "  fix: *"])

@@ -259,6 +259,22 @@ def test_a_model_that_raises_is_one_error_that_shows_its_own_code_only(
     whole.stdout.fnmatch_lines(["*pytest_evals/plan.py:*"])
 
 
+def test_a_fixture_that_raises_shows_its_own_code_only(suite):
+    """Though its conftest.py is above the rootdir, which is the folder of the suite."""
+    (suite.pytester.path / "tox.ini").unlink(missing_ok=True)
+    suite.pytester.makeconftest(
+        "import pytest\n\n"
+        "@pytest.fixture(scope='session')\n"
+        "def eval_model():\n"
+        "    return Modle()\n"
+    )
+    result = suite.run("evals", model=None)
+    assert result.parseoutcomes()["errors"] == 1
+    result.stdout.fnmatch_lines([">*return Modle()", "*conftest.py:5: NameError"])
+    for place in ("*pytest_evals/*", "*_pytest/*", "*pluggy/*"):
+        result.stdout.no_fnmatch_line(place)
+
+
 @pytest.mark.parametrize(
     ("option", "message"),
     [

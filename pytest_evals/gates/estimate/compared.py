@@ -16,7 +16,12 @@ from pytest_evals.core.reference import Compared, Reference
 from pytest_evals.core.result import TaskResult
 from pytest_evals.gates.documents import InvalidGateError, labels_of
 from pytest_evals.gates.estimate.estimate import Change, GateEstimate, antilog
-from pytest_evals.gates.estimate.sums import Labels, estimate_totals, ratio
+from pytest_evals.gates.estimate.sums import (
+    Labels,
+    estimate_bounded,
+    estimate_totals,
+    ratio,
+)
 from pytest_evals.gates.estimate.value import estimate_proportion
 from pytest_evals.stats.independent import IndependentDifference
 from pytest_evals.stats.spread import Located, Proportion, Spread, Still
@@ -258,8 +263,11 @@ def _estimate(gate: Gate, values: list[float], labels: Labels) -> GateEstimate:
         count = int(sum(values))
         found = estimate_proportion(count, n, values, labels)
         return replace(found, value=Fraction(count, n), n=n, count=count)
-    if not any(values):  # identical runs: nothing is known of the variance
-        return GateEstimate(value=0.0, n=n, spread=Still(0.0), range=(0.0, math.inf))
+    if not any(values):
+        # Identical runs have no variance; a document that differs is taken to differ by
+        # log 2 at most, so that the number of documents counts.
+        found = estimate_bounded(values, labels, (0.0, math.log(2)))
+        return replace(found, n=n, method=f"{found.method}, up to log 2")
     totals = Totals(columns=(values, [1.0] * n), score=ratio, is_ratio=True)
     try:
         found = estimate_totals(totals, labels)
