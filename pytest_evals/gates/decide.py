@@ -30,6 +30,7 @@ __all__ = [
     "check_varies",
     "conditions_of",
     "correct_short",
+    "counts_that_hold",
     "decide",
     "distance",
     "is_stable",
@@ -239,6 +240,22 @@ def distance(condition: Condition, value: Value) -> float:
         return math.inf
 
 
+def counts_that_hold(conditions: Sequence[Condition], n: int) -> range:
+    """The numbers of ``n`` documents with value 1 whose share meets all conditions."""
+    least, most = 0, n
+    for one in conditions:
+        edge = Fraction(one.threshold) * n
+        if one.op == ">=":
+            least = max(least, math.ceil(edge))
+        elif one.op == ">":
+            least = max(least, math.floor(edge) + 1)
+        elif one.op == "<=":
+            most = min(most, math.floor(edge))
+        else:
+            most = min(most, math.ceil(edge) - 1)
+    return range(least, most + 1)
+
+
 def correct_short(
     conditions: Sequence[Condition], count: int, n: int, higher_is_better: bool | None
 ) -> int | None:
@@ -254,20 +271,11 @@ def correct_short(
     Returns:
         The smallest such number; ``None`` if there is none.
     """
-    least, most = 0, n
-    for one in conditions:
-        edge = Fraction(one.threshold) * n
-        if one.op == ">=":
-            least = max(least, math.ceil(edge))
-        elif one.op == ">":
-            least = max(least, math.floor(edge) + 1)
-        elif one.op == "<=":
-            most = min(most, math.floor(edge))
-        else:
-            most = min(most, math.ceil(edge) - 1)
-    if least > most:
+    holding = counts_that_hold(conditions, n)
+    if not holding:
         return None
-    short = count - most if higher_is_better is False else least - count
+    worse = higher_is_better is False
+    short = count - holding[-1] if worse else holding[0] - count
     return short if short > 0 else None
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from statistics import NormalDist
 from typing import NamedTuple
 
 from pytest_evals.core.gate import Interval, Outcome
-from pytest_evals.gates.decide import Condition
+from pytest_evals.gates.decide import Condition, counts_that_hold
 
 __all__ = ["Reversal", "reversal_of_proportion", "reversal_of_value"]
 
@@ -61,7 +60,7 @@ def reversal_of_proportion(
 
     low = float(betaincinv(count, n - count + 1, 1 - CONFIDENCE)) if count else 0.0
     high = float(betaincinv(count + 1, n - count, CONFIDENCE)) if count < n else 1.0
-    holds = _holds_between(conditions, n)
+    holds = counts_that_hold(conditions, n)
     passes = sum(_beta_binomial(k, n, count + 1, n - count + 1) for k in holds)
     rerun = None
     if flip_rate is not None:
@@ -133,22 +132,6 @@ def _is_within(condition: Condition, count: int, n: int) -> bool:
         return False
     alpha = 1 - CONFIDENCE
     return _at_most(count, n, edge) > alpha and _at_most(n - count, n, 1 - edge) > alpha
-
-
-def _holds_between(conditions: Sequence[Condition], n: int) -> range:
-    """The counts that meet all conditions."""
-    least, most = 0, n
-    for one in conditions:
-        edge = Fraction(one.threshold) * n
-        if one.op == ">=":
-            least = max(least, math.ceil(edge))
-        elif one.op == ">":
-            least = max(least, math.floor(edge) + 1)
-        elif one.op == "<=":
-            most = min(most, math.floor(edge))
-        else:
-            most = min(most, math.ceil(edge) - 1)
-    return range(least, most + 1)
 
 
 def _beta_binomial(k: int, n: int, a: int, b: int) -> float:

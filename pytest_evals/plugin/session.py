@@ -82,7 +82,7 @@ class EvalSession:
     """Which documents are shown with prompt and answer, if any are."""
 
     _machine: dict[str, tuple[str, ...]] | None = None
-    """What a worker has told of the model and its machine."""
+    """Model and machine as a worker reported them."""
 
     def __init__(self, config: pytest.Config) -> None:
         """Read the options."""

@@ -210,7 +210,7 @@ def _cluster_faults(gate: Gate, task: Task) -> list[str]:
         return []
     try:
         doc = task.ask(task.rows.indices()[0]).doc
-    except DocumentError:  # told when the document is run
+    except DocumentError:  # reported when the document is run
         return []
     if labels_in(doc, [gate.cluster]):
         return []

@@ -158,7 +158,7 @@ def _by_slopes(totals: Totals, labels: Labels) -> GateEstimate:
     value = totals.score([math.fsum(column) for column in totals.columns])
     clustered = clustered_stderr(deviations, labels or range(n))
     if not math.isfinite(clustered.stderr):
-        raise ValueError("its slope is no finite number")
+        raise ValueError("its slope is not a finite number")
     if _is_nothing(clustered.stderr, value):
         if not _is_nothing(max(map(abs, deviations)), value):
             raise ValueError("documents differ, but no cluster differs from another")
