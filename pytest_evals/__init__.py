@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pytest_evals.api import evaluate
     from pytest_evals.core.doc import Doc
     from pytest_evals.core.gate import Bound, Gate, Verdict
     from pytest_evals.core.metric import Estimate, Metric, MetricResult
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
         SamplingMethod,
     )
     from pytest_evals.scorers.lighteval.response import ModelResponse
-    from pytest_evals.script.flow import evaluate
 
 _MODULES = {
     "core.doc": ("Doc",),
@@ -83,7 +83,7 @@ _MODULES = {
         "SamplingMethod",
     ),
     "scorers.lighteval.response": ("ModelResponse",),
-    "script.flow": ("evaluate",),
+    "api": ("evaluate",),
 }
 
 __all__ = [

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_evals.comparing import changes
 from pytest_evals.errors import StoreError
 from pytest_evals.reports.files.changes import comparison_json
 from pytest_evals.reports.html.write import write_html
+from pytest_evals.run.comparison import changes
 from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.history import read_run
 

@@ -68,7 +68,7 @@ def test_session_without_eval_files_loads_no_room_of_the_house(
         def test_nothing_of_ours_is_loaded():
             ours = {n for n in sys.modules if n.startswith("pytest_evals.")}
             rooms = {n.split(".")[1] for n in ours}
-            light = {"plugin", "hookspecs", "errors", "frontends", "masking"}
+            light = {"plugin", "hookspecs", "errors", "dialects", "data", "masking"}
             assert rooms <= light, ours
             assert "pytest_evals.masking.values" not in ours
         """
@@ -84,7 +84,7 @@ def test_collecting_imports_no_torch_and_no_scipy() -> None:
     """A model is opened when the first document is set up, not before."""
     loaded = modules_after(
         "import pytest_evals.plugin.session, pytest_evals.plugin.running.starting, "
-        "pytest_evals.frontends.lm_eval.task"
+        "pytest_evals.dialects.lm_eval.task"
     )
     assert not {"torch", "transformers", "scipy", "datasets"} & loaded
 

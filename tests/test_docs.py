@@ -13,9 +13,9 @@ import yaml
 
 from pytest_evals import evaluate, hookspecs
 from pytest_evals.core.task import TaskOptions
+from pytest_evals.dialects.lm_eval.members import GROUP_KEYS
+from pytest_evals.dialects.lm_eval.task import load_tasks
 from pytest_evals.errors import TaskFileError
-from pytest_evals.frontends.lm_eval.members import GROUP_KEYS
-from pytest_evals.frontends.lm_eval.task import load_tasks
 from pytest_evals.gates.read.keys import PARSERS
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.openai.sampling import OPTIONS

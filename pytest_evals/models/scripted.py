@@ -38,10 +38,10 @@ from pytest_evals.core.request import (
     Response,
     Rolling,
 )
+from pytest_evals.data.user_files import read_text
 from pytest_evals.errors import ModelError, OptionError, TaskFileError, did_you_mean
 from pytest_evals.limits.patterns import PatternLimitError, compiled
 from pytest_evals.models.spec import ModelSpec
-from pytest_evals.user_files import read_text
 
 __all__ = ["Rule", "ScriptedModel", "check_scripted", "open_scripted", "read_rules"]
 

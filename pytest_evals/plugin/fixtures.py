@@ -25,7 +25,7 @@ def eval_model(pytestconfig: pytest.Config) -> Iterator[Model]:
     method, for the whole session or for one folder.
     """
     from pytest_evals.plugin.session import SESSION
-    from pytest_evals.readiness import NO_MODEL
+    from pytest_evals.run.readiness import NO_MODEL
 
     session = pytestconfig.stash[SESSION]
     spec = session.model_spec()
@@ -48,7 +48,7 @@ def eval_judge(
     Override it in a conftest.py, as ``eval_model``.
     """
     from pytest_evals.plugin.session import SESSION
-    from pytest_evals.readiness import NO_JUDGE
+    from pytest_evals.run.readiness import NO_JUDGE
 
     session = pytestconfig.stash[SESSION]
     spec = session.options.judge

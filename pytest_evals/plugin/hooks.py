@@ -165,7 +165,7 @@ def pytest_evals_load_tasks(
     path: Path, config: pytest.Config
 ) -> Sequence[Task | Group] | None:
     """Read the dialects of lm-eval, lighteval and LatticeFlow."""
-    from pytest_evals.frontends.dialects import READERS
+    from pytest_evals.dialects.detect import READERS
     from pytest_evals.plugin.session import session_of
     from pytest_evals.plugin.suite import sniffing
 

@@ -20,7 +20,6 @@ from pytest_evals.core.gate import Gate, Outcome
 from pytest_evals.core.group import Group
 from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError
-from pytest_evals.pipeline import Job
 from pytest_evals.plugin.asking.furthers import Definition
 from pytest_evals.plugin.messages import (
     DocumentFailed,
@@ -37,6 +36,7 @@ from pytest_evals.plugin.session import session_of
 from pytest_evals.plugin.settings.outlets import wants_properties
 from pytest_evals.plugin.suite.places import file_id, node_of
 from pytest_evals.plugin.suite.runs import GroupRun, TaskRun
+from pytest_evals.run.inference import Job
 
 __all__ = ["DocItem", "GateItem", "GroupNode", "TaskFile", "TaskGates"]
 

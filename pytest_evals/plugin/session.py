@@ -19,11 +19,9 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.score import Status
 from pytest_evals.core.task import Task
-from pytest_evals.frontends.gating.suite_gates import SuiteGates
+from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.gates.documents import with_required
 from pytest_evals.gates.when import machine_of
-from pytest_evals.hooked import scored
-from pytest_evals.pipeline import score
 from pytest_evals.plugin.asking.fitness import check_models
 from pytest_evals.plugin.asking.models import Models
 from pytest_evals.plugin.asking.reference_models import check_reference_models
@@ -53,10 +51,12 @@ from pytest_evals.plugin.suite.library import library_of
 from pytest_evals.plugin.suite.runs import GroupRun, Runs, TaskRun
 from pytest_evals.plugin.workers.telling import Told
 from pytest_evals.plugin.workers.wire import pack, unpack
-from pytest_evals.recording import Samples
-from pytest_evals.references import measured_rate
 from pytest_evals.reports.files.rendered import Render, rendered
 from pytest_evals.reports.files.samples import sample_of
+from pytest_evals.run.baselines import measured_rate
+from pytest_evals.run.run_writer import Samples
+from pytest_evals.run.scoring import score
+from pytest_evals.run.user_hooks import scored
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.modes.stopping import Stopping

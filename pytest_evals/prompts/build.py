@@ -17,8 +17,10 @@ from typing import Any
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.request import Generate, Request
 from pytest_evals.core.task import Asked
+from pytest_evals.data.calls import ColumnError, FieldError
+from pytest_evals.data.rows import EncodingError, document_ids, selection
+from pytest_evals.data.sources import not_utf8
 from pytest_evals.errors import Problem, TaskFileError
-from pytest_evals.prompts.calls import ColumnError, FieldError
 from pytest_evals.prompts.chat import Turn, joined
 from pytest_evals.prompts.fields import Row
 from pytest_evals.prompts.identical import IdenticalPrompts, noted
@@ -27,9 +29,7 @@ from pytest_evals.prompts.notes import Notes, known_at_start, odd_target
 from pytest_evals.prompts.question import Question, Readers
 from pytest_evals.prompts.recipe import Fields, Recipe
 from pytest_evals.prompts.requests import BUILDERS, Built, Frame, Shape
-from pytest_evals.prompts.rows import EncodingError, document_ids, selection
 from pytest_evals.prompts.shots import ShotTurns
-from pytest_evals.prompts.sources import not_utf8
 from pytest_evals.prompts.tables import Tables, load_tables
 
 __all__ = ["Documents"]

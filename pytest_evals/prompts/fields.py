@@ -16,8 +16,8 @@ from typing import Any
 
 from jinja2 import UndefinedError
 
+from pytest_evals.data.calls import ColumnError, FieldError, call
 from pytest_evals.errors import EvalsError, Place, did_you_mean
-from pytest_evals.prompts.calls import ColumnError, FieldError, call
 from pytest_evals.prompts.template import compile_template
 
 __all__ = [

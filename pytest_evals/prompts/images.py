@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.request import IMAGES, LEADING_IMAGES
+from pytest_evals.data.calls import FieldError
 from pytest_evals.errors import DocumentError
-from pytest_evals.prompts.calls import FieldError
 from pytest_evals.prompts.fields import Field, Row, bind
 
 __all__ = [

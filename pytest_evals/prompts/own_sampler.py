@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
+from pytest_evals.data.calls import fault_of
 from pytest_evals.errors import EvalsError
-from pytest_evals.prompts.calls import fault_of
 
 __all__ = ["OwnSampler"]
 

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
-from pytest_evals.prompts.calls import FieldError
+from pytest_evals.data.calls import FieldError
 from pytest_evals.prompts.fields import (
     Field,
     Reader,

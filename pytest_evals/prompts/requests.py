@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_evals.core.request import Loglikelihood, Prompt, Request, Rolling
-from pytest_evals.prompts.calls import FieldError
+from pytest_evals.data.calls import FieldError
 from pytest_evals.prompts.chat import Turn, final_turns, render
 from pytest_evals.prompts.question import (
     NO_CHOICE,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pytest_evals.data.calls import FieldError
 from pytest_evals.errors import EvalsError, Problem, TaskFileError
-from pytest_evals.prompts.calls import FieldError
 from pytest_evals.prompts.chat import Turn, shot_turns
 from pytest_evals.prompts.fewshot import SAMPLERS, Sampler
 from pytest_evals.prompts.notes import Notes

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from pytest_evals.data.calls import FieldError, call, fault_of
+from pytest_evals.data.hub import reading_datasets
+from pytest_evals.data.rows import RowsError, Table
+from pytest_evals.data.sources import load
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
-from pytest_evals.prompts.calls import FieldError, call, fault_of
 from pytest_evals.prompts.fields import Field
-from pytest_evals.prompts.hub import reading_datasets
 from pytest_evals.prompts.recipe import Recipe
-from pytest_evals.prompts.rows import RowsError, Table
-from pytest_evals.prompts.sources import load
 
 __all__ = ["Tables", "load_tables", "seeded"]
 

@@ -19,17 +19,17 @@ from jinja2 import Template as Compiled
 from jinja2.runtime import Context
 from jinja2.sandbox import SandboxedEnvironment
 
-from pytest_evals.errors import EvalsError
-from pytest_evals.limits.budget import begin
-from pytest_evals.limits.patterns import compiled
-from pytest_evals.limits.templates import LimitedTemplates, is_simple
-from pytest_evals.prompts.nulls import (
+from pytest_evals.data.nulls import (
     NOT_COMPILED,
     SPOT,
     marked,
     not_compiled,
     nulls_in,
 )
+from pytest_evals.errors import EvalsError
+from pytest_evals.limits.budget import begin
+from pytest_evals.limits.patterns import compiled
+from pytest_evals.limits.templates import LimitedTemplates, is_simple
 
 __all__ = ["Template", "compile_template"]
 

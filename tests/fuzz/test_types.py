@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.dialects.detect import eval_files, load_file
 from pytest_evals.errors import EvalsError
-from pytest_evals.frontends.dialects import eval_files, load_file
 from tests.fuzz.mutations import replaced
 
 SUITES = Path(__file__).parent / "suites"

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.frontends.lighteval.names import NAMES
+from pytest_evals.dialects.lighteval.names import NAMES
 from pytest_evals.scorers.lighteval import dynamic
 from pytest_evals.scorers.lighteval.catalogue.names import PUBLISHED
 from pytest_evals.scorers.lighteval.corpus import (

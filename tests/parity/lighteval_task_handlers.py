@@ -19,20 +19,21 @@ from pytest_evals.core.group import Group
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import REASONING_TAGS, Task, TaskOptions
-from pytest_evals.frontends.lighteval import modules
-from pytest_evals.frontends.lighteval.config import LightevalTaskConfig
-from pytest_evals.frontends.lighteval.data import pool_split
-from pytest_evals.frontends.lighteval.prompt import chat, plain
-from pytest_evals.frontends.lighteval.shots import Pool, sampler_of
-from pytest_evals.frontends.lighteval.tasks import load_tasks
-from pytest_evals.frontends.lighteval.templates import (
+from pytest_evals.dialects.lighteval import modules
+from pytest_evals.dialects.lighteval.config import LightevalTaskConfig
+from pytest_evals.dialects.lighteval.data import pool_split
+from pytest_evals.dialects.lighteval.prompt import chat, plain
+from pytest_evals.dialects.lighteval.shots import Pool, sampler_of
+from pytest_evals.dialects.lighteval.tasks import load_tasks
+from pytest_evals.dialects.lighteval.templates import (
     choosing,
     continuing,
     entailing,
     formulation,
 )
-from pytest_evals.pipeline import Job, Plan, score
 from pytest_evals.plugin.settings.selection import Selection
+from pytest_evals.run.inference import Job, Plan
+from pytest_evals.run.scoring import score
 from pytest_evals.scorers.groups import overall_results, summarise_group
 from pytest_evals.scorers.lighteval.catalogue.names import PUBLISHED
 from pytest_evals.scorers.summary import summarise

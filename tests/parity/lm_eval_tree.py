@@ -56,10 +56,10 @@ from lm_eval.config.task import TaskConfig  # noqa: E402
 from lm_eval.tasks._yaml_loader import load_yaml  # noqa: E402
 
 from pytest_evals.core.task import TaskOptions  # noqa: E402
+from pytest_evals.dialects.lm_eval.task import load_tasks  # noqa: E402
+from pytest_evals.dialects.python_modules.functions import FunctionRef  # noqa: E402
+from pytest_evals.dialects.yaml_reader.yaml_file import resolved  # noqa: E402
 from pytest_evals.errors import TaskFileError  # noqa: E402
-from pytest_evals.frontends.lm_eval.task import load_tasks  # noqa: E402
-from pytest_evals.frontends.modules.functions import FunctionRef  # noqa: E402
-from pytest_evals.frontends.reading.yamlfile import resolved  # noqa: E402
 
 TREE = Path(lm_eval.tasks.__file__).parent
 RECORDED = Path(__file__).with_suffix(".json.gz")

@@ -17,8 +17,8 @@ from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.request import Generate, Model, Response, Rolling
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.frontends.gating.gates_file import load_gates
-from pytest_evals.frontends.index.library import TaskLibrary
+from pytest_evals.dialects.gates_section.gates_file import load_gates
+from pytest_evals.dialects.task_index.library import TaskLibrary
 from pytest_evals.gates.judge import judge
 from pytest_evals.models.spec import open_model, parse_spec
 

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_evals.core.request import Generate
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.frontends.lm_eval.task import load_tasks
+from pytest_evals.dialects.lm_eval.task import load_tasks
 from pytest_evals.models.openai.settings import read_settings
 from pytest_evals.models.openai.writing import asked
 from pytest_evals.models.spec import parse_spec

@@ -21,10 +21,12 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Model, Request, Rolling
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.frontends.lm_eval.task import load_tasks
+from pytest_evals.dialects.lm_eval.task import load_tasks
 from pytest_evals.models.spec import open_model, parse_spec
-from pytest_evals.pipeline import answer, ask, score
 from pytest_evals.reports.files.samples import sample_of
+from pytest_evals.run.inference import ask
+from pytest_evals.run.rounds import answer
+from pytest_evals.run.scoring import score
 from pytest_evals.scorers.summary import summarise
 
 HERE = Path(__file__).resolve().parent

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.frontends.lm_eval.task import load_tasks
+from pytest_evals.dialects.lm_eval.task import load_tasks
 from pytest_evals.plugin.modes.checking import problems_of
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_evals import plan
+from pytest_evals.run import inference as plan
 
 CONFTEST = """
 import os

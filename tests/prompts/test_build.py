@@ -7,12 +7,12 @@ import pytest
 
 from pytest_evals.core.request import Generate, Loglikelihood, Message, Rolling
 from pytest_evals.core.task import TaskOptions
+from pytest_evals.data.sources import Source
 from pytest_evals.errors import DocumentError, Place, TaskFileError
 from pytest_evals.prompts.build import Documents
 from pytest_evals.prompts.fields import Field
 from pytest_evals.prompts.generation import Sampling
 from pytest_evals.prompts.recipe import Fields, Recipe, Shots, Splits
-from pytest_evals.prompts.sources import Source
 
 HERE = Place(Path("toy.yaml"), 1)
 CHOICES = ["a", "b", "cc"]

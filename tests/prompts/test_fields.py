@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_evals.data.calls import FieldError
 from pytest_evals.errors import EvalsError, Place
-from pytest_evals.prompts.calls import FieldError
 from pytest_evals.prompts.fields import (
     Field,
     bind,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_evals.data.calls import FieldError
 from pytest_evals.errors import DocumentError, Place
-from pytest_evals.prompts.calls import FieldError
 from pytest_evals.prompts.fields import Field
 from pytest_evals.prompts.images import (
     data_url,

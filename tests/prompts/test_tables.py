@@ -10,11 +10,11 @@ import datasets
 import pytest
 
 from pytest_evals.core.task import TaskOptions
+from pytest_evals.data.sources import Source, load
 from pytest_evals.errors import Place, TaskFileError
 from pytest_evals.prompts.fields import Field
 from pytest_evals.prompts.generation import Sampling
 from pytest_evals.prompts.recipe import Fields, Recipe, Shots, Splits
-from pytest_evals.prompts.sources import Source, load
 from pytest_evals.prompts.tables import load_tables
 
 
@@ -313,7 +313,7 @@ def test_reading_rows_does_not_import_torch(folder):
     write(folder / "x.jsonl", [{"q": "what"}])
     code = (
         "import sys; from pathlib import Path; from pytest_evals.errors import Place; "
-        "from pytest_evals.prompts.sources import Source, load; "
+        "from pytest_evals.data.sources import Source, load; "
         f"here = Place(Path({str(folder / 'toy.yaml')!r})); "
         "load(Source(path='json', arguments={'data_files': 'x.jsonl'}, place=here, "
         "data_place=here, base=Path())); "

@@ -20,7 +20,7 @@ from pytest_evals.models.spec import (
 from pytest_evals.plugin.asking.models import Models, Prepare
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.process import is_distributed
-from pytest_evals.readiness import NO_JUDGE, Asked, why_refused
+from pytest_evals.run.readiness import NO_JUDGE, Asked, why_refused
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.asking.furthers import Definition

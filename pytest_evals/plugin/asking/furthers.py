@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pytest_evals.core.request import Model
     from pytest_evals.core.task import Task
-    from pytest_evals.opened import Answers
+    from pytest_evals.run.cached_model import Answers
 
 __all__ = ["Definition", "Furthers", "model_of"]
 

@@ -22,12 +22,12 @@ from pytest_evals.core.result import Reuse
 from pytest_evals.core.task import Task
 from pytest_evals.core.turn import JUDGE
 from pytest_evals.errors import EvalsError
-from pytest_evals.hooked import prepared
-from pytest_evals.opened import Answers
-from pytest_evals.plan import WINDOW, Job, Plan, ask
 from pytest_evals.plugin.asking.furthers import Definition, Furthers, model_of
 from pytest_evals.plugin.asking.losses import Losses
 from pytest_evals.plugin.asking.usage import with_usage
+from pytest_evals.run.cached_model import Answers
+from pytest_evals.run.inference import WINDOW, Job, Plan, ask
+from pytest_evals.run.user_hooks import prepared
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.nodes import DocItem

@@ -15,10 +15,10 @@ from pytest_evals.errors import EvalsError
 from pytest_evals.plugin.asking.fitness import check_model, overrides_judge
 from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.plugin.settings.run_options import answers_of
-from pytest_evals.readiness import NO_JUDGE
-from pytest_evals.references import is_model
 from pytest_evals.reports.escape import one_line
-from pytest_evals.script.reference_models import (
+from pytest_evals.run.baselines import is_model
+from pytest_evals.run.readiness import NO_JUDGE
+from pytest_evals.run.reference_models import (
     Documents,
     ReferenceModel,
     answered_by,

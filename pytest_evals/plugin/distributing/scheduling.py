@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_evals.errors import TaskFileError
-from pytest_evals.pipeline import looked
 from pytest_evals.plugin.asking.reference_models import run_reference_models
 from pytest_evals.plugin.distributing.gate_reports import report_gate
 from pytest_evals.plugin.late import HOST, hand_over
@@ -32,6 +31,7 @@ from pytest_evals.plugin.showing.looking import look
 from pytest_evals.plugin.suite.library import names_of
 from pytest_evals.plugin.suite.sniffing import is_eval_file
 from pytest_evals.plugin.workers.shards import deal
+from pytest_evals.run.inference import looked
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_evals.comparing import (
+from pytest_evals.errors import StoreError
+from pytest_evals.plugin.messages import write_text
+from pytest_evals.plugin.results.baseline import Baseline
+from pytest_evals.reports.escape import near
+from pytest_evals.reports.terminal.comparison import comparison_lines
+from pytest_evals.run.baselines import stored_run
+from pytest_evals.run.comparison import (
     anchor_lines,
     compared,
     failure_of,
     saved,
     setting_faults,
 )
-from pytest_evals.errors import StoreError
-from pytest_evals.plugin.messages import write_text
-from pytest_evals.plugin.results.baseline import Baseline
-from pytest_evals.references import stored_run
-from pytest_evals.reports.escape import near
-from pytest_evals.reports.terminal.comparison import comparison_lines
 from pytest_evals.store.baselines import find_baseline
 
 if TYPE_CHECKING:

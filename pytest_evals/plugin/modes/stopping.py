@@ -1,9 +1,9 @@
 """``--evals-stop``: tasks whose gates are decided are not read to the end.
 
-What is decided, and when, is :mod:`pytest_evals.stopping`. Here items get their order,
-and those that are not needed any more are skipped. With pytest-xdist each wave is dealt
-to all workers, the controller looks, and workers find in a file what they need not run
-any more.
+What is decided, and when, is :mod:`pytest_evals.run.early_stopping`. Here items get
+their order, and those that are not needed any more are skipped. With pytest-xdist each
+wave is dealt to all workers, the controller looks, and workers find in a file what they
+need not run any more.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import pytest
 from pytest_evals.core.gate import Gate, Verdict
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.plan import Job
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.plugin.results.baseline import References
 from pytest_evals.reports.files.environment import commit_of
-from pytest_evals.stopping import Known, Reading, Stops, candidates
+from pytest_evals.run.early_stopping import Known, Reading, Stops, candidates
+from pytest_evals.run.inference import Job
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.reference import Reference
 from pytest_evals.gates.pairing import Side, identities
-from pytest_evals.references import reference, settings_of, side_of, stored_run
 from pytest_evals.reports.files.hashes import TaskHashes
 from pytest_evals.reports.files.samples import sample_of
+from pytest_evals.run.baselines import reference, settings_of, side_of, stored_run
 from pytest_evals.store.history import EarlierRun
 
 if TYPE_CHECKING:

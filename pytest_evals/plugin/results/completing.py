@@ -12,7 +12,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from pytest_evals.core.request import Model
-from pytest_evals.pipeline import Job, Plan, score
+from pytest_evals.run.inference import Job, Plan
+from pytest_evals.run.scoring import score
 from pytest_evals.store.stored import StoredModel
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pytest_evals.plugin.suite.runs import TaskRun
-    from pytest_evals.recording import Samples
+    from pytest_evals.run.run_writer import Samples
 
 __all__ = ["UNFINISHED", "Interim"]
 

@@ -12,7 +12,7 @@ from pytest_evals.gates.judge import judge
 from pytest_evals.gates.when import left_out
 from pytest_evals.plugin.results.baseline import References
 from pytest_evals.plugin.results.completing import complete
-from pytest_evals.references import ReferenceRun, is_model
+from pytest_evals.run.baselines import ReferenceRun, is_model
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record
 from pytest_evals.core.slim import slim
-from pytest_evals.hooked import with_added_metrics
 from pytest_evals.reports.files.samples import sample_of
+from pytest_evals.run.user_hooks import with_added_metrics
 from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.summary import summarise
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from pytest_evals.core.result import GroupResult, TaskResult
     from pytest_evals.plugin.suite.runs import Runs, TaskRun
-    from pytest_evals.recording import Samples
     from pytest_evals.reports.files.samples import Sample
+    from pytest_evals.run.run_writer import Samples
 
 __all__ = ["Records"]
 

@@ -212,8 +212,8 @@ def _names(text: str, base: Path) -> tuple[str, ...]:
 
 
 def _lines(path: Path) -> list[str]:
+    from pytest_evals.data.user_files import read_text
     from pytest_evals.errors import TaskFileError
-    from pytest_evals.user_files import read_text
 
     try:
         return read_text(path).splitlines()

@@ -11,12 +11,12 @@ import pytest
 from pytest_evals.core.library import Library
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import OptionError, StoreError
-from pytest_evals.hooked import registered_metrics
-from pytest_evals.opened import Answers
 from pytest_evals.plugin.settings.options import OPTIONS, Options, suite_root
 from pytest_evals.plugin.settings.refusals import with_place
 from pytest_evals.plugin.settings.selection import Selection
 from pytest_evals.reports.files.model import model_arguments
+from pytest_evals.run.cached_model import Answers
+from pytest_evals.run.user_hooks import registered_metrics
 from pytest_evals.store.writable import check_base, check_file
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from _pytest.warnings import catch_warnings_for_item
 
 from pytest_evals.core.record import Record
 from pytest_evals.core.task import Task
-from pytest_evals.pipeline import unsendable
 from pytest_evals.plugin.late import is_late
 from pytest_evals.plugin.nodes import DocItem, GateItem
 from pytest_evals.plugin.showing.summary import warning_lines
+from pytest_evals.run.inference import unsendable
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession

@@ -15,7 +15,7 @@ from pytest_evals.plugin.suite.sniffing import named_places
 
 if TYPE_CHECKING:
     from pytest_evals.core.task import Task, TaskOptions
-    from pytest_evals.frontends.latticeflow.entities import Entities
+    from pytest_evals.dialects.latticeflow.entities import Entities
 
 __all__ = ["check_parameters", "load_tasks_near"]
 
@@ -31,8 +31,8 @@ def load_tasks_near(
     Raises:
         TaskFileError: It cannot be used.
     """
-    from pytest_evals.frontends.latticeflow.entities import Entities
-    from pytest_evals.frontends.latticeflow.loading import load_tasks
+    from pytest_evals.dialects.latticeflow.entities import Entities
+    from pytest_evals.dialects.latticeflow.loading import load_tasks
 
     if ENTITIES not in config.stash:
         config.stash[ENTITIES] = Entities(

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_evals.dialects.detect import load_group
+from pytest_evals.dialects.gates_section.gate_faults import GateFaults
+from pytest_evals.dialects.gates_section.near_groups import near_group_faults
+from pytest_evals.dialects.task_index.suite_names import SuiteNames
 from pytest_evals.errors import Problem
-from pytest_evals.frontends.dialects import load_group
-from pytest_evals.frontends.gating.gate_faults import GateFaults
-from pytest_evals.frontends.gating.near_groups import near_group_faults
-from pytest_evals.frontends.index.suite_names import SuiteNames
-from pytest_evals.hooked import adds_metrics
 from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.plugin.suite.library import skips_of
+from pytest_evals.run.user_hooks import adds_metrics
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession

@@ -17,7 +17,7 @@ from pytest_evals.plugin.settings.selection import names_of as patterns_of
 from pytest_evals.plugin.suite.sniffing import matches
 
 if TYPE_CHECKING:
-    from pytest_evals.frontends.index.library import TaskLibrary
+    from pytest_evals.dialects.task_index.library import TaskLibrary
 
 __all__ = ["LIBRARY", "add_included", "library_of", "names_of", "skips_of"]
 
@@ -28,8 +28,8 @@ LIBRARY: pytest.StashKey[TaskLibrary] = pytest.StashKey()
 def library_of(config: pytest.Config) -> TaskLibrary:
     """The library of the session; nothing is read before it is asked."""
     if LIBRARY not in config.stash:
-        from pytest_evals.frontends.index.library import TaskLibrary
-        from pytest_evals.frontends.index.names import Scanner
+        from pytest_evals.dialects.task_index.library import TaskLibrary
+        from pytest_evals.dialects.task_index.names import Scanner
 
         options = config.stash[OPTIONS]
         scanner = Scanner(cache=options.dir, skips=skips_of(config))

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_evals.dialects.file_markers import GATES_FILES, may_look_alike
 from pytest_evals.errors import Place, Problem, TaskFileError
-from pytest_evals.frontends.sniff import GATES_FILES, may_look_alike
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.suite.sniffing import is_eval_file, named_places, raw_of
 
 if TYPE_CHECKING:
-    from pytest_evals.frontends.gating.suite_gates import SuiteGates
+    from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 
 __all__ = [
     "LostFile",
@@ -117,14 +117,14 @@ def _problem(path: Path) -> Problem | None:
     raw = raw_of(path)
     if not may_look_alike(raw) and b"\0" not in raw and path.suffix in _SUFFIXES:
         return None
-    from pytest_evals.frontends.lookalikes import lookalike
+    from pytest_evals.dialects.lookalikes import lookalike
 
     return lookalike(path, raw)
 
 
 def _is_base(path: Path, config: pytest.Config) -> bool:
     """Whether other files include a file."""
-    from pytest_evals.frontends.lookalikes import is_included
+    from pytest_evals.dialects.lookalikes import is_included
 
     root = suite_root(config, config.stash[OPTIONS].include_path)
     return is_included(path, _near(path, root, config))

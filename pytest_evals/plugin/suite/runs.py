@@ -18,13 +18,13 @@ from pytest_evals.core.node_names import document_id, is_document_id, is_node_na
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.task import Task
-from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
-from pytest_evals.frontends.gating.gate_faults import (
+from pytest_evals.dialects.gates_section.gate_faults import (
     GateFaults,
     group_faults,
     task_faults,
 )
-from pytest_evals.frontends.gating.suite_gates import SuiteGates
+from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
+from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
 from pytest_evals.gates.documents import Required, required_by
 from pytest_evals.plugin.settings.selection import Selection
 from pytest_evals.plugin.suite.places import file_id

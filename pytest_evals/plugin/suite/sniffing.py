@@ -61,7 +61,7 @@ def looks_like_latticeflow(path: Path) -> bool:
 def _dialect(path: Path) -> str | None:
     if path.suffix not in (".yaml", ".yml"):
         return None
-    from pytest_evals.frontends.sniff import dialect
+    from pytest_evals.dialects.file_markers import dialect
 
     return dialect(raw_of(path))
 
@@ -77,7 +77,7 @@ def looks_like_lighteval(path: Path, config: pytest.Config) -> bool:
         is_test_file(path, config) or path not in named_places(config)
     ):
         return False
-    from pytest_evals.frontends.sniff import is_task_module
+    from pytest_evals.dialects.file_markers import is_task_module
 
     return is_task_module(raw_of(path))
 

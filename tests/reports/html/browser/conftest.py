@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_evals.comparing import changes
 from pytest_evals.reports.files.changes import comparison_json
 from pytest_evals.reports.html.write import write_html
+from pytest_evals.run.comparison import changes
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 PATIENCE_MS = 30_000

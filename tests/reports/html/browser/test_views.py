@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_evals.comparing import changes
 from pytest_evals.reports.files.changes import comparison_json
 from pytest_evals.reports.html.write import write_html
+from pytest_evals.run.comparison import changes
 
 sync_api = pytest.importorskip("playwright.sync_api")
 

@@ -1,0 +1,1 @@
+"""Read rows: the Hub, JSON, JSON lines, CSV, Parquet and Arrow files, inline rows."""

@@ -1,0 +1,231 @@
+"""Rows of one split, their ids, and which of them are run.
+
+Rows are turned into Python objects block by block when they are first looked at; ids
+are read from their column alone. So the cost of a session grows with what is run, not
+with the dataset.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+from pytest_evals.core.node_names import document_id
+from pytest_evals.core.response_contract import described
+from pytest_evals.data.sizes import arrow_sizes, row_sizes
+from pytest_evals.errors import DocumentError, EvalsError
+
+__all__ = ["EncodingError", "Ids", "RowsError", "Table", "document_ids", "selection"]
+
+_BLOCK = 512
+"""Rows that become Python objects at once."""
+_BLOCK_OF_IMAGES = 16
+"""As many with decoded images, of which only one block is kept."""
+_ID_COLUMNS = (
+    "id",
+    "ID",
+    "Id",
+    "_id",
+    "doc_id",
+    "question_id",
+    "questionId",
+    "qid",
+    "example_id",
+    "sample_id",
+    "task_id",
+    "uid",
+    "uuid",
+    "guid",
+)
+
+
+class EncodingError(DocumentError):
+    """Rows with text that is not UTF-8."""
+
+
+class RowsError(EvalsError):
+    """What should be rows, and is not."""
+
+
+class Table(Sequence[Mapping[str, Any]]):
+    """Rows by position, each a dict; the same object each time, but for rows with
+    images."""
+
+    def __init__(self, rows: Any) -> None:
+        """``rows`` is a dataset of the ``datasets`` library, or any iterable of
+        mappings.
+
+        Raises:
+            RowsError: It is neither.
+        """
+        self._blocks: dict[int, list[dict[str, Any]]] = {}
+        self._dataset: Any = None
+        self._block = _BLOCK
+        if hasattr(rows, "select_columns") and hasattr(rows, "__len__"):
+            self._dataset = rows
+            self._length = len(rows)
+            self.columns = tuple(rows.features)
+            if "Image(" in repr(rows.features):
+                self._block = _BLOCK_OF_IMAGES
+            return
+        listed = [_as_dict(row, number) for number, row in enumerate(_listed(rows))]
+        self._length = len(listed)
+        self.columns = tuple(listed[0]) if listed else ()
+        for start in range(0, len(listed), _BLOCK):
+            self._blocks[start // _BLOCK] = listed[start : start + _BLOCK]
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return self._length
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """All rows in order."""
+        return (self._row(i) for i in range(self._length))
+
+    def __getitem__(self, index: Any) -> Any:
+        """The row at a position, or a list of rows."""
+        if isinstance(index, slice):
+            return [self._row(i) for i in range(*index.indices(self._length))]
+        if not -self._length <= index < self._length:
+            raise IndexError(f"row {index} of {self._length}")
+        return self._row(index % self._length)
+
+    def column(self, name: str) -> list[Any]:
+        """All values of a column."""
+        if self._dataset is None:
+            return [row.get(name) for row in self]
+        try:
+            return list(self._dataset.select_columns([name])[:][name])
+        except UnicodeDecodeError:
+            raise EncodingError(f"the column {name!r} is not UTF-8") from None
+
+    def sizes(self) -> list[int]:
+        """Bytes of text in each row."""
+        if self._dataset is None:
+            return row_sizes(self)
+        return arrow_sizes(self._dataset.with_format("arrow")[:])
+
+    def _row(self, index: int) -> dict[str, Any]:
+        number, offset = divmod(index, self._block)
+        block = self._blocks.get(number)
+        if block is None:
+            start, end = number * self._block, (number + 1) * self._block
+            try:
+                columns = self._dataset[start:end]
+            except UnicodeDecodeError:
+                what = f"a row from {start} to {end - 1} is not UTF-8"
+                raise EncodingError(what) from None
+            if self._block != _BLOCK:
+                self._blocks.clear()
+            values = zip(*columns.values(), strict=True)
+            block = [dict(zip(columns, row, strict=True)) for row in values]
+            self._blocks[number] = block
+        return block[offset]
+
+
+def _listed(rows: Any) -> Iterable[Any]:
+    if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
+        raise RowsError(f"rows must be a list of mappings, not {_short(rows)}")
+    return rows
+
+
+def _as_dict(row: Any, number: int) -> dict[str, Any]:
+    if not isinstance(row, Mapping):
+        what = f"row {number} must be a mapping of columns to values"
+        raise RowsError(f"{what}, not {_short(row)}")
+    for name in row:
+        if not isinstance(name, str):
+            what = f"row {number} has a column whose name is not text"
+            raise RowsError(f"{what}: {described(name)}")
+    return dict(row)
+
+
+class Ids(NamedTuple):
+    """An id for each row; ``warnings`` says why they are no column's, if one has the
+    name for it."""
+
+    ids: list[str]
+    warnings: tuple[str, ...]
+
+
+def document_ids(table: Table) -> Ids:
+    """A unique id for each row, fit for a node id: its id column's value, else its
+    position.
+
+    A column of ids counts when each of its values is a non-empty text or a whole number
+    and all stay different as :func:`document_id` writes them.
+    """
+    warnings = []
+    for name in _ID_COLUMNS:
+        if name in table.columns:
+            values = table.column(name)
+            ids = [_clean(value) for value in values]
+            if all(ids) and len(set(ids)) == len(ids):
+                return Ids(ids, ())
+            fault = _id_fault(values, ids)
+            remark = f"the column {name!r} gives no ids, so rows are numbered from 0"
+            warnings.append(f"{remark}: {fault}")
+    return Ids([str(i) for i in range(len(table))], tuple(warnings))
+
+
+def _id_fault(values: list[Any], ids: list[str]) -> str:
+    """What is wrong with the first value that is no id, or is one for the second
+    time."""
+    seen: dict[str, int] = {}
+    for row, cleaned in enumerate(ids):
+        shown = _short(values[row])
+        if not cleaned:
+            empty = isinstance(values[row], str)
+            why = "which is empty" if empty else "which is no text and no whole number"
+            return f"row {row} has {shown}, {why}"
+        if cleaned in seen:
+            first = _short(values[seen[cleaned]])
+            if values[seen[cleaned]] == values[row]:
+                return f"rows {seen[cleaned]} and {row} both have {shown}"
+            both = f"{first} and {shown} of rows {seen[cleaned]} and {row}"
+            return f"{both} both become {_short(cleaned)}"
+        seen[cleaned] = row
+    raise AssertionError("ids that are there and different have no fault")
+
+
+def _short(value: Any, limit: int = 80) -> str:
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - a method of somebody else's class
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def selection(
+    total: int, limit: float | None, sample: float | None, seed: int
+) -> Sequence[int]:
+    """Positions of the documents to run, ascending.
+
+    Args:
+        total: Number of documents.
+        limit: The first so many, or a share below 1, rounded up (lm-eval 0.4.13,
+            ``evaluator_utils.py``, ``get_sample_size``); ``None`` for all.
+        sample: As ``limit``, but drawn from what the limit leaves. A smaller sample is
+            part of a larger one with the same seed.
+        seed: Seed of that draw.
+    """
+    first = range(_count(total, limit))
+    if sample is None:
+        return first
+    order = list(first)
+    Random(seed).shuffle(order)
+    return sorted(order[: _count(len(order), sample)])
+
+
+def _count(total: int, wanted: float | None) -> int:
+    if wanted is None:
+        return total
+    return min(total, math.ceil(total * wanted) if wanted < 1 else int(wanted))
+
+
+def _clean(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return ""
+    return document_id(str(value))

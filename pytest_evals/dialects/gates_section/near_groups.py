@@ -1,0 +1,118 @@
+"""Group files next to or above the tasks of a session that are not part of it.
+
+Their gates are not evaluated, but a faulty one must not go unnoticed until somebody
+runs the group. A group file without gates is not loaded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pytest_evals.core.group import Group
+from pytest_evals.core.task import Task
+from pytest_evals.dialects.file_markers import is_group
+from pytest_evals.dialects.gates_section.gate_faults import GateFaults, group_faults
+from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
+from pytest_evals.errors import Place, Problem, TaskFileError
+
+__all__ = ["near_group_faults"]
+
+
+def near_group_faults(
+    tasks: Mapping[str, Task],
+    read: Collection[Path],
+    gates: SuiteGates,
+    load: Callable[[Path], Sequence[Task | Group]],
+    *,
+    hooked: Callable[[Path], bool],
+    is_chosen: bool,
+) -> GateFaults:
+    """What is wrong with the gates of such groups; and, as a warning, which groups of
+    these tasks have gates that are not evaluated.
+
+    Args:
+        tasks: Name of each task of the session to the task.
+        read: Files that are part of the session.
+        gates: Gates outside of the files of tasks and groups.
+        load: Reads a file.
+        hooked: Whether hooks may add metrics to tasks of a folder, or change scores.
+        is_chosen: Whether somebody has selected single tasks or documents: then groups
+            without a fault are not mentioned.
+    """
+    found = GateFaults([], [])
+    for path in _group_files(tasks.values(), read, gates):
+        try:
+            loaded = load(path)
+            faults, mentions = _faults(loaded, tasks, gates, hooked=hooked)
+            related = bool(mentions)
+            found.warnings.extend([] if is_chosen else mentions)
+        except TaskFileError as error:
+            faults = GateFaults([*error.problems], [])
+            related = _names_one(path, tasks.values())
+        found.warnings.extend(faults.warnings)
+        (found.problems if related else found.warnings).extend(faults.problems)
+    return found
+
+
+def _faults(
+    loaded: Sequence[Task | Group],
+    tasks: Mapping[str, Task],
+    gates: SuiteGates,
+    *,
+    hooked: Callable[[Path], bool],
+) -> tuple[GateFaults, list[Problem]]:
+    """The faults of a file; and for each group with gates and with tasks of the
+    session, that these are not evaluated."""
+    found, mentions = GateFaults([], []), []
+    for group in loaded:
+        if not isinstance(group, Group):
+            continue
+        folder = group.source.path.absolute().parent
+        own = gates.of(group, group.gates, folder)
+        found.add(group_faults(own, group, hooked=hooked(folder)))
+        if own and any(task.name in tasks for task in group.tasks()):
+            ids = ", ".join(gate.id for gate in own)
+            what = f"group {group.name!r} was not collected, so its gates are not "
+            what += f"evaluated: {ids}"
+            fix = f"run {Place(group.source.path)} or its folder as well"
+            mentions.append(Problem(what, group.source, fix))
+    return found, mentions
+
+
+def _group_files(
+    tasks: Collection[Task], read: Collection[Path], gates: SuiteGates
+) -> Iterator[Path]:
+    """Files of groups with gates in the folders of these tasks, and in those above."""
+    folders = dict.fromkeys(
+        folder
+        for task in tasks
+        for folder in gates.folders(task.source.path.absolute().parent)
+    )
+    for folder in folders:
+        for path in sorted(folder.glob("*.y*ml")):
+            if path not in read and path.suffix in (".yaml", ".yml"):
+                raw = _raw(path)
+                if is_group(raw) and (b"gates" in raw or _mentions(raw, gates.names())):
+                    yield path
+
+
+def _names_one(path: Path, tasks: Collection[Task]) -> bool:
+    """Whether a file names one of these tasks, or a tag of one."""
+    names = (name for task in tasks for name in (task.name, *task.tags))
+    return _mentions(_raw(path), names)
+
+
+def _mentions(raw: bytes, names: Iterable[str]) -> bool:
+    return any(
+        re.search(rb"(?<![\w-])%s(?![\w-])" % re.escape(name.encode()), raw)
+        for name in names
+    )
+
+
+def _raw(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,220 @@
+"""Which gates a task or a group has: its own, those of a gates.yaml beside or above its
+file, and those of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_evals.core.gate import Gate
+from pytest_evals.core.group import Group
+from pytest_evals.core.metric import Metric
+from pytest_evals.core.task import Task
+from pytest_evals.dialects.file_markers import GATES_FILES
+from pytest_evals.dialects.gates_section.gate_faults import GateFaults
+from pytest_evals.dialects.gates_section.gates_file import load_gates
+from pytest_evals.dialects.task_index.suite_names import Lookup, SuiteNames
+from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.gates.read.entry import with_unique_ids
+from pytest_evals.gates.run_metrics import RUN_METRICS, run_metrics_of
+
+__all__ = ["SuiteGates"]
+
+
+class SuiteGates:
+    """All gates that do not stand in a task's own file."""
+
+    def __init__(
+        self,
+        root: Path,
+        given: Sequence[Gate],
+        measured: Callable[[Gate], float | None],
+        *,
+        is_release: bool = False,
+    ) -> None:
+        """Know the gates of the command line; files are read when a task is.
+
+        Args:
+            root: The folder above which no file is looked for.
+            given: Gates of the command line.
+            measured: The share of a gate's answers that turn between two runs, if
+                somebody has measured it.
+            is_release: Whether a threshold without ``over`` is one on the population.
+        """
+        self._is_release = is_release
+        self._root, self._measured = root, measured
+        self._given = given
+        self._files: dict[Path, tuple[Gate, ...]] = {}
+        self._used: set[int] = set()
+
+    def of(
+        self,
+        owner: Task | Group,
+        own: Iterable[Gate],
+        folder: Path,
+        metrics: Iterable[Metric] = (),
+    ) -> tuple[Gate, ...]:
+        """All gates of a task or a group, with unique ids.
+
+        Args:
+            owner: The task or group.
+            own: The gates of its own file.
+            folder: Where gates files are looked for, and in all folders above it.
+            metrics: What a gate that names no task may be about.
+
+        Raises:
+            TaskFileError: A gates.yaml cannot be used.
+        """
+        from_files = [g for g in self._from_files(folder) if g.task == owner.name]
+        names = {metric.name for metric in metrics}
+        names.update(run_metrics_of(owner) if isinstance(owner, Task) else ())
+        given = [
+            gate
+            for gate in self._given
+            if gate.task == owner.name or (not gate.task and gate.metric in names)
+        ]
+        self._used.update(id(gate) for gate in (*from_files, *given))
+        mine = (replace(gate, task=owner.name) for gate in given)
+        gates = with_unique_ids([*own, *from_files, *mine])
+        return tuple(map(self.completed, gates))
+
+    def completed(self, gate: Gate) -> Gate:
+        """The gate with the settings of the session where it has none of its own."""
+        if self._is_release and gate.bounds and not gate.names_target:
+            gate = replace(gate, over="population")
+        return self._with_noise(gate)
+
+    def _with_noise(self, gate: Gate) -> Gate:
+        """The gate with the flip rate that was measured, for verdicts over further runs
+        and to report how often a rerun would reverse others. It is that of the answers
+        that the task's filters choose."""
+        wants = gate.over == "benchmark" or (gate.over == "run" and bool(gate.bounds))
+        wants = wants and gate.measured and gate.flip_rate is None
+        wants = wants and not gate.reducer
+        return replace(gate, flip_rate=self._measured(gate)) if wants else gate
+
+    def names(self) -> Iterator[str]:
+        """What the gates of the files that were read are about."""
+        yield from (gate.task for gates in self._files.values() for gate in gates)
+
+    def files(self) -> Iterator[Path]:
+        """The gates files that were read."""
+        yield from (path for path, gates in self._files.items() if gates)
+
+    def folders(self, folder: Path) -> Iterator[Path]:
+        """A folder and those above it, up to the root."""
+        yield folder
+        if folder.is_relative_to(self._root):
+            for place in folder.parents:
+                if not place.is_relative_to(self._root):
+                    return
+                yield place
+
+    def _from_files(self, folder: Path) -> Iterator[Gate]:
+        for place in (folder, *folder.parents):
+            for name in GATES_FILES:
+                path = place / name
+                if path not in self._files:
+                    self._files[path] = _load(path)
+                yield from self._files[path]
+            if place == self._root:
+                return
+
+    def unanswered(
+        self,
+        tasks: Iterable[Task],
+        groups: Iterable[Group],
+        names: SuiteNames,
+        left_out: Collection[str] = (),
+    ) -> GateFaults:
+        """Gates that no task and no group of the session answers for.
+
+        A task that a gates.yaml names may not be part of this session. What is defined
+        nowhere below the file is a mistake, in whichever way the session was started.
+
+        Args:
+            tasks: All tasks of the session.
+            groups: All its groups.
+            names: What else the suite defines.
+            left_out: Names in the files of these tasks that were not selected.
+        """
+        known = list(tasks)
+        own = {task.name: Place(task.source.path) for task in known}
+        own |= {group.name: Place(group.source.path) for group in groups}
+        read = {task.source.path.absolute() for task in known}
+        found = GateFaults([], [])
+        for gate in self._given:
+            if id(gate) not in self._used:
+                what = _nowhere(gate, known, [*own])
+                found.problems.append(Problem(what, gate.source))
+        for path, gates in self._files.items():
+            for gate in gates:
+                if id(gate) in self._used:
+                    continue
+                if gate.task in own or gate.task not in left_out:
+                    place = names.look_up(gate.task, path, read)
+                    _sort(gate, own, place, found)
+        return found
+
+
+def _sort(
+    gate: Gate, own: Mapping[str, Place], place: Lookup, found: GateFaults
+) -> None:
+    """Add what is wrong with a gate of a file that applies to nothing so far."""
+    name, fix = gate.task, ""
+    if place.is_below:
+        return
+    if elsewhere := place.elsewhere or own.get(name):
+        what = f"a gates file is for tasks in its folder and below, and {name!r} is in "
+        what += str(elsewhere)
+        fix = "move the gate to that file or to a gates.yaml above it; --evals-gate "
+        fix += "takes gates of any task"
+    elif place.members:
+        what = f"{name!r} is a tag, which has no numbers; tasks with this tag: "
+        what += ", ".join(place.members)
+    elif place.maybe:
+        what = f"no task called {name!r} was found; it may be among {place.maybe}"
+        found.warnings.append(Problem(what, gate.source))
+        return
+    else:
+        what = _unknown(name, [*own, *place.names])
+    found.problems.append(Problem(what, gate.source, fix))
+
+
+def _unknown(name: str, names: Sequence[str]) -> str:
+    return f"no task called {name!r}{did_you_mean(name, names)}"
+
+
+def _nowhere(gate: Gate, tasks: Sequence[Task], names: Sequence[str]) -> str:
+    if gate.task:
+        return _unknown(gate.task, names)
+    metrics = sorted({metric.name for task in tasks for metric in task.metrics})
+    hint = (
+        did_you_mean(gate.metric, [*metrics, *RUN_METRICS])
+        or f"; known: {', '.join(metrics)}"
+    )
+    return f"no task has a metric called {gate.metric!r}{hint}"
+
+
+def _load(path: Path) -> tuple[Gate, ...]:
+    if not path.is_file():
+        if path.is_symlink():
+            what = f"this is a link to {path.readlink()}, and there is no such file"
+            raise TaskFileError([Problem(what, Place(path))])
+        return ()
+    gates = load_gates(path)
+    lost = [gate for gate in gates if not gate.task]
+    if lost:
+        raise TaskFileError(
+            Problem("the gate names no task", gate.source, "write TASK/METRIC >= …")
+            for gate in lost
+        )
+    return gates

@@ -1,0 +1,64 @@
+"""``actions``: which samples stay out of a task's metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_evals.dialects.latticeflow.filters import Filter, read_filter
+from pytest_evals.dialects.latticeflow.header import check_key
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.errors import DocumentError
+
+__all__ = ["Action", "excluding", "read_actions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """A rule: samples that its filter matches are excluded from all metrics."""
+
+    key: str
+    filter: Filter
+
+
+def read_actions(definition: Section) -> tuple[Action, ...]:
+    """The rules of a task; what is wrong with them are problems of its file."""
+    found: dict[str, Action] = {}
+    for entry in definition.entries("actions"):
+        key = entry.text("key")
+        if not key:
+            entry.problem("key", "an action has a key", "key: skip-empty")
+        else:
+            check_key(entry, "key", "an action")
+        entry.one_of("action", "action", ("exclude_from_metrics",), "")
+        inner = entry.section("filter")
+        if inner is None:
+            fix = 'filter: {op: equals, expression: "{{ sample.split }}", value: train}'
+            entry.problem("filter", "an action has a filter", fix)
+        one = read_filter(inner) if inner is not None else None
+        entry.close("an action")
+        if key in found:
+            entry.problem("key", f"there is another action called {key!r}")
+        if one is not None:
+            found[key] = Action(key=key, filter=one)
+    return tuple(found.values())
+
+
+def excluding(actions: Sequence[Action], variables: Mapping[str, Any]) -> str:
+    """The first rule that a sample matches, empty if none does.
+
+    Args:
+        actions: The rules.
+        variables: ``sample``, ``solver_output`` and ``scores``.
+
+    Raises:
+        DocumentError: A filter fails.
+    """
+    for action in actions:
+        try:
+            if action.filter.matches(variables):
+                return action.key
+        except DocumentError as error:
+            raise DocumentError(f"action {action.key!r}: {error}") from error
+    return ""

@@ -1,0 +1,289 @@
+"""The entities of a folder: tasks, datasets, models and whatever else has a key.
+
+A name in a file is looked up in the run file that uses it, then in the file's own
+folder and everything below, then in the folder above and everything below, and so on up
+to the root of the suite.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pytest_evals.dialects.file_markers import may_hold_entities
+from pytest_evals.dialects.latticeflow.reader import read_entity_file
+from pytest_evals.dialects.yaml_reader.yaml_file import Step, YamlFile
+from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+
+__all__ = ["Entities", "Entity", "Kind", "cut", "entities_in", "kind_of"]
+
+Kind = Literal[
+    "task", "dataset", "model", "adapter", "generator", "policy", "evaluation", "run"
+]
+LISTS: Mapping[str, Kind] = {
+    "model_adapters": "adapter",
+    "models": "model",
+    "dataset_generators": "generator",
+    "datasets": "dataset",
+    "tasks": "task",
+    "policies": "policy",
+}
+"""Lists of a run file → what they hold."""
+PROVIDER = "$provider"
+_SUFFIXES = (".yaml", ".yml")
+LARGEST = 4 * 1024 * 1024
+"""Bytes; a YAML file beyond this is data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """One entity.
+
+    Args:
+        kind: What it is.
+        key: Empty if it has none, or one that is no text.
+        file: Its keys and values, as if they were a file of their own.
+        place: Where it stands.
+    """
+
+    kind: Kind
+    key: str
+    file: YamlFile
+    place: Place
+
+
+_RUN_ONLY = LISTS.keys() - {"tasks", "policies"} | {"evaluation"}
+"""Keys by which a run file is known; it may have others."""
+_SHAPES: tuple[tuple[Kind, frozenset[str]], ...] = (
+    ("adapter", frozenset({"process_input", "process_output"})),
+    ("dataset", frozenset({"source", "generator_specification", "file_path"})),
+    ("model", frozenset({"config"})),
+    ("policy", frozenset({"rules"})),
+)
+
+
+def kind_of(values: Mapping[Any, Any]) -> Kind | None:
+    """What a mapping is, told from its keys; ``None`` for nothing of ours."""
+    if "task_specifications" in values:
+        return "evaluation"
+    named = {"key", "display_name", "definition"} & values.keys()
+    if _RUN_ONLY & values.keys() or ("tasks" in values and not named):
+        return "run"
+    if "definition" in values:
+        definition = values["definition"]
+        is_generator = isinstance(definition, dict) and "synthesizers" in definition
+        return "generator" if is_generator else "task"
+    for kind, keys in _SHAPES:
+        if keys & values.keys() and named:
+            return kind
+    return None
+
+
+def cut(file: YamlFile, *steps: Step) -> YamlFile:
+    """A mapping inside a file, as if it were a file of its own."""
+    values: Any = file.values
+    for step in steps:
+        values = values[step]
+    n = len(steps)
+    lines = {way[n:]: at for way, at in file.lines.items() if way[:n] == steps}
+    texts = {way[n:]: at for way, at in file.texts.items() if way[:n] == steps}
+    lines.pop((), None)
+    first = next(iter(lines.values()), None)
+    path = first.path if first is not None else file.path
+    return YamlFile(path=path, values=values, lines=lines, texts=texts)
+
+
+def entities_in(file: YamlFile) -> Iterator[Entity]:
+    """The entity that a file is; of a run file, itself and all that it lists."""
+    kind = kind_of(file.values)
+    if kind is None:
+        return
+    yield _entity(kind, file, ())
+    if kind != "run":
+        return
+    for name, member in LISTS.items():
+        listed = file.values.get(name)
+        for number, entry in enumerate(listed if isinstance(listed, list) else []):
+            if isinstance(entry, dict):
+                yield _entity(member, file, (name, number))
+
+
+def _entity(kind: Kind, file: YamlFile, steps: tuple[Step, ...]) -> Entity:
+    part = cut(file, *steps) if steps else file
+    if kind == "model" and isinstance(part.values.get(PROVIDER), str):
+        part = _of_provider(part)
+    key = part.values.get("key")
+    place = part.lines.get(("key",)) or file.place(*steps)
+    name = key if isinstance(key, str) else ""
+    return Entity(kind=kind, key=name, file=part, place=place)
+
+
+def _of_provider(part: YamlFile) -> YamlFile:
+    """``$provider: openai/gpt-4.1-nano`` as the model that it is short for; its key is
+    that of the provider, and the model's with a dash for what a key cannot hold."""
+    provider, _, model = part.values[PROVIDER].partition("/")
+    name = re.sub(r"[^a-z0-9_-]+", "-", model.lower())
+    key = f"{provider}${re.sub('-+', '-', name).strip('-')}"
+    config = {
+        "connection_type": "provider_connection",
+        "provider_id": provider,
+        "model_key": model,
+    }
+    others = {k: v for k, v in part.values.items() if k != PROVIDER}
+    values = {"key": key, "display_name": key, "config": config, **others}
+    return replace(part, values=values)
+
+
+@dataclass(slots=True)
+class Entities:
+    """All entities of a suite; trees are read when they are first needed.
+
+    Args:
+        root: Root of the suite; nothing above it is looked at.
+        base: Folder whose ``.env`` counts.
+        skips: Folders that are not entered.
+    """
+
+    root: Path
+    base: Path | None = None
+    skips: Callable[[Path], bool] = lambda path: False
+    parameters: set[str] = field(default_factory=set)
+    """Keys that tasks and evaluations declare, as far as they were read."""
+    _files: dict[Path, Sequence[Entity] | TaskFileError] = field(default_factory=dict)
+    _trees: dict[Path, list[Path]] = field(default_factory=dict)
+
+    def of_file(self, path: Path) -> Sequence[Entity]:
+        """The entities of a file, the file itself first.
+
+        Raises:
+            TaskFileError: It cannot be read.
+        """
+        found = self._read(path.absolute())
+        if isinstance(found, TaskFileError):
+            raise found
+        return found
+
+    def find(
+        self, kind: Kind, key: str, near: Path, own: Sequence[Entity] = ()
+    ) -> Entity | None:
+        """The entity of a key; ``None`` if nothing has it.
+
+        Args:
+            kind: What it should be.
+            key: As in a file.
+            near: The file that names it.
+            own: Entities that come before all others: those of a run file.
+
+        Raises:
+            TaskFileError: Several are equally near.
+        """
+        mine = [one for one in own if one.kind == kind and one.key == key]
+        if mine:  # a run file may refer to one file twice
+            return _only([*{one.place: one for one in mine}.values()], key)
+        for folder in self._levels(near):
+            found = [one for one in self._below(folder, kind) if one.key == key]
+            if found:
+                return _only(found, key)
+        return None
+
+    def missing(
+        self, kind: Kind, key: str, near: Path, own: Sequence[Entity] = ()
+    ) -> str:
+        """What is wrong where a key means nothing, with a near name or what is there;
+        and with files that could not be read, which may have it."""
+        names = [one.key for one in own if one.kind == kind]
+        for folder in self._levels(near):
+            names += [one.key for one in self._below(folder, kind)]
+        known = sorted({name for name in names if name})
+        shown = ", ".join(known[:10]) + (" …" if len(known) > 10 else "")
+        hint = did_you_mean(key, known) or f"; there are: {shown or 'none'}"
+        unread = [
+            str(Place(path))
+            for path, found in self._files.items()
+            if isinstance(found, TaskFileError)
+        ]
+        lost = f"; files that cannot be read: {', '.join(unread[:5])}" if unread else ""
+        return f"no {kind} called {key!r}{hint}{lost}"
+
+    def all(self, kind: Kind, near: Path) -> list[Entity]:
+        """All entities of a kind in the folder of a file and below."""
+        return list(self._below(near.absolute().parent, kind))
+
+    def runs(self, places: Iterable[Path]) -> Iterator[Entity]:
+        """All run files and evaluations among files and folders."""
+        kinds: tuple[Kind, ...] = ("run", "evaluation")
+        for place in places:
+            for path in self._tree(place) if os.path.isdir(place) else [place]:
+                found = self._read(path)
+                for one in found if not isinstance(found, TaskFileError) else ():
+                    if one.kind in kinds:
+                        yield one
+
+    def _levels(self, near: Path) -> Iterator[Path]:
+        folder = near.absolute().parent
+        yield folder
+        while folder != self.root and folder.is_relative_to(self.root):
+            folder = folder.parent
+            yield folder
+
+    def _below(self, folder: Path, kind: Kind) -> Iterator[Entity]:
+        """Entities of a tree, each place once though run files refer to it too."""
+        seen: set[Place] = set()
+        for path in self._tree(folder):
+            found = self._read(path)
+            for one in found if not isinstance(found, TaskFileError) else ():
+                if one.kind == kind and one.place not in seen:
+                    seen.add(one.place)
+                    yield one
+
+    def _tree(self, folder: Path) -> list[Path]:
+        if folder not in self._trees:
+            self._trees[folder] = list(self._walk(folder))
+        return self._trees[folder]
+
+    def _walk(self, folder: Path) -> Iterator[Path]:
+        for here, folders, names in os.walk(folder):
+            folders[:] = sorted(
+                name
+                for name in folders
+                if not name.startswith(".")
+                and name not in ("__pycache__", "node_modules")
+                and not self.skips(Path(here, name))
+            )
+            for name in sorted(names):
+                path = Path(here, name)
+                if name.endswith(_SUFFIXES) and _is_ours(path):
+                    yield path
+
+    def _read(self, path: Path) -> Sequence[Entity] | TaskFileError:
+        if path not in self._files:
+            try:
+                file = read_entity_file(path, self.base)
+                self._files[path] = tuple(entities_in(file))
+            except TaskFileError as error:
+                self._files[path] = error
+        return self._files[path]
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        if path.stat().st_size > LARGEST:
+            return False
+        return may_hold_entities(path.read_bytes())
+    except OSError:
+        return False
+
+
+def _only(found: Sequence[Entity], key: str) -> Entity:
+    first, *others = found
+    if others:
+        places = ", ".join(str(one.place) for one in others)
+        what = f"there is another {first.kind} called {key!r}, at {places}"
+        raise TaskFileError(
+            [Problem(what, first.place, "give one of them another key")]
+        )
+    return first

@@ -1,0 +1,330 @@
+"""Run files: which tasks are run with which values, on which samples."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pytest_evals.dialects.latticeflow.entities import LISTS, Entity, cut
+from pytest_evals.dialects.latticeflow.header import check_key, read_header
+from pytest_evals.dialects.latticeflow.parameters import (
+    Given,
+    Parameter,
+    read_parameters,
+    values_of,
+)
+from pytest_evals.dialects.latticeflow.sample_rows import Subsample
+from pytest_evals.dialects.latticeflow.substitution import Values, substituted
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
+from pytest_evals.errors import Place, Problem, TaskFileError
+
+__all__ = [
+    "JUDGE_KEY",
+    "Evaluation",
+    "RunFile",
+    "Specification",
+    "read_run",
+]
+
+_HOWS = ("head", "random")
+_DEBUG = 10
+"""Samples of ``mode: debug``."""
+JUDGE_KEY = "judge"
+"""Key of the session's judge, for a judge that nobody names."""
+_SCOPES = ("use_cases", "domains", "providers")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Specification:
+    """One task of an evaluation.
+
+    Args:
+        key: Its name.
+        task: Key of the task.
+        config: Values of the task's parameters.
+        model: Key of the model that is tested, empty if none is said.
+        subsample: Samples to take; ``None`` for all.
+        n_trials: Goes at each sample, 0 for what the task says.
+        n_runs: Runs of the whole task, 1 unless repeatability is asked for.
+        place: Where it stands.
+    """
+
+    key: str
+    task: str
+    config: Mapping[str, Given]
+    model: str
+    subsample: Subsample | None
+    n_trials: int
+    n_runs: int
+    place: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """What ``evaluation`` of a run file says."""
+
+    key: str
+    display_name: str
+    specifications: tuple[Specification, ...]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFile:
+    """A run file.
+
+    Args:
+        evaluation: ``None`` where the file only lists entities.
+        secrets: Name → value; never shown.
+        file: The file.
+        parameters: Keys that its evaluation declares.
+        warnings: What is odd about it.
+    """
+
+    evaluation: Evaluation | None
+    secrets: Mapping[str, str]
+    file: YamlFile
+    parameters: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class _Sizes(NamedTuple):
+    """How much an evaluation or a run takes, where a specification says nothing."""
+
+    n_samples: int = 0
+    how: str = ""
+    n_trials: int = 0
+
+
+def read_run(entity: Entity, given: Mapping[str, Any]) -> RunFile:
+    """A run file, or an evaluation that is a file of its own.
+
+    Args:
+        entity: The file.
+        given: Values of parameters, which beat those of the file.
+
+    Raises:
+        TaskFileError: With all problems of it.
+    """
+    reading = _Reading(entity, given)
+    file = reading.run() if entity.kind == "run" else reading.alone()
+    if reading.problems:
+        raise TaskFileError(reading.problems)
+    return file
+
+
+class _Reading:
+    """One file on its way to a :class:`RunFile`."""
+
+    def __init__(self, entity: Entity, given: Mapping[str, Any]) -> None:
+        self._entity, self._given = entity, given
+        self.problems: list[Problem] = []
+        self._warnings = list(entity.file.warnings)
+        self._declared: list[str] = []
+
+    def alone(self) -> RunFile:
+        """An evaluation without a run file around it."""
+        evaluation = self._evaluation(self._entity.file, {}, _Sizes())
+        return RunFile(
+            evaluation=evaluation,
+            secrets={},
+            file=self._entity.file,
+            parameters=tuple(self._declared),
+            warnings=tuple(self._warnings),
+        )
+
+    def run(self) -> RunFile:
+        """A run file; what it lists is read when it is used."""
+        top = Section(self._entity.file, self.problems)
+        for name in LISTS:
+            top.entries(name)
+        secrets = top.take("secrets", dict, {})
+        for name, value in secrets.items():
+            if not isinstance(value, str):
+                place = top.file.place("secrets", name)
+                self.problems.append(Problem(f"the secret {name!r} is no text", place))
+        config = {
+            str(name): Given(value, top.file.place("config", name))
+            for name, value in top.take("config", dict, {}).items()
+        }
+        sizes = self._run_config(top)
+        section = top.section("evaluation")
+        top.close("a run file")
+        evaluation = None
+        if isinstance(top.values.get("evaluation"), dict):
+            part = cut(self._entity.file, "evaluation")
+            evaluation = self._evaluation(part, config, sizes)
+        elif section is None and config:
+            top.problem("config", "config has values for an evaluation; there is none")
+        return RunFile(
+            evaluation=evaluation,
+            secrets={str(k): v for k, v in secrets.items() if isinstance(v, str)},
+            file=self._entity.file,
+            parameters=tuple(self._declared),
+            warnings=tuple(self._warnings),
+        )
+
+    def _run_config(self, top: Section) -> _Sizes:
+        section = top.section("run_config")
+        if section is None:
+            return _Sizes()
+        sizes = _sizes(section, _Sizes())
+        _cache_policy(section)
+        trials = section.section("trials_config")
+        if trials is not None:
+            sizes = sizes._replace(n_trials=trials.whole("num_trials", 2, 2))
+            trials.close("trials_config")
+        section.close("run_config")
+        return sizes
+
+    def _evaluation(
+        self, file: YamlFile, config: Mapping[str, Given], run: _Sizes
+    ) -> Evaluation:
+        parameters = read_parameters(Section(file, self.problems))
+        known = {one.key for one in parameters}
+        self._declared += known
+        typed = {
+            name: Given(value, _OPTION)
+            for name, value in self._given.items()
+            if name in known
+        }
+        given = {**config, **typed}
+        values = values_of(parameters, given, self.problems, _fallback)
+        steps = ("task_specifications",)
+        filled = substituted(file, steps, Values(values), self.problems)
+        top = Section(filled, self.problems)
+        header = read_header(top, "an evaluation", ("key", "display_name"))
+        if top.values.get("description") is None:
+            self._warnings.append(f"{top.place('key')}: description is missing")
+        own = _sizes(top, _Sizes())
+        _cache_policy(top)
+        debug = self._mode(top)
+        sizes = _Sizes(
+            run.n_samples or own.n_samples or debug,
+            run.how or own.how,
+            run.n_trials,
+        )
+        for name in (*_SCOPES, "config_spec"):
+            top.raw(name)
+        entries = top.entries("task_specifications")
+        if not entries:
+            what = "an evaluation lists task_specifications"
+            fix = "task_specifications: [{task_key: my-task}]"
+            top.problem("task_specifications", what, fix)
+        top.close("an evaluation")
+        return Evaluation(
+            key=header.key,
+            display_name=header.display_name,
+            specifications=self._specifications(entries, sizes),
+            place=top.place("key"),
+        )
+
+    def _mode(self, top: Section) -> int:
+        if top.values.get("mode") is None:
+            return 0
+        mode = top.one_of("mode", "mode", ("debug", "full"), "full")
+        fix = "num_samples: 10" if mode == "debug" else "leave it out"
+        self._warnings.append(f"{top.place('mode')}: mode is deprecated: {fix}")
+        return _DEBUG if mode == "debug" else 0
+
+    def _specifications(
+        self, entries: list[Section], sizes: _Sizes
+    ) -> tuple[Specification, ...]:
+        found: dict[str, Specification] = {}
+        tasks = Counter(str(entry.values.get("task_key")) for entry in entries)
+        seen = Counter[str]()
+        for entry in entries:
+            task = str(entry.values.get("task_key"))
+            seen[task] += 1
+            auto = f"{task}_{seen[task]}" if tasks[task] > 1 else f"{task}"
+            one = self._specification(entry, sizes, auto)
+            if one.key in found:
+                what = f"there is another specification called {one.key!r}"
+                entry.problem("key", what, "give each a key of its own")
+            found[one.key] = one
+        return tuple(found.values())
+
+    def _specification(self, entry: Section, sizes: _Sizes, auto: str) -> Specification:
+        key = entry.text("key", auto)
+        if entry.values.get("key"):
+            check_key(entry, "key", "a specification")
+        task = entry.name("task_key")
+        if task is None:
+            entry.problem("task_key", "task_key is missing", "task_key: my-task")
+        config = {
+            str(name): Given(value, entry.file.place(*entry.steps, "task_config", name))
+            for name, value in entry.take("task_config", dict, {}).items()
+        }
+        if entry.values.get("dataset_key") is not None:
+            dataset = entry.text("dataset_key")
+            config.setdefault("dataset_key", Given(dataset, entry.place("dataset_key")))
+        own = _sizes(entry, sizes)
+        n_runs, n_trials = self._repeats(entry, sizes.n_trials)
+        for name in ("display_name", "task_result_log_path"):
+            entry.text(name)
+        model = entry.text("model_key")
+        entry.close("a task specification")
+        how: Literal["head", "random"] = "random" if own.how == "random" else "head"
+        return Specification(
+            key=key,
+            task=task or "",
+            config=config,
+            model=model,
+            subsample=Subsample(n=own.n_samples, how=how) if own.n_samples else None,
+            n_trials=n_trials,
+            n_runs=n_runs,
+            place=entry.place(),
+        )
+
+    def _repeats(self, entry: Section, n_trials: int) -> tuple[int, int]:
+        """Runs of the whole task, and goes at each sample."""
+        kinds = ("standard", "repeatability")
+        kind = entry.one_of("type", "type of specification", kinds, kinds[0])
+        n_runs = 1
+        section = entry.section("repeatability")
+        if section is not None:
+            n_runs = section.whole("num_runs", 2, 2)
+            if section.values.get("num_runs") is None:
+                section.problem("num_runs", "num_runs is missing", "num_runs: 5")
+            section.close("repeatability")
+        if (kind == "repeatability") != (section is not None):
+            what = "type: repeatability and repeatability: {num_runs: …} go together"
+            entry.problem("type" if section is None else "repeatability", what)
+        trials = entry.section("trials")
+        if trials is not None:
+            n_trials = trials.whole("num_trials", 2, 2)
+            trials.close("trials")
+        return n_runs, n_trials
+
+
+_OPTION = Place(Path("--evals-config"))
+
+
+def _fallback(parameter: Parameter) -> str | None:
+    """A model that nobody names is the tested one, or the session's judge."""
+    if parameter.type != "model":
+        return None
+    return JUDGE_KEY if parameter.usage == "judge_model" else ""
+
+
+def _sizes(section: Section, default: _Sizes) -> _Sizes:
+    n, how = default.n_samples, default.how
+    if section.values.get("num_samples") is not None:
+        n = section.whole("num_samples", 1, 1)
+    else:
+        section.raw("num_samples")
+    if section.values.get("subsampling") is not None:
+        how = section.one_of("subsampling", "subsampling", _HOWS, _HOWS[0])
+    else:
+        section.raw("subsampling")
+    return default._replace(n_samples=n, how=how)
+
+
+def _cache_policy(section: Section) -> None:
+    """What upstream does with stored results; here options of the session say that."""
+    words = ("reuse", "update", "no-cache")
+    section.one_of("cache_policy", "cache_policy", words, words[0])

@@ -1,0 +1,183 @@
+"""Filters of datasets and of actions: a value of a document held against another.
+
+What upstream compares is compared alike; where upstream raises, or silently never
+matches, since a digit string is no number there, the two are compared as what they look
+like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_evals.data.calls import FieldError
+from pytest_evals.dialects.latticeflow.prompts.templates import (
+    Expression,
+    compile_expression,
+)
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.errors import DocumentError, TaskFileError
+
+__all__ = ["Filter", "kept", "read_filter"]
+
+_COMPARISONS = (
+    "equals",
+    "not_equals",
+    "greater_than",
+    "less_than",
+    "greater_or_equal",
+    "less_or_equal",
+)
+_MEMBERSHIPS = ("in", "not_in")
+_UNARY = ("exists", "not_exists", "is_true", "is_false")
+_OPS = (*_COMPARISONS, *_MEMBERSHIPS, *_UNARY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """One filter.
+
+    Args:
+        op: How it compares.
+        expression: What of the document.
+        wanted: With what: a value, a list for a membership, ``None`` for neither.
+    """
+
+    op: str
+    expression: Expression
+    wanted: Any = None
+
+    def matches(self, variables: Mapping[str, Any]) -> bool:
+        """Whether a document is what the filter says.
+
+        Raises:
+            DocumentError: The expression fails, or its value cannot be compared.
+        """
+        if self.op == "exists":
+            return self.expression.exists(variables)
+        if self.op == "not_exists":
+            return not self.expression.exists(variables)
+        value = self.expression.value(variables)
+        try:
+            return _TESTS[self.op](value, self.wanted)
+        except TypeError as error:
+            what = f"{self.expression.what}: {self.op}: {error}"
+            raise FieldError(what, self.expression.place) from None
+
+
+def read_filter(section: Section, owner: str = "a filter") -> Filter | None:
+    """A filter; what is wrong with it are problems of its file."""
+    op = section.one_of("op", "filter operation", _OPS, "")
+    text = section.take("expression", str, "")
+    if not text:
+        fix = 'expression: "{{ sample.split }}"'
+        section.problem("expression", f"{owner} has an expression", fix)
+    wanted = _wanted(section, op)
+    for key in () if op else ("value", "values"):
+        section.raw(key)
+    section.close(f"{owner} with op: {op}" if op else owner)
+    if not op or not text:
+        return None
+    try:
+        place = section.place("expression")
+        expression = compile_expression(text, place, "expression")
+    except TaskFileError as error:
+        section.problems.extend(error.problems)
+        return None
+    return Filter(op=op, expression=expression, wanted=wanted)
+
+
+def _wanted(section: Section, op: str) -> Any:
+    if op in _COMPARISONS:
+        value = section.raw("value")
+        if not isinstance(value, str | int | float):
+            what = f"{op} compares with a text, a number or a truth, not {value!r}"
+            section.problem("value", what, "value: test")
+        elif op not in ("equals", "not_equals") and _number(value) is None:
+            what = f"{op} compares with a number, not {value!r}"
+            section.problem("value", what, "value: 3")
+        return value
+    if op in _MEMBERSHIPS:
+        values = section.raw("values")
+        if not isinstance(values, list):
+            what = f"{op} needs a list of values, not {values!r}"
+            section.problem("values", what, 'values: ["l2", "l4"]')
+            return []
+        for one in values:
+            if not isinstance(one, str | int | float):
+                what = f"values are texts, numbers or truths, not {one!r}"
+                section.problem("values", what)
+        return values
+    return None
+
+
+def _number(value: Any) -> float | None:
+    """The number that a value is or looks like."""
+    if isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return None
+    return None
+
+
+def _equal(value: Any, wanted: Any) -> bool:
+    if value == wanted:
+        return True
+    if isinstance(value, bool) or isinstance(wanted, bool):
+        return str(value).lower() == str(wanted).lower()
+    numbers = _number(value), _number(wanted)
+    if None not in numbers and numbers[0] == numbers[1]:
+        return True
+    return str(value) == str(wanted)
+
+
+def _ordered(test: Callable[[float, float], bool]) -> Callable[[Any, Any], bool]:
+    def compare(value: Any, wanted: Any) -> bool:
+        left, right = _number(value), _number(wanted)
+        if left is None or right is None:
+            raise TypeError(f"{value!r:.60} is no number")
+        return test(left, right)
+
+    return compare
+
+
+def _truth(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return value.strip().lower() == "true"
+    raise TypeError(f"{value!r:.60} is neither true nor false")
+
+
+_TESTS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "equals": _equal,
+    "not_equals": lambda value, wanted: not _equal(value, wanted),
+    "greater_than": _ordered(lambda left, right: left > right),
+    "less_than": _ordered(lambda left, right: left < right),
+    "greater_or_equal": _ordered(lambda left, right: left >= right),
+    "less_or_equal": _ordered(lambda left, right: left <= right),
+    "in": lambda value, wanted: any(_equal(value, one) for one in wanted),
+    "not_in": lambda value, wanted: not any(_equal(value, one) for one in wanted),
+    "is_true": lambda value, _: _truth(value),
+    "is_false": lambda value, _: not _truth(value),
+}
+
+
+def kept(rows: list[Any], filters: tuple[Filter, ...]) -> list[Any]:
+    """The rows that all filters match.
+
+    Raises:
+        DocumentError: A filter fails on a row; the text says on which.
+    """
+    found = []
+    for number, row in enumerate(rows):
+        try:
+            if all(one.matches({**row, "sample": row}) for one in filters):
+                found.append(row)
+        except DocumentError as error:
+            raise DocumentError(f"row {number}: {error}") from error
+    return found

@@ -1,0 +1,353 @@
+"""A model file: what it says of a model, and how that is opened.
+
+Models whose answers come over a server that speaks OpenAI's language are opened as any
+``openai:`` model; functions and servers with a language of their own take and give any
+JSON.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import Any
+
+from pytest_evals.core.request import Model
+from pytest_evals.core.turn import ModelSource
+from pytest_evals.dialects.latticeflow.entities import Entity
+from pytest_evals.dialects.latticeflow.header import read_header
+from pytest_evals.dialects.latticeflow.snippets.snippet import snippet_of
+from pytest_evals.dialects.latticeflow.solving.fields import required_text
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.errors import EvalsError, MissingExtraError, Problem, TaskFileError
+from pytest_evals.masking.values import masked, masked_text
+from pytest_evals.models.latticeflow.adapters import BUILT_IN, Adapter, ModelInfo
+from pytest_evals.models.latticeflow.inference import FunctionModel
+
+__all__ = ["ModelFile", "read_model"]
+
+_TASKS = ("chat_completion", "embeddings", "custom")
+_PROVIDERS: Mapping[str, str] = {
+    "anthropic": "https://api.anthropic.com/v1",
+    "fireworks": "https://api.fireworks.ai/inference/v1",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
+    "novita": "https://api.novita.ai/v3/openai",
+    "openai": "https://api.openai.com/v1",
+    "sambanova": "https://api.sambanova.ai/v1",
+    "together": "https://api.together.xyz/v1",
+}
+"""Provider → where it speaks OpenAI's language."""
+_FOREIGN = (
+    "aws_bedrock",
+    "azure_foundry",
+    "claude_managed_agents",
+    "dify",
+    "langsmith",
+)
+"""Connections that nothing here can make."""
+_CONNECTIONS = (
+    "custom_connection",
+    "custom_inference",
+    "placeholder",
+    "provider_connection",
+    *_FOREIGN,
+)
+Adapters = Callable[[str, Section], Adapter | None]
+"""Key of an adapter, and who names it, to the adapter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFile:
+    """A model that can be opened.
+
+    Args:
+        key: Its key.
+        source: How it is opened.
+        native: Whether it takes and gives LatticeFlow's JSON.
+        takes_sample: Whether it looks at the sample.
+    """
+
+    key: str
+    source: ModelSource
+    native: bool = True
+    takes_sample: bool = False
+
+
+class _Opener:
+    """Opens a model, as a function with a name does; equal for equal files."""
+
+    def __init__(
+        self,
+        name: str,
+        identity: str,
+        open_: Callable[[], Model],
+        why_unready: Callable[[], EvalsError | None] = lambda: None,
+    ) -> None:
+        self.__name__ = name
+        self._identity, self._open = identity, open_
+        self.why_unready = why_unready
+
+    def __call__(self) -> Model:
+        return self._open()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Opener) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+
+class _Context:
+    """What the connections of a file have in common."""
+
+    def __init__(self, entity: Entity, top: Section, adapters: Adapters) -> None:
+        self.entity, self.adapters = entity, adapters
+        self.task = top.one_of("task", "kind of model", _TASKS, _TASKS[0])
+        self.per_minute = float(top.take("rate_limit", (int, float), 0))
+        self.width = top.whole("max_concurrent_requests", 1, 1)
+        self.says_width = top.values.get("max_concurrent_requests") is not None
+
+    def info(self, model_key: str) -> ModelInfo:
+        return ModelInfo(self.entity.key, model_key, self.task)
+
+    def fingerprint(self, raw: Mapping[str, Any], adapter: Adapter) -> dict[str, Any]:
+        """What is equal for models with equal answers: the file without secrets, with
+        its adapter."""
+        told = json.dumps(masked(raw), sort_keys=True, default=str)
+        return {
+            "kind": "latticeflow",
+            "key": self.entity.key,
+            "config": hashlib.sha256(told.encode()).hexdigest(),
+            "adapter": adapter.key,
+        }
+
+
+def read_model(entity: Entity, raw: Mapping[str, Any], adapters: Adapters) -> ModelFile:
+    """The model of a file.
+
+    Args:
+        entity: The file, with all secrets put in.
+        raw: Its ``config`` before that.
+        adapters: How adapters are found, beside those that are built in.
+
+    Raises:
+        TaskFileError: With all problems of the file.
+    """
+    problems: list[Problem] = []
+    top = Section(entity.file, problems)
+    read_header(top, "a model", ("key", "display_name"), provided=True)
+    top.raw("secrets")
+    context = _Context(entity, top, adapters)
+    config = top.section("config")
+    top.close("a model")
+    found = None
+    if config is None:
+        if top.values.get("config") is None:
+            fix = "config: {connection_type: custom_connection, url: …}"
+            top.problem("config", "config is missing", fix)
+    else:
+        key = "connection_type"
+        default = _CONNECTIONS[0] if config.values.get(key) is None else ""
+        kind = config.one_of(key, "connection type", _CONNECTIONS, default)
+        if kind:
+            found = _READERS.get(kind, _foreign)(config, context, raw)
+            config.close(f"a connection of type {kind}")
+    if problems or found is None:
+        raise TaskFileError(problems)
+    return found
+
+
+def _foreign(config: Section, context: _Context, raw: Mapping[str, Any]) -> None:
+    kind = config.values.get("connection_type")
+    for key in config.values:
+        config.raw(key)
+    what = f"a model with connection_type: {kind} cannot be asked from here"
+    fix = "name another by --model, or by --evals-judge where it is a judge"
+    config.problem("connection_type", what, fix)
+
+
+def _placeholder(
+    config: Section, context: _Context, raw: Mapping[str, Any]
+) -> ModelFile:
+    """A model that answers nothing."""
+
+    def run(body: str, sample: Mapping[str, Any] | None) -> str:
+        return '{"choices": [{"message": {"role": "assistant", "content": ""}}]}'
+
+    return _function(context, raw, BUILT_IN["latticeflow$identity"], run)
+
+
+def _inference(
+    config: Section, context: _Context, raw: Mapping[str, Any]
+) -> ModelFile | None:
+    adapter = _adapter(config, context)
+    environment = config.take("environment", dict, {})
+    if config.values.get("environment") is None:
+        config.problem("environment", "environment is missing", "environment: {}")
+    seconds = config.take("timeout", (int, float), 0)
+    if seconds <= 0:
+        what = "timeout is a number of seconds above 0"
+        config.problem("timeout", what, "timeout: 60")
+    code = replace(config.file.code, seconds=float(seconds))
+    timed = Section(
+        replace(config.file, code=code), config.problems, config.values, config.steps
+    )
+    config.raw("run_inference_snippet")
+    function = snippet_of(timed, "run_inference_snippet", "run_inference")
+    if adapter is None or function is None:
+        return None
+    takes_sample = function.declares("sample")
+
+    def run(body: str, sample: Mapping[str, Any] | None) -> Any:
+        more = (sample,) if takes_sample else ()
+        return function(body, dict(environment), *more)
+
+    return _function(context, raw, adapter, run, takes_sample=takes_sample)
+
+
+def _function(
+    context: _Context,
+    raw: Mapping[str, Any],
+    adapter: Adapter,
+    run: Callable[[str, Mapping[str, Any] | None], Any],
+    *,
+    takes_sample: bool = False,
+) -> ModelFile:
+    fingerprint = context.fingerprint(raw, adapter)
+    width = context.width
+
+    def open_() -> Model:
+        info = context.info(context.entity.key)
+        return FunctionModel(info, adapter, run, fingerprint, width)
+
+    return ModelFile(
+        key=context.entity.key,
+        source=_Opener(context.entity.key, json.dumps(fingerprint), open_),
+        takes_sample=takes_sample,
+    )
+
+
+def _connection(
+    config: Section, context: _Context, raw: Mapping[str, Any]
+) -> ModelFile | None:
+    adapter = _adapter(config, context)
+    url = required_text(config, "url", "http://localhost:8000/complete")
+    if url and not re.match(r"https?://[^/\s]", url):
+        config.problem("url", f"url is no address: {masked_text(url)!r}")
+    headers = _headers(config)
+    model_key = config.text("model_key")
+    verify, trusted = _tls(config)
+    if adapter is None:
+        return None
+    fingerprint = context.fingerprint(raw, adapter)
+
+    def open_() -> Model:
+        error = _without_client()
+        if error is not None:
+            raise error
+        from pytest_evals.models.latticeflow.http import Connection, HttpModel
+
+        connection = Connection(
+            url=url,
+            headers=headers,
+            concurrency=context.width if context.says_width else 8,
+            per_minute=context.per_minute,
+            verify=verify,
+            trusted_ca=trusted,
+        )
+        return HttpModel(context.info(model_key), adapter, connection, fingerprint)
+
+    return ModelFile(
+        key=context.entity.key,
+        source=_Opener(
+            context.entity.key, json.dumps(fingerprint), open_, _without_client
+        ),
+    )
+
+
+def _without_client() -> MissingExtraError | None:
+    if find_spec("openai") is None:
+        return MissingExtraError("a model with a url", "openai", "openai")
+    return None
+
+
+def _headers(config: Section) -> dict[str, str]:
+    found = {}
+    for name, value in config.take("custom_headers", dict, {}).items():
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            found[str(name)] = str(value)
+        else:
+            config.problem("custom_headers", f"the header {name!r} is no text")
+    key = config.text("api_key")
+    return {"Authorization": f"Bearer {key}", **found} if key else found
+
+
+def _tls(config: Section) -> tuple[bool, str]:
+    """Whether the server must prove who it is, and by which certificates."""
+    outer = config.section("tls_context")
+    inner = outer.section("validation_context") if outer is not None else None
+    verify, trusted = True, ""
+    if inner is not None:
+        known = ("verify_trust_chain", "accept_untrusted")
+        word = inner.one_of("trust_chain_verification", "check", known, known[0])
+        verify = word == known[0]
+        try:
+            given = inner.text("trusted_ca")
+            trusted = base64.b64decode(given, validate=True).decode("ascii")
+        except (binascii.Error, ValueError):
+            inner.problem("trusted_ca", "trusted_ca is no certificate in base64")
+        inner.close("validation_context")
+    if outer is not None:
+        outer.close("tls_context")
+    return verify, trusted
+
+
+def _provider(
+    config: Section, context: _Context, raw: Mapping[str, Any]
+) -> ModelFile | None:
+    known = (*sorted(_PROVIDERS), "latticeflow")
+    provider = config.one_of("provider_id", "provider", known, "")
+    model = required_text(config, "model_key", "gpt-4.1-nano")
+    if provider == "latticeflow":
+        what = "models of LatticeFlow itself cannot be asked from here"
+        config.problem("provider_id", what, "name another by --model")
+    if not provider or provider == "latticeflow" or not model:
+        return None
+    variable = f"{provider.upper()}_API_KEY"
+    url = os.environ.get(f"{provider.upper()}_BASE_URL") or _PROVIDERS[provider]
+    spec = f'openai:"{model}",base_url={url},api_key_env={variable}'
+    if context.says_width:
+        spec += f",concurrency={context.width}"
+    return ModelFile(key=context.entity.key, source=spec, native=False)
+
+
+def _adapter(config: Section, context: _Context) -> Adapter | None:
+    """The adapter that a connection names."""
+    inner = config.section("adapter")
+    if inner is None:
+        return BUILT_IN["latticeflow$identity"]
+    key = required_text(inner, "key", "latticeflow$openai_chat_completion")
+    inner.close("adapter")
+    if key in BUILT_IN:
+        return BUILT_IN[key]
+    try:
+        return context.adapters(key, inner) if key else None
+    except TaskFileError as error:
+        config.problems.extend(error.problems)
+        return None
+
+
+_READERS: Mapping[
+    str, Callable[[Section, _Context, Mapping[str, Any]], ModelFile | None]
+] = {
+    "custom_connection": _connection,
+    "custom_inference": _inference,
+    "placeholder": _placeholder,
+    "provider_connection": _provider,
+}

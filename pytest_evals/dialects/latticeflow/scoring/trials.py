@@ -1,0 +1,42 @@
+"""``trials``: several goes at each sample, and how their values become one."""
+
+from __future__ import annotations
+
+from pytest_evals.dialects.latticeflow.metrics.trials import FUNCTIONS, Aggregator
+from pytest_evals.dialects.latticeflow.scoring.scorer import Trials
+from pytest_evals.dialects.latticeflow.solving.fields import required_text
+from pytest_evals.dialects.yaml_reader.section import Section
+
+__all__ = ["Trials", "read_trials"]
+
+
+def read_trials(section: Section) -> Trials:
+    """The trials of a task; what is wrong with them are problems of the file."""
+    if section.values.get("num_trials") is None:
+        section.problem("num_trials", "num_trials is missing", "num_trials: 3")
+    n = section.whole("num_trials", 2, 2)
+    found = [_read(entry) for entry in section.entries("score_aggregators")]
+    section.close("trials")
+    return Trials(n=n, aggregators=tuple(one for one in found if one is not None))
+
+
+def _read(entry: Section) -> Aggregator | None:
+    score = required_text(entry, "score_name", "is_correct")
+    inner = entry.section("aggregator")
+    if inner is None:
+        if entry.values.get("aggregator") is None:
+            fix = "aggregator: {function: mean}"
+            entry.problem("aggregator", "aggregator is missing", fix)
+        entry.close("an entry of score_aggregators")
+        return None
+    function = inner.one_of("function", "function", FUNCTIONS, "")
+    needs_k = function.startswith("pass")
+    if needs_k and inner.values.get("k") is None:
+        inner.problem("k", f"{function} needs k", "k: 3")
+    if not needs_k:
+        inner.refuse("k", f"{function} takes none")
+    k = inner.whole("k", 1, 1) if needs_k else 1
+    name = inner.text("score_name")
+    inner.close("an aggregator")
+    entry.close("an entry of score_aggregators")
+    return Aggregator(score=score, function=function, k=k, name=name)

@@ -1,0 +1,64 @@
+"""``pass_through_solver``: a recorded trace, and no model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_evals.data.calls import ColumnError, FieldError
+from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
+from pytest_evals.dialects.latticeflow.prompts.trace import Trace, trace_of
+from pytest_evals.dialects.latticeflow.solving.fields import required_text
+from pytest_evals.dialects.latticeflow.solving.solver import Sample
+from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.errors import DocumentError, Place, did_you_mean
+
+__all__ = ["PassThroughSolver", "TraceColumn", "read_pass_through", "read_trace_column"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceColumn:
+    """A column with recorded traces."""
+
+    name: str
+    place: Place
+
+    def of(self, sample: Sample) -> Trace:
+        """The trace of a sample.
+
+        Raises:
+            DocumentError: There is no such column, or no trace in it.
+        """
+        if self.name not in sample:
+            hint = did_you_mean(self.name, [str(name) for name in sample])
+            what = f"trace_column: the sample has no {self.name!r}{hint}"
+            raise ColumnError(what, self.place)
+        try:
+            return trace_of(sample[self.name])
+        except DocumentError as error:
+            raise FieldError(
+                f"trace_column {self.name!r}: {error}", self.place
+            ) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassThroughSolver:
+    """What was recorded is the output."""
+
+    column: TraceColumn
+
+    def steps(self, sample: Sample, trial: int) -> Steps[SolverOutput]:
+        """Ask nothing."""
+        yield from ()
+        return SolverOutput(trace=self.column.of(sample))
+
+
+def read_trace_column(section: Section) -> TraceColumn:
+    """The column that a section names."""
+    name = required_text(section, "trace_column", "trace")
+    return TraceColumn(name=name, place=section.place("trace_column"))
+
+
+def read_pass_through(section: Section) -> PassThroughSolver:
+    """The solver of a section; what is wrong with it are problems of the file."""
+    return PassThroughSolver(column=read_trace_column(section))

@@ -1,0 +1,162 @@
+"""``definition.dataset``: one dataset, or several whose rows belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pytest_evals.dialects.latticeflow.sample_rows import Samples
+from pytest_evals.dialects.latticeflow.samples import ID, Rows
+from pytest_evals.dialects.latticeflow.substitution import names_in
+from pytest_evals.dialects.latticeflow.suite import Suite
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+
+__all__ = ["Column", "Keys", "TaskDataset", "aligned_names", "read_task_dataset"]
+
+_SOURCES = ("dataset", "task_result")
+
+
+class Keys(NamedTuple):
+    """What a definition says of its data.
+
+    Args:
+        datasets: Name → key of each dataset.
+        result: Key of an earlier task, whose results are the samples; empty for none.
+    """
+
+    datasets: Mapping[str, str]
+    result: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A parameter whose value is the name of a column."""
+
+    parameter: str
+    name: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskDataset:
+    """The data of a task.
+
+    Args:
+        keys: Of its datasets, by the names that samples know them under; a single one
+            that is not aligned has an empty name.
+        place: Where they stand.
+        needs_equal: Whether aligned datasets must have equally many rows.
+        columns: Columns that must be there.
+    """
+
+    keys: Mapping[str, str]
+    place: Place
+    needs_equal: bool = True
+    columns: Sequence[Column] = ()
+
+    def load(self, suite: Suite) -> Samples:
+        """All samples.
+
+        Raises:
+            TaskFileError: A dataset cannot be read, or two do not fit together.
+        """
+        tables = {name: suite.rows(key, self.place) for name, key in self.keys.items()}
+        first = next(iter(tables.values()))
+        every = (row for rows in tables.values() for row in rows)
+        self.check_columns({name for row in every for name in row})
+        ids = [row.get(ID) for row in first]
+        if "" in tables:
+            return Samples(first, None, ids)
+        lengths = {name: len(rows) for name, rows in tables.items()}
+        if self.needs_equal and len({*lengths.values()}) > 1:
+            told = ", ".join(f"{name} has {n}" for name, n in lengths.items())
+            what = f"aligned datasets have equally many rows, and {told}"
+            raise TaskFileError([Problem(what, self.place)])
+        samples: Rows = [
+            {name: rows[i] for name, rows in tables.items() if i < len(rows)}
+            for i in range(len(first))
+        ]
+        return Samples(samples, tables, ids)
+
+    def check_columns(self, known: Collection[str]) -> None:
+        """Make sure that all columns are there which parameters name.
+
+        Raises:
+            TaskFileError: One is not.
+        """
+        problems = [
+            Problem(
+                f"{one.parameter}: the dataset has no column {one.name!r}"
+                + (
+                    did_you_mean(one.name, sorted(known))
+                    or f"; there are: {', '.join(sorted(known))}"
+                ),
+                one.place,
+            )
+            for one in self.columns
+            if one.name not in known
+        ]
+        if problems:
+            raise TaskFileError(problems)
+
+
+def aligned_names(definition: Any) -> tuple[str, ...]:
+    """Parameters that name the aligned datasets of a definition that is not filled
+    in yet; a key that is no parameter stands for itself."""
+    dataset = definition.get("dataset") if isinstance(definition, Mapping) else None
+    keys = dataset.get("keys") if isinstance(dataset, Mapping) else None
+    if not isinstance(keys, list):
+        return ()
+    return tuple(names_in(key) or str(key) for key in keys)
+
+
+def read_task_dataset(
+    definition: Section, names: Sequence[str], warnings: list[str]
+) -> Keys:
+    """The data of a task; what is wrong are problems of the file.
+
+    Args:
+        definition: With everything filled in.
+        names: As :func:`aligned_names` gives them.
+        warnings: What is odd is added here.
+    """
+    section = definition.section("dataset")
+    if section is None:
+        return Keys({})
+    source = section.one_of("source", "source of samples", _SOURCES, _SOURCES[0])
+    if section.raw("fast_subset_size") is not None:
+        place = section.place("fast_subset_size")
+        warnings.append(f"{place}: fast_subset_size is deprecated, and ignored")
+    key, keys = section.raw("key"), section.raw("keys")
+    section.close("the dataset of a task")
+    if (key is None) == (keys is None):
+        section.problem("key", "a dataset has one of key and keys", "key: my-dataset")
+        return Keys({})
+    if key is None:
+        if source == "task_result":
+            what = "the results of one task are taken, and none beside them"
+            section.problem("keys", what, "key: << config.my_result >>")
+        return Keys(_aligned(section, names))
+    if not isinstance(key, str) or not key:
+        section.problem("key", f"key is the key of a dataset, not {key!r}")
+        return Keys({})
+    return Keys({}, key) if source == "task_result" else Keys({"": key})
+
+
+def _aligned(section: Section, names: Sequence[str]) -> Mapping[str, str]:
+    keys = section.raw("keys")
+    if not isinstance(keys, list) or not keys:
+        section.problem("keys", "keys is a list of keys of datasets")
+        return {}
+    found: dict[str, str] = {}
+    for number, (name, one) in enumerate(zip(names, keys, strict=True)):
+        place = section.file.place(*section.steps, "keys", number)
+        if not isinstance(one, str):
+            section.problems.append(Problem(f"{one!r} is no key", place))
+        elif name in found:
+            section.problems.append(Problem(f"{name!r} is there twice", place))
+        else:
+            found[name] = one
+    return found

@@ -1,0 +1,155 @@
+"""A task file: what it says of itself, before its parameters have values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pytest_evals.dialects.latticeflow.entities import Entity
+from pytest_evals.dialects.latticeflow.header import read_header
+from pytest_evals.dialects.latticeflow.parameters import (
+    Parameter,
+    dataset_parameter,
+    read_parameters,
+)
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
+from pytest_evals.errors import Place, Problem, TaskFileError
+
+__all__ = ["DATASET_KEY", "TaskEntity", "marker", "read_task"]
+
+DATASET_KEY = "dataset_key"
+"""The parameter that a task has by itself which evaluates a dataset and names none."""
+_ML_TASKS = ("chat_completion", "embeddings", "custom")
+_ENTITY_TYPES = ("model", "dataset")
+_TYPES = ("benchmark_task", "system_task")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskEntity:
+    """A task.
+
+    Args:
+        key: Its key.
+        display_name: What people call it.
+        tags: As words that pytest takes as markers.
+        parameters: What ``<< config.x >>`` in it may name.
+        file: The file, its definition not yet filled in.
+        place: Where it is defined.
+        is_system: Whether it has no samples.
+        lacks_dataset: Whether whoever uses it says which dataset.
+        warnings: What is odd about it.
+    """
+
+    key: str
+    display_name: str
+    tags: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    file: YamlFile
+    place: Place
+    is_system: bool
+    lacks_dataset: bool
+    warnings: tuple[str, ...] = ()
+
+
+def read_task(entity: Entity) -> TaskEntity:
+    """The task of a file.
+
+    Raises:
+        TaskFileError: With all problems of its outside; those of its definition are
+            found when its parameters have values.
+    """
+    problems: list[Problem] = []
+    warnings: list[str] = list(entity.file.warnings)
+    top = Section(entity.file, problems)
+    header = read_header(top, "a task", ("key", "display_name", "description"))
+    for number, word in enumerate(top.take("tasks", list, [])):
+        if word not in _ML_TASKS:
+            place = top.file.place("tasks", number)
+            fix = f"tasks holds {', '.join(_ML_TASKS)}"
+            problems.append(Problem(f"no kind of model called {word!r}", place, fix))
+    parameters = read_parameters(top)
+    evaluated = _evaluated(top, warnings)
+    definition = top.section("definition")
+    if definition is None:
+        top.problem("definition", "definition is missing", "definition: {scorers: []}")
+    top.close("a task")
+    kind, lacks = "", False
+    if definition is not None:
+        kind = _kind(definition, warnings)
+        if kind != "system_task":
+            lacks = definition.values.get("dataset") is None
+            _check_shape(definition, evaluated or _own_type(definition))
+    if problems:
+        raise TaskFileError(problems)
+    return TaskEntity(
+        key=header.key,
+        display_name=header.display_name,
+        tags=tuple(marker(tag) for tag in header.tags),
+        parameters=_with_dataset(parameters, entity, lacks=lacks),
+        file=entity.file,
+        place=entity.place,
+        is_system=kind == "system_task",
+        lacks_dataset=lacks,
+        warnings=tuple(warnings),
+    )
+
+
+def marker(tag: str) -> str:
+    """A tag as a name of Python, which markers are."""
+    return re.sub(r"\W+", "_", tag).strip("_") or "tag"
+
+
+def _evaluated(top: Section, warnings: list[str]) -> str:
+    """The deprecated type at the root of a task, empty if there is none."""
+    if top.raw("evaluated_entity_type") is None:
+        return ""
+    found = top.one_of("evaluated_entity_type", "entity type", _ENTITY_TYPES, "")
+    place = top.place("evaluated_entity_type")
+    warnings.append(f"{place}: evaluated_entity_type belongs into definition")
+    inner = top.values.get("definition")
+    inside = inner.get("evaluated_entity_type") if isinstance(inner, Mapping) else None
+    if inside is not None and inside != found:
+        what = f"evaluated_entity_type is {found!r} here and {inside!r} in definition"
+        top.problem("evaluated_entity_type", what, "leave this one out")
+    return found
+
+
+def _own_type(definition: Section) -> str:
+    if definition.values.get("evaluated_entity_type") is None:
+        return ""
+    return definition.one_of("evaluated_entity_type", "entity type", _ENTITY_TYPES, "")
+
+
+def _kind(definition: Section, warnings: list[str]) -> str:
+    if definition.values.get("type") == "declarative_task":
+        definition.raw("type")
+        place = definition.place("type")
+        warnings.append(f"{place}: declarative_task is called benchmark_task now")
+        return "benchmark_task"
+    return definition.one_of("type", "task type", _TYPES, _TYPES[0])
+
+
+def _check_shape(definition: Section, evaluated: str) -> None:
+    """A model is evaluated with a dataset and a solver, a dataset without solver."""
+    has_solver = definition.values.get("solver") is not None
+    has_dataset = definition.values.get("dataset") is not None
+    if has_solver and evaluated == "dataset":
+        what = "a task that evaluates a dataset has no solver"
+        definition.problem("solver", what, "evaluated_entity_type: model")
+    elif has_solver and not has_dataset:
+        what = "a task with a solver has a dataset too"
+        definition.problem("solver", what, "dataset: {key: my-dataset}")
+    elif evaluated == "model" and not has_solver:
+        what = "a task that evaluates a model has a solver"
+        fix = "evaluated_entity_type: dataset, or a solver"
+        definition.problem("evaluated_entity_type", what, fix)
+
+
+def _with_dataset(
+    parameters: tuple[Parameter, ...], entity: Entity, *, lacks: bool
+) -> tuple[Parameter, ...]:
+    if not lacks or any(one.key == DATASET_KEY for one in parameters):
+        return parameters
+    return (*parameters, dataset_parameter(DATASET_KEY, entity.place))

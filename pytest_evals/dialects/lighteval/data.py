@@ -1,0 +1,222 @@
+"""The rows of a task of a module: its splits, as far as they are used, and the
+documents that the prompt function makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import index
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_evals.core.doc import Doc, as_list
+from pytest_evals.data.calls import FieldError, call
+from pytest_evals.data.rows import EncodingError, Table
+from pytest_evals.data.sources import Source, load, not_utf8
+from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+
+__all__ = ["Data", "Made", "pool_split"]
+
+_FILE_BUILDERS = ("arrow", "csv", "json", "parquet", "text")
+_POOLS = ("train", "dev", "valid", "default")
+"""What the name of a pool of shots holds, the best one first."""
+
+
+class Made(NamedTuple):
+    """What the prompt function made of a row.
+
+    Args:
+        split: The row's split.
+        number: Its position there, after ``hf_filter``.
+        row: The row.
+        doc: The document; the fault if the function failed.
+    """
+
+    split: str
+    number: int
+    row: Mapping[str, Any]
+    doc: Doc | FieldError
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """The dataset of a task.
+
+    Args:
+        config: The task.
+        place: Where it stands.
+        base: Folder that relative paths are tried from after the module's own.
+    """
+
+    config: Any
+    place: Place
+    base: Path
+
+    @property
+    def source(self) -> Source:
+        """Where rows come from."""
+        config = self.config
+        arguments: dict[str, Any] = {}
+        if getattr(config, "hf_data_files", None) is not None:
+            arguments["data_files"] = _plain(config.hf_data_files)
+        if config.hf_revision is not None:
+            arguments["revision"] = config.hf_revision
+        reads_files = config.hf_repo in _FILE_BUILDERS
+        named = config.hf_subset or None
+        return Source(
+            path=config.hf_repo,
+            name=None if reads_files and named == "default" else named,
+            arguments=arguments,
+            place=self.place,
+            data_place=self.place,
+            base=self.base,
+        )
+
+    def splits(self) -> Mapping[str, Any]:
+        """All splits: name → rows.
+
+        Raises:
+            TaskFileError: The dataset cannot be read.
+        """
+        return load(self.source, plain=True)
+
+    def made(self, splits: Mapping[str, Any], split: str, shot: bool) -> list[Made]:
+        """What the prompt function makes of a split; rows that it skips are left out.
+
+        Args:
+            splits: All splits.
+            split: Name of the split.
+            shot: Whether the documents are to be shots.
+
+        Raises:
+            TaskFileError: There is no such split, or a row cannot be read or filtered.
+        """
+        if split not in splits:
+            names = [str(name) for name in splits]
+            what = f"the dataset has no split {split!r}{did_you_mean(split, names)}"
+            fix = f"its splits are {', '.join(names)}"
+            raise TaskFileError([Problem(what, self.place, fix)])
+        try:
+            rows = list(self._filtered(Table(splits[split])))
+        except EncodingError as error:
+            raise not_utf8(self.source) from error
+        except FieldError as error:
+            raise TaskFileError([error.problem]) from error
+        found = (self._made(split, index, row, shot) for index, row in enumerate(rows))
+        return [one for one in found if one is not None]
+
+    def _filtered(self, rows: Table) -> Iterator[Mapping[str, Any]]:
+        keep = self.config.hf_filter
+        for row in rows:
+            if keep is None or call(keep, (_copied(row),), "hf_filter", self.place):
+                yield row
+
+    def _made(
+        self, split: str, index: int, row: Mapping[str, Any], shot: bool
+    ) -> Made | None:
+        given = {**_copied(row), "__few_shots": shot, "__index": index}
+        function, name = self.config.prompt_function, self.config.name
+        try:
+            doc = call(function, (given, name), "prompt_function", self.place)
+            if doc is None or doc == []:
+                return None
+            return Made(split, index, row, self._checked(doc))
+        except FieldError as error:
+            return Made(split, index, row, error)
+
+    def _checked(self, doc: Any) -> Doc:
+        """The document as ours, of which an installed lighteval has a class too.
+
+        Raises:
+            FieldError: It is none, or has a field of a kind that nobody can use.
+        """
+        if not isinstance(doc, Doc):
+            names = [name for name in Doc.__dataclass_fields__ if hasattr(doc, name)]
+            if not {"query", "choices", "gold_index"} <= set(names):
+                raise self._fault(f"gave {doc!r:.80}, not a Doc")
+            doc = Doc(**{name: getattr(doc, name) for name in names})
+        if not isinstance(doc.query, str):
+            raise self._fault(f"gave a query that is no text: {doc.query!r:.80}")
+        # Texts that are scored as a whole have neither (lighteval's wikitext.py).
+        doc.choices = [] if doc.choices is None else doc.choices
+        doc.gold_index = [] if doc.gold_index is None else doc.gold_index
+        if not isinstance(doc.choices, list | tuple):
+            raise self._fault(f"gave choices that are no list: {doc.choices!r:.80}")
+        if not all(map(_is_position, as_list(doc.gold_index))):
+            what = f"gave a gold_index that is no position: {doc.gold_index!r:.80}"
+            raise self._fault(what)
+        for key, (kinds, wanted) in _FIELDS.items():
+            value = getattr(doc, key)
+            if value is not None and not isinstance(value, kinds):
+                raise self._fault(
+                    f"gave {key}={value!r:.80}; expected {wanted} or None"
+                )
+        if not all(isinstance(one, str) for one in doc.stop_sequences or ()):
+            what = f"gave stop_sequences={doc.stop_sequences!r:.80}"
+            raise self._fault(f"{what}; expected a list of texts")
+        doc.fewshot_samples = [self._checked(one) for one in doc.fewshot_samples or ()]
+        doc.choices = list(doc.choices)
+        made: Doc = doc
+        return made
+
+    def _fault(self, what: str) -> FieldError:
+        return FieldError(f"prompt_function {what}", self.place)
+
+
+def pool_split(config: Any, splits: Sequence[str] | None = None) -> str | None:
+    """The split that shots come from; ``None`` if only those that are run are there.
+
+    Args:
+        config: The task.
+        splits: What the dataset has; ``None`` to believe the task.
+    """
+    if config.few_shots_split:
+        return str(config.few_shots_split)
+    available = [
+        name
+        for name in config.hf_avail_splits or ()
+        if name not in config.evaluation_splits and (splits is None or name in splits)
+    ]
+    for part in _POOLS:
+        for name in available:
+            if part in name:
+                return str(name)
+    return None
+
+
+_FIELDS: Mapping[str, tuple[Any, str]] = {
+    "instruction": (str, "a text"),
+    "images": (list | tuple, "a list of images"),
+    "specific": (Mapping, "a mapping"),
+    "unconditioned_query": (str, "a text"),
+    "fewshot_samples": (list | tuple, "a list of Docs"),
+    "fewshot_sorting_class": (str | int | float | list | tuple, "a text"),
+    "generation_size": (int, "a number of tokens"),
+    "stop_sequences": (list | tuple, "a list of texts"),
+}
+"""Optional fields of documents that are used: their types, and what is expected."""
+
+
+def _is_position(value: Any) -> bool:
+    """Whether a list can be indexed by it; NumPy's integers can, too."""
+    try:
+        index(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _plain(given: Any) -> Any:
+    if isinstance(given, Mapping):
+        return {key: _plain(value) for key, value in given.items()}
+    return (
+        [str(one) for one in given] if isinstance(given, list | tuple) else str(given)
+    )
+
+
+def _copied(value: Any) -> Any:
+    """The value with lists and mappings of its own, so that nobody changes a row that
+    others see."""
+    if isinstance(value, Mapping):
+        return {key: _copied(inner) for key, inner in value.items()}
+    return [_copied(inner) for inner in value] if isinstance(value, list) else value

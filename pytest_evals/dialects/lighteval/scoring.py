@@ -1,0 +1,143 @@
+"""From an answered document of a task module to its scores: each metric sees the
+answers to the requests of its own kind, and those of a talk all together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
+from pytest_evals.core.record import Record
+from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
+from pytest_evals.core.score import Score
+from pytest_evals.core.turn import FollowUp, ModelSource
+from pytest_evals.dialects.lighteval.talk import next_turn, split
+from pytest_evals.errors import DocumentError
+from pytest_evals.scorers.lighteval.asking import Part, heard, judge_models
+from pytest_evals.scorers.lighteval.computed import Computed
+from pytest_evals.scorers.lighteval.metric import SamplingMethod
+from pytest_evals.scorers.lighteval.response import ModelResponse
+from pytest_evals.scorers.measured import score_of
+from pytest_evals.scorers.user_aggregation import Decides
+
+__all__ = ["FILTER", "Scorer"]
+
+FILTER = "none"
+"""There are no filters in this dialect."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scorer:
+    """Scores the documents of one task.
+
+    Args:
+        metrics: What is measured; all names differ.
+        bootstrap_iters: Resamples of bootstrapped standard errors, at most.
+    """
+
+    metrics: tuple[Computed, ...]
+    bootstrap_iters: int = BOOTSTRAP_ITERS
+    _accuracies: Mapping[str, Decides] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Look up once which numbers tell right from wrong."""
+        found: dict[str, Decides] = {}
+        for metric in self.metrics:
+            found |= metric.accuracies()
+        object.__setattr__(self, "_accuracies", found)
+
+    def house_metrics(self) -> Iterator[Metric]:
+        """How the scores add up, one a number."""
+        for metric in self.metrics:
+            yield from metric.metrics(FILTER, self.bootstrap_iters)
+
+    def __call__(self, record: Record) -> tuple[Score, ...]:
+        """The scores of an answered document.
+
+        Raises:
+            DocumentError: It cannot be scored, and why.
+        """
+        scores: list[Score] = []
+        parts = self._parts(record)
+        _, judges = split(record.turns)
+        replies = heard(parts, judges).replies if judges else ()
+        for i, (metric, doc, response) in enumerate(parts):
+            filtered = _filtered(response)
+            if replies:
+                said = {metric.names[0]: replies[i]}
+                response = replace(response, judged=said)
+            for measured in metric.measure(doc, response):
+                decides = self._accuracies.get(measured.metric, True)
+                scores.append(score_of(measured, FILTER, filtered, decides))
+        return tuple(scores)
+
+    def follow_up(self, record: Record) -> Sequence[FollowUp]:
+        """What is asked next about an answered document: of the model, where it is a
+        talk; then of judges.
+
+        Raises:
+            DocumentError: It cannot be scored, and why.
+        """
+        following = next_turn(record)
+        if following is not None:
+            return (following,)
+        _, judges = split(record.turns)
+        return heard(self._parts(record), judges).wanted
+
+    @property
+    def models(self) -> Mapping[str, ModelSource]:
+        """The judges, by the names that follow-ups give them."""
+        return judge_models(self.metrics)
+
+    def _parts(self, record: Record) -> list[Part]:
+        """The metrics with what each of them sees; each may write into its
+        document."""
+        return [
+            Part(metric, replace(record.doc), _response(record, metric.metric.category))
+            for metric in self.metrics
+        ]
+
+
+def _response(record: Record, method: SamplingMethod) -> ModelResponse:
+    """What a metric sees: the answers to requests of one kind."""
+    pairs = list(zip(record.requests, record.responses, strict=True))
+    mine = [(q, a) for q, a in pairs if _method(q) == method]
+    answers = [answer for _, answer in mine]
+    for answer in answers:
+        if answer.error:
+            raise DocumentError(answer.error)
+    if method is SamplingMethod.GENERATIVE:
+        own, _ = split(record.turns)
+        return ModelResponse(
+            input=mine[0][0].prompt if isinstance(mine[0][0], Generate) else None,
+            text=[answer.text for answer in answers] + [turn.text for turn in own],
+            output_tokens=[range(answer.n_tokens) for answer in answers],
+        )
+    n = len(record.doc.choices) if method is SamplingMethod.LOGPROBS else len(answers)
+    return ModelResponse(
+        logprobs=_logprobs(answers[:n]),
+        argmax_logits_eq_gold=[bool(answer.greedy) for answer in answers[:n]],
+        output_tokens=[range(answer.n_tokens) for answer in answers[:n]],
+        unconditioned_logprobs=_logprobs(answers[n:]) if answers[n:] else None,
+    )
+
+
+def _logprobs(answers: Sequence[Response]) -> list[float]:
+    found = [answer.logprob for answer in answers if answer.logprob is not None]
+    if len(found) < len(answers):
+        raise DocumentError("the model gave no log-probability")
+    return found
+
+
+def _method(request: Request) -> SamplingMethod:
+    if isinstance(request, Generate):
+        return SamplingMethod.GENERATIVE
+    if isinstance(request, Loglikelihood):
+        return SamplingMethod.LOGPROBS
+    return SamplingMethod.PERPLEXITY
+
+
+def _filtered(response: ModelResponse) -> tuple[Any, ...]:
+    """What results files show beside a score."""
+    return tuple(response.text) or tuple(response.logprobs)

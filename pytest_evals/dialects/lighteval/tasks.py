@@ -1,0 +1,256 @@
+"""lighteval's task modules (0.13.0): a Python file with a ``TASKS_TABLE`` → tasks.
+
+The module is run, as pytest runs a test module; no dataset is read. All problems of its
+tasks are reported at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.core.group import Aggregate, Group
+from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.core.variant import Variant
+from pytest_evals.dialects.config_dump import as_json
+from pytest_evals.dialects.lighteval.checking import faults_of, is_config
+from pytest_evals.dialects.lighteval.config import line_of
+from pytest_evals.dialects.lighteval.data import Data
+from pytest_evals.dialects.lighteval.documents import Documents, Wants
+from pytest_evals.dialects.lighteval.metrics import Measuring, metrics_of
+from pytest_evals.dialects.lighteval.modules import executes_answers, load_task_module
+from pytest_evals.dialects.lighteval.scoring import FILTER, Scorer
+from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.masking.values import masked
+from pytest_evals.prompts.generation import check_overrides
+from pytest_evals.scorers.lighteval.metric import SamplingMethod
+
+__all__ = ["OVERALL", "TABLE", "load_tasks"]
+
+TABLE = "TASKS_TABLE"
+OVERALL = "all"
+"""lighteval's name of the average over all tasks."""
+_OUTPUT_TYPES = {
+    SamplingMethod.PERPLEXITY: "loglikelihood_rolling",
+    SamplingMethod.LOGPROBS: "multiple_choice",
+    SamplingMethod.GENERATIVE: "generate_until",
+}
+"""Kind of request → what other dialects call a task of such requests; what fewest
+models can do comes first."""
+_WITHOUT_EFFECT = frozenset({"frames", "metric", "suite", "trust_dataset"})
+
+
+def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
+    """The tasks of a module that the options select, then the families among them.
+
+    Raises:
+        TaskFileError: With all problems of the module.
+        OptionError: A generation argument of the command line means nothing.
+    """
+    check_overrides(options.gen_kwargs)
+    configs = _table(path, options.allow_unsafe_code)
+    problems: list[Problem] = []
+    tasks: list[Task] = []
+    families = _families(configs)
+    for *earlier, config in _by_name(configs):
+        place = Place(path, line_of(config, str(path)))
+        name = config.name if isinstance(config.name, str) else ""
+        tags = tuple(family for family in (_family(name),) if family in families)
+        if not options.takes([name, *tags]):
+            continue
+        faults = list(faults_of(config))
+        problems += [Problem(what, place, fix) for what, fix in faults]
+        if faults:
+            continue
+        given_way = tuple(Place(path, line_of(one, str(path))) for one in earlier)
+        reader = _Reader(config, place, tags, options, given_way)
+        try:
+            tasks += reader.tasks()
+        except TaskFileError as error:
+            problems += error.problems
+    if problems:
+        raise TaskFileError(dict.fromkeys(problems))
+    return (*tasks, *_groups(tasks, families, path, options))
+
+
+def _table(path: Path, allow_unsafe_code: bool) -> list[Any]:
+    module = load_task_module(path)
+    if executes_answers(module) and not allow_unsafe_code:
+        what = "its metrics execute what the model writes"
+        fix = "--evals-allow-unsafe-code runs it, on this machine and with your rights"
+        raise TaskFileError([Problem(what, Place(path), fix)])
+    table = getattr(module, TABLE, None)
+    if not isinstance(table, list | tuple):
+        what = f"{TABLE} is a list of tasks, not {table!r:.80}"
+        raise TaskFileError([Problem(what, Place(path))])
+    for entry in table:
+        if not is_config(entry):
+            what = f"{TABLE} holds {entry!r:.80}, which is no LightevalTaskConfig"
+            raise TaskFileError([Problem(what, Place(path))])
+    if not table:
+        raise TaskFileError([Problem(f"{TABLE} is empty", Place(path))])
+    return list(table)
+
+
+def _by_name(configs: Sequence[Any]) -> Iterator[list[Any]]:
+    """The entries, those of one name together: of these the last one counts, as in
+    lighteval, where a table fills a mapping."""
+    found: dict[Any, list[Any]] = {}
+    for config in configs:
+        key = config.name if isinstance(config.name, str) else id(config)
+        found.setdefault(key, []).append(config)
+    yield from found.values()
+
+
+def _family(name: str) -> str:
+    """What stands before the colon of a name; empty if there is none."""
+    head, colon, _ = name.partition(":")
+    return head if colon else ""
+
+
+def _families(configs: Sequence[Any]) -> set[str]:
+    """Families of two tasks or more, as far as no task is called like one."""
+    names = [config.name for config in configs if isinstance(config.name, str)]
+    heads = [_family(name) for name in dict.fromkeys(names)]
+    return {one for one in heads if one and heads.count(one) > 1} - set(names)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Makes the tasks of one entry of the table.
+
+    Args:
+        config: The entry.
+        place: Where it stands.
+        tags: The family, if it has one.
+        options: What the command line changes.
+        given_way: Where earlier entries of that name stand.
+    """
+
+    config: Any
+    place: Place
+    tags: tuple[str, ...]
+    options: TaskOptions
+    given_way: tuple[Place, ...]
+
+    def tasks(self) -> Iterator[Task]:
+        """One task for each way in which it is wanted.
+
+        Raises:
+            TaskFileError: A metric cannot be measured.
+        """
+        variants = self.options.variants([self.config.name, *self.tags])
+        for variant in variants:
+            yield self._task(variant, is_one_of_several=len(variants) > 1)
+
+    def _task(self, variant: Variant, *, is_one_of_several: bool) -> Task:
+        config, options = self.config, self.options
+        n_shots = self._n_shots(variant)
+        measuring = metrics_of(config, self.place, dict(variant.arguments), options)
+        wants = Wants(
+            methods=measuring.methods,
+            n_samples=measuring.n_samples,
+            unconditioned=any(m.needs_unconditioned for m in measuring.metrics),
+        )
+        base = Path(options.base) if options.base else Path.cwd()
+        data = Data(config, self.place, base)
+        documents = Documents(data, wants, n_shots, options)
+        scorer = Scorer(
+            metrics=measuring.metrics, bootstrap_iters=options.bootstrap_iters
+        )
+        output_type = next(
+            word for method, word in _OUTPUT_TYPES.items() if method in wants.methods
+        )
+        name, tags = config.name, self.tags
+        if is_one_of_several:
+            tail = "" if variant.shots is not None else f"|{n_shots}"
+            name, tags = f"{name}{variant}{tail}", (*tags, name)
+        dumped = self._dumped(measuring, n_shots, output_type)
+        return Task(
+            name=name,
+            source=self.place,
+            rows=documents,
+            ask=documents.ask,
+            follow_up=scorer.follow_up if scorer.models else None,
+            models=scorer.models,
+            score=scorer,
+            metrics=tuple(scorer.house_metrics()),
+            output_type=output_type,
+            overall=OVERALL,
+            tags=tags,
+            version=config.version,
+            n_shots=n_shots,
+            repeats=wants.n_samples,
+            config=masked(dumped),
+            warnings=lambda: (
+                *self._notes(),
+                *measuring.warnings,
+                *documents.warnings,
+            ),
+        )
+
+    def _notes(self) -> Iterator[str]:
+        if self.given_way:
+            listed = ", ".join(map(str, self.given_way))
+            yield f"the last task of this name counts, not that at {listed}"
+
+    def _n_shots(self, variant: Variant) -> int:
+        if variant.shots is not None:
+            return variant.shots
+        wanted = self.options.num_fewshot
+        return int(self.config.num_fewshots if wanted is None else wanted)
+
+    def _dumped(
+        self, measuring: Measuring, n_shots: int, output_type: str
+    ) -> dict[str, Any]:
+        config = self.config
+        names = [one.name for one in fields(config)] if is_dataclass(config) else []
+        values = {
+            name: as_json(getattr(config, name))
+            for name in names
+            if name not in _WITHOUT_EFFECT and getattr(config, name) is not None
+        }
+        return {
+            **values,
+            "task": config.name,
+            "dataset_path": config.hf_repo,
+            "dataset_name": config.hf_subset,
+            "metrics": measuring.described(),
+            "num_fewshot": n_shots,
+            "output_type": output_type,
+            "repeats": measuring.n_samples,
+            "metadata": {"version": config.version},
+        }
+
+
+def _groups(
+    tasks: Sequence[Task], families: set[str], path: Path, options: TaskOptions
+) -> Iterator[Group]:
+    """The families: the mean of each metric that all of its tasks have, over these, all
+    counting the same."""
+    by_family: dict[str, list[Task]] = {}
+    for task in tasks:
+        for family in families.intersection(task.tags):
+            by_family.setdefault(family, []).append(task)
+    for family, members in by_family.items():
+        names = [
+            metric.name
+            for metric in members[0].metrics
+            if all(_measures(task, metric.name) for task in members)
+        ]
+        if names and len(members) > 1 and options.takes([family]):
+            yield Group(
+                name=family,
+                source=Place(path),
+                children=tuple(members),
+                aggregates=tuple(
+                    Aggregate(metric=name, filters=(FILTER,), weighted=False)
+                    for name in names
+                ),
+            )
+
+
+def _measures(task: Task, name: str) -> bool:
+    return any(metric.name == name for metric in task.metrics)

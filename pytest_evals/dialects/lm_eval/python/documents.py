@@ -1,0 +1,343 @@
+"""The documents of an lm-eval task class: asked and scored by its own methods.
+
+A document's prompt is made when it is asked for. Only where a class draws shots in a
+way of its own, which may go on from one document to the next, are prompts made in the
+order of the documents, whichever is asked first. What is called, and with what, equals
+lm-eval 0.4.13, ``api/task.py`` (``build_all_requests``) and ``evaluator.py``; but a
+fault is that of one document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy, deepcopy
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.record import Record
+from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
+from pytest_evals.core.row import like, read_all
+from pytest_evals.core.score import Score
+from pytest_evals.core.task import Asked, TaskOptions
+from pytest_evals.core.turn import FollowUp
+from pytest_evals.data.rows import Table, document_ids, selection
+from pytest_evals.dialects.lm_eval.python.metrics import ComputedMetrics
+from pytest_evals.dialects.lm_eval.python.requests import (
+    chat_text,
+    repeats_of,
+    requests_of,
+)
+from pytest_evals.dialects.lm_eval.python.shots import ShotStream
+from pytest_evals.dialects.lm_eval.python.task_object import PythonObject
+from pytest_evals.errors import DocumentError
+from pytest_evals.prompts.identical import IdenticalPrompts
+from pytest_evals.prompts.images import without_images
+from pytest_evals.scorers.metrics import MetricSpec, is_accuracy
+from pytest_evals.scorers.neighbours import LOOKS_BEYOND, Neighbours
+from pytest_evals.scorers.text import shown
+from pytest_evals.scorers.user_code import UserCode, plain
+
+__all__ = ["PythonDocuments"]
+
+
+class _Built(NamedTuple):
+    """The row that the class saw, the instances it made, in the order of their answers,
+    and our requests."""
+
+    row: Any
+    instances: tuple[Any, ...]
+    requests: tuple[Request, ...]
+
+
+class _Alike:
+    """Whether several documents were asked, and all of them the same."""
+
+    def __init__(self) -> None:
+        self._first: tuple[int, tuple[Request, ...]] | None = None
+        self._more = self._differ = False
+
+    def add(self, index: int, requests: tuple[Request, ...]) -> None:
+        if self._first is None:
+            self._first = (index, requests)
+        elif index != self._first[0]:
+            self._more = True
+            self._differ = self._differ or requests != self._first[1]
+
+    def __bool__(self) -> bool:
+        return self._more and not self._differ
+
+
+class PythonDocuments:
+    """Rows, questions and scores of a task object of lm-eval
+    (:class:`~pytest_evals.core.task.Rows`, ``Task.ask`` and ``Task.score``)."""
+
+    def __init__(
+        self,
+        made: PythonObject,
+        name: str,
+        specs: Mapping[str, MetricSpec],
+        options: TaskOptions,
+        measuring: ComputedMetrics,
+    ) -> None:
+        """Read the documents.
+
+        Args:
+            made: The object, set up.
+            name: Name of the task.
+            specs: The metrics that the object knows how to add up.
+            options: What the command line changes.
+            measuring: Metrics that are none of lm-eval's.
+        """
+        self._measuring = measuring
+        task = made.task
+        self._task, self._name, self._options = task, name, options
+        self._object, self._specs = made, specs
+        self._accuracies = {each: is_accuracy(spec) for each, spec in specs.items()}
+        docs = task.task_docs if hasattr(task, "task_docs") else task.eval_docs
+        whole = hasattr(docs, "__len__") and hasattr(docs, "__getitem__")
+        self._docs: Any = docs if whole else list(docs)
+        self._fresh = hasattr(docs, "select_columns")
+        self._built: dict[int, _Built | DocumentError] = {}
+        self._n_shots = task.config.num_fewshot or 0
+        sampled = self._n_shots > 0 and made.draws_by_sampler
+        self._shots: ShotStream | None = None
+        if sampled:
+            own = options.exclude_own_shots
+            self._shots = ShotStream(task, self._n_shots, self._row, own)
+        self._in_order = made.draws_in_its_own_way
+        self._alike = _Alike()
+        self._neighbours = Neighbours(lambda one, other: self._left([*one, *other]))
+
+    def _row(self, index: int) -> Any:
+        """A document that nobody else has: a dataset makes it anew each time."""
+        row = self._docs[index]
+        return row if self._fresh else deepcopy(row)
+
+    @cached_property
+    def _ids(self) -> list[str]:
+        return document_ids(self._table).ids
+
+    @cached_property
+    def _table(self) -> Table:
+        rows = hasattr(self._docs, "select_columns") or all(
+            isinstance(doc, Mapping) and all(isinstance(key, str) for key in doc)
+            for doc in self._docs
+        )
+        return Table(self._docs if rows else [{} for _ in self._docs])
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the documents that were looked at so far."""
+        rows = document_ids(self._table).warnings
+        beyond = LOOKS_BEYOND.format(name=self._name)
+        return (*rows, beyond) if self._neighbours.differ else rows
+
+    @cached_property
+    def _identical(self) -> IdenticalPrompts:
+        return IdenticalPrompts(lambda i: self._build(i).requests, self.total)
+
+    @property
+    def identical(self) -> str:
+        """What is said if all documents send the same. No others are looked at as long
+        as those that were asked differ."""
+        return self._identical.text if self._alike and self._identical.n else ""
+
+    def ids(self) -> Sequence[str]:
+        """Unique ids of the documents to run, in order."""
+        return [self._ids[i] for i in self.indices()]
+
+    def indices(self) -> Sequence[int]:
+        """Positions of these documents in the whole dataset."""
+        options = self._options
+        return selection(self.total(), options.limit, options.sample, options.seed)
+
+    def total(self) -> int:
+        """Number of documents before limit or sample."""
+        return len(self._docs)
+
+    def ask(self, index: int) -> Asked:
+        """The document at a position of the whole dataset, and its requests.
+
+        Raises:
+            DocumentError: The class fails on it, or asks what no model answers.
+        """
+        built = self._build(index)
+        self._alike.add(index, built.requests)
+        row = self._row(index)
+        with UserCode("doc_to_target"):
+            target = self._task.doc_to_target(row)
+        listed = target if isinstance(target, list) else [target]
+        texts = [str(item) for item in listed]
+        doc = Doc(
+            _question(built.requests),
+            texts,
+            list(range(len(texts))) if isinstance(target, list) else 0,
+            id=self._ids[index],
+            task_name=self._name,
+            row=self._shown(index) if isinstance(row, Mapping) else {},
+            target=target,
+        )
+        return Asked(doc, built.requests)
+
+    def _shown(self, index: int) -> dict[str, Any]:
+        """The row of a document as its record keeps it."""
+        row = dict(self._docs[index])
+        if not getattr(self._task, "MULTIMODAL", False):
+            return row
+        found: dict[str, Any] = without_images(row)
+        return found
+
+    def score(self, record: Record) -> tuple[Score, ...]:
+        """The scores of an answered document: for each filter, for each metric.
+
+        Raises:
+            DocumentError: It cannot be scored, and why.
+        """
+        built = self._build(record.index)
+        instances = self._answered(built, record)
+        # lm-eval reads the documents of a dataset again; rows of a list are the same
+        # objects all the way, so that a class may leave itself a note in one.
+        if self._fresh:
+            row = like(self._row(record.index), record.doc.row)
+        else:
+            row = built.row
+            read_all(record.doc.row)
+        scores: list[Score] = []
+        for name in instances[0].filtered_resps:
+            filtered = [instance.filtered_resps[name] for instance in instances]
+            with UserCode("process_results"):
+                values = self._task.process_results(row, list(filtered))
+                if not isinstance(values, Mapping):
+                    raise DocumentError(f"it must return a mapping, not {values!r:.80}")
+            kept = plain(tuple(filtered))
+            scores += [
+                self._score(str(metric), name, plain(value), kept)
+                for metric, value in values.items()
+            ]
+            scores += self._measuring.scores(record, instances, name)
+        if not self._in_order:  # can be made again
+            self._built.pop(record.index, None)
+        return tuple(scores)
+
+    def follow_up(self, record: Record) -> Sequence[FollowUp]:
+        """What judges are asked next about an answered document.
+
+        Raises:
+            DocumentError: It cannot be scored, and why.
+        """
+        instances = self._answered(self._build(record.index), record)
+        return self._measuring.wanted(record, instances)
+
+    def _score(
+        self, metric: str, name: str, value: Any, filtered: tuple[Any, ...]
+    ) -> Score:
+        binary = isinstance(value, bool | int | float) and value in (0, 1)
+        texts = [each for each in filtered if isinstance(each, str)]
+        return Score(
+            metric=metric,
+            filter=name,
+            value=value,
+            correct=value == 1 if binary and self._accuracies.get(metric) else None,
+            answer=shown(texts[0]) if texts else "",
+            filtered=filtered,
+            lender=""
+            if metric in self._specs
+            else self._object.lender_of(metric, self._specs),
+        )
+
+    def _answered(self, built: _Built, record: Record) -> list[Any]:
+        """The document's instances with their responses, after all filters."""
+        instances = [copy(each) for each in built.instances]
+        responses = iter(zip(record.requests, record.responses, strict=True))
+        for instance in instances:
+            if self._fresh and hasattr(instance, "doc"):
+                instance.doc = like(instance.doc, record.doc.row)
+            n = repeats_of(instance)
+            instance.resps = [_seen(*next(responses)) for _ in range(n)]
+        alone = self._left(instances)
+        if not instances[0].filtered_resps:
+            raise DocumentError("apply_filters: the class has no filter")
+        self._neighbours.look(list(map(copy, instances)), alone)
+        return instances
+
+    def _left(self, instances: Sequence[Any]) -> list[dict[str, Any]]:
+        """What all filters leave of the responses of each instance."""
+        for instance in instances:
+            instance.filtered_resps = {}
+        with UserCode("apply_filters"):
+            self._task._instances = list(instances)
+            self._task.apply_filters()
+        for instance in instances:  # a name may be a number
+            left = instance.filtered_resps
+            instance.filtered_resps = {str(name): left[name] for name in left}
+        return [dict(instance.filtered_resps) for instance in instances]
+
+    def _build(self, index: int) -> _Built:
+        first = len(self._built) if self._in_order else index
+        for i in range(first, index + 1):
+            if i not in self._built:
+                self._built[i] = self._made(i)
+        found = self._built[index]
+        if isinstance(found, DocumentError):
+            raise found
+        return found
+
+    def _made(self, index: int) -> _Built | DocumentError:
+        if self._shots is not None:
+            self._task.sampler = self._shots.of(index)
+        try:
+            return self._next(index)
+        except DocumentError as error:
+            return error
+
+    def _next(self, index: int) -> _Built:
+        task, options, doc = self._task, self._options, self._row(index)
+        template = chat_text if options.chat else None
+        with UserCode("fewshot_context"):
+            context = task.fewshot_context(
+                doc,
+                num_fewshot=self._n_shots,
+                system_instruction=options.system_instruction or None,
+                apply_chat_template=options.chat,
+                fewshot_as_multiturn=options.chat and options.fewshot_as_multiturn,
+                chat_template=template,
+                gen_prefix=task.doc_to_prefix(doc),
+            )
+        with UserCode("construct_requests"):
+            made = task.construct_requests(
+                doc=doc,
+                ctx=context,
+                metadata=(self._name, index, task.config.repeats),
+                apply_chat_template=options.chat,
+                chat_template=template,
+            )
+        instances = made if isinstance(made, list) else [made]
+        if not instances:
+            raise DocumentError("construct_requests made no requests")
+        instances = sorted(instances, key=lambda instance: instance.idx)
+        return _Built(doc, tuple(instances), requests_of(instances, context))
+
+
+def _question(requests: Sequence[Request]) -> str:
+    """The first prompt as a person would read it; of a chat, its last message."""
+    first = requests[0]
+    if isinstance(first, Generate):
+        prompt = first.prompt
+    else:
+        prompt = first.context if isinstance(first, Loglikelihood) else first.text
+    return prompt if isinstance(prompt, str) else prompt[-1].content
+
+
+def _seen(request: Request, response: Response) -> Any:
+    """What lm-eval hands on of a response: text, log-probability, or log-probability
+    with greedy flag."""
+    if response.error:
+        raise DocumentError(response.error)
+    if isinstance(request, Generate):
+        return response.text
+    if response.logprob is None:
+        raise DocumentError("the model gave no log-probability")
+    if isinstance(request, Loglikelihood):
+        return (response.logprob, bool(response.greedy))
+    return response.logprob

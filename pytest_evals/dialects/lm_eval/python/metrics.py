@@ -1,0 +1,179 @@
+"""Metrics of a task class that are none of lm-eval's: lighteval's by name, and those of
+the user's hooks. The class never sees them: they are taken out of ``metric_list`` and
+measured beside what its ``process_results`` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import Any
+
+from pytest_evals.core.metric import Metric
+from pytest_evals.core.record import Record
+from pytest_evals.core.score import Score
+from pytest_evals.core.task import TaskOptions
+from pytest_evals.core.turn import FollowUp, ModelSource
+from pytest_evals.dialects.lm_eval.python.requests import repeats_of
+from pytest_evals.dialects.metric_names import Names
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
+from pytest_evals.scorers.lighteval.asking import Part, heard, judge_models
+from pytest_evals.scorers.lighteval.computed import Computed
+from pytest_evals.scorers.lighteval.entry import PREFIX
+from pytest_evals.scorers.lighteval.response import ModelResponse, response_of
+from pytest_evals.scorers.measured import score_of
+from pytest_evals.scorers.user_aggregation import Decides
+
+__all__ = ["ComputedMetrics", "Entry", "entries_apart", "made"]
+
+_UNFILTERED = "none"
+"""lm-eval's name of the pipeline that takes the first response."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of ``metric_list`` that is not for the class."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    place: Place
+
+
+def entries_apart(
+    top: Section, options: TaskOptions
+) -> tuple[tuple[Entry, ...], list[Any] | None]:
+    """The entries of ``metric_list`` that are not for the class, and the others;
+    ``None`` where all are."""
+    given = top.values.get("metric_list")
+    if not isinstance(given, list):
+        return (), None
+    ours, theirs = [], []
+    for entry, values in zip(top.entries("metric_list"), given, strict=False):
+        name = values.get("metric") if isinstance(values, dict) else None
+        if isinstance(name, str) and (
+            name.startswith(PREFIX) or name in options.metrics
+        ):
+            rest = {key: value for key, value in values.items() if key != "metric"}
+            ours.append(Entry(name, rest, entry.place("metric")))
+        else:
+            theirs.append(values)
+    return tuple(ours), theirs if ours else None
+
+
+def made(
+    entries: Sequence[Entry], output_type: str, repeats: int, options: TaskOptions
+) -> ComputedMetrics:
+    """The metrics of some entries.
+
+    Raises:
+        TaskFileError: There is no such metric, or it cannot be measured here.
+    """
+    found: list[Computed] = []
+    problems: list[Problem] = []
+    for entry in entries:
+        try:
+            names = Names(options.metrics, output_type)
+            computed = names.computed(entry.name, entry.arguments)
+            assert computed is not None, "only such names are kept apart"
+            allowed = options.allow_unsafe_code
+            computed.check(output_type, repeats, may_execute=allowed)
+            if computed.needs_unconditioned:
+                raise EvalsError(
+                    f"metric {entry.name!r} asks choices without the question, and a "
+                    "class makes its requests itself"
+                )
+            found.append(computed)
+        except EvalsError as error:
+            what, _, fix = str(error).partition("\n  fix: ")
+            problems.append(Problem(what, entry.place, fix))
+    if problems:
+        raise TaskFileError(problems)
+    return ComputedMetrics(tuple(found), output_type, options.bootstrap_iters)
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedMetrics:
+    """The metrics of a task.
+
+    Args:
+        metrics: Each of them.
+        output_type: The task's.
+        iterations: Resamples of bootstrapped standard errors, at most.
+    """
+
+    metrics: tuple[Computed, ...]
+    output_type: str
+    iterations: int
+    _accuracies: Mapping[str, Decides] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Look up once which numbers tell right from wrong."""
+        found: dict[str, Decides] = {}
+        for metric in self.metrics:
+            found |= metric.accuracies()
+        object.__setattr__(self, "_accuracies", found)
+
+    @property
+    def judges(self) -> Mapping[str, ModelSource]:
+        """The judges that they ask, by the names that follow-ups give them."""
+        return judge_models(self.metrics)
+
+    def house_metrics(self, pipelines: Sequence[str]) -> Iterator[Metric]:
+        """How their values add up, one a pipeline and number."""
+        for pipeline in pipelines:
+            for metric in self.metrics:
+                yield from metric.metrics(pipeline, self.iterations)
+
+    def scores(
+        self, record: Record, instances: Sequence[Any], pipeline: str
+    ) -> Iterator[Score]:
+        """Their scores of a document, of one filter pipeline.
+
+        Args:
+            record: The document.
+            instances: lm-eval's, after all filters.
+            pipeline: Name of the pipeline.
+
+        Raises:
+            DocumentError: It cannot be measured, and why.
+        """
+        parts = self._parts(record, instances)
+        replies = heard([part for _, part in parts], record.turns).replies
+        for (name, part), mine in zip(parts, replies, strict=True):
+            if name == pipeline:
+                judged = {part.metric.names[0]: mine}
+                response = replace(part.response, judged=judged)
+                filtered = tuple(one.filtered_resps[name] for one in instances)
+                for measured in part.metric.measure(part.doc, response):
+                    decides = self._accuracies.get(measured.metric, True)
+                    yield score_of(measured, name, filtered, decides)
+
+    def wanted(self, record: Record, instances: Sequence[Any]) -> tuple[FollowUp, ...]:
+        """What judges are asked next."""
+        parts = [part for _, part in self._parts(record, instances)]
+        return heard(parts, record.turns).wanted
+
+    def _parts(
+        self, record: Record, instances: Sequence[Any]
+    ) -> list[tuple[str, Part]]:
+        if not self.metrics:
+            return []
+        return [
+            (name, Part(metric, record.doc, self._response(record, instances, name)))
+            for name in instances[0].filtered_resps
+            for metric in self.metrics
+        ]
+
+    def _response(
+        self, record: Record, instances: Sequence[Any], pipeline: str
+    ) -> ModelResponse:
+        """What metrics see: all answers, unless the task filters them."""
+        starts = accumulate(map(repeats_of, instances[:-1]), initial=0)
+        n_tokens = [record.responses[start].n_tokens for start in starts]
+        filtered = [one.filtered_resps[pipeline] for one in instances]
+        everything = [one.resps for one in instances]
+        unfiltered = pipeline == _UNFILTERED
+        return response_of(
+            self.output_type, filtered, everything if unfiltered else None, n_tokens
+        )

@@ -1,0 +1,277 @@
+"""YAML files that look like eval files and are not read as such: what is wrong.
+
+A file that is passed over in silence takes its gates with it. Most YAML files of a
+repository are something else, so a file is parsed only if its bytes contain keys that
+hardly any other file has.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.dialects.file_markers import (
+    GATES_FILES,
+    OWN_KEYS,
+    dialect,
+    may_look_alike,
+)
+from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, read_yaml
+from pytest_evals.errors import Place, Problem, TaskFileError, nearest
+
+__all__ = ["is_included", "lookalike"]
+
+_COMMON = (
+    "dataset_kwargs",
+    "dataset_name",
+    "dataset_path",
+    "filter_list",
+    "gates",
+    "generation_kwargs",
+    "group",
+    "group_alias",
+    "include",
+    "num_fewshot",
+    "output_type",
+    "task",
+    "task_alias",
+    "test_split",
+    "training_split",
+    "validation_split",
+)
+"""Keys of lm-eval's files that other files have, too."""
+_SUFFIXES = (".yaml", ".yml")
+_LEAST = 2
+"""Keys that make a file look like one of lm-eval's, one of them in ``OWN_KEYS``."""
+
+
+def lookalike(path: Path, raw: bytes) -> Problem | None:
+    """Why a file that looks like an eval file is not read as one.
+
+    Args:
+        path: The file.
+        raw: Its bytes.
+
+    Returns:
+        ``None`` if it does not look like one.
+    """
+    if path.suffix.lower() not in _SUFFIXES:
+        return None
+    known = dialect(raw)
+    if known is not None and path.suffix not in _SUFFIXES:
+        what = f"looks like an eval file, but its name does not end in {_SUFFIXES[0]}"
+        return Problem(what, Place(path), f"rename it to {path.stem}.yaml")
+    if known is not None or not may_look_alike(_decoded(raw)):
+        return None
+    try:
+        file = read_yaml(path)
+    except TaskFileError as error:
+        return _unreadable(error.problems[0], _decoded(raw).decode(errors="replace"))
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        kind = _kind(file.values)
+        what = f"looks like {kind}, but its encoding is UTF-16"
+        return Problem(what, Place(path), "save the file as UTF-8") if kind else None
+    return _explained(file)
+
+
+def is_included(path: Path, files: Iterable[Path]) -> bool:
+    """Whether another file includes this one, which then needs no name.
+
+    Args:
+        path: The file.
+        files: The files of the suite.
+    """
+    name = rb"(?:^|[\s/'\"\[,])%s(?:$|[\s'\"\],])" % re.escape(path.name.encode())
+    for other in files:
+        wanted = other != path and other.suffix in _SUFFIXES
+        raw = _raw(other) if wanted else b""
+        if b"include" in raw and re.search(name, raw):
+            return True
+    return False
+
+
+def _explained(file: YamlFile) -> Problem | None:
+    values = file.values
+    kind = _kind(values)
+    if not kind:
+        return None
+    explain = {_GROUP: _group, _TASK: _task, _GATES: _gates, _OTHER: _latticeflow}
+    what, key, fix = explain[kind](file)
+    place = file.place(key) if key in values else file.place(next(iter(values)))
+    return Problem(f"looks like {kind}, {what}", place, fix)
+
+
+_GROUP = "a group file of lm-eval"
+_TASK = "a task file of lm-eval"
+_GATES = "a gates file"
+_OTHER = "a task file of LatticeFlow"
+
+
+def _kind(values: Mapping[Any, Any]) -> str:
+    """What the keys of a file look like; empty for something else."""
+    keys = {str(key).casefold() for key in values}
+    own = keys.intersection(OWN_KEYS)
+    if "group" in keys and (own | (keys & {"task", "tasks", "group_alias", "gates"})):
+        return _GROUP if own or not keys & {"apiversion", "kind"} else ""
+    if "aggregate_metric_list" in keys:
+        return _GROUP
+    enough = own and len(own) + len(keys.intersection(_COMMON)) >= _LEAST
+    if enough or _has_task_keys_only(values):
+        return _TASK
+    if "gates" in keys and _are_gates(_value(values, "gates")):
+        return _TASK if keys & {"task", "include"} else _GATES
+    definition = _value(values, "definition")
+    if isinstance(definition, dict) and {"solver", "scorers"} & definition.keys():
+        return _OTHER
+    return ""
+
+
+_GENERAL = {"task", "description", "metadata"}
+"""Keys that are not enough, since many other programs have files with just these."""
+
+
+def _has_task_keys_only(values: Mapping[Any, Any]) -> bool:
+    """Whether ``task`` is a text, and all other keys are those of a task file or near
+    one, as in a file that is not finished or was cut off. One of them must be exact and
+    none of :data:`_GENERAL`."""
+    if not isinstance(_value(values, "task"), str):
+        return False
+    from pytest_evals.dialects.config_dump import TASK_KEYS
+
+    known = {*TASK_KEYS, *_COMMON}
+    keys = {str(key).casefold() for key in values}
+    if not keys & known - _GENERAL:
+        return False
+    return all(key in known or nearest(key, [*known]) for key in keys)
+
+
+def _value(values: Mapping[Any, Any], name: str) -> Any:
+    """The value of a key, whatever its case."""
+    return next((v for key, v in values.items() if str(key).casefold() == name), None)
+
+
+def _are_gates(value: object) -> bool:
+    listed = value if isinstance(value, list) else [value]
+    return any(
+        {"metric", "must_pass"} & one.keys()
+        if isinstance(one, dict)
+        else isinstance(one, str) and re.search(r"[<>≤≥]", one)
+        for one in listed
+    )
+
+
+_Fault = tuple[str, str, str]
+"""What is wrong, at which key, and the fix."""
+
+
+def _group(file: YamlFile) -> _Fault:
+    values = file.values
+    if "group" not in values:
+        near = _near(values, "group")
+        what = f"but it has no 'group' key{_but(near)}"
+        return what, near, f"group: {file.path.stem}"
+    if not isinstance(values["group"], str):
+        what = f"but 'group' is {_shown(values['group'])}, not a name"
+        return what, "group", f"group: {file.path.stem}"
+    if "task" not in values:
+        near = _near(values, "task")
+        what = f"but it has no 'task' key with its members{_but(near)}"
+        return what, near or "group", "task: [first_task, second_task]"
+    if not isinstance(values["task"], list | str) or not values["task"]:
+        what = f"but 'task' is {_shown(values['task'])}, not a list of its members"
+        return what, "task", "task: [first_task, second_task]"
+    return _out_of_place("group", values["group"])
+
+
+def _task(file: YamlFile) -> _Fault:
+    values = file.values
+    if "task" not in values:
+        near = _near(values, "task")
+        return f"but it has no 'task' key{_but(near)}", near, _named(file)
+    name = values["task"]
+    if isinstance(name, list):
+        what = "but 'task' is a list: a file with several tasks is a group"
+        return what, "task", f"group: {file.path.stem}"
+    if not isinstance(name, str) or not name:
+        return f"but 'task' is {_shown(name)}, not a name", "task", _named(file)
+    if not values.keys() & _SOURCES:
+        near = _near(values, "dataset_path")
+        what = f"but it names no dataset: there is no 'dataset_path' key{_but(near)}"
+        return what, near or "task", "dataset_path: json"
+    return _out_of_place("task", name)
+
+
+_SOURCES = {"class", "custom_dataset", "dataset_path", "include", "output_type"}
+"""A task file has one of these."""
+
+
+def _named(file: YamlFile) -> str:
+    return f"task: {file.path.stem}"
+
+
+def _out_of_place(key: str, name: str) -> _Fault:
+    what = f"but '{key}' does not begin its line, or its name is not on that line"
+    return what, key, f"{key}: {name}"
+
+
+def _gates(file: YamlFile) -> _Fault:
+    if file.path.name in GATES_FILES:
+        what = "which is read with the tasks in its folder and below, not on its own"
+        return what, "gates", f"run {Place(file.path.parent)}"
+    what = f"but only {' and '.join(GATES_FILES)} are read"
+    return what, "gates", f"rename it to {GATES_FILES[0]}"
+
+
+def _latticeflow(file: YamlFile) -> _Fault:
+    return "but it has no 'key'", "definition", f"key: {file.path.stem}"
+
+
+def _near(values: Mapping[Any, Any], name: str) -> str:
+    """A key that is probably meant for another one."""
+    known = [str(key) for key in values if key not in (*OWN_KEYS, *_COMMON)]
+    exact = [key for key in known if key.casefold().strip() == name]
+    return next(iter(exact), "") or nearest(name, known)
+
+
+def _but(near: str) -> str:
+    return f"; is {near!r} meant?" if near else ""
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return "a mapping"
+    return (
+        "a list" if isinstance(value, list) else "empty" if not value else repr(value)
+    )
+
+
+def _unreadable(fault: Problem, text: str) -> Problem | None:
+    """A file that is no YAML or no mapping: its outermost keys tell what it looks
+    like."""
+    found = [(m.start(1) - m.start(), m[1]) for m in _KEY.finditer(text)]
+    outermost = min((indent for indent, _ in found), default=0)
+    kind = _kind({key: "" for indent, key in found if indent == outermost})
+    if not kind:
+        return None
+    what = f"looks like {kind}, but cannot be read: {fault.what}"
+    return Problem(what, fault.where, fault.fix)
+
+
+_KEY = re.compile(r"""^[ \t]*(?:-[ \t]+)?["']?(\w+)["']?[ \t]*:""", re.MULTILINE)
+
+
+def _decoded(raw: bytes) -> bytes:
+    """The text as UTF-8."""
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return raw.decode("utf-16", "replace").encode()
+    return raw
+
+
+def _raw(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

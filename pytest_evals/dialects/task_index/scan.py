@@ -1,0 +1,134 @@
+"""What a task file is called, told from its text without parsing all of it.
+
+An index looks at thousands of files for five keys each. Where these stand plainly, as
+in nearly every file, a few patterns find them; whatever looks unusual is left to the
+YAML reader, so that both always say the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
+from pytest_evals.errors import TaskFileError
+
+__all__ = ["Keys", "scan"]
+
+Keys = Mapping[str, str | list[str] | bool | None]
+"""The keys of a file that an index looks for. A value that is no text and no list of
+texts stands as ``True``."""
+
+_WATCHED = ("task", "group", "tag", "include", "class")
+_TOP = re.compile(r"^[^\s#].*$", re.MULTILINE)
+_KEY = re.compile(r"(['\"]?)([A-Za-z_][\w.-]*)\1[ \t]*:(?![^ \t\n])[ \t]*")
+_NAME = r"(?:\.\.?/)*[A-Za-z_][\w./+-]*"
+_SCALAR = rf"(?:(?P<plain>{_NAME})|\"(?P<double>[\w./+ -]+)\"|'(?P<single>[\w./+ -]+)')"
+_TAIL = r"[ \t]*(?:[ \t]#.*)?"
+_TEXT = re.compile(_SCALAR + _TAIL)
+_ENTRY = re.compile(r"[ \t]*-[ \t]+" + _SCALAR + _TAIL)
+_SILENT = re.compile(r"[ \t]*(?:#.*)?")
+_NO_TEXT = frozenset(["y", "n", "yes", "no", "on", "off", "true", "false", "null"])
+"""Words that YAML 1.1, or some reader of it, takes for something else."""
+_CLOSED = {
+    '"': re.compile(r'"(?:[^"\\]|\\.)*"\s*(?:#.*)?', re.DOTALL),
+    "'": re.compile(r"'(?:[^']|'')*'\s*(?:#.*)?", re.DOTALL),
+    "[": re.compile(r".*\]", re.DOTALL),
+    "{": re.compile(r".*\}", re.DOTALL),
+}
+
+
+def scan(path: Path) -> Keys | None:
+    """The keys of a file, without what it includes.
+
+    Returns:
+        ``None`` if the file cannot be read.
+    """
+    try:
+        text = path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode()
+        return _told(text.replace("\r\n", "\n"))
+    except _UnusualError:
+        return _parsed(path)
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+class _UnusualError(Exception):
+    """Patterns cannot tell what this text says."""
+
+
+def _told(text: str) -> Keys:
+    found: dict[str, str | list[str] | bool | None] = {}
+    if "\r" in text or "\t-" in text:
+        raise _UnusualError
+    tops = [m.span() for m in _TOP.finditer(text) if text[m.start()] != "-"]
+    before = text[: tops[0][0]] if tops else text
+    if not all(_SILENT.fullmatch(line) or line == "---" for line in before.split("\n")):
+        raise _UnusualError
+    ends = [start for start, _ in tops[1:]] + [len(text)] * bool(tops)
+    for (start, _), end in zip(tops, ends, strict=True):
+        key = _KEY.match(text, start, end)
+        if key is None:
+            raise _UnusualError
+        value = text[key.end() : end]
+        name = key.group(2)
+        if name in _WATCHED:
+            found[name] = _value(name, value)
+        elif _runs_on(value):
+            raise _UnusualError
+    return found
+
+
+def _runs_on(value: str) -> bool:
+    """Whether a value may go on beyond the next line that looks like a key, or holds
+    the end of the document."""
+    if "\n---" in value or "\n..." in value:
+        return True
+    closed = _CLOSED.get(value[:1])
+    if closed is not None:
+        return not closed.fullmatch(value.strip())
+    return value[:1] not in ("|", ">") and value.count('"') % 2 == 1
+
+
+def _value(name: str, value: str) -> str | list[str] | bool | None:
+    first, *rest = value.split("\n")
+    told = [line for line in rest if not _SILENT.fullmatch(line)]
+    if _SILENT.fullmatch(first):
+        if not told:
+            return None
+        entries = [_ENTRY.fullmatch(line) for line in told]
+        if all(entries):
+            return [_text(entry) for entry in entries if entry]
+        if name == "task" and told[0].lstrip().startswith("- "):
+            return True
+        raise _UnusualError
+    match = _TEXT.fullmatch(first)
+    if told or match is None:
+        if name == "class" and first.startswith("!function ") and not told:
+            return True
+        raise _UnusualError
+    return _text(match)
+
+
+def _text(match: re.Match[str]) -> str:
+    plain = match["plain"]
+    if plain is not None and plain.lower() in _NO_TEXT:
+        raise _UnusualError
+    return plain or match["double"] or match["single"]
+
+
+def _parsed(path: Path) -> Keys | None:
+    try:
+        values = read_yaml(path).values
+    except TaskFileError:
+        return None
+    return {key: _told_of(values[key]) for key in _WATCHED if key in values}
+
+
+def _told_of(value: object) -> str | list[str] | bool | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return list(value)
+    return True

@@ -1,0 +1,387 @@
+"""YAML with the line of every value.
+
+Values are those of ``yaml.safe_load`` (YAML 1.1), with one tag more, ``!function``. A
+key that is given twice keeps its last value, and a warning says so; ``gates`` twice is
+an error, since gates would be lost.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pytest_evals.data.user_files import check_encoding
+from pytest_evals.data.yaml_loader import DEEPEST, BoundedLoader
+from pytest_evals.dialects.python_modules.functions import FunctionRef
+from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.masking.values import learn
+
+__all__ = [
+    "MOST_INCLUDED",
+    "CodeRules",
+    "Reader",
+    "Step",
+    "YamlFile",
+    "bytes_of",
+    "laid_over",
+    "part_of",
+    "read_yaml",
+    "resolved",
+]
+
+Step = str | int
+"""A key or a position on the way to a nested value."""
+_PLAIN_MAPPING = "tag:yaml.org,2002:map"
+_PLAIN_SEQUENCE = "tag:yaml.org,2002:seq"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeRules:
+    """How Python that stands in a file is run.
+
+    Args:
+        seconds: That one call may take; 0 for ever.
+        may_run: Whether Python of a file is run at all.
+    """
+
+    seconds: float = 30.0
+    may_run: Callable[[Path], bool] = lambda _path: True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YamlFile:
+    """A mapping and where its values stand.
+
+    Args:
+        path: The file.
+        values: Its values.
+        lines: Way to a value → place of its key or list entry. Values that were
+            included have places in other files.
+        texts: Way to a text → where its first line stands, if that is elsewhere.
+        warnings: What is odd about it.
+        code: Whether and how Python that stands in it is run.
+    """
+
+    path: Path
+    values: dict[Any, Any]
+    lines: Mapping[tuple[Step, ...], Place] = field(default_factory=dict)
+    texts: Mapping[tuple[Step, ...], Place] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    code: CodeRules = CodeRules()
+
+    def place(self, *steps: Step) -> Place:
+        """Where a value stands, or the nearest that holds it."""
+        for end in range(len(steps), 0, -1):
+            if steps[:end] in self.lines:
+                return self.lines[steps[:end]]
+        return Place(self.path)
+
+    def text_place(self, *steps: Step) -> Place:
+        """Where the first line of a text stands."""
+        return self.texts.get(steps) or self.place(*steps)
+
+
+def read_yaml(path: Path) -> YamlFile:
+    """The mapping in a file, without its includes.
+
+    Raises:
+        TaskFileError: The file cannot be read, is no YAML, or holds no mapping.
+    """
+    path = path.absolute()
+    raw = bytes_of(path)
+    file = _read(path, raw)
+    learn(file.values, raw)
+    return file
+
+
+def bytes_of(path: Path) -> bytes:
+    """What is in a file.
+
+    Raises:
+        TaskFileError: It cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise TaskFileError(
+            [Problem(f"cannot be read: {reason}", Place(path))]
+        ) from None
+
+
+@lru_cache(maxsize=256)
+def _read(path: Path, raw: bytes) -> YamlFile:
+    """Hundreds of tasks include the same file, which is then read once."""
+    return Reader(path).read(raw)
+
+
+def resolved(path: Path) -> YamlFile:
+    """The mapping in a file with everything that it includes.
+
+    A key of the file itself beats an included one, a later include beats an earlier
+    one, and values are never merged: the last one counts as a whole, ``null`` too.
+    ``task_list`` of an included file stays there.
+
+    Raises:
+        TaskFileError: As for :func:`read_yaml`, for any of the files; or files include
+            each other in a circle.
+    """
+    return _resolved(read_yaml(path), (), {})
+
+
+def part_of(file: YamlFile, *steps: Step) -> YamlFile:
+    """A mapping inside a file, with whatever it includes, as if it were a file.
+
+    Raises:
+        TaskFileError: As for :func:`resolved`.
+    """
+    values: Any = file.values
+    for step in steps:
+        values = values[step]
+    n = len(steps)
+    lines = {way[n:]: at for way, at in file.lines.items() if way[:n] == steps}
+    lines.pop((), None)
+    return _resolved(YamlFile(path=file.path, values=values, lines=lines), (), {})
+
+
+def laid_over(base: YamlFile, upper: YamlFile) -> YamlFile:
+    """A file with the keys of another put over its own; values are never merged."""
+    values, lines = dict(base.values), dict(base.lines)
+    _lay_over(values, lines, upper)
+    return YamlFile(
+        path=base.path,
+        values=values,
+        lines=lines,
+        warnings=tuple(dict.fromkeys([*base.warnings, *upper.warnings])),
+    )
+
+
+def _resolved(
+    own: YamlFile, chain: tuple[Path, ...], done: dict[Path, YamlFile]
+) -> YamlFile:
+    """The file with its includes; each of them is resolved once, however often it is
+    included (``done``)."""
+    targets = _includes(own)
+    here = (*chain, own.path.resolve()) if targets else chain
+    values: dict[Any, Any] = {}
+    lines: dict[tuple[Step, ...], Place] = {}
+    warnings: list[str] = []
+    for number, target in enumerate(targets):
+        place = own.place("include", number)
+        if not os.path.isfile(target):
+            what = f"include: there is no file {str(Place(target))!r}"
+            fix = "give a path relative to this file"
+            raise TaskFileError([Problem(what, place, fix)])
+        if target.resolve() in here:
+            names = " includes ".join(p.name for p in (*here, target))
+            raise TaskFileError([Problem(f"a circle of includes: {names}", place)])
+        if len(here) > MOST_INCLUDED:
+            what = f"more than {MOST_INCLUDED} files include one another in a chain"
+            fix = "include the files that are needed directly"
+            raise TaskFileError([Problem(what, place, fix)])
+        real = target.resolve()
+        if real not in done:
+            done[real] = _resolved(read_yaml(target), here, done)
+            done[real].values.pop("task_list", None)
+        part = done[real]
+        _lay_over(values, lines, part)
+        warnings += part.warnings
+    _lay_over(values, lines, own)
+    values.pop("include", None)
+    return YamlFile(
+        path=own.path,
+        values=values,
+        lines=lines,
+        warnings=tuple(dict.fromkeys([*warnings, *own.warnings])),
+    )
+
+
+def _includes(file: YamlFile) -> list[Path]:
+    given = file.values.get("include")
+    if given is None:
+        return []
+    found = []
+    for entry in given if isinstance(given, list) else [given]:
+        if not isinstance(entry, str) or not entry:
+            what = f"include: a path is wanted, not {entry!r}"
+            raise TaskFileError([Problem(what, file.place("include"))])
+        folder = file.place("include").path.parent
+        found.append(folder / os.path.expanduser(entry))
+    return found
+
+
+def _lay_over(
+    values: dict[Any, Any], lines: dict[tuple[Step, ...], Place], upper: YamlFile
+) -> None:
+    """Put the keys of one file over what was there; the two dicts change."""
+    hidden = upper.values.keys() & values.keys()
+    for steps in [steps for steps in lines if steps[0] in hidden]:
+        del lines[steps]
+    values.update(upper.values)
+    lines.update(upper.lines)
+
+
+MOST_VALUES = 1_000_000
+"""Values of a file, each alias counted with all that it stands for."""
+
+
+MOST_INCLUDED = 50
+"""Files that include one another in a chain."""
+_MOST_BITS = 10_000
+"""Bits of an integer; Python does not convert much larger ones to text."""
+
+
+class Reader:
+    """One file: from its nodes to values and lines."""
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is read yet."""
+        self._path = path
+        self._lines: dict[tuple[Step, ...], Place] = {}
+        self._texts: dict[tuple[Step, ...], Place] = {}
+        self._warnings: list[str] = []
+        self._open: set[int] = set()
+        self._n = 0
+        self._sizes: dict[int, int] = {}
+        self._known: dict[int, Any] = {}
+        self._loader: Any = None
+
+    def read(self, raw: bytes) -> YamlFile:
+        """The mapping in the bytes of a file.
+
+        Raises:
+            TaskFileError: They are no YAML, or hold no mapping.
+        """
+        value = self._root(raw)
+        if not isinstance(value, dict):
+            kind = type(value).__name__
+            raise self._fault(f"keys and values are wanted, not a {kind}", 1)
+        return YamlFile(
+            path=self._path,
+            values=value,
+            lines=self._lines,
+            texts=self._texts,
+            warnings=tuple(self._warnings),
+        )
+
+    def _root(self, raw: bytes) -> Any:
+        self._check_encoding(raw)
+        try:
+            self._loader = BoundedLoader(raw)
+            node = self._loader.get_single_node()
+            return {} if node is None else self._value(node, ())
+        except yaml.MarkedYAMLError as error:
+            raise self._syntax_fault(error) from None
+        except RecursionError:
+            what = "its values are nested too deeply to be read"
+            raise self._fault(what, 0) from None
+        except (yaml.YAMLError, ValueError) as error:
+            first = str(error).splitlines()[0]
+            raise self._fault(f"this is no YAML: {first}", 0) from None
+
+    def _check_encoding(self, raw: bytes) -> None:
+        """YAML is UTF-8, or UTF-16 with a byte-order mark."""
+        if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return
+        check_encoding(raw, self._path)
+
+    def _value(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
+        if len(steps) > DEEPEST:
+            what = f"its values are nested more than {DEEPEST} levels deep"
+            raise self._fault(what, _line(node))
+        if not node.tag.startswith("tag:yaml.org,2002:"):
+            return self._tagged(node, steps)
+        mapping = node.tag == _PLAIN_MAPPING and isinstance(node, yaml.MappingNode)
+        if not mapping and node.tag != _PLAIN_SEQUENCE:
+            return self._scalar(node, steps)
+        if id(node) in self._open:
+            raise self._fault("an alias stands inside its own anchor", _line(node))
+        if id(node) not in self._known:
+            self._open.add(id(node))
+            before, self._n = self._n, self._n + len(node.value)
+            inside = self._mapping if mapping else self._sequence
+            self._known[id(node)] = inside(node, steps)
+            self._sizes[id(node)] = self._n - before
+            self._open.remove(id(node))
+        else:
+            self._n += self._sizes[id(node)]
+        if self._n > MOST_VALUES:
+            what = f"its aliases unfold to more than {MOST_VALUES:,} values"
+            raise self._fault(what, _line(node))
+        return self._known[id(node)]
+
+    def _mapping(self, node: Any, steps: tuple[Step, ...]) -> dict[Any, Any]:
+        written = {id(key) for key, _ in node.value}
+        self._loader.flatten_mapping(node)  # the merge key <<
+        values: dict[Any, Any] = {}
+        seen: set[Any] = set()
+        for key_node, value_node in node.value:
+            key: Any = self._key(key_node)
+            if isinstance(key, list | dict):
+                raise self._fault("a list or mapping cannot be a key", _line(key_node))
+            if key in seen and id(key_node) in written:
+                self._given_twice(key, Place(self._path, _line(key_node)))
+            if id(key_node) in written:
+                seen.add(key)
+            self._lines[*steps, key] = Place(self._path, _line(key_node))
+            values[key] = self._value(value_node, (*steps, key))
+        return values
+
+    def _sequence(self, node: Any, steps: tuple[Step, ...]) -> list[Any]:
+        values = []
+        for number, item in enumerate(node.value):
+            self._lines[*steps, number] = Place(self._path, _line(item))
+            values.append(self._value(item, (*steps, number)))
+        return values
+
+    def _key(self, node: yaml.Node) -> Any:
+        return self._value(node, ())
+
+    def _scalar(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
+        try:
+            value = self._loader.construct_object(node, deep=True)
+        except ValueError as error:  # a date such as 2020-13-01
+            raise self._fault(f"this is no YAML: {error}", _line(node)) from None
+        if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+            raise self._fault("an integer has too many digits", _line(node))
+        return value
+
+    def _given_twice(self, key: Any, here: Place) -> None:
+        if key == "gates":
+            fix = "list all gates under one key"
+            raise self._fault(f"{key!r} is given twice", here.line, fix)
+        text = f"{here}: {key!r} is given twice; the last one counts"
+        self._warnings.append(text)
+
+    _tags: tuple[str, ...] = ("!function",)
+
+    def _tagged(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
+        if node.tag not in self._tags:
+            hint = did_you_mean(node.tag, self._tags)
+            raise self._fault(f"no YAML tag called {node.tag!r}{hint}", _line(node))
+        if not isinstance(node, yaml.ScalarNode):
+            what = "!function is followed by module.name"
+            raise self._fault(what, _line(node), "!function utils.process_docs")
+        return FunctionRef(Place(self._path, _line(node)), node.value.strip())
+
+    def _syntax_fault(self, error: yaml.MarkedYAMLError) -> TaskFileError:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark is not None else 0
+        text = ", ".join(part for part in (error.context, error.problem) if part)
+        if error.context_mark is not None and error.context_mark.line + 1 < line:
+            text += f" (begun in line {error.context_mark.line + 1})"
+        return self._fault(f"this is no YAML: {text}", line)
+
+    def _fault(self, what: str, line: int, fix: str = "") -> TaskFileError:
+        return TaskFileError([Problem(what, Place(self._path, line), fix)])
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1

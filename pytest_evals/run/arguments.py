@@ -1,0 +1,216 @@
+"""The arguments of ``evaluate()``: which types and values they take. A wrong one is an
+error that names it, what was given and what is expected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from inspect import signature
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from pytest_evals.core.encodable import encoding_fault
+from pytest_evals.core.group import Group
+from pytest_evals.core.response_contract import described
+from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.data.user_files import path_fault
+from pytest_evals.errors import OptionError, did_you_mean
+from pytest_evals.prompts.generation import check_overrides
+
+__all__ = ["with_checked_arguments"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Check = tuple[Callable[[object], bool], str]
+"""Whether a value is valid, and what is expected."""
+
+
+def with_checked_arguments(function: Callable[P, T]) -> Callable[P, T]:
+    """Return the function with its arguments checked before it runs.
+
+    Raises:
+        TypeError: An argument is missing, unknown, or given twice.
+        OptionError: An argument has another type, or an invalid value.
+    """
+    expected = signature(function)
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        name = function.__name__
+        try:
+            given = expected.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            unknown = [one for one in kwargs if one not in expected.parameters]
+            why = _unknown(unknown[0], [*expected.parameters]) if unknown else error
+            raise TypeError(f"{name}(): {why}") from None
+        _check(given)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _unknown(name: str, known: Sequence[str]) -> str:
+    what = f"no argument called {name!r}"
+    if name in TaskOptions.__slots__:
+        return f"{what}\n  fix: options=TaskOptions({name}=…)"
+    return what + (did_you_mean(name, known) or f"; known: {', '.join(known)}")
+
+
+def _check(given: Mapping[str, object]) -> None:
+    for name, value in given.items():
+        _check_value(name, value, _ARGUMENTS[name])
+    tasks, gates = given["tasks"], given.get("gates", ())
+    if isinstance(tasks, Sequence) and not isinstance(tasks, str):
+        for number, task in enumerate(tasks):
+            _check_value(f"tasks[{number}]", task, _SOURCE)
+    if isinstance(gates, Sequence):
+        for number, gate in enumerate(gates):
+            _check_value(f"gates[{number}]", gate, _TEXT)
+    folder, options = given.get("folder"), given.get("options")
+    if isinstance(folder, str | Path):
+        fault = path_fault(Path(folder))
+        if fault:
+            raise OptionError(f"folder={described(folder)}: {fault}")
+    if isinstance(options, TaskOptions):
+        for name, check in _OPTIONS.items():
+            _check_value(f"options.{name}", getattr(options, name), check)
+        check_overrides(options.gen_kwargs)
+    _check_encoding(given)
+
+
+def _check_encoding(given: Mapping[str, object]) -> None:
+    """Paths may be any bytes; other text gets into results files."""
+    options = given.get("options")
+    texts = {name: given.get(name) for name in _TEXTS}
+    if isinstance(options, TaskOptions):
+        texts |= {f"options.{name}": getattr(options, name) for name in _OPTION_TEXTS}
+    for name, value in texts.items():
+        fault = encoding_fault(value)
+        if fault:
+            raise OptionError(f"{name}: {fault}")
+
+
+def _check_value(name: str, value: object, check: Check) -> None:
+    is_valid, expected = check
+    if not is_valid(value):
+        raise OptionError(f"{name} is {described(value)}; expected {expected}")
+
+
+def _is_source(value: object) -> bool:
+    return isinstance(value, Path | Task | Group) or (
+        isinstance(value, str) and bool(value)
+    )
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def _is_tasks(value: object) -> bool:
+    return _is_source(value) or (_is_list(value) and value != [] and value != ())
+
+
+def _is_model(value: object) -> bool:
+    is_instance = not isinstance(value, type) and callable(
+        getattr(value, "answer", None)
+    )
+    return is_instance or (isinstance(value, str) and bool(value))
+
+
+def _is_number(value: object) -> bool:
+    return (
+        isinstance(value, Real)
+        and not isinstance(value, bool)
+        and bool(-math.inf < value < math.inf)  # type: ignore[operator]  # as all have
+    )
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_count(value: object) -> bool:
+    return _is_whole(value) and bool(value >= 0)  # type: ignore[operator]  # as above
+
+
+def _is_share(value: object) -> bool:
+    """A number of documents, or a fraction of them."""
+    return (
+        isinstance(value, Real) and _is_number(value) and _is_fraction_or_whole(value)
+    )
+
+
+def _is_fraction_or_whole(value: Any) -> bool:
+    return bool(value > 0 and (value <= 1 or value % 1 == 0))
+
+
+def _of(*types: type) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, types)
+
+
+def _or_none(check: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: value is None or check(value)
+
+
+_SOURCE = (_is_source, "a path, or a Task or Group that was loaded")
+_TEXT = (_of(str), "a str")
+_FLAG = (_of(bool), "True or False")
+_MAPPING = (_of(Mapping), "a mapping")
+_WHOLE = (_or_none(_is_whole), "an integer or None")
+_SHARE = (
+    _or_none(_is_share),
+    "a number of documents such as 200, a fraction such as 0.1, or None",
+)
+_MODEL = "a spec such as 'hf:gpt2', or an object with `name` and `answer(requests)`"
+_ARGUMENTS: Mapping[str, Check] = {
+    "tasks": (_is_tasks, f"{_SOURCE[1]}; or a list of them"),
+    "model": (_is_model, _MODEL),
+    "options": (
+        _or_none(_of(TaskOptions)),
+        "options such as TaskOptions(limit=200), or None",
+    ),
+    "gates": (_is_list, "a list such as ['arc_easy/acc >= 0.6']"),
+    "judge": (lambda value: value == "" or _is_model(value), f"{_MODEL}; '' for none"),
+    "folder": (_or_none(_of(str, Path)), "a path such as '.evals', or None"),
+    "compare": (_of(str), "a baseline's name or the folder of a run, as a str"),
+    "save": (_of(str), "a baseline's name, as a str"),
+    "save_failed": _FLAG,
+    "stop": (_of(str), "'off', 'curtail' or 'auto'"),
+    "stop_error": (_is_number, "a fraction from 0 to 1"),
+    "plugins": (_is_list, "a list of objects or modules with hooks"),
+}
+_TEXTS = ("model", "gates", "judge", "compare", "save")
+_OPTION_TEXTS = (
+    "system_instruction",
+    "gen_kwargs",
+    "metadata",
+    "model_arguments",
+    "parameters",
+    "reasoning_tags",
+)
+_OPTIONS: Mapping[str, Check] = {
+    "limit": _SHARE,
+    "sample": _SHARE,
+    "num_fewshot": (_or_none(_is_count), "an integer from 0, or None"),
+    "seed": (_is_whole, "an integer"),
+    "typed_seed": _WHOLE,
+    "bootstrap_iters": (_is_count, "an integer from 0"),
+    "call_s": (lambda value: _is_number(value) and value >= 0, "seconds, 0 or more"),  # type: ignore[operator]
+    **dict.fromkeys(("system_instruction", "base", "root"), _TEXT),
+    **dict.fromkeys(
+        (
+            "exclude_own_shots",
+            "chat",
+            "fewshot_as_multiturn",
+            "allow_unsafe_code",
+            "typed_csv",
+        ),
+        _FLAG,
+    ),
+    **dict.fromkeys(
+        ("gen_kwargs", "metadata", "model_arguments", "parameters", "metrics"),
+        _MAPPING,
+    ),
+}

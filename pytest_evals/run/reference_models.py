@@ -1,0 +1,190 @@
+"""Reference models: models that gates name as their baseline.
+
+Each answers the documents of its gates before the tested model is asked anything, and
+is closed before that one is opened, so that only one of them needs memory at a time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from pytest_evals.core.gate import Gate
+from pytest_evals.core.record import Record
+from pytest_evals.core.task import Task
+from pytest_evals.errors import EvalsError, ModelError, OptionError
+from pytest_evals.gates.documents import Required, with_required
+from pytest_evals.models.spec import parse_spec
+from pytest_evals.reports.files.samples import sample_of
+from pytest_evals.run.baselines import ReferenceRun, settings_of
+from pytest_evals.run.cached_model import Answers
+from pytest_evals.run.inference import Job, Plan
+from pytest_evals.run.models import NO_JUDGE, Given, Models, info_of
+from pytest_evals.run.readiness import Asked, why_refused
+from pytest_evals.run.scoring import score
+from pytest_evals.run.user_hooks import prepared, scored
+from pytest_evals.store.baselines import without_contents
+
+__all__ = ["Documents", "ReferenceModel", "answered_by", "named_by"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Documents:
+    """Documents of a task.
+
+    Args:
+        task: The task.
+        indices: Positions in its dataset.
+        hook: Calls the hooks of users.
+        required: What gates need of each document.
+    """
+
+    task: Task
+    indices: Sequence[int]
+    hook: Any
+    required: Required
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceModel:
+    """A model that gates name as their baseline.
+
+    Args:
+        spec: Its spec, as it is opened.
+        gate: The first of these gates, for messages.
+        documents: What it answers.
+    """
+
+    spec: str
+    gate: Gate
+    documents: Sequence[Documents]
+
+    @property
+    def shown(self) -> str:
+        """Its spec without secrets."""
+        return str(parse_spec(self.spec))
+
+    @property
+    def jobs(self) -> list[Job]:
+        """Its documents, task by task."""
+        return [Job(one.task, index) for one in self.documents for index in one.indices]
+
+    def prepare(self, task: Task, records: list[Record]) -> list[Record]:
+        """The records to ask, as users' hooks have them."""
+        return [*prepared(self._of(task).hook, task, records)]
+
+    def scored(self, record: Record, task: Task) -> Record:
+        """The answered record with its scores, and with what gates need of it."""
+        documents = self._of(task)
+        hook = documents.hook.pytest_evals_score
+        by_hook = hook if hook.get_hookimpls() else None
+        found = scored(by_hook, record, task) if by_hook else score(record, task)
+        return with_required(found, task, documents.required)
+
+    def _of(self, task: Task) -> Documents:
+        return next(one for one in self.documents if one.task.name == task.name)
+
+    def fault(self, error: BaseException) -> str:
+        """An error of this model, with the place of the gate that names it."""
+        what = str(error) if isinstance(error, EvalsError) else f"{error!r}"
+        gate = self.gate
+        return f"{gate.source}: the reference model of gate {gate.id!r}: {what}"
+
+
+def named_by(
+    gates: Iterable[Gate],
+    documents_of: Callable[[Gate], Iterable[Documents]],
+    spec_of: Callable[[str], str] = str,
+) -> list[ReferenceModel]:
+    """The models that gates name, each once, with the documents of all its gates.
+
+    Args:
+        gates: Gates whose baseline is a model.
+        documents_of: The documents that a gate needs; none if it will not be judged.
+        spec_of: A gate's baseline to the spec that is opened.
+    """
+    first: dict[str, Gate] = {}
+    found: dict[str, dict[str, Documents]] = {}
+    for gate in gates:
+        for documents in documents_of(gate):
+            first.setdefault(gate.baseline, gate)
+            tasks = found.setdefault(gate.baseline, {})
+            tasks.setdefault(documents.task.name, documents)
+    return [
+        ReferenceModel(
+            spec=spec_of(name), gate=first[name], documents=tuple(tasks.values())
+        )
+        for name, tasks in found.items()
+    ]
+
+
+def answered_by(
+    models: Sequence[ReferenceModel],
+    answers: Answers,
+    judge: Given,
+    *,
+    no_judge: str = NO_JUDGE,
+) -> dict[str, ReferenceRun]:
+    """Gate's baseline → what its model has answered.
+
+    Args:
+        models: The reference models.
+        answers: The store in front of them; it is closed afterwards.
+        judge: What judges answers; empty for nothing.
+        no_judge: What is wrong with a judge that is not there.
+
+    Raises:
+        OptionError: A spec has a mistake, or a library or key is missing.
+        ModelError: A model cannot be opened, or broke.
+    """
+    for model in models:
+        asked = Asked(
+            jobs=model.jobs,
+            tested=model.spec,
+            judge=judge if isinstance(judge, str) else None,
+            prepare=model.prepare,
+            no_judge=no_judge,
+        )
+        error = why_refused(asked, answers)
+        if error is not None:
+            raise OptionError(model.fault(error))
+    found = {}
+    for model in models:
+        try:
+            found[model.gate.baseline] = _answered(model, answers, judge)
+        except Exception as error:
+            kind = OptionError if isinstance(error, OptionError) else ModelError
+            raise kind(model.fault(error)) from error
+    return found
+
+
+def _answered(model: ReferenceModel, answers: Answers, judge: Given) -> ReferenceRun:
+    with ExitStack() as closing:
+        models = Models(answers, judge, closing)
+        closing.callback(answers.close)
+        opened = models.open(model.spec)
+        jobs = model.jobs
+        plan = Plan(jobs, model.prepare, furthers=models.find)
+        rows: dict[str, list[dict[str, Any]]] = {
+            one.task.name: [] for one in model.documents
+        }
+        for job in jobs:
+            record = model.scored(plan.take(job, opened), job.task)
+            rows[job.task.name] += _rows(sample_of(record, job.task).lines)
+        sizes = [(one.task, len(one.indices)) for one in model.documents]
+        name = judge if isinstance(judge, str) else judge.name
+        settings = settings_of(sizes, name)
+        settings["model_info"] = info_of(opened)
+    return ReferenceRun(
+        path=Path(), results=settings, model=model.shown, documents=rows
+    )
+
+
+def _rows(lines: Iterable[str]) -> list[dict[str, Any]]:
+    """What pairing needs of a document; prompts and rows would fill the memory."""
+    rows = (cast("Mapping[str, Any]", json.loads(line)) for line in lines)
+    return [without_contents(row) for row in rows]

@@ -1,0 +1,58 @@
+"""What is done about a Hub that cannot be reached."""
+
+from __future__ import annotations
+
+import datasets
+import pytest
+from huggingface_hub import constants
+
+from pytest_evals.data import hub
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Seconds that have passed, as a list of one number."""
+    seconds = [1000.0]
+    monkeypatch.setattr(hub.time, "monotonic", lambda: seconds[0])
+    monkeypatch.setattr(hub._Reach, "failed_at", float("-inf"))
+    return seconds
+
+
+def is_asked(*, of_hub: bool = True) -> bool:
+    with hub.reading_datasets(of_hub=of_hub):
+        return not (datasets.config.HF_HUB_OFFLINE or constants.HF_HUB_OFFLINE)
+
+
+def fail(error: Exception, *, of_hub: bool = True) -> None:
+    with pytest.raises(type(error)), hub.reading_datasets(of_hub=of_hub):
+        raise error
+
+
+def test_a_hub_that_was_not_reached_is_asked_again_after_a_minute(clock):
+    assert is_asked()
+    fail(ConnectionError("Couldn't reach 'cais/mmlu' on the Hub"))
+    assert not is_asked()
+    assert not (datasets.config.HF_HUB_OFFLINE or constants.HF_HUB_OFFLINE)
+    clock[0] += 30
+    away = pytest.raises(ConnectionError, match="could not be reached a moment ago")
+    with away, hub.reading_datasets(of_hub=True):
+        raise ConnectionError("OfflineModeIsEnabled")
+    clock[0] += 31
+    assert is_asked()
+
+
+@pytest.mark.parametrize(
+    ("error", "of_hub"),
+    [
+        (ValueError("no such split"), True),
+        (ConnectionError("some other server"), False),
+    ],
+)
+def test_only_a_fault_of_the_way_to_the_hub_counts(clock, error, of_hub):
+    fail(error, of_hub=of_hub)
+    assert is_asked()
+
+
+def test_other_servers_are_asked_whatever_the_hub_does(clock):
+    fail(ConnectionError("Couldn't reach 'cais/mmlu' on the Hub"))
+    assert is_asked(of_hub=False)

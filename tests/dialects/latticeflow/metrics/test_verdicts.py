@@ -1,0 +1,87 @@
+"""What is made of a judge's words; decision 4 of LatticeFlow's: an answer outside of
+the labels or the range is an error of the sample, and no wrong answer."""
+
+import pytest
+
+from pytest_evals.dialects.latticeflow.metrics.verdicts import (
+    read_grade,
+    read_json,
+    read_label,
+)
+from pytest_evals.errors import DocumentError
+
+KEYS = ("prediction", "label")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "RIGHT",
+        "right.",
+        '"Right"',
+        "**RIGHT**",
+        '{"prediction": "RIGHT"}',
+        '{"Prediction": "right", "Confidence": 1}',
+        '[{"label": "RIGHT"}]',
+        'Well: {"prediction": "RIGHT"} as I said.',
+        '```json\n{"prediction": "RIGHT"}\n```',
+        '<think>Or {"prediction": "WRONG"}?</think>\n{"prediction": "RIGHT"}',
+        "it may be WRONG</think>RIGHT",
+        '{"prediction": "RIGHT"} so: {"prediction": "RIGHT"}',
+        '{"prediction": "RIGHT", "reasoning": "not {\\"prediction\\": \\"WRONG\\"}"}',
+    ],
+)
+def test_a_label_is_understood_in_whatever_form_judges_give_it(reply):
+    assert read_label(reply, KEYS, ["RIGHT", "WRONG"]).value == "RIGHT"
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        ("It is RIGHT", "none of 'RIGHT', 'WRONG'"),
+        ("RIGHT or WRONG", "none of"),
+        ('{"prediction": "MAYBE"}', "none of"),
+        ('{"prediction": null}', "has no label"),
+        ("", "has no label"),
+        ('<think>{"prediction": "RIGHT"} if I had the time', "has no label"),
+        ('{"prediction": "RIGHT"} {"prediction": "WRONG"}', "says different things"),
+    ],
+)
+def test_a_reply_that_says_no_label_is_no_answer(reply, why):
+    with pytest.raises(DocumentError, match=why):
+        read_label(reply, KEYS, ["RIGHT", "WRONG"])
+
+
+@pytest.mark.parametrize(
+    ("reply", "labels", "label"),
+    [
+        ('{"label": true}', ["true", "false"], "true"),
+        ('{"label": 1}', ["1", "0"], "1"),
+        ('{"label": 1.0}', ["1", "0"], "1"),
+        ("a", ["A", "a"], "a"),
+        (" Anything. ", [], "Anything"),
+    ],
+)
+def test_labels_are_spelled_as_in_the_file(reply, labels, label):
+    assert read_label(reply, KEYS, labels).value == label
+
+
+@pytest.mark.parametrize(
+    ("reply", "grade"),
+    [("7", 7), (" 7.5 ", 7.5), ('{"SCORE": "7"}', 7), ("<think>3</think>7", 7)],
+)
+def test_a_grade_is_a_number_or_looks_like_one(reply, grade):
+    assert read_grade(reply, 0, 10).value == grade
+
+
+@pytest.mark.parametrize(
+    "reply", ["7/10", "Score: 7", "nan", "", "11", '{"score": true}', '{"score": NaN}']
+)
+def test_what_is_no_number_in_the_range_is_no_grade(reply):
+    with pytest.raises(DocumentError):
+        read_grade(reply, 0, 10)
+
+
+def test_an_object_without_the_keys_is_passed_over():
+    assert read_json('{"a": 1} {"claims": []}', ("claims",)) == {"claims": []}
+    assert read_json('{"a": 1}', ("claims",)) is None

@@ -1,0 +1,55 @@
+"""The short way to a text gives what Jinja gives, or leaves it to Jinja."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_evals.dialects.latticeflow.prompts.columns_in_text import filled
+from pytest_evals.dialects.latticeflow.prompts.templates import compile_template
+from pytest_evals.errors import DocumentError, Place
+
+PLACE = Place(Path("task.yaml"), 3)
+VALUES = st.one_of(st.text(max_size=5), st.integers(), st.floats(), st.booleans())
+ROWS = st.fixed_dictionaries({"a": VALUES, "items": VALUES, "b c": VALUES})
+PIECES = st.sampled_from(
+    [
+        "{{ sample.a }}",
+        "{{ sample['b c'] }}",
+        "{{- sample.items -}}",
+        "{# aside #}",
+        " Say: ",
+        "\n",
+        "{{ '{{' }}",
+        "{{ sample.a | upper }}",
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=6), ROWS)
+def test_it_reads_as_with_jinja(pieces, row):
+    template = compile_template("".join(pieces), PLACE, "content")
+    variables = {"sample": row}
+    assert template.render(variables) == template._compiled.render(variables)
+
+
+@pytest.mark.parametrize("text", ["{{ sample.a }}", "Q: {{ sample['a'] }}\nA:", "x"])
+def test_most_prompts_need_no_jinja(text):
+    template = compile_template(text, PLACE, "content")
+    assert filled(template._pieces, {"sample": {"a": 1.5}}) == text.replace(
+        "{{ sample.a }}", "1.5"
+    ).replace("{{ sample['a'] }}", "1.5")
+
+
+@pytest.mark.parametrize("row", [{}, {"a": None}, {"a": [1]}, {"a": {"b": 1}}])
+def test_what_is_no_plain_value_is_left_to_jinja(row):
+    template = compile_template("{{ sample.a }}", PLACE, "content")
+    assert filled(template._pieces, {"sample": row}) is None
+    assert filled(template._pieces, {}) is None
+
+
+def test_a_column_that_is_not_there_is_a_fault_with_its_place():
+    template = compile_template("{{ sample.b }}", PLACE, "content")
+    with pytest.raises(DocumentError, match=r"task\.yaml:3: content: there is no 'b'"):
+        template.render({"sample": {"a": 1}})

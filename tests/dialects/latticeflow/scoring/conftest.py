@@ -1,0 +1,114 @@
+"""Scorers out of YAML, and samples scored by them."""
+
+from pathlib import Path
+
+import pytest
+
+from pytest_evals.core.request import Response
+from pytest_evals.core.turn import Turn
+from pytest_evals.dialects.latticeflow.numbers import NOTHING
+from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
+from pytest_evals.dialects.latticeflow.reader import read_entity_file
+from pytest_evals.dialects.latticeflow.scoring.reading import read_scorers
+from pytest_evals.dialects.latticeflow.scoring.trials import read_trials
+from pytest_evals.dialects.latticeflow.solving.line import Line
+from pytest_evals.dialects.latticeflow.solving.steps import Done, replayed
+from pytest_evals.dialects.yaml_reader.section import Section
+
+
+@pytest.fixture
+def section(tmp_path: Path):
+    """YAML → a section and its problems."""
+
+    def of(text):
+        path = tmp_path / "t.yaml"
+        path.write_text(text, encoding="utf-8")
+        problems = []
+        return Section(read_entity_file(path), problems), problems
+
+    return of
+
+
+@pytest.fixture
+def read(section, tmp_path):
+    """Entries of ``scorers`` → scorers, warnings, problems as text."""
+
+    def read_text(text, has_solver=True):
+        top, problems = section(f"scorers:\n{text}")
+        found = read_scorers(
+            top.entries("scorers"), lambda key: Line(name=key), has_solver=has_solver
+        )
+        told = [str(problem).replace(str(tmp_path), ".") for problem in problems]
+        return found.scorers, found.warnings, told
+
+    return read_text
+
+
+@pytest.fixture
+def scored(read):
+    """Score a sample with the only scorer; ``replies`` are those of the judge, each a
+    text or made of the prompt."""
+
+    def score(text, sample, answer=None, reply=None, trace=None):
+        has_solver = answer is not None or trace is not None
+        (scorer,), _, problems = read(text, has_solver)
+        assert problems == []
+        output = None
+        if has_solver:
+            message = {"role": "assistant", "content": answer}
+            raw = [{"choices": [{"message": message}]}] if trace is None else []
+            output = SolverOutput(trace=trace, raw_outputs=raw)
+        turns = []
+        while True:
+            found = replayed(scorer.steps(sample, output), turns)
+            if isinstance(found, Done):
+                return found.value
+            for one in found:
+                prompt = one.request.prompt
+                text = reply(prompt) if callable(reply) else reply
+                turns.append(Turn(one, Response(text=text)))
+
+    return score
+
+
+@pytest.fixture
+def added_up(read):
+    """Names → estimates (or the fault) of the only scorer over values of samples; a
+    list of values is several rows."""
+
+    def add_up(text, samples):
+        (scorer,), _, problems = read(text)
+        assert problems == []
+        found = {}
+        for number in scorer.numbers:
+            values = []
+            for sample in samples:
+                rows = sample if isinstance(sample, list) else [sample]
+                given = [number.read(row) for row in rows]
+                given = [one for one in given if one is not NOTHING]
+                if given:
+                    values.append(
+                        tuple(given) if isinstance(sample, list) else given[0]
+                    )
+            how = number.how(number.name)
+            if not values:
+                found[number.name] = how.lacking
+            elif how.several is not None:
+                found |= how.several(values)
+            else:
+                found[number.name] = how.aggregate(values)
+        return found
+
+    return add_up
+
+
+@pytest.fixture
+def trials(section, tmp_path):
+    """``trials`` → what was read, and the problems."""
+
+    def read_text(text):
+        top, problems = section(text)
+        found = read_trials(top)
+        return found, [str(one).replace(str(tmp_path), ".") for one in problems]
+
+    return read_text

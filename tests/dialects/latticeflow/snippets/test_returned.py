@@ -1,0 +1,73 @@
+"""What snippets return, on its way to something that lasts."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from enum import Enum, StrEnum
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pytest_evals.dialects.latticeflow.prompts.parts import Message
+from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
+from pytest_evals.dialects.latticeflow.snippets.returned import as_json
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+class Word(str, Enum):  # noqa: UP042 - which are still around
+    """As enumerations of texts were written before 3.11."""
+
+    YES = "yes"
+
+
+@pytest.mark.parametrize(
+    ("value", "json"),
+    [
+        (None, None),
+        (True, True),
+        ((1, [2.5, "x"]), [1, [2.5, "x"]]),
+        ({1: {"a": ()}}, {"1": {"a": []}}),
+        (np.float32(0.5), 0.5),
+        (np.int64(3), 3),
+        (np.bool_(True), True),
+        (np.arange(3), [0, 1, 2]),
+        (Decimal("0.25"), 0.25),
+        (Fraction(1, 4), 0.25),
+        (Colour.RED, "red"),
+        (Word.YES, "yes"),
+        (math.inf, math.inf),
+        (Message(role="user", content="x")["role"], "user"),
+        (SampleScore({"a": 1}), {"values": {"a": 1}, "metadata": {}}),
+    ],
+)
+def test_what_json_has_a_word_for_is_that(value: object, json: object) -> None:
+    found = as_json(value)
+    assert found == json and type(found) is type(json)
+
+
+HOLDS_ITSELF: list[object] = []
+HOLDS_ITSELF.append(HOLDS_ITSELF)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({"a": [{1, 2}]}, r"\{1, 2\} of type set"),
+        (b"x", "b'x' of type bytes"),
+        (1j, "1j of type complex"),
+        (10**400, "a whole number of 1329 bits"),
+        (HOLDS_ITSELF, "it holds itself"),
+    ],
+)
+def test_anything_else_is_refused_in_words(value: object, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        as_json(value)
+
+
+def test_something_may_stand_for_what_json_does_not_have() -> None:
+    assert as_json({"a": {1}}, str) == {"a": "{1}"}

@@ -1,0 +1,50 @@
+"""Solvers out of YAML, and conversations with a model that a function stands for."""
+
+from pathlib import Path
+
+import pytest
+
+from pytest_evals.core.request import Response
+from pytest_evals.core.turn import Turn
+from pytest_evals.dialects.latticeflow.reader import read_entity_file
+from pytest_evals.dialects.latticeflow.solving.line import Line
+from pytest_evals.dialects.latticeflow.solving.reading import read_solver
+from pytest_evals.dialects.latticeflow.solving.steps import Done, replayed
+from pytest_evals.dialects.yaml_reader.section import Section
+
+
+@pytest.fixture
+def read(tmp_path: Path):
+    """YAML of a ``solver`` → its parts and the problems."""
+
+    def read_text(text, lines=lambda key: Line(name=key)):
+        path = tmp_path / "t.yaml"
+        path.write_text(text, encoding="utf-8")
+        problems = []
+        parts = read_solver(Section(read_entity_file(path), problems), lines)
+        told = [str(problem).replace(str(tmp_path), ".") for problem in problems]
+        return parts, told
+
+    return read_text
+
+
+@pytest.fixture
+def solve(read):
+    """Run a solver to its end with ``reply(model, prompt)``; gives its output, and
+    what was asked in each round."""
+
+    def run(text, sample, reply, *, trial=0, lines=lambda key: Line(name=key)):
+        parts, problems = read(text, lines)
+        assert problems == []
+        turns, rounds = [], []
+        while True:
+            found = replayed(parts.solver.steps(sample, trial), turns)
+            if isinstance(found, Done):
+                return found.value, rounds
+            rounds.append([(one.model, one.request.prompt) for one in found])
+            turns += [
+                Turn(one, Response(text=reply(one.model, one.request.prompt)))
+                for one in found
+            ]
+
+    return run

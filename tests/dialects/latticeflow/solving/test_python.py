@@ -1,0 +1,234 @@
+"""Python in solvers: rounds of a coroutine, and what it may return."""
+
+import gc
+import random
+from textwrap import indent
+
+import pytest
+
+from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
+from pytest_evals.dialects.latticeflow.solving.python import Row
+from pytest_evals.errors import DocumentError
+
+
+def solver(code, more=""):
+    return f"type: python\nrun_solver_snippet: |\n{indent(code, '  ')}\n{more}"
+
+
+def echo(_model, prompt):
+    return prompt[-1].content.upper()
+
+
+def texts(output):
+    return [m.content for m in output.messages]
+
+
+def test_the_documented_solver_runs(solve):
+    code = """
+async def run_solver(sample, model, trace):
+    trace.append_system_message("s")
+    trace.append_user_message(sample["q"])
+    trace.add_model_response(await model.predict(trace.items))
+    return trace
+"""
+    output, rounds = solve(solver(code), {"q": "hi"}, echo)
+    assert texts(output) == ["s", "hi", "HI"]
+    assert len(rounds) == 1
+    assert str(output.output) == "HI"
+
+
+def test_predictions_that_are_awaited_together_are_one_round(solve):
+    code = """
+import asyncio
+
+async def run_solver(sample, model, trace):
+    async def ask(word):
+        await asyncio.sleep(0.001)
+        trace.append_user_message(word)
+        return await model.predict([{"role": "user", "content": word}])
+    first, second = await asyncio.gather(ask("a"), ask("b"))
+    trace.append_user_message(first.text + second.text)
+    trace.add_model_response(await model.predict(trace.items))
+"""
+    output, rounds = solve(solver(code), {}, echo)
+    assert [len(one) for one in rounds] == [2, 1]
+    assert texts(output)[-2:] == ["AB", "AB"]
+
+
+def test_a_timer_is_not_waited_for_while_answers_are_lacking(solve):
+    code = """
+import asyncio
+
+async def run_solver(sample, model, trace):
+    ask = model.predict([{"role": "user", "content": "a"}])
+    trace.add_model_response(await asyncio.wait_for(ask, 600))
+"""
+    output, _ = solve(solver(code), {}, echo)
+    assert texts(output) == ["A"]
+
+
+def test_a_whole_model_input_and_arguments_are_passed_on(read):
+    code = """
+async def run_solver(sample, model, trace):
+    given = {"messages": [{"role": "user", "content": "a"}], "temperature": 0.5}
+    await model.predict(given, max_tokens=5)
+"""
+    from pytest_evals.dialects.latticeflow.solving.steps import replayed
+
+    parts, _ = read(solver(code))
+    (asked,) = replayed(parts.solver.steps({}, 0), [])
+    assert (asked.request.temperature, asked.request.max_tokens) == (0.5, 5)
+
+
+def test_draws_of_random_are_the_same_each_time(solve):
+    code = """
+import random
+
+async def run_solver(sample, model, trace):
+    for _ in range(3):
+        trace.append_user_message(str(random.random()))
+        trace.add_model_response(await model.predict(trace.items))
+"""
+    state = random.getstate()
+    output, rounds = solve(solver(code), {"q": 1}, echo)
+    assert random.getstate() == state
+    assert len(rounds) == 3
+    assert texts(solve(solver(code), {"q": 1}, echo)[0]) == texts(output)
+    assert texts(solve(solver(code), {"q": 2}, echo)[0]) != texts(output)
+    assert texts(solve(solver(code), {"q": 1}, echo, trial=1)[0]) != texts(output)
+
+
+def test_the_same_question_twice_is_two_questions_to_a_model_that_draws(read):
+    from pytest_evals.dialects.latticeflow.solving.line import Line
+    from pytest_evals.dialects.latticeflow.solving.steps import replayed
+
+    code = """
+import asyncio
+
+async def run_solver(sample, model, trace):
+    ask = [{"role": "user", "content": "a"}]
+    await asyncio.gather(model.predict(ask), model.predict(ask))
+"""
+    for heat, n in ((1.0, 2), (0.0, 1)):
+        line = Line(temperature=heat)
+        parts, _ = read(solver(code), lambda _key, line=line: line)
+        asked = replayed(parts.solver.steps({}, 0), [])
+        assert (len(asked), len(set(asked))) == (2, n)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def run_solver(sample, model, trace):\n    trace.append_user_message('a')",
+        "async def run_solver(s, m, t):\n    t.append_user_message('a')\n"
+        "    return t.trace",
+        "from latticeflow.core.dtypes import SolverOutput, Trace\n"
+        "from latticeflow.core.dtypes import Message, MessageRole\n"
+        "def run_solver(sample, model, trace):\n"
+        "    said = Message(role=MessageRole.USER, content='a')\n"
+        "    return SolverOutput(trace=Trace.from_items([said]))",
+        "import latticeflow.assessment.dtypes as d\n"
+        "def run_solver(sample, model, trace):\n"
+        "    from latticeflow.core import dtypes\n"
+        "    said = d.InputTextContent(text='a')\n"
+        "    trace.append(dtypes.Message(role='user', content=[said]))",
+    ],
+    ids=["plain, returns nothing", "trace", "output", "old path"],
+)
+def test_a_solver_may_be_written_in_any_of_these_ways(solve, code):
+    output, rounds = solve(solver(code), {}, echo)
+    assert (texts(output), rounds) == (["a"], [])
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (
+            "async def run_solver(s, m, t):\n    return 3",
+            "t.yaml:3: run_solver returns the trace, not int\n  fix: return trace",
+        ),
+        (
+            "async def run_solver(s, m, t):\n    t.add_model_response(m.predict([]))",
+            "not coroutine; await it",
+        ),
+        (
+            "async def run_solver(s, m, t):\n    return s['x']",
+            "t.yaml:3: run_solver: KeyError: 'x' (./t.yaml:4)",
+        ),
+        (
+            "from latticeflow.core.dtypes import Tracer\ndef run_solver(s, m, t): pass",
+            "ImportError: cannot import name 'Tracer'",
+        ),
+        (
+            "import latticeflow.core.types\ndef run_solver(s, m, t): pass",
+            "No module named 'latticeflow.core.types'; did you mean "
+            "'latticeflow.core.dtypes'?",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:coroutine '.*predict' was never awaited")
+def test_faults_of_a_solver_are_told_with_its_line(solve, tmp_path, code, told):
+    with pytest.raises(DocumentError) as caught:
+        solve(solver(code), {}, echo)
+    assert told in str(caught.value).replace(str(tmp_path), ".")
+
+
+def test_a_solver_cannot_change_its_sample(solve):
+    sample = {"l": []}
+    solve(solver("def run_solver(s, m, t):\n    s['l'].append(1)"), sample, echo)
+    assert sample == {"l": []}
+
+
+POST = """
+postprocessor:
+  type: python
+  postprocess_snippet: |
+    def postprocess(sample, solver_output):
+        %s
+"""
+
+
+def rows(read, body):
+    code = solver("def run_solver(s, m, t): pass", POST % body)
+    parts, problems = read(code)
+    assert problems == []
+    return parts.postprocessor.rows({"q": 1}, SolverOutput(trace=[]))
+
+
+def test_an_output_may_become_any_number_of_rows(read):
+    body = 'return [({**sample, "n": n}, solver_output) for n in range(2)]'
+    assert [row.sample for row in rows(read, body)] == [
+        {"q": 1, "n": 0},
+        {"q": 1, "n": 1},
+    ]
+    assert all(isinstance(row, Row) for row in rows(read, body))
+    assert rows(read, "return []") == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("return 3", "returns a list, not 3"),
+        ("return [3]", "returns pairs of sample and output, not 3"),
+        ("return [(3, solver_output)]", "returns a sample 3"),
+        ("return [(sample, 3)]", "returns an output that is none: this is no trace: 3"),
+    ],
+)
+def test_a_postprocessor_that_returns_something_else_is_told(read, body, told):
+    with pytest.raises(DocumentError, match=told):
+        rows(read, body)
+
+
+def test_a_question_that_nobody_awaits_is_not_asked_and_not_warned_of(solve):
+    code = """
+import asyncio
+
+async def run_solver(sample, model, trace):
+    model.predict([{"role": "user", "content": "never"}])
+    task = asyncio.create_task(model.predict([{"role": "user", "content": "a"}]))
+    trace.add_model_response(await task)
+"""
+    output, rounds = solve(solver(code), {}, echo)
+    gc.collect()
+    assert texts(output) == ["A"]
+    assert [len(one) for one in rounds] == [1]

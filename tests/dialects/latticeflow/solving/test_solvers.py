@@ -1,0 +1,377 @@
+"""Solvers: what they ask, round by round, and what they leave. SEED, DOC and GUIDE are
+LatticeFlow's public pages; all else is a decision of ours."""
+
+import json
+
+import pytest
+
+from pytest_evals.core.request import FITTING, Response
+from pytest_evals.core.turn import Turn
+from pytest_evals.dialects.latticeflow.solving.line import Line
+from pytest_evals.dialects.latticeflow.solving.steps import Done, replayed
+from pytest_evals.errors import DocumentError
+
+CHAT = """
+type: single_turn_solver
+input_builder:
+  type: chat_completion
+  input_messages:
+    - {role: system, content: "Be brief."}
+    - {role: user, content: "Say {{ sample.word }}."}
+"""
+GENERIC = """
+type: single_turn_solver
+input_builder:
+  type: generic
+  template: >
+    {"messages": [{"role": "user", "content": "{{ sample.word }}"}], "temperature": 0.5,
+     "max_tokens": 7, "stop": "END", "top_p": 0.9}
+"""
+
+
+def upper(_model, prompt):
+    return prompt[-1].content.upper()
+
+
+def said(output):
+    return [(m.role, m.content) for m in output.messages]
+
+
+def test_a_chat_is_asked_once(solve):
+    output, rounds = solve(CHAT, {"word": "hi"}, upper)
+    assert rounds == [[("", (("system", "Be brief."), ("user", "Say hi.")))]]
+    assert said(output)[1:] == [("user", "Say hi."), ("assistant", "SAY HI.")]
+    assert str(output.output) == "SAY HI."
+    assert output.raw_outputs[0].choices[0].message.content == "SAY HI."
+
+
+def test_a_generic_input_says_how_it_is_answered(read):
+    """SEED: extra keys such as temperature are passed on."""
+    parts, _ = read(GENERIC)
+    (asked,) = replayed(parts.solver.steps({"word": "hi"}, 0), [])
+    request = asked.request
+    assert (request.temperature, request.max_tokens) == (0.5, 7)
+    assert (request.stop, request.options) == (("END",), (("top_p", 0.9),))
+
+
+@pytest.mark.parametrize("asked", [{}, {"max_new_tokens": 5}])
+def test_a_length_that_nobody_has_said_is_a_bound_only(read, asked):
+    """Said in the input, or on the command line, it is meant."""
+    parts, _ = read(CHAT, lambda key: Line(name=key, gen_kwargs=asked))
+    (found,) = replayed(parts.solver.steps({"word": "hi"}, 0), [])
+    length, fits = found.request.max_tokens, (FITTING, True)
+    wanted = (5, False) if asked else (1024, True)
+    assert (length, fits in found.request.options) == wanted
+
+
+def test_the_command_line_says_how_long_answers_are_by_any_name(read):
+    parts, _ = read(GENERIC, lambda key: Line(name=key, gen_kwargs={"max_tokens": 3}))
+    (found,) = replayed(parts.solver.steps({"word": "hi"}, 0), [])
+    assert found.request.max_tokens == 3
+
+
+def test_a_template_that_gives_no_json_shows_what_it_gave(solve):
+    """Match of an upstream quirk: quotes in the data break quotes in the template."""
+    with pytest.raises(DocumentError) as caught:
+        solve(GENERIC, {"word": 'say "hi"'}, upper)
+    text = str(caught.value)
+    assert "t.yaml:5: template gives no JSON (Expecting" in text
+    assert '"content": "say "hi""' in text
+    assert "fix: {{ sample.question | tojson }}, without quotes around it" in text
+
+
+def test_a_plain_model_takes_nothing_but_a_chat(solve):
+    yaml = "type: single_turn_solver\ninput_builder: {type: generic, template: '[1]'}"
+    with pytest.raises(DocumentError, match=r"an object with messages.*is \[1\]"):
+        solve(yaml, {}, upper)
+    image = '{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}'
+    yaml = yaml.replace("[1]", image)
+    with pytest.raises(DocumentError, match="this model takes texts, not"):
+        solve(yaml, {}, upper)
+
+
+def test_a_model_of_latticeflow_takes_and_gives_any_json(solve):
+    yaml = """
+    type: single_turn_solver
+    input_builder: {type: generic, template: '{"n": {{ sample.n }}}'}
+    """
+    native = Line(native=True, takes_sample=True)
+    asked = []
+
+    def reply(_model, prompt):
+        asked.append(prompt)
+        return json.dumps({"twice": 2 * json.loads(prompt)["n"]})
+
+    output, _ = solve(yaml, {"n": 4}, reply, lines=lambda _key: native)
+    assert asked == ['{"n": 4}']
+    assert output.output.twice == 8
+    assert [item.type for item in output.trace.items] == [
+        "custom_task_input_message",
+        "custom_task_output_message",
+    ]
+
+
+def test_trials_of_a_sampling_model_are_asked_for_apart(read):
+    hot = Line(temperature=1.0)
+    parts, _ = read(CHAT, lambda _key: hot)
+    cold, _ = read(CHAT)
+    asks = [replayed(parts.solver.steps({"word": "a"}, n), ())[0] for n in range(2)]
+    assert [one.request.repeat for one in asks] == [0, 1]
+    assert [
+        replayed(cold.solver.steps({"word": "a"}, n), ())[0].request.repeat
+        for n in range(2)
+    ] == [0, 0]
+
+
+def test_each_part_of_a_group_is_asked_in_one_round(solve):
+    yaml = """
+    type: grouped_single_turn_solver
+    input_builder:
+      type: generic
+      template: >
+        { {% for w in sample.words %}
+        "{{ w }}": {"messages": [{"role": "user", "content": "{{ w }}"}]}
+        {{ "," if not loop.last }}
+        {% endfor %} }
+    """
+    output, rounds = solve(yaml, {"words": ["a", "b"]}, upper)
+    assert [len(one) for one in rounds] == [2]
+    assert str(output.solver_outputs["b"].output) == "B"
+    with pytest.raises(DocumentError, match="template gives no group of model inputs"):
+        solve(yaml, {"words": []}, upper)
+
+
+def test_a_recorded_trace_needs_no_model(solve, read):
+    """DOC: its last assistant message is the output."""
+    yaml = "type: pass_through_solver\ntrace_column: trace"
+    trace = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    output, rounds = solve(yaml, {"trace": json.dumps(trace)}, upper)
+    assert (str(output.output), rounds) == ("b", [])
+    assert read(yaml)[0].models == frozenset()
+    with pytest.raises(DocumentError, match=r"no 'trace'; did you mean 'traces'\?"):
+        solve(yaml, {"traces": trace}, upper)
+    with pytest.raises(
+        DocumentError, match="trace_column 'trace': this is no trace: 3"
+    ):
+        solve(yaml, {"trace": 3}, upper)
+
+
+LOOP = """
+type: multi_turn_solver
+message_builders:
+  - {type: load_trace, trace_column: history}
+  - {type: chat_message, role: user, content: "{{ sample.q }} {{ messages | length }}"}
+  - {type: generate}
+  - type: loop
+    max_iterations: 3
+    on_max_iterations: %s
+    message_builders:
+      - type: generate_message
+        model_key: user-sim
+        output_role: user
+        include_conversation: %s
+        extra_input_messages:
+          - {type: chat_message, role: user, content: "{{ loop_index }}?"}
+        terminate_if: {includes: END, keep_iteration: %s}
+      - {type: generate}
+"""
+HISTORY = [{"role": "system", "content": "s"}]
+
+
+def talk(ends_at):
+    """The simulated user ends in that go of the loop."""
+
+    def reply(model, prompt):
+        if not model:
+            return f"a{len(prompt)}"
+        return "END" if prompt[-1].content == f"{ends_at}?" else "more"
+
+    return reply
+
+
+def run_loop(solve, ends_at, way="continue", with_conversation="true", keep="false"):
+    sample = {"q": "Q", "history": HISTORY}
+    yaml = LOOP % (way, with_conversation, keep)
+    return solve(yaml, sample, talk(ends_at))
+
+
+def test_a_loop_ends_where_its_text_is_said_and_takes_that_go_back(solve):
+    output, rounds = run_loop(solve, 1)
+    assert said(output) == [
+        ("system", "s"),
+        ("user", "Q 1"),
+        ("assistant", "a2"),
+        ("user", "more"),
+        ("assistant", "a4"),
+    ]
+    assert [one[0][0] for one in rounds] == ["", "user-sim", "", "user-sim"]
+    assert str(output.output) == "a4"
+
+
+def test_a_loop_may_keep_the_go_in_which_it_ends(solve):
+    output, _ = run_loop(solve, 0, keep="true")
+    assert said(output)[-1] == ("user", "END")
+
+
+def test_extra_messages_are_seen_by_the_other_model_alone(solve):
+    output, rounds = run_loop(solve, 1)
+    (_, prompt) = rounds[1][0]
+    assert [m.content for m in prompt] == ["s", "Q 1", "a2", "0?"]
+    assert "0?" not in [content for _, content in said(output)]
+    _, rounds = run_loop(solve, 1, with_conversation="false")
+    assert [m.content for m in rounds[1][0][1]] == ["0?"]
+
+
+def test_a_loop_that_must_end_and_does_not_is_a_fault(solve):
+    output, rounds = run_loop(solve, 9)
+    assert len(rounds) == 7
+    assert said(output)[-1][0] == "assistant"
+    with pytest.raises(DocumentError, match="went round 3 times and met no terminate"):
+        run_loop(solve, 9, way="error")
+
+
+def test_a_loop_without_an_ending_goes_round_as_often_as_it_may(solve):
+    """DOC: reaching the maximum is normal where nothing could end it."""
+    yaml = """
+    type: multi_turn_solver
+    message_builders:
+      - type: loop
+        max_iterations: 2
+        message_builders:
+          - {type: chat_message, role: user, content: "{{ loop_index }}"}
+          - {type: generate}
+    """
+    output, _ = solve(yaml, {}, upper)
+    assert [content for _, content in said(output)] == ["0", "0", "1", "1"]
+
+
+def test_an_ending_outside_of_loops_ends_the_conversation(solve):
+    """GUIDE: a model that has answered must not be asked again."""
+    yaml = """
+    type: multi_turn_solver
+    message_builders:
+      - {type: chat_message, role: user, content: hi}
+      - {type: generate}
+      - type: generate_message
+        model_key: m
+        extra_input_messages: [{type: chat_message, role: user, content: done?}]
+        terminate_if: {includes: "<done>", keep_iteration: false}
+      - {type: generate}
+    """
+    output, rounds = solve(yaml, {}, lambda m, p: "<done>" if m else "answer")
+    assert said(output) == [("user", "hi"), ("assistant", "answer")]
+    assert len(rounds) == 2
+
+
+def test_a_nested_loop_ends_alone(solve):
+    yaml = """
+    type: multi_turn_solver
+    message_builders:
+      - type: loop
+        max_iterations: 2
+        message_builders:
+          - type: loop
+            message_builders:
+              - type: chat_message
+                role: user
+                content: "in {{ loop_index }}"
+                terminate_if: {includes: "in 1"}
+          - {type: chat_message, role: user, content: "out {{ loop_index }}"}
+    """
+    output, _ = solve(yaml, {}, upper)
+    texts = [content for _, content in said(output)]
+    assert texts == ["in 0", "in 1", "out 0", "in 0", "in 1", "out 1"]
+
+
+def test_loop_index_is_unknown_outside_of_loops(solve):
+    yaml = """
+    type: multi_turn_solver
+    message_builders: [{type: chat_message, role: user, content: "{{ loop_index }}"}]
+    """
+    with pytest.raises(DocumentError, match="'loop_index' is undefined"):
+        solve(yaml, {}, upper)
+
+
+@pytest.mark.parametrize(
+    ("yaml", "told"),
+    [
+        (
+            "input_builder: {}",
+            "./t.yaml:1: type is missing\n  fix: type is one of "
+            "grouped_single_turn_solver, multi_turn_solver, pass_through_solver, "
+            "python, single_turn_solver",
+        ),
+        (
+            "type: single_turn",
+            "./t.yaml:1: no solver called 'single_turn'; did you mean "
+            "'single_turn_solver'?\n  fix: type: single_turn_solver",
+        ),
+        (
+            CHAT + "seed: 3",
+            "./t.yaml:8: a solver of type single_turn_solver has no key 'seed'",
+        ),
+        (
+            "type: single_turn_solver",
+            "./t.yaml:1: input_builder is missing\n  fix: input_builder: "
+            "{type: chat_completion, input_messages: […]}",
+        ),
+        (
+            "type: single_turn_solver\ninput_builder:\n  type: generic\n"
+            "  template: '{{ a'",
+            "./t.yaml:4: template is no template: unexpected end of template, "
+            "expected 'end of print statement'",
+        ),
+        (
+            "type: single_turn_solver\ninput_builder:\n  type: chat_completion\n"
+            "  input_messages: [{role: usr, content: a}]",
+            "./t.yaml:4: no role called 'usr'; did you mean 'user'?\n  fix: role: user",
+        ),
+        (
+            "type: multi_turn_solver\nmessage_builders: []",
+            "./t.yaml:2: message_builders is missing\n  fix: message_builders: "
+            "[{type: chat_message, …}, {type: generate}]",
+        ),
+        (
+            "type: multi_turn_solver\nmessage_builders:\n  - type: loop\n"
+            "    message_builders: [{type: load_trace, trace_column: a}]",
+            "./t.yaml:4: load_trace cannot stand in a loop",
+        ),
+        (
+            "type: multi_turn_solver\nmessage_builders:\n"
+            "  - {type: generate, terminate_if: {keep_iteration: true}}",
+            './t.yaml:3: includes is missing\n  fix: includes: "<done>"',
+        ),
+        (
+            "type: pass_through_solver",
+            './t.yaml:1: trace_column is missing\n  fix: trace_column: "trace"',
+        ),
+        (
+            "type: python\nrun_solver_snippet: 'def run_solvr(): pass'",
+            "./t.yaml:2: the snippet defines no run_solver; did you mean 'run_solvr'?\n"
+            "  fix: def run_solver(…):",
+        ),
+        (
+            "type: grouped_single_turn_solver\ninput_builder: {type: chat_completion}",
+            "./t.yaml:2: no input builder called 'chat_completion'\n"
+            "  fix: type is one of generic",
+        ),
+    ],
+)
+def test_what_a_solver_cannot_say_is_told_with_its_line(read, yaml, told):
+    _, problems = read(yaml)
+    assert problems[0].splitlines() == told.splitlines()
+
+
+def test_all_models_that_may_be_asked_are_known_beforehand(read):
+    parts, _ = read(LOOP % ("error", "true", "true"))
+    assert parts.models == {"", "user-sim"}
+
+
+def test_steps_that_ask_something_else_when_run_again_are_told(read):
+    parts, _ = read(CHAT)
+    steps = parts.solver.steps
+    (asked,) = replayed(steps({"word": "a"}, 0), [])
+    turn = Turn(asked, Response(text="x"))
+    assert isinstance(replayed(steps({"word": "a"}, 0), [turn]), Done)
+    with pytest.raises(DocumentError, match="asks something else than before"):
+        replayed(steps({"word": "b"}, 0), [turn])

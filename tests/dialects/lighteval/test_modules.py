@@ -1,0 +1,336 @@
+"""Modules as users of lighteval write them, read without lighteval."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from pytest_evals.core.task import TaskOptions
+from pytest_evals.dialects.file_markers import is_task_module
+from pytest_evals.dialects.lighteval.config import LightevalTaskConfig
+from pytest_evals.dialects.lighteval.tasks import load_tasks
+from pytest_evals.errors import TaskFileError
+
+
+def test_torch_is_not_loaded_when_a_module_is_collected(module, tmp_path):
+    module("TASKS_TABLE = [task()]")
+    (path,) = tmp_path.glob("parity*.py")
+    code = (
+        "import sys; from pathlib import Path;"
+        "from pytest_evals.core.task import TaskOptions;"
+        "from pytest_evals.dialects.lighteval.tasks import load_tasks;"
+        f"task, = load_tasks(Path({str(path)!r}), TaskOptions()); task.ask(0);"
+        "assert task.rows.total() == 3;"
+        "print({'torch', 'transformers', 'lighteval', 'datasets'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "set()\n", done.stderr
+
+
+def test_a_module_of_lightevals_own_tree_finds_the_rest_of_it(tmp_path):
+    """Files without a stand-in are loaded one by one, and see the stand-ins, too."""
+    tree = tmp_path / "lighteval"
+    for name, text in {
+        "tasks/tasks/other/main.py": "from lighteval.metrics.metrics import Metrics\n"
+        "from lighteval.utils.imports import requires\n"
+        "NAME = Metrics.exact_match.value.names[0]\n",
+        "tasks/helping.py": "import torch_that_nobody_has\n",
+        "tasks/tasks/mine.py": "from langcodes import standardize_tag\n"
+        "from lighteval.tasks.tasks.other.main import NAME\n"
+        "from lighteval.metrics.metrics import math_scorer\n"
+        "assert (NAME, standardize_tag('fra')) == ('em', 'fr')\n"
+        "from lighteval.tasks.lighteval_task import LightevalTaskConfig\n"
+        "TASKS_TABLE = [LightevalTaskConfig(name=NAME, prompt_function=print,\n"
+        "    hf_repo='json', metrics=['exact_match'])]\n",
+        "tasks/tasks/lacks.py": "from lighteval.tasks.helping import x\n",
+    }.items():
+        path = tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (task,) = load_tasks(tree / "tasks/tasks/mine.py", TaskOptions())
+    assert task.name == "em"
+    with pytest.raises(TaskFileError, match="No module named 'torch_that_nobody_has'"):
+        load_tasks(tree / "tasks/tasks/lacks.py", TaskOptions())
+
+
+@pytest.mark.parametrize("name", ["None", "5", "[]", "{}", "['']", "['a', None]"])
+def test_a_metric_whose_name_is_no_text_is_an_error(module, name):
+    with pytest.raises(TaskFileError, match="metric_name is a text or a list of texts"):
+        module(
+            f"odd = SampleLevelMetric(metric_name={name}, higher_is_better=True,\n"
+            "    category=SamplingMethod.GENERATIVE, sample_level_fn=len,\n"
+            "    corpus_level_fn=sum)\n"
+            "TASKS_TABLE = [task(metrics=[odd])]"
+        )
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("higher_is_better", "[[]]"),
+        ("higher_is_better", "'yes'"),
+        ("higher_is_better", "{'odd': []}"),
+        ("category", "'generative'"),
+        ("category", "print"),
+        ("sample_level_fn", "'len'"),
+        ("corpus_level_fn", "None"),
+        ("corpus_level_fn", "'mean'"),
+        ("corpus_level_fn", "{'odd': 5}"),
+        ("corpus_level_fn", "{'odd': sum}"),
+    ],
+)
+def test_a_field_of_a_metric_of_another_type_is_one_problem_with_its_line(
+    module, field, value, n_lines
+):
+    fields = {
+        "metric_name": "['odd', 'even']",
+        "higher_is_better": "{'odd': True, 'even': None}",
+        "category": "SamplingMethod.GENERATIVE",
+        "sample_level_fn": "len",
+        "corpus_level_fn": "{'odd': sum, 'even': sum}",
+    }
+    given = ", ".join(f"{key}={one}" for key, one in {**fields, field: value}.items())
+    with pytest.raises(TaskFileError) as caught:
+        module(f"odd = SampleLevelMetric({given})\nTASKS_TABLE = [task(metrics=[odd])]")
+    (first, *_) = str(caught.value).splitlines()
+    assert f"py:{n_lines + 2}: metrics: {field} of ['odd', 'even'] is " in first
+
+
+@pytest.mark.parametrize("value", ["5", "print", "{}", "'em'", "Metrics.exact_match"])
+def test_metrics_that_are_no_list_are_one_problem_with_its_line(module, value, n_lines):
+    with pytest.raises(TaskFileError, match=rf"py:{n_lines + 1}: metrics is (a|empty)"):
+        module(f"TASKS_TABLE = [task(metrics={value})]")
+
+
+def test_metrics_that_execute_answers_want_to_be_allowed(tmp_path):
+    """LiveCodeBench's of lighteval, in a task of one's own."""
+    tree = tmp_path / "lighteval"
+    helper = tree / "tasks/tasks/lcb/codegen_metrics.py"
+    helper.parent.mkdir(parents=True)
+    helper.write_text("def codegen_metrics():\n    pass\n")
+    path = helper.with_name("main.py")
+    path.write_text(
+        "from lighteval.tasks.tasks.lcb.codegen_metrics import codegen_metrics\n"
+        "from lighteval.tasks.lighteval_task import LightevalTaskConfig\n"
+        "TASKS_TABLE = [LightevalTaskConfig(name='lcb', prompt_function=print,\n"
+        "    hf_repo='json', metrics=['exact_match'])]\n"
+    )
+    with pytest.raises(TaskFileError, match="execute what the model writes") as caught:
+        load_tasks(path, TaskOptions())
+    assert "--evals-allow-unsafe-code" in str(caught.value)
+    assert load_tasks(path, TaskOptions(allow_unsafe_code=True))
+
+
+def test_names_of_earlier_releases_still_work(module, n_lines):
+    table = """
+from aenum import extend_enum
+from inspect_ai.dataset import Sample
+from inspect_ai.solver import solver
+from lighteval.metrics.metrics import MetricCategory
+from lighteval.metrics.utils.metric_utils import MetricUseCase, SampleLevelMetric
+
+@solver
+def unused(sample: Sample | None = None) -> list[Sample]:
+    return [Sample(input="x")]
+
+def length(predictions, formatted_doc, **kwargs):
+    return len(predictions[0]) + len(formatted_doc.query)
+
+extend_enum(Metrics, "my_length", SampleLevelMetric(
+    metric_name="length", higher_is_better=True, category=MetricCategory.GENERATIVE,
+    use_case=MetricUseCase.REASONING, sample_level_fn=length, corpus_level_fn=max,
+))
+
+class Old(LightevalTaskConfig):
+    def __init__(self, name):
+        super().__init__(
+            name=name, prompt_function=prompt, suite=["community"], hf_repo="json",
+            hf_subset="default", hf_data_files={"test": "test.jsonl"},
+            metric=[Metrics.my_length, Metrics.prefix_quasi_exact_match.value],
+            evaluation_splits=["test"], trust_dataset=True,
+            sample_fields=lambda row: Sample(input=row), solver=[unused()],
+        )
+
+TASKS_TABLE = [Old("old")]
+"""
+    (task,) = module(table)
+    assert [metric.name for metric in task.metrics] == ["length", "pqem"]
+    line = table.splitlines()[task.source.line - n_lines - 1]
+    assert line.startswith("TASKS_TABLE")
+
+
+NAMES = """
+from lighteval.metrics import Metric, ModelResponse, metrics_sample
+from lighteval.metrics.dynamic_metrics import ExactMatches, Language
+from lighteval.metrics.metrics import LoglikelihoodPreparator, bigbench_normalizer
+from lighteval.metrics.metrics_corpus import LogprobCorpusMetricInput, as_list
+from lighteval.metrics.metrics_sample import safe_divide, remove_braces
+from lighteval.metrics.normalizations import Language as again
+from lighteval.metrics.sample_preparator import (
+    Doc as Document, GenerativeCorpusMetricInput, PerplexityCorpusMetricInput,
+)
+from lighteval.tasks.lighteval_task import Metric as same, Metrics as all_of_them
+from lighteval.tasks.templates.qa import get_mcq_prompt_function
+from lighteval.utils.imports import Extra, requires
+from lighteval.utils.utils import ListLike
+import lighteval.metrics.metrics_corpus as corpus
+
+assert (same, again, Document, all_of_them) == (Metric, Language, Doc, Metrics)
+assert metrics_sample.ExactMatches is ExactMatches
+assert corpus.GenerativeCorpusMetricInput(["a"], ["b"]).preds == ["b"]
+
+@requires(Extra.MULTILINGUAL)
+def nothing(given: ListLike[str]):
+    return given
+
+TASKS_TABLE = [task()]
+"""
+
+
+def test_names_are_found_wherever_lighteval_has_them(module):
+    """Each of these imports works in lighteval 0.13.0."""
+    assert len(module(NAMES)) == 1
+
+
+ORDER = """
+from lighteval.metrics.metrics_corpus import CorpusLevelF1Score, matthews_corrcoef
+from lighteval.metrics.metrics_sample import ExactMatches
+from lighteval.metrics.sample_preparator import LoglikelihoodPreparator
+from lighteval.metrics.utils.metric_utils import MetricCategory, MetricUseCase
+
+old = SampleLevelMetric(
+    "old", True, MetricCategory.GENERATIVE, MetricUseCase.ACCURACY,
+    ExactMatches().compute, max,
+)
+labels = LoglikelihoodPreparator().prepare
+f1, mcc = (SampleLevelMetric(
+    metric_name=name, higher_is_better=True, category=MetricCategory.MULTICHOICE,
+    use_case=MetricUseCase.ACCURACY, sample_level_fn=labels, corpus_level_fn=how,
+) for name, how in {
+    "f1": CorpusLevelF1Score("macro").compute, "mcc": matthews_corrcoef
+}.items())
+TASKS_TABLE = [task(metrics=[old, f1, mcc])]
+"""
+
+
+def test_metrics_of_earlier_releases_are_made_and_add_up(module):
+    """Their fourth field is ``use_case``, and their functions are bound methods."""
+    (task,) = module(ORDER)
+    old, f1, mcc = task.metrics
+    assert old.aggregate([0, 1, 0]).value == 1
+    pairs = [([1], 1), ([1], 0), ([0], 0), ([0], 0)]
+    # F1 of label 0 is 4/5 and of label 1 is 2/3; one wrong of four in the correlation.
+    assert f1.aggregate(pairs).value == pytest.approx((4 / 5 + 2 / 3) / 2)
+    assert mcc.aggregate(pairs).value == pytest.approx(1 / 3**0.5)
+    assert f1.aggregate(pairs).method == mcc.aggregate(pairs).method == "bootstrap"
+
+
+KEEPING = """
+from lighteval.metrics.metrics_corpus import CorpusLevelComputation
+from lighteval.metrics.sample_preparator import GenerativeCorpusMetricInput, Preparator
+
+class Keeping(Preparator):
+    def prepare(self, doc, model_response, **more):
+        return GenerativeCorpusMetricInput(doc.get_golds(), model_response.final_text)
+
+class Share(CorpusLevelComputation):
+    def compute_corpus(self, items):
+        return sum(item.preds[0] in item.golds for item in items) / len(items)
+
+share = SampleLevelMetric("share", True, SamplingMethod.GENERATIVE, Keeping(), Share())
+TASKS_TABLE = [task(metrics=[share])]
+"""
+
+
+def test_what_a_preparator_keeps_has_its_names_when_all_documents_are_there(module):
+    """Also after it came from a worker, as a list of lists."""
+    (task,) = module(KEEPING)
+    (share,) = task.metrics
+    kept = [[["odd"], ["odd"]], [["even"], ["odd"]], [["odd"], ["odd"]]]
+    assert share.aggregate(kept).value == pytest.approx(2 / 3)
+
+
+FIELD_NAMES = """
+name prompt_function hf_repo hf_subset metrics solver scorer sample_fields
+sample_to_fewshot filter hf_revision hf_filter hf_avail_splits evaluation_splits
+few_shots_split few_shots_select generation_size generation_grammar stop_sequence
+num_samples original_num_docs effective_num_docs must_remove_duplicate_docs num_fewshots
+version
+"""
+"""The fields of LightevalTaskConfig in lighteval 0.13.0, in their order."""
+FIELDS = FIELD_NAMES.split()
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_fields_of_a_task_have_the_order_of_the_release():
+    assert [field.name for field in fields(LightevalTaskConfig)][
+        : len(FIELDS)
+    ] == FIELDS
+
+
+def test_our_own_modules_give_only_fields_that_the_release_has():
+    page = (ROOT / "docs" / "coming_from_lighteval.md").read_text("utf-8")
+    codes = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
+    codes += [p.read_text("utf-8") for p in ROOT.glob("example_suites/lighteval/*.py")]
+    calls = [
+        node
+        for code in codes
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "id", "") == "LightevalTaskConfig"
+    ]
+    given = {one.arg for call in calls for one in call.keywords if one.arg}
+    assert len(calls) == 2 and given <= set(FIELDS)
+
+
+def test_modules_beside_a_module_are_found(module, tmp_path):
+    (tmp_path / "my_prompts.py").write_text(
+        "from lighteval.tasks.requests import Doc\n"
+        "def from_file(line, name):\n"
+        "    return Doc(f'beside {line[\"n\"]}', ['x'], 0)\n"
+    )
+    table = "import my_prompts\nfrom .my_prompts import from_file as other\n"
+    table += "assert other is my_prompts.from_file\n"
+    table += "TASKS_TABLE = [task(prompt_function=my_prompts.from_file)]"
+    (task,) = module(table)
+    assert task.ask(0).doc.query.startswith("beside 1")
+
+
+def test_a_library_that_is_not_there_is_named(module, problems):
+    said = problems(module, "import pycuontry.countries\nTASKS_TABLE = []")
+    assert "No module named 'pycuontry'" in said
+    assert "fix: install what brings 'pycuontry', or put pycuontry.py" in said
+
+
+def test_languages_have_the_second_names_that_lighteval_gives_them(module):
+    """Its enumeration (0.13.0) has 222 names of 218 languages."""
+    table = (
+        "from lighteval.utils.language import Language\n"
+        "assert Language.PUNJABI is Language.EASTERN_PANJABI\n"
+        "assert Language.KYRGYZ.value == 'kir' and Language.WARAY.value == 'war'\n"
+        "assert Language.SORANI is Language.CENTRAL_KURDISH\n"
+        "TASKS_TABLE = [task()]"
+    )
+    assert len(module(table)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("TASKS_TABLE = [x]", True),
+        ("TASKS_TABLE: list[LightevalTaskConfig] = []\n", True),
+        ("import x\nfrom tables import A, TASKS_TABLE\n", True),
+        ("# TASKS_TABLE = 3", False),
+        ("def f():\n    TASKS_TABLE = []\n", False),
+        ("assert TASKS_TABLE == []", False),
+        ("", False),
+    ],
+)
+def test_a_task_module_is_told_from_its_text(text, is_one):
+    assert is_task_module(text.encode()) is is_one

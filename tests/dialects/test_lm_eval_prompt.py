@@ -1,0 +1,183 @@
+"""Prompts of collections. What they become is lm-eval 0.4.13's ``prompts/__init__.py``
+and ``ConfigurableTask.doc_to_text``, ``doc_to_target`` and ``doc_to_choice``."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_evals.core.task import TaskOptions
+from pytest_evals.dialects.lm_eval.task import load_tasks
+from pytest_evals.errors import TaskFileError
+
+ROWS = """
+import datasets
+
+def make(**_kwargs):
+    rows = [{"question": "two?", "answer": "2", "options": ["1", "2"]}] * 3
+    return {"test": datasets.Dataset.from_list(rows)}
+"""
+TASK = """
+task: toy
+dataset_path: org/data
+dataset_name: part
+custom_dataset: !function made.make
+test_split: test
+"""
+PROMPTSOURCE = """
+class Template:
+    def __init__(self, *parts):
+        self.parts = parts
+
+    def apply(self, row):
+        return [part.format(**row) for part in self.parts]
+
+    def get_answer_choices_list(self, row):
+        return row["options"]
+
+class DatasetTemplates:
+    def __init__(self, dataset_name, subset_name=None):
+        if (dataset_name, subset_name) != ("org/data", "part"):
+            raise ValueError("not found")
+        self.known = {
+            "both parts": Template("Say: {question}", "{answer}"),
+            "one part": Template("Say: {question}"),
+        }
+
+    @property
+    def all_template_names(self):
+        return list(self.known)
+
+    def __getitem__(self, name):
+        return self.known[name]
+"""
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """A function that loads a task which adds some lines."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "made.py").write_text(ROWS)
+
+    def load(text):
+        (tmp_path / "toy.yaml").write_text(TASK + text)
+        (only,) = load_tasks(tmp_path / "toy.yaml", TaskOptions())
+        return only
+
+    return load
+
+
+@pytest.fixture
+def promptsource(tmp_path, monkeypatch):
+    """A library with promptsource's interface, as far as lm-eval uses it."""
+    package = tmp_path / "library" / "promptsource"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "templates.py").write_text(PROMPTSOURCE)
+    monkeypatch.syspath_prepend(str(package.parent))
+    yield
+    for name in ("promptsource", "promptsource.templates"):
+        sys.modules.pop(name, None)
+
+
+def fault(toy, text):
+    with pytest.raises(TaskFileError) as error:
+        toy(text)
+    return str(error.value)
+
+
+def test_a_built_in_prompt_is_question_and_target(toy):
+    doc, (request,) = toy("use_prompt: qa-basic:q-newline-a\n").ask(0)
+
+    assert request.prompt == "Q: two?\nA:"
+    assert doc.target == "Q: two?\nA:"
+
+
+def test_a_file_of_prompts_gives_templates_and_beats_the_task_and_its_shots(
+    toy, tmp_path
+):
+    """``answer`` is a column, and yet used as it stands: prompts are templates."""
+    (tmp_path / "ours.yaml").write_text(
+        "prompts:\n  short:\n    doc_to_text: '{{question}} A:'\n"
+        "    doc_to_target: answer\n"
+    )
+
+    task = toy(
+        "use_prompt: ours.yaml:short\ndoc_to_text: never\ndoc_to_target: never\n"
+        "num_fewshot: 1\nfewshot_config: {doc_to_text: never, sampler: first_n}\n"
+    )
+
+    doc, (request,) = task.ask(0)
+    assert request.prompt == "two? A: answer\n\ntwo? A:"
+    assert doc.target == "answer"
+
+
+def test_promptsource_gives_question_target_and_choices(toy, promptsource):
+    task = toy("use_prompt: promptsource:both parts\noutput_type: multiple_choice\n")
+
+    doc, requests = task.ask(0)
+
+    assert [r.context for r in requests] == ["Say: two?"] * 2
+    assert (doc.choices, doc.gold_index) == (["1", "2"], 1)
+
+
+def test_a_prompt_without_two_parts_is_the_delimiter(toy, promptsource):
+    task = toy("use_prompt: promptsource:one part\nfewshot_delimiter: '##'\n")
+
+    doc, (request,) = task.ask(0)
+
+    assert (request.prompt, doc.target) == ("##", "##")
+
+
+def test_what_promptsource_lacks_itself_is_told_by_name(toy, promptsource, tmp_path):
+    templates = tmp_path / "library" / "promptsource" / "templates.py"
+    templates.write_text("import pkg_of_nobody\n")
+    assert fault(toy, "use_prompt: promptsource:x\n") == (
+        f"{Path('toy.yaml')}:7: use_prompt: the library promptsource cannot be "
+        "imported: No module named 'pkg_of_nobody'"
+    )
+
+
+def test_promptsource_without_the_library_is_one_clear_error(toy):
+    assert fault(toy, "use_prompt: promptsource:x\n") == (
+        f"{Path('toy.yaml')}:7: use_prompt: this prompt is one of the library "
+        "promptsource; pip install it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ("a", "'category:name' is wanted, not 'a'"),
+        ("a:b:c", "'category:name' is wanted, not 'a:b:c'"),
+        ("qa-basis:x", "no collection called 'qa-basis'; did you mean 'qa-basic'?"),
+        (
+            "qa-basic:q-newline-b",
+            "no prompt called 'q-newline-b'; did you mean 'q-newline-a'?",
+        ),
+        ("ours.yaml:odd", "the prompt 'odd' of 'ours.yaml' has no text doc_to_target"),
+        ("ours.yaml:x", "no prompt called 'x'; known: odd, choosing"),
+        (
+            "ours.yaml:choosing",
+            "the prompt 'choosing' of 'ours.yaml' has doc_to_choice, which a file of "
+            "prompts cannot give, as in lm-eval",
+        ),
+    ],
+)
+def test_a_prompt_that_is_not_there_is_said_with_its_line(toy, tmp_path, given, what):
+    (tmp_path / "ours.yaml").write_text(
+        "prompts:\n  odd: {doc_to_text: q}\n"
+        "  choosing: {doc_to_text: q, doc_to_target: a, doc_to_choice: [x]}\n"
+    )
+
+    told = fault(toy, f"use_prompt: '{given}'\n")
+
+    assert told == f"toy.yaml:7: use_prompt: {what}"
+
+
+def test_a_dataset_that_promptsource_does_not_know_is_said(toy, promptsource):
+    told = fault(toy, "use_prompt: promptsource:x\ndataset_name: other\n")
+
+    assert told == (
+        "toy.yaml:7: use_prompt: promptsource has nothing for 'org/data' (other)"
+    )

@@ -1,0 +1,145 @@
+"""YAML files that look like eval files and are not read as such."""
+
+import pytest
+
+from pytest_evals.dialects.file_markers import dialect, may_look_alike
+from pytest_evals.dialects.lookalikes import is_included, lookalike
+
+REST = """\
+dataset_path: json
+output_type: generate_until
+doc_to_text: '{{q}}'
+doc_to_target: '{{a}}'
+metric_list: [{metric: exact_match}]
+"""
+INDENTED = "".join(f"  {line}\n" for line in f"task: x\n{REST}".splitlines())
+
+
+@pytest.fixture
+def told(tmp_path, monkeypatch):
+    """A function from a text to what is said of a file with it."""
+    monkeypatch.chdir(tmp_path)
+
+    def look(text, name="quiz.yaml"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        problem = lookalike(path, path.read_bytes())
+        return "" if problem is None else str(problem)
+
+    return look
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "expected"),
+    [
+        (REST, 1, "task file of lm-eval, but it has no 'task' key"),
+        (f"task:\n  quiz\n{REST}", 1, "its name is not on that line"),
+        (INDENTED, 1, "but 'task' does not begin its line"),
+        (f"task: {{name: quiz}}\n{REST}", 1, "but 'task' is a mapping, not a name"),
+        (f"task: [quiz]\n{REST}", 1, "a file with several tasks is a group"),
+        (f"task:\n{REST}", 1, "but 'task' is empty, not a name"),
+        (f"a: 1\nTask: quiz\n{REST}", 2, "no 'task' key; is 'Task' meant?"),
+        (f"tasks: quiz\n{REST}", 1, "no 'task' key; is 'tasks' meant?"),
+        (f"task quiz\n{REST}", 2, "but cannot be read: this is no YAML"),
+        (f"task: [quiz\n{REST}", 2, "but cannot be read: this is no YAML"),
+        (f"\ttask: quiz\n{REST}", 1, "but cannot be read: this is no YAML"),
+        (f"- {INDENTED.lstrip()}", 1, "keys and values are wanted, not a list"),
+        ("{task: x, dataset_path: y, doc_to_text: z}", 1, "does not begin its line"),
+        ("task: x\ndoc_to_text: a\nmetric_list: []\n", 1, "it names no dataset"),
+        ("task: x\ndataset_pth: a\ndoc_to_text: b\n", 2, "is 'dataset_pth' meant?"),
+        ("task: x\ngates: [acc >= 0.5]\n", 1, "it names no dataset"),
+        ("include: a.yaml\ngates: [acc >= 0.5]\n", 1, "it has no 'task' key"),
+        ("group: g\ntask: {a: 1}\ngates: [acc > 0]\n", 2, "a mapping, not a list"),
+        ("group:\n  g\ntask: [a]\n", 1, "its name is not on that line"),
+        ("group: g\ntasks: [a]\n", 2, "with its members; is 'tasks' meant?"),
+        ("group: g\ngates: [acc >= 0.5]\n", 1, "no 'task' key with its members"),
+        ("group: [g]\ntask: [a]\n", 1, "'group' is a list, not a name"),
+        ("Group: g\ntask: [a]\n", 1, "no 'group' key; is 'Group' meant?"),
+        ("group: g\ntask:\ngates: [acc > 0]\n", 2, "'task' is empty, not a list"),
+        ("gates: [quiz/acc >= 0.5]\n", 1, "only gates.yaml and gates.yml are read"),
+        ("Gates: [{task: a, metric: b, min: 0}]", 1, "only gates.yaml and gates.yml"),
+        ("definition:\n  scorers: []\n", 1, "task file of LatticeFlow"),
+        ("task: texts\ntag:\n", 1, "it names no dataset: there is no 'dataset_path'"),
+        ("task: texts\ntag: [a]\nmetadata: {version: 1}\n", 1, "it names no dataset"),
+        ("repeats: 2\ntask: texts\n", 2, "it names no dataset"),
+        ("Task: texts\ntag: a\n", 1, "no 'task' key; is 'Task' meant?"),
+        ("task: a\nnum_fewshot: 2\ndataset_paht: json\n", 3, "'dataset_paht' meant"),
+        ("{task: texts, tag: a}\n", 1, "it names no dataset"),
+        ("task:\n  texts\ntest_split: x\n", 1, "it names no dataset"),
+        ("task: texts\ntag: [a\n", 3, "but cannot be read: this is no YAML"),
+    ],
+)
+def test_what_is_missing_is_said_with_its_line(told, text, line, expected):
+    said = told(text)
+    assert said.startswith(f"quiz.yaml:{line}: looks like a ")
+    assert expected in said
+
+
+def test_a_gates_file_is_not_run_by_itself(told):
+    said = told("gates: [quiz/acc >= 0.5]\n", "gates.yaml")
+    assert "read with the tasks in its folder and below, not on its own" in said
+
+
+def test_encoding_and_ending_of_the_name_are_said(told):
+    text = f"task: quiz\n{REST}"
+    assert "its encoding is UTF-16" in told(text.encode("utf-16"))
+    assert "its name does not end in .yaml" in told(text, "quiz.YAML")
+    assert told(text) == ""  # it is read
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "name: CI\non: push\njobs:\n  a:\n    steps:\n    - run: |\n"
+        "        cat > x.yaml <<EOF\n        task: x\n        doc_to_text: y\n"
+        "        metric_list: z\n        EOF\n",
+        "include: x.yml\nstages: [a]\n",
+        "version: '3'\ntasks:\n  build: {cmds: [make]}\n",
+        "groups:\n- name: x\n  rules: []\n",
+        "gates: [open, closed]\n",
+        "- hosts: all\n  tasks:\n  - group: {name: x}\n",
+        "{{ if x }}\na:\n  group: x\n  tasks: y\n",
+        "apiVersion: v1\nkind: Job\ngroup: a\ntasks: []\n",
+        "dataset_path: x\noutput_type: y\nnum_fewshot: 3\n",
+        "definition: {type: object}\n",
+        "group: admins\nmembers: [a, b]\n",
+        "task: build\ndescription: Build it.\nmetadata: {owner: me}\n",
+        "task: summarise\ninput: text\noutput: text\n",
+        "task: classification\nmodel: bert\nnum_fewshot: 3\n",
+        "task: {script: make}\ninclude: [a.yml]\n",
+        "version: '3'\ntask: build\ninclude: [a.yml]\nvars: {a: 1}\n",
+        "task: build\n",
+    ],
+)
+def test_files_of_other_programs_are_left_alone(told, text):
+    assert told(text) == ""
+
+
+def test_files_of_other_programs_are_not_even_parsed():
+    for text in (b"name: CI\non: push\n", b"tasks:\n- a\n", b"services: {db: {}}\n"):
+        assert not may_look_alike(text)
+
+
+def test_a_file_that_others_include_needs_no_name(told, tmp_path):
+    told(REST, "_base.yaml")
+    base, user = tmp_path / "_base.yaml", tmp_path / "user.yaml"
+    assert lookalike(base, base.read_bytes()) is not None
+    for text in ("my_base.yaml", "_base.yaml.old", "# no _base.yaml"):
+        user.write_text(f"task: user\ninclude: {text}\n" if text[0] != "#" else text)
+        assert not is_included(base, tmp_path.iterdir())
+    for text in (
+        "_base.yaml",
+        "[_base.yaml, x.yaml]",
+        "\n- ../evals/_base.yaml",
+        "'_base.yaml'",
+    ):
+        user.write_text(f"task: user\ninclude: {text}\n")
+        assert is_included(base, tmp_path.iterdir())
+
+
+def test_what_is_an_eval_file_looks_like_nothing_else(told):
+    """A file is read or looked at, never both."""
+    for text in (f"task: quiz\n{REST}", "group: g\ntask: [a]\n"):
+        assert dialect(text.encode()) == "lm_eval"
+        assert told(text) == ""

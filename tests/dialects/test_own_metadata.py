@@ -1,0 +1,117 @@
+"""Keys under ``metadata`` that were meant for ours."""
+
+import pytest
+
+from pytest_evals.core.task import TaskOptions
+from pytest_evals.dialects.lm_eval.task import load_tasks
+from pytest_evals.dialects.own_metadata import OWN_METADATA, misspelt, without_own
+from pytest_evals.errors import TaskFileError
+
+CLAIM = ["acc >= 0.5"]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "gate",
+        "gate s",
+        "Gates",
+        "GATES",
+        "gates ",
+        "gates_",
+        "gatse",
+        "gtes",
+        "gatess",
+        "gates2",
+        "quality_gates",
+        "release-gate",
+        "evalGates",
+        "thresholds",  # its value says it
+    ],
+)
+def test_a_key_near_one_of_ours_is_found(key):
+    assert [*misspelt({"version": 1, key: CLAIM})] == [((key,), "gates")]
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        None,
+        "1.0",
+        {},
+        {"gates": CLAIM},
+        {"gated": True},
+        {"logic_gates": True},
+        {"dates": ["2024-01-01"]},
+        {"games": ["chess"]},
+        {"num_fewshot": 5, "version": 2.0, "description": "a > b"},
+        {"max_seq_lengths": [4096], "tokenizer": "x"},
+    ],
+)
+def test_metadata_of_other_people_is_left_alone(metadata):
+    assert [*misspelt(metadata)] == []
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["identical_prompt", "identicalPrompts", "Identical-Prompts", "identical_promtps"],
+)
+def test_a_key_near_that_of_identical_prompts_is_found(key):
+    assert [*misspelt({key: True})] == [((key,), "identical_prompts")]
+    assert [*misspelt({"identical_prompts": True, "identical": True})] == []
+
+
+def test_a_key_of_ours_that_is_a_level_too_deep_is_found():
+    assert [*misspelt({"evals": {"gates": CLAIM}})] == [(("evals", "gates"), "gates")]
+    assert [*misspelt([{"gates": CLAIM}])] == [((0, "gates"), "gates")]
+
+
+def test_what_others_get_of_metadata_has_no_key_of_ours():
+    assert without_own({**dict.fromkeys(OWN_METADATA), "version": 1}) == {"version": 1}
+
+
+TASK = """
+task: t
+dataset_path: json
+test_split: test
+output_type: multiple_choice
+doc_to_text: "{{q}}"
+doc_to_choice: [a, b]
+doc_to_target: 0
+"""
+GROUP = """
+group: g
+task: [t]
+"""
+
+
+@pytest.fixture
+def warnings(tmp_path, monkeypatch):
+    """A function from the text of a file to the warnings of its task or group."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.yaml").write_text(TASK)
+
+    def load(text):
+        (tmp_path / "x.yaml").write_text(text)
+        (found,) = load_tasks(tmp_path / "x.yaml", TaskOptions())
+        given = found.warnings
+        return [*(given() if callable(given) else given)]
+
+    return load
+
+
+@pytest.mark.parametrize("text", [TASK, GROUP])
+def test_the_warning_of_a_task_and_a_group_says_where_and_what_was_meant(
+    warnings, text
+):
+    n = text.count("\n") + 3
+    found = warnings(text + "metadata:\n  version: 1\n  gate: [acc >= 0.5]\n")
+    assert f"x.yaml:{n}: metadata.gate is not read; did you mean metadata.gates?" in (
+        found
+    )
+    assert warnings(text + "metadata:\n  gates: [acc >= 0.5]\n") == []
+
+
+def test_gates_that_are_no_list_stay_an_error(warnings):
+    with pytest.raises(TaskFileError, match="gates is a list"):
+        warnings(TASK + "metadata: {gates: acc >= 0.5}\n")

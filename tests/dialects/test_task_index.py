@@ -1,0 +1,203 @@
+"""Names of a tree of files: scanned, resolved, kept on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_evals.dialects.task_index import scan as task_scan
+from pytest_evals.dialects.task_index.library import TaskLibrary
+from pytest_evals.dialects.task_index.names import LEAST, Scanner
+
+LINES = r"""
+task: a~tag: [x, y]~tag:~- one~  - 'two'~include: ../b.yaml~group: g~task:~  - task: c
+    x: 1~doc: "a~task: b"~z: |~  text~class: !function m.f~tag: no~tag: "q r"~# note~---
+description: it's~list: [a,~task: z]~task: null~? x~"task": q~doc: 'b~x: 'c' # d~\ty: 1
+""".strip("\n").replace("\n", "~")
+"""Lines that stand plainly, or cut each other short; between tildes."""
+
+
+@given(st.lists(st.sampled_from(LINES.split("~")), max_size=8).map("\n".join))
+def test_patterns_say_what_the_yaml_reader_says_or_nothing(text):
+    """Whatever is not plain is left to the reader."""
+    try:
+        told = task_scan._told(text)
+    except task_scan._UnusualError:
+        return
+    try:
+        values = yaml.load(text, Loader=_Loader) or {}
+    except yaml.YAMLError:
+        return
+    expected = {k: task_scan._told_of(values[k]) for k in _KEYS if k in values}
+    assert told == expected
+
+
+_KEYS = ("task", "group", "tag", "include", "class")
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML with our tag."""
+
+
+_Loader.add_constructor("!function", lambda loader, node: len)
+
+
+def write(folder, **files):
+    folder.mkdir(exist_ok=True, parents=True)
+    for name, text in files.items():
+        (folder / f"{name}.yaml").write_text(text)
+    return folder
+
+
+def test_names_tags_and_groups_come_from_files_and_their_includes(tmp_path):
+    write(tmp_path, a="include: base\ntask: a\n", g="group: g\ntask: [a]\n", b="x: 1\n")
+    write(tmp_path / "sub", c="include: ../base\ntask: c\ntag: null\n")
+    (tmp_path / "base").write_text("tag: [t]\noutput_type: multiple_choice\n")
+    index = Scanner().index(tmp_path)
+    assert sorted(index) == ["a", "c", "g", "t"]
+    assert index.find("g").kind == "group"
+    assert index.find("t").members == ("a",)
+    assert index.find("c").path == tmp_path / "sub" / "c.yaml"
+
+
+def test_the_first_definition_in_the_order_of_paths_counts(tmp_path):
+    write(tmp_path, b="task: x\n", a="task: x\n", c="task: y\ntag: x\n")
+    index = Scanner().index(tmp_path)
+    assert index.find("x").path == tmp_path / "a.yaml"
+    assert "'x' is defined twice" in index.clash("x")
+    assert index.clash("y") == ""
+
+
+def test_a_diamond_of_includes_is_fine_and_a_circle_is_left_out(tmp_path):
+    write(tmp_path, a="include: [b.yaml, c.yaml]\ntask: a\n")
+    write(tmp_path, b="include: d.yaml\n", c="include: d.yaml\n", d="tag: deep\n")
+    write(tmp_path, e="include: f.yaml\ntask: e\n", f="include: e.yaml\n")
+    assert sorted(Scanner().index(tmp_path)) == ["a", "deep"]
+
+
+@pytest.fixture
+def large(tmp_path):
+    """A tree that is worth to be kept, of files that were written long ago."""
+    root = tmp_path / "tasks"
+    write(root, **{f"t{i}": f"task: t{i}\ntag: all\n" for i in range(LEAST)})
+    return root
+
+
+def settled(monkeypatch):
+    monkeypatch.setattr("pytest_evals.dialects.task_index.kept.SETTLED_S", -3600.0)
+
+
+def test_a_kept_index_is_used_and_followed_when_a_file_changes(
+    large, tmp_path, monkeypatch
+):
+    settled(monkeypatch)
+    kept = tmp_path / "kept"
+    first = sorted(Scanner(cache=kept).index(large))
+    (file,) = (kept / "cache").iterdir()
+    again = Scanner(cache=kept)
+    assert sorted(again.index(large)) == first
+    assert again.known == {}  # nothing was read
+    (large / "t7.yaml").write_text("task: other\n")
+    (large / "t8.yaml").unlink()
+    found = Scanner(cache=kept).index(large)
+    assert "other" in found
+    assert "t7" not in found
+    assert "t8" not in found
+    assert json.loads(file.read_text())["version"]
+
+
+def test_a_file_of_the_same_size_and_time_is_read_again_if_it_is_another(
+    large, tmp_path, monkeypatch
+):
+    settled(monkeypatch)
+    Scanner(cache=tmp_path / "kept").index(large)
+    path = large / "t5.yaml"
+    times = path.stat()
+    path.write_text(path.read_text().replace("t5", "u5"))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert "u5" in Scanner(cache=tmp_path / "kept").index(large)
+
+
+def test_what_has_just_been_written_is_not_kept(large, tmp_path):
+    """Two changes within one tick of the clock look the same."""
+    Scanner(cache=tmp_path / "kept").index(large)
+    (file,) = (tmp_path / "kept" / "cache").iterdir()
+    kept = json.loads(file.read_text())
+    assert (kept["stamps"], kept["keys"], kept["names"]) == ({}, {}, None)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda kept: "",
+        lambda kept: "{",
+        lambda kept: "[]",
+        lambda kept: json.dumps(kept | {"version": 1}),
+        lambda kept: json.dumps(kept | {"stamps": {}}),
+        lambda kept: json.dumps(kept | {"names": {"paths": {}}}),
+        lambda kept: json.dumps(kept | {"names": kept["names"] | {"paths": {"t": 1}}}),
+        lambda kept: json.dumps(kept | {"names": kept["names"] | {"tags": {"t": 1}}}),
+        lambda kept: json.dumps(
+            kept | {"names": None, "keys": {k: {"task": 1.5} for k in kept["keys"]}}
+        ),
+    ],
+)
+def test_a_damaged_file_is_ignored(large, tmp_path, damage, monkeypatch):
+    settled(monkeypatch)
+    Scanner(cache=tmp_path / "kept").index(large)
+    (file,) = (tmp_path / "kept" / "cache").iterdir()
+    file.write_text(damage(json.loads(file.read_text())))
+    assert len(list(Scanner(cache=tmp_path / "kept").index(large))) == LEAST + 1
+
+
+def test_an_included_file_is_followed_wherever_it_is(large, tmp_path, monkeypatch):
+    settled(monkeypatch)
+    kept = tmp_path / "kept"
+    write(large, asking="include: ../outside/base\ntask: asking\n")
+    assert "asking" not in Scanner(cache=kept).index(large)
+    base = tmp_path / "outside" / "base"
+    base.parent.mkdir()
+    base.write_text("tag: one\n")
+    assert Scanner(cache=kept).index(large).find("one").members == ("asking",)
+    base.write_text("tag: other\n")
+    assert "one" not in Scanner(cache=kept).index(large)
+    base.unlink()
+    assert "asking" not in Scanner(cache=kept).index(large)
+
+
+def test_an_index_that_is_kept_says_what_the_first_said(large, tmp_path, monkeypatch):
+    settled(monkeypatch)
+    write(large, g="group: g\ntask: [t1]\n", twice="task: t1\n", z="task: all\n")
+    kept = tmp_path / "kept"
+    first, again = Scanner(cache=kept).index(large), Scanner(cache=kept).index(large)
+    assert [*first] == [*again]
+    for name in first:
+        assert first.find(name) == again.find(name)
+        assert first.clash(name) == again.clash(name)
+    assert "t1" in first.clash("t1")
+
+
+def test_a_place_that_cannot_be_written_costs_nothing_but_time(large, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert "t1" in Scanner(cache=tmp_path / "file" / "kept").index(large)
+
+
+def test_names_are_looked_up_from_the_near_to_the_far(tmp_path):
+    root = write(tmp_path / "suite", far="task: far\n", x="task: x\n")
+    near = write(root / "a", x="task: x\n", near="task: near\n")
+    other = write(root / "b", y="task: y\n")
+    one = write(tmp_path / "one", x="task: x\n", z="task: z\n")
+    two = write(tmp_path / "two", z="task: z\n")
+    library = TaskLibrary(root, [one, two])
+    file = near / "group.yaml"
+    assert library.find("x", file).path == near / "x.yaml"
+    assert library.find("far", file).path == root / "far.yaml"
+    assert library.find("y", file).path == other / "y.yaml"
+    assert library.find("z", file).path == two / "z.yaml"
+    assert library.find("x", two / "group.yaml").path == one / "x.yaml"
+    assert library.find("nothing", file) is None

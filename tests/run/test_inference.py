@@ -1,0 +1,149 @@
+"""The plan: windows, and models that work ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.record import Record
+from pytest_evals.core.request import Generate, Request, Response
+from pytest_evals.core.task import Asked, Task
+from pytest_evals.errors import DocumentError, ModelError, Place
+from pytest_evals.run.inference import Job, Plan
+
+N = 10
+
+
+class Rows:
+    def ids(self) -> Sequence[str]:
+        return [str(i) for i in range(N)]
+
+    def indices(self) -> Sequence[int]:
+        return range(N)
+
+    def total(self) -> int:
+        return N
+
+
+def task_of(events: list[str]) -> Task:
+    """Ten documents; the fourth cannot be asked."""
+
+    def ask(index: int) -> Asked:
+        events.append(f"render {index}")
+        if index == 3:
+            raise DocumentError("no such document")
+        text = f"question {index}"
+        return Asked(Doc(text, [], 0, id=str(index)), (Generate(text),))
+
+    return Task(
+        name="ten",
+        source=Place(Path("ten.yaml")),
+        rows=Rows(),
+        ask=ask,
+        score=lambda record: (),
+        metrics=(),
+    )
+
+
+class Model:
+    """Answers a question by its own text, the last first."""
+
+    name = "echo"
+
+    def __init__(
+        self, events: list[str], *, works_ahead: bool, breaks: int = -1
+    ) -> None:
+        self._events, self.works_ahead, self._breaks = events, works_ahead, breaks
+
+    def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
+        self._events.append(f"answer {len(requests)}")
+        for i in reversed(range(len(requests))):
+            request = requests[i]
+            assert isinstance(request, Generate)
+            if request.prompt == f"question {self._breaks}":
+                raise ModelError("broken")
+            yield i, Response(text=str(request.prompt))
+
+
+def taken(events: list[str], model: Model, window: int) -> list[Record]:
+    task = task_of(events)
+    jobs = [Job(task, i) for i in range(N)]
+    plan = Plan(jobs, window=window)
+    records = []
+    for job in jobs:
+        records.append(plan.take(job, model))
+        events.append(f"take {job.index}")
+    assert plan.n_answered == N
+    assert plan.n_requests == N - 1
+    return records
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 4, 7, 100])
+def test_records_are_the_same_however_they_are_planned(window: int) -> None:
+    ahead = taken([], Model([], works_ahead=True), window)
+    assert ahead == taken([], Model([], works_ahead=False), 100)
+    texts = [record.responses[0].text for record in ahead if not record.error]
+    assert texts == [f"question {i}" for i in range(N) if i != 3]
+    assert ahead[3].error == "no such document"
+
+
+def test_a_model_that_works_ahead_is_never_without_a_window() -> None:
+    """The second window is rendered when the first is under way, and begun when it is
+    answered: before the first document is taken."""
+    events: list[str] = []
+    taken(events, Model(events, works_ahead=True), window=5)
+    first = events.index("answer 4")
+    second = events.index("answer 5")
+    assert first < events.index("render 5") < second < events.index("take 1")
+
+
+def test_a_model_that_works_ahead_hears_of_each_window_before_it_is_asked() -> None:
+    events: list[str] = []
+
+    class Listening(Model):
+        def expect(self, requests: Sequence[Request]) -> None:
+            events.append(f"expect {len(requests)}")
+
+    taken(events, Listening(events, works_ahead=True), window=4)
+    told = [event for event in events if event.startswith(("expect", "answer"))]
+    assert told == ["answer 3", "expect 4", "answer 4", "expect 2", "answer 2"]
+    events.clear()
+    taken(events, Listening(events, works_ahead=False), window=4)
+    assert not [event for event in events if event.startswith("expect")]
+
+
+def test_other_models_get_a_window_when_one_of_its_documents_is_wanted() -> None:
+    events: list[str] = []
+    taken(events, Model(events, works_ahead=False), window=5)
+    assert events.index("take 4") < events.index("render 5") < events.index("answer 5")
+
+
+@pytest.mark.parametrize("works_ahead", [True, False])
+def test_a_model_that_breaks_says_so_to_whoever_waits(works_ahead: bool) -> None:
+    with pytest.raises(ModelError, match="broken"):
+        taken([], Model([], works_ahead=works_ahead, breaks=7), window=5)
+
+
+def test_dropped_documents_are_asked_no_more_and_windows_end_where_they_must():
+    asked = []
+
+    class Counting:
+        name = "counting"
+
+        def answer(self, requests):
+            asked.append(len(requests))
+            for position, _ in enumerate(requests):
+                yield position, Response(text="x")
+
+    task = task_of([])
+    jobs = [Job(task, i) for i in range(10)]
+    plan = Plan(jobs, window=8, ends=[3, 6])
+    model = Counting()
+    plan.take(jobs[0], model)
+    plan.take(jobs[3], model)
+    plan.drop(lambda job: job.index in (4, 5, 6, 7))
+    plan.take(jobs[8], model)
+    assert asked == [3, 2, 2]  # the fourth cannot be asked

@@ -1,0 +1,166 @@
+"""Rounds: what is asked after the first answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.record import Record
+from pytest_evals.core.request import Generate, Model, Request, Response
+from pytest_evals.core.task import Asked, Task
+from pytest_evals.core.turn import FollowUp
+from pytest_evals.errors import DocumentError, ModelError, Place
+from pytest_evals.run.rounds import answer, followed
+
+
+class Rows:
+    def ids(self) -> Sequence[str]:
+        return ["0"]
+
+    def indices(self) -> Sequence[int]:
+        return [0]
+
+    def total(self) -> int:
+        return 1
+
+
+class Echo:
+    """Answers with its name and the prompt; notes each batch."""
+
+    def __init__(self, name: str, fails: Sequence[str] = ()) -> None:
+        self.name, self.batches, self._fails = name, list[list[str]](), fails
+
+    def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
+        prompts = [str(r.prompt) for r in requests if isinstance(r, Generate)]
+        self.batches.append(prompts)
+        for i, prompt in reversed([*enumerate(prompts)]):
+            if prompt in self._fails:
+                yield i, Response(error=f"{self.name} is down")
+            else:
+                yield i, Response(text=f"{self.name}({prompt})")
+
+
+def chain(lengths: Sequence[int], names: Sequence[str] = ("",)) -> Task:
+    """Document ``i`` is asked ``lengths[i]`` times more, each time about the last
+    answer, of the models in turn."""
+
+    def follow_up(record: Record) -> Sequence[FollowUp]:
+        n = len(record.turns)
+        if n >= lengths[record.index]:
+            return ()
+        last = record.turns[-1].text if n else record.responses[0].text
+        return (FollowUp(names[n % len(names)], Generate(f"{last}?")),)
+
+    return Task(
+        name="chain",
+        source=Place(Path("chain.yaml")),
+        rows=Rows(),
+        ask=lambda index: Asked(Doc("", [], 0), ()),
+        score=lambda record: (),
+        metrics=(),
+        follow_up=follow_up,
+        models={name: name for name in names if name},
+    )
+
+
+def record(index: int, text: str = "q") -> Record:
+    return Record(
+        task="chain", index=index, doc=Doc("", [], 0), requests=(Generate(text),)
+    )
+
+
+def run(
+    records: Sequence[Record],
+    tasks: Sequence[Task],
+    model: Model,
+    others: Mapping[str, Model],
+) -> tuple[dict[int, Record], list[int], int]:
+    """Records by position, the order in which they came, and requests of follow-ups."""
+    sent: list[int] = []
+    stream = followed(
+        answer(records, model), tasks, model, lambda _, name: others[name], sent.append
+    )
+    pairs = [*stream]
+    return dict(pairs), [i for i, _ in pairs], sum(sent)
+
+
+def test_a_round_is_one_batch_a_model_over_all_open_documents():
+    task = chain([2, 2, 0], ["judge", ""])
+    model, judge = Echo("m"), Echo("j")
+    records = [record(0, "a"), record(1, "b"), record(2, "c")]
+    found, order, n_sent = run(records, [task] * 3, model, {"judge": judge})
+    assert judge.batches == [["m(a)?", "m(b)?"]]
+    assert model.batches == [["a", "b", "c"], ["j(m(a)?)?", "j(m(b)?)?"]]
+    assert order == [2, 0, 1]
+    assert found[0].turns[-1].text == "m(j(m(a)?)?)"
+    assert n_sent == 4
+
+
+def test_equal_follow_ups_of_a_round_are_sent_once():
+    model = Echo("m")
+    records = [record(0), record(1)]
+    found, _, n_sent = run(records, [chain([1, 1])] * 2, model, {})
+    assert model.batches == [["q"], ["m(q)?"]]
+    assert n_sent == 1
+    assert found[0].turns == found[1].turns
+
+
+def test_a_failed_turn_is_an_error_of_the_document_that_reads_it():
+    model, judge = Echo("m"), Echo("j", fails=["m(a)?"])
+    task = chain([2, 2], ["judge", ""])
+    found, _, _ = run(
+        [record(0, "a"), record(1, "b")], [task] * 2, model, {"judge": judge}
+    )
+    assert found[0].error == "j is down"
+    assert not found[1].error and len(found[1].turns) == 2
+    with pytest.raises(DocumentError, match="j is down"):
+        _ = found[0].turns[0].text
+
+
+def test_a_document_without_first_answer_is_not_asked_about_again():
+    model = Echo("m", fails=["a"])
+    found, _, _ = run([record(0, "a")], [chain([3])], model, {})
+    assert found[0].error == "m is down" and not found[0].turns
+
+
+def test_a_name_that_the_task_does_not_know_is_an_error_that_lists_its_models():
+    task = chain([1], ["judge"])
+    lost = Task(
+        **{name: getattr(task, name) for name in task.__slots__} | {"models": {"x": ""}}
+    )
+    found, _, _ = run([record(0)], [lost], Echo("m"), {})
+    assert "no model called 'judge' in chain" in found[0].error
+    assert "'x'" in found[0].error
+
+
+def test_a_judge_that_breaks_its_contract_is_named():
+    class Twice:
+        name = "twice"
+
+        def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
+            yield 0, Response()
+            yield 0, Response()
+
+    with pytest.raises(ModelError, match="twice"):
+        run([record(0)], [chain([1], ["judge"])], Echo("m"), {"judge": Twice()})
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=8))
+def test_every_document_gets_as_many_turns_as_by_itself(lengths):
+    names = ["judge", "", "other"]
+
+    def others() -> dict[str, Model]:
+        return {"judge": Echo("j"), "other": Echo("o")}
+
+    task = chain(lengths, names)
+    records = [record(i, f"q{i % 3}") for i in range(len(lengths))]
+    together, _, _ = run(records, [task] * len(records), Echo("m"), others())
+    for i, one in enumerate(records):
+        alone, _, _ = run([one], [task], Echo("m"), others())
+        assert together[i].turns == alone[0].turns
+        assert len(alone[0].turns) == lengths[i]
