@@ -10,9 +10,11 @@ Writing in any script stays as it is; so do the joiners within words and emoji.
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 
-__all__ = ["LONGEST_ID", "document_id", "is_document_id", "is_node_name"]
+__all__ = ["LONGEST_ID", "document_id", "file_id", "is_document_id", "is_node_name"]
 
 LONGEST_ID = 64
 _UNSEEN = (
@@ -45,3 +47,11 @@ def is_node_name(text: str) -> bool:
     """Whether a task or a group can be called so: its name is a part of node ids, and
     brackets follow it."""
     return bool(text) and text.isprintable() and not _UNFIT_NAME.search(text)
+
+
+def file_id(path: Path, root: Path) -> str:
+    """Return a file's node id: its path relative to the rootdir, even outside of it."""
+    try:
+        return Path(os.path.relpath(path, root)).as_posix()
+    except ValueError:  # another drive
+        return path.as_posix()

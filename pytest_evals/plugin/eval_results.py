@@ -204,11 +204,11 @@ class EvalResults:
             self._is_complete = take_over(session)
             if not self._is_complete:
                 pytest.skip("not all documents were run")
-        if name in session.known.groups:
-            return session.records.group_result(name)
-        if name in session.runs:
-            return session.records.result(name)
-        names = [*session.runs, *session.known.groups]
+        if name in session.suite.groups:
+            return session.run.records.group_result(name)
+        if name in session.suite.tasks:
+            return session.run.records.result(name)
+        names = [*session.suite.tasks, *session.suite.groups]
         known = did_you_mean(name, names) or f"; known: {', '.join(names) or 'none'}"
         raise EvalsError(f"no task or group called {name!r} in this session{known}")
 
@@ -216,14 +216,15 @@ class EvalResults:
         """A gate's verdict, and what it rests on; nothing of it is reported."""
         result = self.result(gate.task)
         if gate.when and self._session is not None:
-            skipped = left_out(gate, self._session.machine)
+            run = self._session.run
+            skipped = left_out(gate, run.inference.machine(run.config.spec))
             if skipped is not None:
                 return skipped, result
         if gate.cluster:
             result = with_labels(result, gate.cluster)
         session = self._session
         assert session is not None
-        policy, find = session.options.inconclusive, session.judging.find
+        policy, find = session.options.inconclusive, session.run.baselines.find
         return judge(session.gates.completed(gate), result, policy, find), result
 
 

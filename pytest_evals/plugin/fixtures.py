@@ -28,10 +28,10 @@ def eval_model(pytestconfig: pytest.Config) -> Iterator[Model]:
     from pytest_evals.run.readiness import NO_MODEL
 
     session = pytestconfig.stash[SESSION]
-    spec = session.model_spec()
+    spec = session.run.config.full_spec
     if not spec:
         raise OptionError(NO_MODEL)
-    model = session.models.answers.named(spec)
+    model = session.run.inference.answers.named(spec)
     yield model
     close = getattr(model, "close", None)
     if close is not None:
@@ -57,7 +57,7 @@ def eval_judge(
     if spec == session.options.model:
         yield request.getfixturevalue("eval_model")
         return
-    model = session.models.answers.named(spec)
+    model = session.run.inference.answers.named(spec)
     yield model
     close = getattr(model, "close", None)
     if close is not None:

@@ -49,7 +49,7 @@ def documents_of_gates(
     if _leaves_out(config) and not (option.keyword or option.markexpr):
         tasks = _tasks_of(session, gates)
         if any(map(is_late, after)):
-            tasks.update(session.known.tasks)
+            tasks.update(session.suite.tasks)
     elif session.options.select:
         return []
     else:
@@ -57,7 +57,7 @@ def documents_of_gates(
         alone = [
             gate
             for gate in gates
-            if not session.known.tasks_of(gate.gate.task) & running
+            if not session.suite.tasks_of(gate.gate.task) & running
         ]
         tasks = _tasks_of(session, alone)
     prefixes = tuple(config.getoption("deselect", None) or ())
@@ -83,7 +83,7 @@ def _leaves_out(config: pytest.Config) -> bool:
 
 
 def _tasks_of(session: EvalSession, gates: Iterable[GateItem]) -> set[str]:
-    return {name for item in gates for name in session.known.tasks_of(item.gate.task)}
+    return {name for item in gates for name in session.suite.tasks_of(item.gate.task)}
 
 
 def _lacking(
@@ -95,7 +95,7 @@ def _lacking(
     """The documents of some tasks that are not selected; those that were not even
     collected are made below the file that they belong to."""
     counts = Counter(i.job.task.name for i in after if isinstance(i, DocItem))
-    runs = [run for name, run in session.runs.items() if name in tasks]
+    runs = [run for name, run in session.suite.tasks.items() if name in tasks]
     runs = [run for run in runs if counts[run.task.name] < len(run.ids)]
     if not runs:
         return

@@ -19,10 +19,15 @@ from pytest_evals.plugin import secrets
 from pytest_evals.plugin.fixtures import eval_judge, eval_model, eval_results
 from pytest_evals.plugin.settings.adding import add_options, offer_model_alias
 from pytest_evals.plugin.settings.options import OPTIONS, Options
-from pytest_evals.plugin.settings.process import ALONE, is_distributed, visible_devices
+from pytest_evals.plugin.settings.process import (
+    ALONE,
+    STARTED,
+    is_distributed,
+    visible_devices,
+)
 from pytest_evals.plugin.settings.profile import profile_line
-from pytest_evals.plugin.settings.start import STARTED, Start
 from pytest_evals.plugin.suite.packages import Package
+from pytest_evals.run.start import Start
 
 if TYPE_CHECKING:
     from pytest_evals.core.group import Group
@@ -101,9 +106,9 @@ def pytest_collect_file(
     if not is_eval_file(file_path, parent.ihook, parent.config):
         lost = None if found else note_lost(file_path, parent)
         return found if lost is None else [lost]
+    from pytest_evals.core.node_names import file_id
     from pytest_evals.plugin.nodes import TaskFile
     from pytest_evals.plugin.running.starting import start
-    from pytest_evals.plugin.suite.places import file_id
 
     start(parent.config)
     note_found(file_path, parent.config)

@@ -51,9 +51,9 @@ def hand_over(session: EvalSession, folder: Path) -> None:
     they are found in a baseline."""
     draft = folder / f"{_NAME}.tmp"
     with draft.open("wb") as stream:
-        for name, run in session.runs.items():
-            hashes = session.samples.hashes.of(name)
-            reads = session.samples.hashes.reads(name)
+        for name, run in session.suite.tasks.items():
+            hashes = session.run.writer.hashes.of(name)
+            reads = session.run.writer.hashes.reads(name)
             for record in run.records.values():
                 said = Sample([], "".join(hashes[record.index].values()), reads)
                 marshal.dump(pack(record, said), stream)
@@ -72,8 +72,8 @@ def take_over(session: EvalSession) -> bool:
         return False
     for data in _parts(path):
         record, sample, _ = unpack(data)
-        run = session.runs[record.task]
-        session.samples.hashes.add(record.task, record.index, sample)
+        run = session.suite.tasks[record.task]
+        session.run.writer.hashes.add(record.task, record.index, sample)
         run.records[record.index] = record
         run.result = None
     return True

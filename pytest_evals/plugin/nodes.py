@@ -11,16 +11,17 @@ import gc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from _pytest._code.code import ExceptionInfo, TerminalRepr, Traceback
 
 from pytest_evals.core.gate import Gate, Outcome
 from pytest_evals.core.group import Group
+from pytest_evals.core.node_names import file_id
 from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError
-from pytest_evals.plugin.asking.furthers import Definition
+from pytest_evals.plugin.asking.definitions import Definition
 from pytest_evals.plugin.messages import (
     DocumentFailed,
     GateFailed,
@@ -34,9 +35,9 @@ from pytest_evals.plugin.messages import (
 )
 from pytest_evals.plugin.session import session_of
 from pytest_evals.plugin.settings.outlets import wants_properties
-from pytest_evals.plugin.suite.places import file_id, node_of
-from pytest_evals.plugin.suite.runs import GroupRun, TaskRun
-from pytest_evals.run.inference import Job
+from pytest_evals.plugin.suite.places import node_of
+from pytest_evals.run.plan import Job
+from pytest_evals.run.suite import GroupRun, TaskRun
 
 __all__ = ["DocItem", "GateItem", "GroupNode", "TaskFile", "TaskGates"]
 
@@ -179,7 +180,7 @@ class GroupNode(pytest.Collector):
             if isinstance(child, Group):
                 documents.append(self._group(child))
             else:
-                run = session.runs[child.name]
+                run = session.suite.tasks[child.name]
                 file = file_node(run.path, self)
                 if session.claims.take(run, self):
                     documents += file.documents(run)
@@ -190,7 +191,7 @@ class GroupNode(pytest.Collector):
             yield from gate_items(self, self.run)
 
     def _group(self, group: Group) -> GroupNode:
-        run = session_of(self.config).known.groups[group.name]
+        run = session_of(self.config).suite.groups[group.name]
         below = run.nodeid == f"{self.nodeid}::{run.name}"
         parent = self if below else file_node(run.path, self)
         return GroupNode.from_parent(parent, name=run.name, run=run)
@@ -217,7 +218,7 @@ def file_node(path: Path, near: pytest.Item | pytest.Collector) -> TaskFile:
             file = TaskFile.from_parent(place.folder, path=path, nodeid=nodeid)
         file.add_marker("evals")
         files[path] = file
-    return files[path]
+    return cast("TaskFile", files[path])
 
 
 def marks_of(task: Task) -> list[pytest.Mark]:
@@ -289,15 +290,15 @@ class DocItem(pytest.Item):
                 fails.
         """
         session = session_of(self.config)
-        record = session.run(self)
+        record = session.run_document(self)
         is_wrong = self.word in ("wrong", "regressed")
         fails = self.word in _NO_SCORE or (is_wrong and session.options.strict)
         if fails or self.parent.shows_documents:
             self.user_properties += document_properties(record, self.word)
         if fails:
             raise DocumentFailed(record)
-        if session.details is not None:
-            self.shown = session.details.lines(self, record)
+        if session.document_lines is not None:
+            self.shown = session.document_lines(self, record)
 
     def repr_failure(
         self, excinfo: ExceptionInfo[BaseException], style: Any = None
@@ -360,7 +361,7 @@ class GateItem(pytest.Item):
             GateFailed: The claim does not hold, there is nothing sound to judge, or the
                 noise leaves it open and that fails.
         """
-        verdict, result = session_of(self.config).judging.judge(self.gate)
+        verdict, result = session_of(self.config).run.judge(self.gate)
         self.word = gate_word(verdict)
         if verdict.outcome is Outcome.SKIPPED:
             pytest.skip(verdict.reason)

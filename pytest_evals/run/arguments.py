@@ -18,6 +18,7 @@ from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.data.user_files import path_fault
 from pytest_evals.errors import OptionError, did_you_mean
 from pytest_evals.prompts.generation import check_overrides
+from pytest_evals.store.baselines import check_name
 
 __all__ = ["with_checked_arguments"]
 
@@ -78,6 +79,31 @@ def _check(given: Mapping[str, object]) -> None:
             _check_value(f"options.{name}", getattr(options, name), check)
         check_overrides(options.gen_kwargs)
     _check_encoding(given)
+    _check_stop(given.get("stop", "off"), given.get("stop_error", 0.0))
+    _check_save(given.get("save"), given.get("save_failed"), folder)
+
+
+def _check_stop(stop: object, error: Any) -> None:
+    if stop not in ("off", "curtail", "auto"):
+        raise OptionError(f"stop={stop!r}: expected off, curtail or auto")
+    if not 0 <= error <= 1:
+        raise OptionError(f"stop_error={error!r}: expected a fraction from 0 to 1")
+
+
+def _check_save(save: object, save_failed: object, folder: object) -> None:
+    if not save:
+        if save_failed:
+            raise OptionError("save_failed needs a baseline's name\n  fix: save='main'")
+        return
+    try:
+        check_name(str(save))
+    except ValueError as error:
+        raise OptionError(f"save={save!r}: {error}") from None
+    if folder is None:
+        raise OptionError(
+            f"save={save!r} needs a folder to save it in\n"
+            "  fix: evaluate(…, folder='.evals')"
+        )
 
 
 def _check_encoding(given: Mapping[str, object]) -> None:

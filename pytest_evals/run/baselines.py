@@ -1,9 +1,9 @@
-"""A run that is in memory beside runs that are stored: what gates against baselines
-rest on."""
+"""Stored runs and reference models, paired with the documents of this run: the input of
+gates on a baseline."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,18 +15,23 @@ from pytest_evals.core.reference import Reference
 from pytest_evals.core.row import unwatched
 from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
-from pytest_evals.gates.pairing import Side, refer
+from pytest_evals.gates.pairing import Side, identities, refer
 from pytest_evals.masking.values import masked_text
 from pytest_evals.models.spec import KINDS
 from pytest_evals.reports.files.hashes import TaskHashes
 from pytest_evals.reports.files.jsonfile import version_of
 from pytest_evals.reports.files.model import judged_by
+from pytest_evals.reports.files.samples import sample_of
 from pytest_evals.reports.strict import strict
+from pytest_evals.run.config import RunConfig
+from pytest_evals.run.suite import Suite
 from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.history import EarlierRun
 from pytest_evals.store.noise import recorded_rate
 
 __all__ = [
+    "Baselines",
+    "EarlierOutcomes",
     "ReferenceRun",
     "is_model",
     "measured_rate",
@@ -223,3 +228,103 @@ def _doc(task: Task, row: Mapping[str, Any]) -> dict[str, Any]:
     """The row of a document that is not kept in memory, built again."""
     found: dict[str, Any] = strict(unwatched(task.ask(row["doc_id"]).doc.row))
     return found
+
+
+class Baselines:
+    """The baselines of a run's gates; each is read once."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        suite: Suite,
+        hashes: TaskHashes,
+        model_info: Callable[[], Mapping[str, Any]],
+    ) -> None:
+        """Create the baselines of a run; nothing is read.
+
+        Args:
+            config: Its configuration.
+            suite: Its tasks, with their records.
+            hashes: Hashes of its documents.
+            model_info: Returns the tested model's description of itself.
+        """
+        self._base, self._here = config.dir, config.here
+        self._judge, self._replaced = config.judge, config.save
+        self._suite, self._hashes, self._model_info = suite, hashes, model_info
+        self._runs: dict[str, EarlierRun | str] = {}
+        self._found: dict[tuple[str, str, int], Reference] = {}
+
+    def add(self, runs: Mapping[str, EarlierRun]) -> None:
+        """Add the answers of reference models, by the baseline that gates name."""
+        self._runs |= runs
+
+    def is_model(self, name: str) -> bool:
+        """Whether the baseline of a gate is a model, see :func:`is_model`."""
+        return is_model(self._base, name, self._here)
+
+    def will_exist(self, name: str) -> bool:
+        """Whether this run makes the baseline: it is saved as it, or asks the model."""
+        return name == self._replaced or self.is_model(name)
+
+    def is_missing(self, name: str) -> bool:
+        """Whether no stored run has this name."""
+        return isinstance(stored_run(self._base, name, self._here), str)
+
+    def run(self, name: str) -> EarlierRun | str:
+        """Return the stored run of a name or the answers of that model; or the reason
+        why there is none, with the fix."""
+        if name not in self._runs:
+            self._runs[name] = stored_run(self._base, name, self._here)
+        return self._runs[name]
+
+    def find(self, baseline: str, task: str) -> Reference:
+        """Return a task in a baseline, paired with the documents that are scored."""
+        key = (baseline, task, len(self._suite.tasks[task].records))
+        if key not in self._found:
+            self._found[key] = self._paired(baseline, task)
+        return self._found[key]
+
+    def _paired(self, name: str, task: str) -> Reference:
+        run, now = self.run(name), Side(results={}, rows={})
+        if not isinstance(run, str):
+            now = self._now(task)
+        return reference(name, run, task, now, is_replaced=name == self._replaced)
+
+    def _now(self, task: str) -> Side:
+        run = self._suite.tasks[task]
+        records = [record for _, record in sorted(run.records.items())]
+        settings = settings_of([(run.task, len(run.ids))], self._judge)
+        settings["model_info"] = dict(self._model_info())
+        return side_of(run.task, records, self._hashes, settings)
+
+
+class EarlierOutcomes:
+    """Which documents were correct in the run that this one is compared with."""
+
+    def __init__(self, run: EarlierRun) -> None:
+        """Remember the run; its documents are read task by task."""
+        self.run = run
+        self._correct: dict[str, dict[Hashable, bool]] = {}
+
+    def has_regressed(self, record: Record, task: Task) -> bool:
+        """Whether a document that is wrong now was correct then."""
+        hashes = TaskHashes()
+        hashes.add(task.name, 0, sample_of(record, task))
+        return self.was_correct(task.name, hashes.of(task.name)[0])
+
+    def was_correct(self, task: str, row: Mapping[str, Any]) -> bool:
+        """Whether a document was answered correctly; of equal ones, whether all were.
+
+        Args:
+            task: Name of its task.
+            row: Its hashes.
+        """
+        if task not in self._correct:
+            found: dict[Hashable, bool] = {}
+            for old in self.run.rows(task):
+                for key in identities(old):
+                    correct = old.get("correct") is True
+                    found[key] = found.get(key, True) and correct
+            self._correct[task] = found
+        known = self._correct[task]
+        return next((known[key] for key in identities(row) if key in known), False)

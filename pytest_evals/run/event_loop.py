@@ -12,12 +12,12 @@ from typing import TypeVar
 
 from pytest_evals.core.threads import raise_in
 
-__all__ = ["apart"]
+__all__ = ["in_own_thread"]
 
 T = TypeVar("T")
 
 
-def apart(work: Callable[[], T]) -> T:
+def in_own_thread(work: Callable[[], T]) -> T:
     """Return the result of ``work``, from this thread or another one.
 
     Raises:

@@ -1,297 +1,348 @@
-"""Documents on their way to a model: rendered and planned in windows.
+"""The models of a run and the plan of each: batching, follow-up requests, counts.
 
-A document goes down the line as a :class:`Record`; each function adds its own field and
-hands it on. Nothing here knows a dialect, a kind of model or a report.
+Documents that are answered by the same tested model and the same judge share a plan;
+each plan has a key, which is ``None`` if there is only one.
 """
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any, cast
 
-from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Model
-from pytest_evals.core.row import watch
+from pytest_evals.core.request import Model, Request, Response
+from pytest_evals.core.result import Reuse
 from pytest_evals.core.task import Task
-from pytest_evals.errors import DocumentError, ModelError
-from pytest_evals.run.rounds import Furthers, Places, answered, followed, places_of
+from pytest_evals.core.turn import JUDGE, ModelSource
+from pytest_evals.gates.when import machine_of
+from pytest_evals.run.cached_model import Answers
+from pytest_evals.run.error_budget import ErrorBudget
+from pytest_evals.run.plan import WINDOW, Job, Plan
+from pytest_evals.run.usage import with_usage
+from pytest_evals.store.stored import Render
 
-__all__ = ["WINDOW", "Job", "Plan", "ask", "looked", "unsendable"]
+__all__ = ["NO_MODEL", "Given", "Inference", "Prepare", "info_of", "open_model"]
 
-WINDOW = 16_384
-"""Documents that are rendered and planned together: enough to sort and share over whole
-suites, few enough that their prompts fit into memory."""
-FIRST = 2_048
-"""Documents of the first window: the model need not wait for all the others."""
-
-
-@dataclass(slots=True, eq=False)
-class Job:
-    """A document to run: a task and a position in its dataset; equal only to itself."""
-
-    task: Task
-    index: int
+Given = str | Model
+"""A model's spec, or a model that is open."""
+Prepare = Callable[[Task, list[Record]], list[Record]]
+"""Records of one task to those that are sent, see ``pytest_evals_requests``."""
 
 
-def ask(task: Task, index: int) -> Record:
-    """The document at a position of the dataset, with its requests; or why not."""
-    try:
-        doc, requests = task.ask(index)
-    except DocumentError as error:
-        doc = Doc("", [], 0, task_name=task.name)
-        return Record(task=task.name, index=index, doc=doc, error=str(error))
-    doc.row = watch(doc.row)
-    return Record(task=task.name, index=index, doc=doc, requests=requests)
-
-
-def looked(task: Task, index: int) -> Iterator[Record]:
-    """The document at a position, with its requests. Nothing if something breaks that
-    is no fault of the document: that is raised where the document is run."""
-    try:
-        record = ask(task, index)
-    except Exception:  # noqa: BLE001 - see above
-        return
-    yield record
-
-
-def unsendable(rendered: Iterable[tuple[Task, Record]]) -> list[str]:
-    """The documents that cannot be sent, one line a task.
+def open_model(answers: Answers, source: Given, closing: ExitStack) -> Model:
+    """Return a model with its stored responses in front of it.
 
     Args:
-        rendered: Documents before anything was sent, each with its task.
+        answers: The store.
+        source: A spec, or a model that is open.
+        closing: Closes the model, if a spec opened it.
+
+    Raises:
+        OptionError: The spec has a mistake.
+        ModelError: The model cannot be opened.
     """
-    seen: Counter[str] = Counter()
-    faults: dict[str, list[tuple[Task, Record]]] = {}
-    for task, record in rendered:
-        seen[task.name] += 1
-        if record.error:
-            faults.setdefault(task.name, []).append((task, record))
-    found = []
-    for name, ones in faults.items():
-        task, first = ones[0]
-        (known,) = _with_ids(task, [first])
-        which = f"{len(ones):,} of {seen[name]:,} documents cannot be sent"
-        why = first.error.splitlines()[0]
-        found.append(f"{name}: {which}, first document {known.doc.id}: {why}")
-    return found
+    if not isinstance(source, str):
+        return answers.given(source)
+    model = answers.named(source)
+    close = getattr(model, "close", None)
+    if close is not None:
+        closing.callback(close)
+    return model
 
 
-def _no_furthers(task: Task, name: str) -> Model:
-    raise ModelError(f"{task.name} asks the model {name!r}, and none was given")
+def info_of(model: Model) -> dict[str, Any]:
+    """Return the model's description of itself; empty if it has none."""
+    found = getattr(model, "info", None)
+    return dict(found) if isinstance(found, Mapping) else {}
 
 
-class _Window(NamedTuple):
-    """Documents that are answered together.
+class Inference:
+    """Answers documents: which model answers which, and the plan of each model."""
 
-    Args:
-        order: The number of each document in the plan.
-        records: The documents, with what is asked about them.
-        places: Their different requests, with where each is asked.
-    """
+    def __init__(self, answers: Answers, max_errors: float = 1.0) -> None:
+        """Create a run's inference; nothing is opened.
 
-    order: list[int]
-    records: list[Record]
-    places: Places
+        Args:
+            answers: The store of responses in front of all models.
+            max_errors: The fraction of documents that a model may fail to answer.
+        """
+        self.answers = answers
+        self._plans: dict[Hashable, Plan] = {}
+        self._open: dict[Hashable, Model] = {}
+        self._open_judge: dict[Hashable, Callable[[], Model]] = {}
+        self._judges: dict[Hashable, Model] = {}
+        self._named: dict[ModelSource, Model] = {}
+        self._budgets = defaultdict[Hashable, ErrorBudget](
+            lambda: ErrorBudget(max_errors)
+        )
+        self._remote = _Remote()
+        self.tick: Callable[[], None] | None = None
+        """Called after each answer, for the progress line."""
 
-
-class Plan:
-    """All documents of a session for one model, answered window by window.
-
-    A window is rendered, handed to ``prepare``, and its requests are sent as one batch.
-    Whoever needs a record pulls batches until it is there, so that stopping is always
-    possible between two batches. A model that ``works_ahead`` is told of the next
-    window while it is at one, if it has an ``expect``, and given it as soon as it is
-    done. All of this happens in the thread of whoever pulls.
-
-    Args:
-        jobs: What to run, in the order in which it will be asked for.
-        prepare: Sees the records of one task of a window before they are answered, and
-            returns the records to ask instead.
-        window: Documents in a window, at most.
-        ends: Numbers of documents before which a window must end.
-        furthers: What opens the further models of a task, such as judges.
-    """
-
-    def __init__(
+    def add_plan(
         self,
+        key: Hashable,
         jobs: Sequence[Job],
-        prepare: Callable[[Task, list[Record]], list[Record]] | None = None,
-        window: int = WINDOW,
+        prepare: Prepare,
+        *,
+        window: int | None = None,
         ends: Collection[int] = (),
-        furthers: Furthers = _no_furthers,
     ) -> None:
-        """Plan the jobs; nothing is rendered yet."""
-        self._jobs = jobs
-        self._ends = frozenset(ends)
-        self._dropped: set[int] = set()
-        self._prepare = prepare
-        self._furthers = furthers
-        self._window = window
-        self._number = {job: n for n, job in enumerate(jobs)}
-        self._next = 0
-        self._stream: Iterator[tuple[int, Record]] = iter(())
-        self._under_way: list[int] = []
-        self._left = 0
-        self._coming: _Window | None = None
-        self._looked: dict[int, Record] = {}
-        self._ready: dict[int, Record] = {}
-        self.n_answered = 0
-        """Documents that came back from the model."""
-        self.n_requests = 0
-        """Different requests that were sent, summed over windows."""
-        self.n_tokens = 0
-        """Tokens of their prompts and answers."""
-        self.model_s = 0.0
-        """Seconds spent inside the model."""
+        """Plan documents of one tested model.
 
-    def __len__(self) -> int:
-        """Documents in the plan."""
-        return len(self._jobs)
+        Args:
+            key: Identifies the plan.
+            jobs: The documents in the order in which they will be taken.
+            prepare: Returns the records to send.
+            window: Most documents that are answered together, if not the default.
+            ends: Numbers of documents before which a batch must end.
+        """
+        auxiliary = partial(self._auxiliary, key)
+        size = window or WINDOW
+        self._plans[key] = Plan(jobs, prepare, size, ends, auxiliary)
+
+    def open(self, key: Hashable, model: Model) -> None:
+        """Answer the documents of a plan by this model."""
+        self._open[key] = model
+
+    def judge_by(self, key: Hashable, opener: Callable[[], Model]) -> None:
+        """Judge the documents of a plan by the model that ``opener`` returns; it is
+        called when the judge is first needed."""
+        self._open_judge[key] = opener
+
+    def _auxiliary(self, key: Hashable, task: Task, name: str) -> Model:
+        """Return the judge or other model that a task calls by a name.
+
+        Raises:
+            OptionError: Its spec has a mistake.
+            ModelError: It cannot be opened.
+        """
+        source = task.models[name]
+        if source == JUDGE:
+            if key not in self._judges:
+                self._judges[key] = self._open_judge[key]()
+            return self._judges[key]
+        if source not in self._named:
+            if isinstance(source, str):
+                self._named[source] = self.answers.named(source)
+            else:
+                self._named[source] = self.answers.given(source())
+        return self._named[source]
+
+    def is_open(self, key: Hashable) -> bool:
+        """Whether the model of a plan is open."""
+        return key in self._open
+
+    def model(self, key: Hashable) -> Model:
+        """Return the open model of a plan."""
+        return self._open[key]
+
+    def has_opened(self, key: Hashable) -> bool:
+        """Whether the model of a plan is loaded, and not only its stored responses."""
+        return bool(getattr(self._open[key], "is_open", True))
+
+    @property
+    def tested(self) -> Sequence[Model]:
+        """The tested models that are open."""
+        return [one for one in self._open.values() if one is not NO_MODEL]
+
+    def render_of(self, key: Hashable) -> Render | None:
+        """Return how the model of a plan renders chats, if it says so."""
+        return cast("Render | None", getattr(self._open[key], "render", None))
 
     def look(self) -> Iterator[tuple[Task, Record]]:
-        """Render all documents before any is sent, so that whatever is odd about them
-        is known. As many as fit into a window are kept for it."""
-        for number, job in enumerate(self._jobs):
-            for record in looked(job.task, job.index):
-                if number < WINDOW:
-                    self._looked[number] = record
-                yield job.task, record
+        """Render all planned documents before any is sent."""
+        for plan in self._plans.values():
+            yield from plan.look()
 
-    def take(
-        self, job: Job, model: Model, tick: Callable[[], None] | None = None
-    ) -> Record:
-        """The answered record of a job; ``tick`` is called after each answer.
+    def take(self, key: Hashable, job: Job) -> Record:
+        """Return the answered record of a document.
 
-        A record is given once; a job that is asked for again is answered again.
+        Raises:
+            ModelError: The model broke its contract, or failed on too many documents.
         """
-        number = self._number[job]
-        while number not in self._ready:
-            pulled = self._pull(model)
-            if tick is not None:
-                tick()
-            if not pulled and number < self._next:
-                self._open(self._render(range(number, number + 1)), model)
-        return self._ready.pop(number)
+        record = self._plans[key].take(job, self._open[key], self.tick)
+        self._budgets[key].add(record)
+        return record
 
-    def stop(self) -> None:
-        """Listen to the model no longer, which ends what it has under way."""
-        self._stream = iter(())
+    def again(
+        self,
+        key: Hashable,
+        jobs: Sequence[Job],
+        prepare: Prepare,
+        wrap: Callable[[Model], Model],
+    ) -> Iterator[Record]:
+        """Answer documents once more, in this order, by ``wrap`` of their model."""
+        plan = Plan(jobs, prepare, auxiliary_models=partial(self._auxiliary, key))
+        model = wrap(self._open[key])
+        for job in jobs:
+            yield plan.take(job, model)
 
-    def drop(self, is_dropped: Callable[[Job], bool]) -> None:
-        """Ask no more about jobs that are not wanted any longer. A window of nothing
-        else is given up, though the model is at work on it."""
-        self._dropped.update(n for n, job in enumerate(self._jobs) if is_dropped(job))
-        if self._left and self._dropped.issuperset(self._under_way):
-            self.stop()
-            self._left = 0
-        if self._coming and not self._dropped.isdisjoint(self._coming.order):
-            kept = [n for n in self._coming.order if n not in self._dropped]
-            self._coming = self._render(kept) if kept else None
+    def stop(self, key: Hashable) -> None:
+        """Stop listening to the model of a plan, which ends its pending requests."""
+        self._plans[key].stop()
 
-    def _pull(self, model: Model) -> bool:
-        """Take one answer out of the stream, opening the next window if it is empty."""
-        start = time.perf_counter()
-        pair = next(self._stream, None)
-        self.model_s += time.perf_counter() - start
-        if pair is None:
-            return self._open_next(model)
-        number, record = pair
-        self._ready[number] = record
-        self._left -= 1
-        self.n_answered += 1
-        self.n_tokens += record.n_tokens
-        if getattr(model, "works_ahead", False):
-            self._go_on(model)
-        return True
+    def drop(self, task: str) -> None:
+        """Send no further documents of a task."""
+        for plan in self._plans.values():
+            plan.drop(lambda job: job.task.name == task)
 
-    def _go_on(self, model: Model) -> None:
-        """While the model works by itself, render the next window; and let it begin
-        that at once when it has nothing else to do. The answers to this one are scored
-        meanwhile."""
-        if self._coming is None:
-            self._coming = self._render_next()
-            expect = getattr(model, "expect", None)
-            if self._coming is not None and expect is not None:
-                expect(list(self._coming.places))
-        if self._left == 0 and self._open_next(model):
-            self._pull(model)
+    def close(self) -> None:
+        """Write pending responses, and close the models that tasks name. The tested
+        model and the judge are closed by their owner."""
+        self.answers.close()
+        for model in self._named.values():
+            close = getattr(model, "close", None)
+            if close is not None:
+                close()
+        self._named.clear()
 
-    def _open_next(self, model: Model) -> bool:
-        window = self._coming or self._render_next()
-        self._coming = None
-        if window is not None:
-            self._open(window, model)
-        return window is not None
+    def worker_report(self) -> dict[str, Any]:
+        """Return the model's description and this worker's counts as JSON values."""
+        return {
+            "name": self.name,
+            "info": dict(self.info),
+            "judges": {name: dict(info) for name, info in self.judges.items()},
+            "notes": self.notes,
+            "n_requests": self.n_requests,
+            "model_s": self.model_s,
+            "reuse": asdict(self.reuse),
+        }
 
-    def _render_next(self) -> _Window | None:
-        size = self._window if self._next else min(FIRST, self._window)
-        numbers: list[int] = []
-        while self._next < len(self._jobs) and len(numbers) < size:
-            if numbers and self._next in self._ends:
-                break
-            if self._next not in self._dropped:
-                numbers.append(self._next)
-            self._next += 1
-        return self._render(numbers) if numbers else None
+    def add_worker(self, report: Mapping[str, Any]) -> None:
+        """Add the report of a worker."""
+        remote = self._remote
+        remote.name = remote.name or report["name"]
+        remote.infos.append(report["info"])
+        for name, info in report["judges"].items():
+            remote.judges.setdefault(name, []).append(info)
+        remote.notes += report["notes"]
+        remote.n_requests += report["n_requests"]
+        remote.model_s += report["model_s"]
+        remote.reuse += Reuse(**report["reuse"])
 
-    def _open(self, window: _Window, model: Model) -> None:
-        """Start to answer a window."""
-        order, records, places = window
-        self.n_requests += len(places)
-        self._left = len(records)
-        self._under_way = order
-        stream = answered(records, places, model)
-        tasks = [self._jobs[n].task for n in order]
-        if any(task.follow_up is not None for task in tasks):
-            stream = followed(stream, tasks, model, self._furthers, self._sent)
-        self._stream = ((order[i], record) for i, record in stream)
+    def expect(self, n_documents: int) -> None:
+        """Set the number of documents that workers will send."""
+        self._remote.n_documents = n_documents
 
-    def _sent(self, n_requests: int) -> None:
-        self.n_requests += n_requests
+    def machine(self, spec: str) -> Mapping[str, tuple[str, ...]]:
+        """Return the names of model and machine for the conditions of gates; complete
+        once a document was run.
 
-    def _render(self, numbers: Sequence[int]) -> _Window:
-        """The records of a window's jobs, task by task."""
-        by_task: dict[str, list[int]] = {}
-        for n in numbers:
-            by_task.setdefault(self._jobs[n].task.name, []).append(n)
-        records: list[Record] = []
-        order: list[int] = []
-        for members in by_task.values():
-            task = self._jobs[members[0]].task
-            asked = [self._asked(n) for n in members]
-            if self._prepare is not None:
-                asked = self._prepare(task, asked)
-            position = {record.index: record for record in asked}
-            places = [self._jobs[n].index for n in members]
-            found = [position.get(i) or _withdrawn(task, i) for i in places]
-            order += members
-            records += _with_ids(task, found)
-        return _Window(order, records, places_of(records))
+        Args:
+            spec: The tested model's spec as it was given.
+        """
+        return self._remote.machine or machine_of(self.name, spec, self.info)
 
-    def _asked(self, number: int) -> Record:
-        looked = self._looked.pop(number, None)
-        job = self._jobs[number]
-        return ask(job.task, job.index) if looked is None else looked
+    def arrived(
+        self, record: Record, machine: Mapping[str, tuple[str, ...]] | None = None
+    ) -> None:
+        """Count a document that a worker has sent, with the worker's machine."""
+        self._remote.machine = self._remote.machine or machine
+        self._remote.n_answered += 1
+        self._remote.n_tokens += record.n_tokens
+        if self.tick is not None:
+            self.tick()
+
+    @property
+    def name(self) -> str:
+        """The names of the tested models."""
+        names = dict.fromkeys(model.name for model in self._open.values())
+        return ", ".join(filter(None, names)) or self._remote.name
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """The tested model's description of itself."""
+        infos = [info_of(model) for model in self._open.values()]
+        return with_usage([*infos, *self._remote.infos])
+
+    @property
+    def judges(self) -> Mapping[str, Mapping[str, Any]]:
+        """Name → description, for each auxiliary model."""
+        found: dict[str, list[Mapping[str, Any]]] = {
+            model.name: [info_of(model)] for model in self._auxiliary_models
+        }
+        for name, infos in self._remote.judges.items():
+            found.setdefault(name, []).extend(infos)
+        return {name: with_usage(infos) for name, infos in found.items()}
+
+    @property
+    def _auxiliary_models(self) -> Sequence[Model]:
+        return (*self._judges.values(), *self._named.values())
+
+    @property
+    def notes(self) -> list[str]:
+        """The models' notes on the numbers they gave."""
+        models = (*self._open.values(), *self._auxiliary_models)
+        own = [note for model in models for note in getattr(model, "notes", ())]
+        return list(dict.fromkeys([*own, *self._remote.notes]))
+
+    @property
+    def n_documents(self) -> int:
+        """Documents in all plans."""
+        return sum(map(len, self._plans.values())) or self._remote.n_documents
+
+    @property
+    def n_answered(self) -> int:
+        """Documents that came back from a model."""
+        return self._sum("n_answered")
+
+    @property
+    def n_requests(self) -> int:
+        """Different requests that were sent."""
+        return self._sum("n_requests")
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens of all prompts and answers."""
+        return self._sum("n_tokens")
+
+    @property
+    def model_s(self) -> float:
+        """Seconds spent inside models, summed over workers."""
+        plans = sum(plan.model_s for plan in self._plans.values())
+        return plans + self._remote.model_s
+
+    @property
+    def reuse(self) -> Reuse:
+        """Counts of responses that came from the store."""
+        return self.answers.reuse + self._remote.reuse
+
+    def _sum(self, name: str) -> int:
+        plans = sum(getattr(plan, name) for plan in self._plans.values())
+        return int(plans + getattr(self._remote, name))
 
 
-def _with_ids(task: Task, records: Sequence[Record]) -> Sequence[Record]:
-    """The records; those that could not be rendered know at least their ids."""
-    if all(record.doc.id for record in records):
-        return records
-    ids = dict(zip(task.rows.indices(), task.rows.ids(), strict=True))
-    return [
-        record
-        if record.doc.id
-        else replace(record, doc=replace(record.doc, id=ids.get(record.index, "")))
-        for record in records
-    ]
+class NoModel:
+    """Answers nothing: the model of tasks that send no requests."""
+
+    name = ""
+
+    def answer(self, requests: Sequence[Request], /) -> Iterator[tuple[int, Response]]:
+        """Return an error for each request."""
+        for i, _ in enumerate(requests):
+            yield i, Response(error="there is no model to ask: give one with --model")
 
 
-def _withdrawn(task: Task, index: int) -> Record:
-    doc = Doc("", [], 0, task_name=task.name)
-    why = "pytest_evals_requests did not return this document"
-    return Record(task=task.name, index=index, doc=doc, error=why)
+NO_MODEL = NoModel()
+
+
+@dataclass(slots=True)
+class _Remote:
+    """Counts of the workers of pytest-xdist."""
+
+    name: str = ""
+    infos: list[Mapping[str, Any]] = field(default_factory=list)
+    judges: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    n_documents: int = 0
+    n_answered: int = 0
+    n_requests: int = 0
+    n_tokens: int = 0
+    model_s: float = 0.0
+    reuse: Reuse = field(default_factory=Reuse)
+    machine: Mapping[str, tuple[str, ...]] | None = None

@@ -17,7 +17,7 @@ from pytest_evals.core.task import Task
 from pytest_evals.core.turn import JUDGE, ModelSource
 from pytest_evals.errors import EvalsError, ModelError, OptionError
 from pytest_evals.run.cached_model import Answers
-from pytest_evals.run.inference import Job, Plan
+from pytest_evals.run.plan import Job, Plan
 from pytest_evals.store.stored import NOT_STORED
 
 __all__ = ["NO_JUDGE", "NO_MODEL", "Asked", "why_refused"]
@@ -88,7 +88,7 @@ def why_refused(asked: Asked, answers: Answers) -> EvalsError | None:
         return found[id(jobs[0].task)]
     with ExitStack() as closing:
         stored = _Stored(asked, answers, faults, closing)
-        plan = Plan(jobs, asked.prepare, _WINDOW, furthers=stored.further)
+        plan = Plan(jobs, asked.prepare, _WINDOW, auxiliary_models=stored.further)
         for job in jobs:
             if _lacks(plan.take(job, stored.open(asked.tested))):
                 return found[id(job.task)]

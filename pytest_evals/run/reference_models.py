@@ -22,8 +22,8 @@ from pytest_evals.models.spec import parse_spec
 from pytest_evals.reports.files.samples import sample_of
 from pytest_evals.run.baselines import ReferenceRun, settings_of
 from pytest_evals.run.cached_model import Answers
-from pytest_evals.run.inference import Job, Plan
-from pytest_evals.run.models import NO_JUDGE, Given, Models, info_of
+from pytest_evals.run.inference import Given, Inference, info_of, open_model
+from pytest_evals.run.plan import Job
 from pytest_evals.run.readiness import Asked, why_refused
 from pytest_evals.run.scoring import score
 from pytest_evals.run.user_hooks import prepared, scored
@@ -75,7 +75,7 @@ class ReferenceModel:
 
     def prepare(self, task: Task, records: list[Record]) -> list[Record]:
         """The records to ask, as users' hooks have them."""
-        return [*prepared(self._of(task).hook, task, records)]
+        return prepared(self._of(task).hook, task, records)
 
     def scored(self, record: Record, task: Task) -> Record:
         """The answered record with its scores, and with what gates need of it."""
@@ -127,7 +127,7 @@ def answered_by(
     answers: Answers,
     judge: Given,
     *,
-    no_judge: str = NO_JUDGE,
+    no_judge: str,
 ) -> dict[str, ReferenceRun]:
     """Gate's baseline → what its model has answered.
 
@@ -164,16 +164,18 @@ def answered_by(
 
 def _answered(model: ReferenceModel, answers: Answers, judge: Given) -> ReferenceRun:
     with ExitStack() as closing:
-        models = Models(answers, judge, closing)
-        closing.callback(answers.close)
-        opened = models.open(model.spec)
+        inference = Inference(answers)
+        opened = open_model(answers, model.spec, closing)
+        closing.callback(inference.close)
+        inference.open(None, opened)
+        inference.judge_by(None, lambda: open_model(answers, judge, closing))
         jobs = model.jobs
-        plan = Plan(jobs, model.prepare, furthers=models.find)
+        inference.add_plan(None, jobs, model.prepare)
         rows: dict[str, list[dict[str, Any]]] = {
             one.task.name: [] for one in model.documents
         }
         for job in jobs:
-            record = model.scored(plan.take(job, opened), job.task)
+            record = model.scored(inference.take(None, job), job.task)
             rows[job.task.name] += _rows(sample_of(record, job.task).lines)
         sizes = [(one.task, len(one.indices)) for one in model.documents]
         name = judge if isinstance(judge, str) else judge.name

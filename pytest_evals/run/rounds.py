@@ -18,12 +18,12 @@ from pytest_evals.core.task import Task
 from pytest_evals.core.turn import FollowUp, Turn
 from pytest_evals.errors import DocumentError
 
-__all__ = ["Furthers", "Places", "answer", "answered", "followed", "places_of"]
+__all__ = ["AuxiliaryModels", "Places", "answer", "answered", "followed", "places_of"]
 
 Places = dict[Request, list[tuple[int, int]]]
 """Each different request of a batch, with where it is asked: the position of the record
 and the position among its requests."""
-Furthers = Callable[[Task, str], Model]
+AuxiliaryModels = Callable[[Task, str], Model]
 """A task and a name in its ``models`` → that model, open."""
 
 
@@ -82,7 +82,7 @@ def followed(
     first: Iterator[tuple[int, Record]],
     tasks: Sequence[Task],
     model: Model,
-    furthers: Furthers,
+    auxiliary_models: AuxiliaryModels,
     tally: Callable[[int], None],
 ) -> Iterator[tuple[int, Record]]:
     """Give the records of which nothing more is asked; ask on about the others, all of
@@ -92,7 +92,7 @@ def followed(
         first: Positions, and records after the first round.
         tasks: Their tasks, by position.
         model: What answers follow-ups that name no model.
-        furthers: What answers the others.
+        auxiliary_models: What answers the others.
         tally: Hears how many different requests are sent.
 
     Raises:
@@ -113,7 +113,7 @@ def followed(
                 asked.append((i, following, wanted))
             else:
                 yield i, following
-        open_ = _round(asked, tasks, model, furthers, tally)
+        open_ = _round(asked, tasks, model, auxiliary_models, tally)
 
 
 def _next(record: Record, task: Task) -> tuple[Record, Sequence[FollowUp]]:
@@ -137,7 +137,7 @@ def _round(
     asked: Sequence[tuple[int, Record, Sequence[FollowUp]]],
     tasks: Sequence[Task],
     model: Model,
-    furthers: Furthers,
+    auxiliary_models: AuxiliaryModels,
     tally: Callable[[int], None],
 ) -> list[tuple[int, Record]]:
     """One round: each model is asked once, about all documents."""
@@ -145,7 +145,7 @@ def _round(
     batches: dict[int, Places] = {}
     for n, (i, _, wanted) in enumerate(asked):
         for j, one in enumerate(wanted):
-            who = furthers(tasks[i], one.model) if one.model else model
+            who = auxiliary_models(tasks[i], one.model) if one.model else model
             models[id(who)] = who
             places = batches.setdefault(id(who), {})
             places.setdefault(one.request, []).append((n, j))

@@ -1,37 +1,55 @@
-"""The folder of this run: samples as documents finish, results at the end.
+"""The folder of a run: samples while documents finish, ``results.json`` whenever a task
+ends and at the end of the run.
 
-A disk that is full or read-only must not lose the run: the first fault is kept for the
+A disk that is full or read-only must not lose the run: the first error is kept for the
 report, and the numbers stay in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pytest_evals.core.result import RunResult
 from pytest_evals.errors import StoreError
+from pytest_evals.reports.files.environment import environment
 from pytest_evals.reports.files.hashes import TaskHashes
+from pytest_evals.reports.files.jsonfile import results_json
 from pytest_evals.reports.files.samples import Sample
 from pytest_evals.store.folder import RunFolder, write_json
 
-__all__ = ["Samples"]
+__all__ = ["RunWriter"]
 
 BATCH = 256
 """Documents that are written together; a crash loses at most these."""
+SHARE = 0.05
+"""Most of the time that may go into writing results that will be written again."""
 
 
-class Samples:
-    """Writes what a run finds, batch by batch."""
+class RunWriter:
+    """Writes the files of a run, batch by batch."""
 
-    def __init__(self, folder: Path, model: str, started: float) -> None:
-        """Nothing is on disk until there is something to write."""
+    def __init__(
+        self, folder: Path, model: str, started: float, *, writes: bool = True
+    ) -> None:
+        """Create a writer; nothing is on disk until there is something to write.
+
+        Args:
+            folder: The results folder.
+            model: Of which the name of the run's folder is made.
+            started: Unix time at which the run started.
+            writes: Whether documents are written; otherwise only their hashes are kept.
+        """
         self._folder = RunFolder(folder, model, started)
+        self._writes = writes
         self._pending: dict[str, list[str]] = {}
         self._n = 0
+        self._not_before = 0.0
         self.hashes = TaskHashes()
         self.error = ""
-        """The first fault of the disk; then nothing more is written."""
+        """The first error of the disk; then nothing more is written."""
 
     @property
     def path(self) -> Path | None:
@@ -44,9 +62,9 @@ class Samples:
         return self._folder.files
 
     def add(self, task: str, index: int, sample: Sample) -> None:
-        """Take what files say of a finished document."""
+        """Write the sample of a finished document with the next batch."""
         self.hashes.add(task, index, sample)
-        if self.error:
+        if self.error or not self._writes:
             return
         self._pending.setdefault(task, []).extend(sample.lines)
         self._n += 1
@@ -54,7 +72,7 @@ class Samples:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is pending."""
+        """Write pending samples."""
         pending, self._pending, self._n = self._pending, {}, 0
         for name, lines in pending.items():
             self._write(
@@ -62,12 +80,49 @@ class Samples:
             )
 
     def sort(self) -> None:
-        """Bring documents that workers have sent into the order of the dataset."""
+        """Sort samples that arrived in another order by their place in the dataset."""
         self.flush()
         self._write(self._folder.sort_samples)
 
-    def results(self, results: Mapping[str, Any], copy: Path | None) -> None:
-        """Write ``results.json``, and a copy where the user wants one."""
+    def partial_results(self, result: Callable[[], RunResult]) -> None:
+        """Write the results of tasks that have ended, so that a run that is killed
+        keeps them; not more often than is cheap.
+
+        Args:
+            result: Returns the result so far.
+        """
+        self.flush()
+        start = time.monotonic()
+        if start < self._not_before:
+            return
+        self.results(result())
+        took_s = time.monotonic() - start
+        self._not_before = time.monotonic() + took_s / SHARE
+
+    def results(
+        self,
+        result: RunResult,
+        *,
+        exit_code: int | None = None,
+        node_ids: Mapping[str, str] | None = None,
+        copy: Path | None = None,
+    ) -> None:
+        """Write ``results.json``.
+
+        Args:
+            result: The result of the run.
+            exit_code: pytest's exit code, if it is known.
+            node_ids: Name of a task or group → its node id.
+            copy: Where to write a copy, if anywhere.
+        """
+        results = results_json(
+            result,
+            environment=environment(),
+            task_hashes=self.hashes.digests(),
+            sample_files=self.files,
+            node_ids=node_ids,
+            exit_code=exit_code,
+        )
         self.flush()
         self._write(lambda: self._folder.write_results(results))
         if copy is not None:

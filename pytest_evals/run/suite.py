@@ -1,204 +1,399 @@
-"""What a script asks for: tasks and groups with all their gates, each name once."""
+"""The tasks and groups of a run, each with its node id.
+
+A name belongs to one task or one group. A group's members are run once, even if several
+files and groups name them. A member that the group changes is run below the group, and
+the file's own task is not.
+"""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.group import Group
-from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.dialects.detect import (
-    load_file,
-    load_folder,
-    load_group,
-    lost_files,
+from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.node_names import (
+    document_id,
+    file_id,
+    is_document_id,
+    is_node_name,
 )
+from pytest_evals.core.record import Record
+from pytest_evals.core.result import TaskResult
+from pytest_evals.core.task import Task
 from pytest_evals.dialects.gates_section.gate_faults import (
     GateFaults,
     group_faults,
     task_faults,
 )
-from pytest_evals.dialects.gates_section.near_groups import near_group_faults
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
-from pytest_evals.dialects.task_index.library import TaskLibrary
-from pytest_evals.dialects.task_index.suite_names import SuiteNames
-from pytest_evals.errors import OptionError, Problem, TaskFileError
+from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
+from pytest_evals.gates.documents import Required, required_by
+from pytest_evals.run.selection import Selection
 
-__all__ = ["Source", "Suite", "read_suite"]
-
-Source = str | Path | Task | Group
-"""A file, a folder, or what a front end has made."""
-Loader = Callable[[Path], Sequence[Task | Group] | None]
-"""Reads a file, or gives ``None`` for one that is not its own."""
+__all__ = ["GroupRun", "Suite", "TaskRun"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
+class TaskRun:
+    """A task of a run with its records. ``path`` is the file of its node, ``nodeid`` is
+    its own, and ``changed`` is whether a group has changed it."""
+
+    task: Task
+    path: Path
+    nodeid: str
+    changed: bool
+    ids: Sequence[str]
+    indices: Sequence[int]
+    gates: tuple[Gate, ...]
+    records: dict[int, Record] = field(default_factory=dict)
+    n_examples: int = 0
+    extra: tuple[MetricResult, ...] = ()
+    result: TaskResult | None = None
+
+    @property
+    def name(self) -> str:
+        """Last part of its node id, without the groups around it."""
+        return self.nodeid.rpartition("::")[2]
+
+    @property
+    def place(self) -> Place:
+        """Where the task is defined."""
+        return self.task.source
+
+
+@dataclass(slots=True)
+class GroupRun:
+    """A group of this session; the fields are those of :class:`TaskRun`."""
+
+    group: Group
+    path: Path
+    nodeid: str
+    changed: bool
+    gates: tuple[Gate, ...]
+
+    @property
+    def name(self) -> str:
+        """Last part of its node id, without the groups around it."""
+        return self.nodeid.rpartition("::")[2]
+
+    @property
+    def place(self) -> Place:
+        """Where the group is defined."""
+        return self.group.source
+
+
 class Suite:
-    """Tasks and groups, ready to run.
+    """All tasks and groups, by name, in the order in which they were found."""
 
-    Args:
-        tasks: Each once, with all its gates.
-        groups: Each before those that it holds, with all its gates.
-        odd: What is odd about gates.
-    """
+    def __init__(
+        self,
+        root: Path,
+        gates: SuiteGates,
+        selection: Selection,
+        *,
+        hooked: Callable[[Path], bool],
+        raises: bool,
+    ) -> None:
+        """Create an empty suite.
 
-    tasks: tuple[Task, ...]
-    groups: tuple[Group, ...]
-    odd: tuple[str, ...] = ()
+        Args:
+            root: The rootdir.
+            gates: Gates that stand outside of the files of tasks and groups.
+            selection: Which tasks are selected.
+            hooked: Whether hooks may add metrics or change scores in a folder.
+            raises: Whether faults of gates are errors of their file, or are collected.
+        """
+        self._root, self._gates, self._selection = root, gates, selection
+        self._hooked, self._raises = hooked, raises
+        self.gate_faults: dict[Problem, None] = {}
+        """What is wrong with gates, if that is collected."""
+        self.tasks: dict[str, TaskRun] = {}
+        self.groups: dict[str, GroupRun] = {}
+        self._warnings: list[str] = []
+        self._required: dict[str, Required] = {}
+        self.keeps_repeats = False
+        """Whether tests may ask for the value of each of several answers."""
 
-    def gates(self) -> list[Gate]:
-        """All gates: those of tasks, then those of groups."""
-        of_tasks = [gate for task in self.tasks for gate in task.gates]
-        return of_tasks + [gate for group in self.groups for gate in group.gates]
+    def add(
+        self, given: Iterable[Task | Group], path: Path, nodeid: str
+    ) -> list[TaskRun | GroupRun]:
+        """Take what a file defines, as far as it is required.
+
+        Raises:
+            TaskFileError: A dataset or a gate cannot be used, or a name stands for two
+                things.
+        """
+        runs: list[TaskRun | GroupRun] = []
+        for one in given:
+            node = f"{nodeid}::{one.name}"
+            if isinstance(one, Group):
+                if self._selection.takes([one.name]):
+                    run = self._group(one, path, node, changed=False)
+                    self._refuse_doubles(run)
+                    runs.append(run)
+            elif self._selection.takes((one.name, *one.tags)):
+                runs.append(self._task(one, path, node, changed=False))
+        return runs
+
+    def _task(self, task: Task, path: Path, nodeid: str, *, changed: bool) -> TaskRun:
+        known = self.tasks.get(task.name)
+        if known is not None and not self._gives_way(known, task, nodeid, changed):
+            return known
+        if task.name in self.groups:
+            raise TaskFileError([_twice(task, self.groups[task.name])])
+        gates, ids = self._gates_and_ids(task, path.parent)
+        indices = task.rows.indices()
+        run = TaskRun(task, path, nodeid, changed, ids, indices, gates)
+        self.tasks[task.name] = run
+        return run
+
+    def _gates_and_ids(
+        self, task: Task, folder: Path
+    ) -> tuple[tuple[Gate, ...], Sequence[str]]:
+        """The gates of a task and the ids of its documents; faults of a gates.yaml do
+        not hide the task's own."""
+        try:
+            gates = self._gates.of(task, task.gates, folder, task.metrics)
+        except TaskFileError as error:
+            try:
+                self._ids(task, task.gates, folder)
+            except TaskFileError as own:
+                raise TaskFileError([*error.problems, *own.problems]) from error
+            raise
+        return gates, self._ids(task, gates, folder)
+
+    def _ids(self, task: Task, gates: Sequence[Gate], folder: Path) -> Sequence[str]:
+        """Ids of a task's documents, its gates checked; without data as far as they
+        can be."""
+        known: Sequence[str] = ()
+        limited, unreached = True, None
+        try:
+            known = task.rows.ids()
+            _check_names(task, known)
+            limited = len(known) < task.rows.total()
+        except UnreachableError as error:
+            unreached = error
+        if not self._hooked(folder):
+            faults = task_faults(gates, task, set(known), limited=limited)
+            self._keep(task, faults, unreached)
+        if unreached is not None:
+            raise unreached
+        return known
+
+    def _keep(
+        self, owner: Task | Group, faults: GateFaults, also: TaskFileError | None = None
+    ) -> None:
+        """Collect what is wrong with gates.
+
+        Raises:
+            TaskFileError: Faults are errors of their file; with those of ``also``.
+        """
+        self.warn(f"{owner.name}: {one}" for one in faults.warnings)
+        if faults.problems and self._raises:
+            raise TaskFileError([*faults.problems, *(also.problems if also else ())])
+        self.gate_faults |= dict.fromkeys(faults.problems)
+
+    def _gives_way(self, known: TaskRun, task: Task, nodeid: str, new: bool) -> bool:
+        """Whether a task of that name that is there is replaced."""
+        if known.nodeid == nodeid and known.task.source == task.source:
+            return False
+        if not known.changed and not new:
+            raise TaskFileError([_twice(task, known)])
+        if known.task.config == task.config:
+            return False
+        if known.changed and new:
+            raise TaskFileError([_twice(task, known)])
+        mine, other = (task, known.task) if new else (known.task, task)
+        self._warnings.append(
+            f"{other.name}: {Place(other.source.path)} is not run by itself, since a "
+            f"group changes the task, at {mine.source}"
+        )
+        return new
+
+    def _group(
+        self, group: Group, path: Path, nodeid: str, *, changed: bool
+    ) -> GroupRun:
+        known = self.groups.get(group.name)
+        if known is not None:
+            if known.nodeid == nodeid and known.place == group.source:
+                return known
+            if known.changed == changed:
+                raise TaskFileError([_twice(group, known)])
+            if known.changed:
+                return known
+        if group.name in self.tasks:
+            raise TaskFileError([_twice(group, self.tasks[group.name])])
+        gates = self._gates.of(group, group.gates, path.parent)
+        hooked = self._hooked(path.parent)
+        self._keep(group, group_faults(gates, group, hooked=hooked))
+        run = GroupRun(group, path, nodeid, changed, gates)
+        self.groups[group.name] = run
+        try:
+            self._children(run)
+        except TaskFileError:
+            del self.groups[group.name]
+            raise
+        return run
+
+    def _children(self, run: GroupRun) -> None:
+        """Take the members of a group.
+
+        Raises:
+            TaskFileError: With the problems of all of them.
+        """
+        faults = []
+        for child in run.group.children:
+            try:
+                self._child(child, run)
+            except TaskFileError as fault:
+                faults.append(fault)
+        if faults:
+            away = all(isinstance(fault, UnreachableError) for fault in faults)
+            problems = dict.fromkeys(p for fault in faults for p in fault.problems)
+            raise (UnreachableError if away else TaskFileError)(problems)
+
+    def _child(self, child: Task | Group, parent: GroupRun) -> None:
+        path = child.source.path
+        here = path == parent.path
+        if here:
+            short = child.name.removeprefix(f"{parent.group.name}::")
+            nodeid = f"{parent.nodeid}::{short}"
+        else:
+            nodeid = f"{file_id(path, self._root)}::{child.name}"
+        if isinstance(child, Group):
+            self._group(child, path, nodeid, changed=here)
+        else:
+            self._task(child, path, nodeid, changed=here)
+
+    def _refuse_doubles(self, run: GroupRun) -> None:
+        """Refuse a task that two names of the command line select, as lm-eval does
+        (0.4.13, ``tasks/manager.py``); two patterns may share tasks."""
+        required = self._selection.literal
+        if run.group.name not in required:
+            return
+        for task in run.group.tasks():
+            others = {task.name, *task.tags, *self._around(task.name)} & required
+            for other in sorted(others - {run.group.name}):
+                raise TaskFileError(
+                    [
+                        Problem(
+                            f"--evals-tasks asks for task {task.name!r} twice: as "
+                            f"{other!r} and in group {run.group.name!r}",
+                            run.place,
+                            "leave one of the two out",
+                        )
+                    ]
+                )
+
+    def _around(self, name: str) -> set[str]:
+        """The groups that hold a task."""
+        return {
+            run.group.name
+            for run in self.groups.values()
+            if any(one.name == name for one in run.group.tasks())
+        }
+
+    def order(self, names: Iterable[str]) -> None:
+        """Bring the tasks of these names into their order, before all others."""
+        first = {name: self.tasks[name] for name in names if name in self.tasks}
+        ordered = {**first, **self.tasks}
+        self.tasks.clear()
+        self.tasks.update(ordered)
+
+    def warn(self, texts: Iterable[str]) -> None:
+        """Add warnings; one that is there is not repeated."""
+        self._warnings += [text for text in texts if text not in self._warnings]
+
+    def warnings(self) -> list[str]:
+        """What is odd about groups, and about tasks that they change."""
+        return self._warnings + [
+            f"{run.group.name}: {text}"
+            for run in self.groups.values()
+            for text in run.group.warnings
+        ]
+
+    def holds(self, run: TaskRun | GroupRun) -> bool:
+        """Whether this is still what its name stands for."""
+        if isinstance(run, TaskRun):
+            return self.tasks.get(run.task.name) is run
+        return self.groups.get(run.group.name) is run
+
+    def all(self) -> Iterator[TaskRun | GroupRun]:
+        """Tasks, then groups."""
+        yield from self.tasks.values()
+        yield from self.groups.values()
+
+    def node_ids(self) -> dict[str, str]:
+        """Node id of each task and group, by its name."""
+        tasks = {run.task.name: run.nodeid for run in self.tasks.values()}
+        return tasks | {run.group.name: run.nodeid for run in self.groups.values()}
+
+    def group_names(self) -> list[str]:
+        """Names of the groups, each before those that it holds."""
+        groups = [run.group for run in self.groups.values()]
+        inner = {g.name for one in groups for g in one.groups() if g is not one}
+        roots = [one for one in groups if one.name not in inner]
+        ordered = dict.fromkeys(g.name for root in roots for g in root.groups())
+        return [name for name in ordered if name in self.groups]
+
+    def with_documents(self, ids: Iterable[str] | None) -> list[Task]:
+        """The tasks that have documents among these node ids; all for ``None``."""
+        starts = None if ids is None else {one.partition("[")[0] for one in ids}
+        runs = self.tasks.values()
+        return [run.task for run in runs if starts is None or run.nodeid in starts]
+
+    def positions(self, ids: Iterable[str]) -> Iterator[tuple[Task, int]]:
+        """The documents among these node ids: task, and position in its dataset."""
+        known = {
+            f"{run.nodeid}[{id_}]": (run.task, index)
+            for run in self.tasks.values()
+            for id_, index in zip(run.ids, run.indices, strict=True)
+        }
+        return (known[nodeid] for nodeid in ids if nodeid in known)
+
+    def required(self, name: str) -> Required:
+        """What gates of a task, and of groups around it, want of its documents."""
+        if name not in self._required:
+            own = self.tasks[name].gates
+            around = (self.groups[group].gates for group in self._around(name))
+            every = (gate for gates in (own, *around) for gate in gates)
+            found = required_by(every, every_count=self.keeps_repeats)
+            self._required[name] = found
+        return self._required[name]
 
     def tasks_of(self, name: str) -> set[str]:
         """Names of the tasks that a task or a group is made of."""
-        groups = (group for group in self.groups if group.name == name)
-        found = {task.name for group in groups for task in group.tasks()}
-        return found or {name}
-
-    def warnings(self) -> Iterator[str]:
-        """What is odd about them, as far as it is known."""
-        for task in self.tasks:
-            yield from (f"{task.name}: {text}" for text in task.warnings())
-        for group in self.groups:
-            yield from (f"{group.name}: {text}" for text in group.warnings)
-        yield from self.odd
+        run = self.groups.get(name)
+        return {task.name for task in run.group.tasks()} if run else {name}
 
 
-def read_suite(
-    sources: Sequence[Source],
-    options: TaskOptions,
-    beside: SuiteGates,
-    first: Loader,
-    names: SuiteNames,
-    *,
-    hooked: bool,
-) -> Suite:
-    """Read all sources, and check what can be known before anything runs.
-
-    Args:
-        sources: What is asked for.
-        options: What to change in every task.
-        beside: Gates that stand outside of the files of tasks and groups.
-        first: Sees each file before any front end.
-        names: What else the suite defines.
-        hooked: Whether hooks may add metrics or change scores.
+def _check_names(task: Task, ids: Sequence[str]) -> None:
+    """Refuse what a node id cannot hold, whichever plugin has made the task.
 
     Raises:
-        TaskFileError: A file, a dataset or a gate in a file cannot be used.
-        OptionError: A gate means nothing, or no task answers for it.
+        TaskFileError: The name of the task, or the id of a document.
     """
-    offered: set[str] = set()
+    if not all(map(is_node_name, task.name.split("::"))):
+        what = f"a task cannot be called {task.name!r}"
+        fix = "give it a name without '::', '[', ']' and control characters"
+        raise TaskFileError([Problem(what, task.source, fix)])
+    if not all(map(is_document_id, ids)):
+        bad = next(one for one in ids if not is_document_id(one))
+        what = f"{task.name}: a document cannot have the id {bad!r}"
+        fix = f"call it {document_id(bad) or '0'!r}"
+        raise TaskFileError([Problem(what, task.source, fix)])
 
-    def takes(these: Sequence[str]) -> bool:
-        offered.update(these)
-        return options.takes(these)
 
-    asked = replace(options, takes=takes)
-    found = [one for source in sources for one in _loaded(source, asked, first)]
-    roots = [one for one in found if isinstance(one, Group)]
-    groups = {group.name: group for root in roots for group in root.groups()}
-    faults = GateFaults([], [])
-    suite = Suite(
-        tasks=tuple(
-            _with_gates(task, beside, faults, hooked=hooked)
-            for task in _each_once(found)
-        ),
-        groups=tuple(
-            _group_with_gates(group, beside, faults, hooked=hooked)
-            for group in groups.values()
-        ),
+def _twice(one: Task | Group, known: TaskRun | GroupRun) -> Problem:
+    nouns = {True: "group", False: "task"}
+    there, here = isinstance(known, GroupRun), isinstance(one, Group)
+    also = "" if there == here else f", which is now the name of a {nouns[here]}"
+    return Problem(
+        f"there is already a {nouns[there]} called {one.name!r}, at {known.place}"
+        f"{also}",
+        one.source,
+        "give one of them another name, or run one file",
     )
-    by_name = {task.name: task for task in suite.tasks}
-    sourced = [task.source for task in suite.tasks]
-    sourced += [group.source for group in suite.groups]
-    read = {place.path.absolute() for place in sourced}
-    chosen = any(isinstance(source, Task | Group) for source in sources)
-    load = partial(load_group, options=options)
-    faults.add(
-        near_group_faults(
-            by_name, read, beside, load, hooked=lambda _: hooked, is_chosen=chosen
-        )
-    )
-    if faults.problems:
-        raise TaskFileError(faults.problems)
-    unanswered = beside.unanswered(suite.tasks, suite.groups, names, offered)
-    if unanswered.problems:
-        raise OptionError("\n".join(map(str, unanswered.problems)))
-    faults.add(unanswered)
-    folders = [path for source in sources if (path := _folder(source)) is not None]
-    faults.warnings.extend(lost for path in folders for lost in lost_files(path))
-    return replace(suite, odd=tuple(map(str, faults.warnings)))
-
-
-def _loaded(
-    source: Source, options: TaskOptions, first: Loader
-) -> Iterable[Task | Group]:
-    if isinstance(source, Task | Group):
-        return [source]
-    path = Path(source).absolute()
-    if options.library is None:
-        root = path if os.path.isdir(path) else path.parent
-        options = replace(options, library=TaskLibrary(root))
-    if os.path.isdir(path):
-        return load_folder(path, options, first)
-    found = first(path) if os.path.isfile(path) else None
-    return load_file(path, options) if found is None else found
-
-
-def _folder(source: Source) -> Path | None:
-    if isinstance(source, Task | Group):
-        return None
-    path = Path(source).absolute()
-    return path if path.is_dir() else None
-
-
-def _each_once(found: Iterable[Task | Group]) -> list[Task]:
-    """All tasks; one that a group has changed takes the place of the file's own.
-
-    Raises:
-        TaskFileError: Two tasks have the same name and are not the same.
-    """
-    tasks: dict[str, tuple[Task, bool]] = {}
-    for one in found:
-        for task in one.tasks() if isinstance(one, Group) else (one,):
-            changed = isinstance(one, Group) and _is_changed(task, one)
-            known, was_changed = tasks.setdefault(task.name, (task, changed))
-            if known.config == task.config:
-                continue
-            if changed == was_changed:
-                what = f"there is another task called {task.name!r}, at {known.source}"
-                raise TaskFileError([Problem(what, task.source, "run one of them")])
-            if changed:
-                tasks[task.name] = (task, True)
-    return [task for task, _ in tasks.values()]
-
-
-def _is_changed(task: Task, group: Group) -> bool:
-    """Whether a task is as some group has it: then it stands in the group's file."""
-    return task.source.path in {one.source.path for one in group.groups()}
-
-
-def _with_gates(
-    task: Task, beside: SuiteGates, faults: GateFaults, *, hooked: bool
-) -> Task:
-    folder = task.source.path.absolute().parent
-    gates = beside.of(task, task.gates, folder, task.metrics)
-    ids = task.rows.ids()
-    limited = len(ids) < task.rows.total()
-    if not hooked:
-        faults.add(task_faults(gates, task, set(ids), limited=limited))
-    return replace(task, gates=gates)
-
-
-def _group_with_gates(
-    group: Group, beside: SuiteGates, faults: GateFaults, *, hooked: bool
-) -> Group:
-    gates = beside.of(group, group.gates, group.source.path.absolute().parent)
-    faults.add(group_faults(gates, group, hooked=hooked))
-    return replace(group, gates=gates)

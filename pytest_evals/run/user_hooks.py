@@ -3,7 +3,6 @@ them. ``hook`` is pluggy's: ``config.hook`` in pytest."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -49,7 +48,7 @@ def adds_metrics(hook: Any) -> bool:
     )
 
 
-def prepared(hook: Any, task: Task, records: Sequence[Record]) -> Sequence[Record]:
+def prepared(hook: Any, task: Task, records: list[Record]) -> list[Record]:
     """The records to ask, as ``pytest_evals_requests`` has them."""
     asks = hook.pytest_evals_requests
     if not asks.get_hookimpls():

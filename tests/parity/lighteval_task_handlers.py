@@ -31,9 +31,9 @@ from pytest_evals.dialects.lighteval.templates import (
     entailing,
     formulation,
 )
-from pytest_evals.plugin.settings.selection import Selection
-from pytest_evals.run.inference import Job, Plan
+from pytest_evals.run.plan import Job, Plan
 from pytest_evals.run.scoring import score
+from pytest_evals.run.selection import Selection
 from pytest_evals.scorers.groups import overall_results, summarise_group
 from pytest_evals.scorers.lighteval.catalogue.names import PUBLISHED
 from pytest_evals.scorers.summary import summarise

@@ -277,8 +277,11 @@ def test_a_script_stops_where_pytest_stops(big, monkeypatch):
 @pytest.mark.parametrize(
     ("wish", "told"),
     [
-        ({"stop": "soon"}, "stop='soon': it is off, curtail or auto"),
-        ({"stop": "auto", "stop_error": 5}, "stop_error=5: a share from 0 to 1"),
+        ({"stop": "soon"}, "stop='soon': expected off, curtail or auto"),
+        (
+            {"stop": "auto", "stop_error": 5},
+            "stop_error=5: expected a fraction from 0 to 1",
+        ),
     ],
 )
 def test_a_script_is_told_how_it_may_stop(wish, told):

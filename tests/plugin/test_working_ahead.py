@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_evals.run import inference as plan
+from pytest_evals.run import plan
 
 CONFTEST = """
 import os

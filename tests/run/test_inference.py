@@ -12,7 +12,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.core.task import Asked, Task
 from pytest_evals.errors import DocumentError, ModelError, Place
-from pytest_evals.run.inference import Job, Plan
+from pytest_evals.run.plan import Job, Plan
 
 N = 10
 

@@ -4,7 +4,6 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,14 +16,11 @@ from pytest_evals.models.spec import (
     why_unable,
     why_unfit,
 )
-from pytest_evals.plugin.asking.models import Models, Prepare
+from pytest_evals.plugin.asking.definitions import DocumentItem
+from pytest_evals.plugin.asking.models import Models, PrepareItems, by_definition
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.run.readiness import NO_JUDGE, Asked, why_refused
-
-if TYPE_CHECKING:
-    from pytest_evals.plugin.asking.furthers import Definition
-    from pytest_evals.plugin.nodes import DocItem
 
 __all__ = ["check_model", "check_models", "check_ready", "overrides_judge"]
 
@@ -69,7 +65,7 @@ def check_model(config: pytest.Config, spec: str, tasks: Sequence[Task]) -> None
 
 
 def check_ready(
-    config: pytest.Config, spec: str, models: Models, items: Sequence[DocItem]
+    config: pytest.Config, spec: str, models: Models, items: Sequence[DocumentItem]
 ) -> None:
     """Refuse models that cannot be opened on this machine, as far as it is our fixtures
     that open them, and where a response is needed that is not stored.
@@ -84,20 +80,17 @@ def check_ready(
         pytest.UsageError: With the reason.
     """
     options = config.stash[OPTIONS]
-    groups: dict[Definition, list[DocItem]] = {}
-    for item in items:
-        groups.setdefault(item.parent.model_definition(item), []).append(item)
-    for definition, members in groups.items():
+    for definition, members in by_definition(items).items():
         tested = spec if definition.has_own_model else None
         judge = options.judge if definition.has_own_judge else None
         asked = Asked(
             jobs=[item.job for item in members],
             tested=tested,
             judge=tested if judge and judge == options.model else judge,
-            prepare=Prepare(members),
+            prepare=PrepareItems(members),
             reuses=not options.calibrate,
         )
-        error = why_refused(asked, models.answers)
+        error = why_refused(asked, models.inference.answers)
         if error is not None:
             raise pytest.UsageError(str(error))
 

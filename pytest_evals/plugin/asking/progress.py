@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from _pytest.pathlib import bestrelpath
 
-from pytest_evals.plugin.asking.models import Models
 from pytest_evals.reports.overview.progress import progress_line
+from pytest_evals.run.inference import Inference
 
 __all__ = ["Progress"]
 
@@ -26,7 +26,7 @@ HEARTBEAT_S = 30.0
 class Progress:
     """Paints from the main thread, between two answers of the model."""
 
-    def __init__(self, config: pytest.Config, models: Models) -> None:
+    def __init__(self, config: pytest.Config, models: Inference) -> None:
         """Find out what can be painted on."""
         self._models = models
         self._terminal = config.pluginmanager.getplugin("terminalreporter")

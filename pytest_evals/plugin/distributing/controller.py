@@ -111,7 +111,7 @@ class Controller:
         told = output.get("evals")
         if told and SESSION in self._config.stash:
             said, session = json.loads(told), self._config.stash[SESSION]
-            session.models.add_remote(said["models"])
+            session.run.inference.add_worker(said["models"])
             session.notices.of_workers[slot or 0] = said["warnings"]
             session.repeats.add(said["repeats"])
 
@@ -126,8 +126,8 @@ class Controller:
         self._stop.touch()
         if SESSION in self._config.stash:
             session = self._config.stash[SESSION]
-            if session.models.n_answered:
-                session.partial = "a worker could not open its model"
+            if session.run.inference.n_answered:
+                session.run.partial = "a worker could not open its model"
             else:
                 session.models.refused = why
         raise pytest.UsageError(why)
@@ -153,7 +153,7 @@ class Controller:
             self._interrupted = True
             self._stop.touch()
             if SESSION in self._config.stash:
-                self._config.stash[SESSION].partial = "interrupted"
+                self._config.stash[SESSION].run.partial = "interrupted"
             raise
 
     @pytest.hookimpl(trylast=True)

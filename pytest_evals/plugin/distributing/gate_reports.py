@@ -33,7 +33,7 @@ def report_gate(session: EvalSession, nodeid: str) -> None:
         phases: dict[_Phase, dict[str, Any]]
         phases = {"setup": _left_out(gate, excuse), "teardown": {}}
     else:
-        verdict, result = session.judging.judge(gate)
+        verdict, result = session.run.judge(gate)
         properties = gate_properties(verdict)
         said = _excused(_judged(session, verdict, result), excuse)
         phases = {"setup": {}, "call": said, "teardown": {}}
@@ -101,7 +101,7 @@ def _gate(session: EvalSession, nodeid: str) -> Gate:
     """The gate that was collected under this id."""
     return next(
         gate
-        for run in session.known.all()
+        for run in session.suite.all()
         for gate in run.gates
         if nodeid == f"{run.nodeid}::{gate.id}"
     )

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_evals.errors import TaskFileError
-from pytest_evals.plugin.asking.reference_models import run_reference_models
+from pytest_evals.plugin.checks.reference_models import run_reference_models
+from pytest_evals.plugin.checks.session import check_session
 from pytest_evals.plugin.distributing.gate_reports import report_gate
 from pytest_evals.plugin.late import HOST, hand_over
 from pytest_evals.plugin.running.starting import begin, start
@@ -31,7 +32,7 @@ from pytest_evals.plugin.showing.looking import look
 from pytest_evals.plugin.suite.library import names_of
 from pytest_evals.plugin.suite.sniffing import is_eval_file
 from pytest_evals.plugin.workers.shards import deal
-from pytest_evals.run.inference import looked
+from pytest_evals.run.plan import looked
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
@@ -154,14 +155,14 @@ class EvalScheduling:
                 "--dist=each runs every document on every worker\n"
                 "  fix: leave it out, or use --dist=load"
             )
-        session.check(self._ids)
+        check_session(session, self._ids)
         begin(self.config)
         self._session = session
         stopping = session.stopping
         if stopping is not None:
             stopping.start(self._ids, self._folder)
         waves = stopping.waves() if stopping is not None else {}
-        dealt = deal(self._ids, session.known, len(nodes), waves)
+        dealt = deal(self._ids, session.suite, len(nodes), waves)
         self._gates, self._late = dealt.gates, dealt.late
         self._left = {
             slot: dict.fromkeys(shard) for slot, shard in enumerate(dealt.shards)
@@ -170,14 +171,14 @@ class EvalScheduling:
         self._heard = {slot: set() for slot in self._left}
         self._nodes = dict.fromkeys(nodes, True)
         documents = len(self._ids) - len(self._gates) - len(self._late)
-        session.models.expect(documents)
+        session.run.inference.expect(documents)
         self._look(session)
         run_reference_models(session, self._ids, lambda _: self.config.hook)
         return True
 
     def _look(self, session: EvalSession) -> None:
         """Report what is odd about the documents before workers send any."""
-        places = session.known.positions(self._ids)
+        places = session.suite.positions(self._ids)
         rendered = (
             (task, record) for task, index in places for record in looked(task, index)
         )
@@ -285,7 +286,7 @@ class EvalScheduling:
         self._crashes.pop(slot)
         guilty = next(iter(left))
         left.pop(guilty)
-        self._session.records.lose(
+        self._session.run.records.lose(
             self._ids[guilty], "its worker crashed each time it ran"
         )
         self._judge_if_done()
@@ -315,7 +316,7 @@ class EvalScheduling:
                 longrepr=_LOST,
                 when="setup",
             )
-            self._session.records.lose(self._ids[position], _LOST)
+            self._session.run.records.lose(self._ids[position], _LOST)
             self.config.hook.pytest_runtest_logreport(report=report)
         self._left = {}
         self._judge_if_done()

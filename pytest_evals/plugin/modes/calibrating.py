@@ -54,9 +54,9 @@ class Calibrating:
     def _conclude(self) -> None:
         """What was not run cannot be repeated."""
         repeats = self._session.repeats
-        runs = self._session.runs.values()
+        runs = self._session.suite.tasks.values()
         records = [record for run in runs for record in run.records.values()]
-        n_wanted = self._session.models.n_documents
+        n_wanted = self._session.run.inference.n_documents
         if not len(records) == repeats.n_documents == n_wanted:
             why = f"{repeats.n_documents:,} of {n_wanted:,} documents were repeated"
             if not repeats.n_documents:
@@ -76,7 +76,7 @@ class Calibrating:
             self._told.append(("no metric is a mean over documents", True))
 
     def _metric(self, task: str, key: str) -> Metric | None:
-        metrics = self._session.runs[task].task.metrics
+        metrics = self._session.suite.tasks[task].task.metrics
         return next((one for one in metrics if one.key == key), None)
 
     @pytest.hookimpl(trylast=True)
@@ -108,7 +108,7 @@ class Calibrating:
                 "mean": one.mean,
                 "runs": one.n_runs,
                 "documents": one.n,
-                "model": self._session.models.name,
+                "model": self._session.run.inference.name,
             }
         try:
             keep_noise(folder, noise)

@@ -13,7 +13,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Problem
-from pytest_evals.run.inference import ask
+from pytest_evals.run.plan import ask
 from pytest_evals.run.scoring import score
 
 __all__ = ["FIRST", "problems_of"]

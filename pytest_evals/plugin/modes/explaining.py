@@ -83,7 +83,7 @@ class Explaining:
         if not isinstance(model, StoredModel):
             self._lines = [f"the responses of {model.name} are not stored"]
             return
-        record = self._session.models.asked(item)
+        record = self._session.models.requests_of(item)
         before = {prompt_hash(prompt): prompt for prompt in self._prompts(item)}
         explained = []
         for request, key in zip(

@@ -17,7 +17,7 @@ from pytest_evals.errors import EvalsError, StoreError
 from pytest_evals.gates.early_stopping.savings import USUAL_FLIPS
 from pytest_evals.gates.plan import forecast
 from pytest_evals.masking.values import masked_text
-from pytest_evals.plugin.asking.reference_models import reference_models
+from pytest_evals.plugin.checks.reference_models import reference_models
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.reports.terminal.forecast import forecast_lines
@@ -62,7 +62,7 @@ class Planning:
                 by_task.setdefault(item.job.task.name, []).append(item)
         run = self._last()
         pace = self._pace()
-        spec = self._session.model_spec()
+        spec = self._session.run.config.full_spec
         tasks = [self._task(members, spec, pace) for members in by_task.values()]
         tasks += self._reference_tasks(by_task)
         gates = [*self._gates(by_task, run)]
@@ -91,12 +91,12 @@ class Planning:
         pace: tuple[Mapping[str, Any], float] | None,
     ) -> TaskForecast:
         models = self._session.models
-        records = [models.asked(item) for item in items]
+        records = [models.requests_of(item) for item in items]
         requests = list(dict.fromkeys(r for record in records for r in record.requests))
         characters = sum(map(_size, requests))
         name = items[0].job.task.name
         n_tokens, seconds = _as_before(name, len(items), pace)
-        is_tested = spec == self._session.model_spec()
+        is_tested = spec == self._session.run.config.full_spec
         own = not is_tested or items[0].parent.model_definition(items[0]).has_own_model
         n_stored = self._n_stored(spec if own else "", requests)
         if seconds is not None and requests:
@@ -118,7 +118,7 @@ class Planning:
         if not spec:
             return None
         try:
-            model = self._session.models.answers.without_model(spec)
+            model = self._session.run.inference.answers.without_model(spec)
         except EvalsError:
             return None
         if not isinstance(model, StoredModel):
@@ -128,10 +128,10 @@ class Planning:
     def _gates(
         self, by_task: Mapping[str, Sequence[DocItem]], run: EarlierRun | None
     ) -> Iterator[GateForecast]:
-        stopping = self._session.stopping
-        for one in self._session.known.all():
+        stopping = self._session.run.early_stopping
+        for one in self._session.suite.all():
             for gate in one.gates:
-                members = self._session.known.tasks_of(gate.task)
+                members = self._session.suite.tasks_of(gate.task)
                 n = sum(len(by_task.get(name, ())) for name in members)
                 if not n or gate.is_about_documents:
                     continue
@@ -163,8 +163,8 @@ class Planning:
 
     def _last(self) -> EarlierRun | None:
         """The baseline, or the last whole run of this model."""
-        if self._session.baseline is not None:
-            return self._session.baseline.run
+        if self._session.run.compared is not None:
+            return self._session.run.compared.run
         whole = (run for run in self._earlier() if not run.results.get("partial"))
         return next(whole, None)
 

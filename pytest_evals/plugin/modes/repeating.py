@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Model, Request, Response
-from pytest_evals.plugin.nodes import DocItem
+from pytest_evals.plugin.asking.definitions import DocumentItem
 from pytest_evals.plugin.results.repeats import Repeats, scores_of
 from pytest_evals.store.stored import StoredModel
 
@@ -60,7 +60,7 @@ def _is_sampled(request: Request) -> bool:
     return isinstance(request, Generate) and request.temperature > 0
 
 
-def repeat(session: EvalSession, items: Sequence[DocItem]) -> Repeats:
+def repeat(session: EvalSession, items: Sequence[DocumentItem]) -> Repeats:
     """Run documents again, as often as is asked for.
 
     Args:
@@ -73,7 +73,10 @@ def repeat(session: EvalSession, items: Sequence[DocItem]) -> Repeats:
         order = list(items)
         Random(f"{session.options.seed}/{number}").shuffle(order)
         asked = session.models.again(order, lambda model, n=number: Again(model, n))  # type: ignore[misc]
-        records = [session.scored(record, item) for item, record in asked]
+        records = [
+            session.run.score(record, item.job.task, item.parent.score_hook)
+            for item, record in asked
+        ]
         _compare(found, records, texts)
         found.runs.append(scores_of(records))
     return found

@@ -93,12 +93,12 @@ class Selecting:
         return chosen
 
     def _wants(self, task: Task, row: Row | None) -> bool:
-        words, baseline = self._session.options.select, self._session.baseline
+        words, baseline = self._session.options.select, self._session.run.compared
         if any(_WANTS[word](row) for word in words if word in _WANTS):
             return True
         if "regressed" not in words or baseline is None or not _is_wrong(row):
             return False
-        return baseline.was_right(task.name, row or {})
+        return baseline.was_correct(task.name, row or {})
 
 
 def run_to_select_from(options: Options) -> EarlierRun | None:

@@ -22,6 +22,7 @@ from pytest_evals.errors import (
     TaskFileError,
     UnreachableError,
 )
+from pytest_evals.plugin.checks.session import check_session
 from pytest_evals.plugin.gate_documents import documents_of_named_gates
 from pytest_evals.plugin.messages import Message, write_text
 from pytest_evals.plugin.modes.checking import problems_of
@@ -151,7 +152,7 @@ class Validating:
             evals = self._config.stash[SESSION]
             items += self._whole(session, evals)
             lost = lost_gates(self._config, evals.gates)
-            self._notes |= dict.fromkeys([*map(str, lost), *evals.known.warnings()])
+            self._notes |= dict.fromkeys([*map(str, lost), *evals.suite.warnings()])
         if others:
             self._config.hook.pytest_deselected(items=others)
 
@@ -159,7 +160,7 @@ class Validating:
         """What only all tasks together show: gates and ``--evals-tasks`` that name
         nothing. Where a file could not be read it would be told in error."""
         try:
-            evals.check()
+            check_session(evals)
         except pytest.UsageError as error:
             name = "options-and-gates"
             yield Check.from_parent(session, name=name, nodeid=name, error=error)

@@ -15,7 +15,7 @@ from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.plugin.session import SESSION
 from pytest_evals.reports.details.prompts import prompt_lines
 from pytest_evals.reports.escape import one_line
-from pytest_evals.run.inference import ask
+from pytest_evals.run.plan import ask
 
 __all__ = ["documents_of", "write_out_lines"]
 
@@ -45,7 +45,7 @@ def write_out_lines(
     if SESSION not in config.stash or not config.stash[SESSION].options.write_out:
         return []
     session = config.stash[SESSION]
-    spec = session.model_spec()
+    spec = session.run.config.full_spec
     cutter, lines = _cutter(spec) if spec else (None, [])
     for task, documents in wanted:
         for index, id_ in islice(documents.items(), session.options.write_out):

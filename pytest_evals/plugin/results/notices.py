@@ -1,63 +1,49 @@
-"""What is odd about a session's tasks, gates and models, each thing said once."""
+"""The warnings of a session; each is reported once."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pytest
 
-from pytest_evals.gates.when import ungated
-from pytest_evals.plugin.settings.options import suite_root
+from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.settings.process import ALONE
-
-if TYPE_CHECKING:
-    from pytest_evals.plugin.session import EvalSession
+from pytest_evals.run.run import Run
 
 __all__ = ["Notices"]
 
 
 class Notices:
-    """Finds what is odd, and knows what of it has been said."""
+    """Collects warnings, and remembers which were reported."""
 
-    def __init__(self, session: EvalSession) -> None:
-        """Nothing has been said yet."""
-        self._session = session
-        self._said: set[str] = set()
+    def __init__(self, config: pytest.Config, run: Run) -> None:
+        """Create the warnings of a session; nothing is reported."""
+        self._config, self._run = config, run
+        self._reported: set[str] = set()
         self.of_workers: dict[int, list[str]] = {}
-        """Slot of a worker → what it has found odd."""
+        """Slot of a worker → its warnings."""
         self.unsendable: list[str] = []
-        """Tasks with documents that cannot be sent, as known before any is."""
+        """Tasks with documents that cannot be sent, known before any is."""
 
     def new(self) -> list[str]:
-        """What has not been said yet."""
-        fresh = [text for text in self.all() if text not in self._said]
-        self._said.update(fresh)
+        """Return the warnings that were not reported yet."""
+        fresh = [text for text in self.all() if text not in self._reported]
+        self._reported.update(fresh)
         return fresh
 
     def all(self) -> list[str]:
-        """Everything, as far as it is known."""
-        session = self._session
-        texts = [
-            f"{run.task.name}: {text}"
-            for run in session.runs.values()
-            for text in run.task.warnings()
-        ]
-        texts += session.known.warnings()
-        texts += self.unsendable
-        if session.orders is None:
-            texts += session.judging.doubts()
-            texts += ungated(session.judging.told.values())
-        texts += session.models.notes
-        texts += session.stopping.notes if session.stopping else ()
+        """Return all warnings that are known so far."""
+        config = self._config
+        options = config.stash[OPTIONS]
+        texts = [*self._run.warnings(plans=options.plan), *self.unsendable]
         if self.of_workers:
             from pytest_evals.prompts.notes import merged, uncounted
 
             by_slot = [self.of_workers[slot] for slot in sorted(self.of_workers)]
             known = {*map(uncounted, texts)}
-            found = merged(text for said in by_slot for text in said)
+            found = merged(text for texts in by_slot for text in texts)
             texts += [text for text in found if uncounted(text) not in known]
-        config = session.config
         if config.stash.get(ALONE, False):
             texts.append("-n auto sees no GPU and takes 1 worker; -n N takes N")
-        if suite_root(config, session.options.include_path) != config.rootpath:
+        if suite_root(config, options.include_path) != config.rootpath:
             texts.append(
                 f"pytest took {config.rootpath} for the rootdir, and reads no ini "
                 "file here; write --evals-include-path=DIR, with '='"

@@ -12,7 +12,8 @@ from typing import Any, TypeGuard
 import pytest
 
 from pytest_evals.plugin.asking.progress import Progress
-from pytest_evals.plugin.asking.reference_models import run_reference_models
+from pytest_evals.plugin.checks.reference_models import run_reference_models
+from pytest_evals.plugin.checks.session import check_session
 from pytest_evals.plugin.gate_documents import (
     documents_of_gates,
     documents_of_named_gates,
@@ -20,7 +21,6 @@ from pytest_evals.plugin.gate_documents import (
 from pytest_evals.plugin.late import is_late, turn
 from pytest_evals.plugin.messages import message_of
 from pytest_evals.plugin.nodes import DocItem, TaskFile
-from pytest_evals.plugin.results.closing import close
 from pytest_evals.plugin.running.direct import Calls, calls_of
 from pytest_evals.plugin.running.doc_reports import (
     Status,
@@ -32,6 +32,7 @@ from pytest_evals.plugin.running.doc_reports import (
     teardown_of,
 )
 from pytest_evals.plugin.running.excuses import excuses_of
+from pytest_evals.plugin.running.finish import finish
 from pytest_evals.plugin.running.garbage import Garbage
 from pytest_evals.plugin.running.last_failed import keep_failed
 from pytest_evals.plugin.running.outbox import Outbox
@@ -96,7 +97,7 @@ class Running:
     ) -> Generator[None, None, None]:
         """Gates run last, but for tests of the results; and never without any of their
         documents."""
-        settle(items, self._session.known)
+        settle(items, self._session.suite)
         items[:0] = documents_of_named_gates(config, items)
         # Those who leave out what stands before an item, as --sw does, are to see the
         # order in which items run; others, as --ff, change it.
@@ -105,11 +106,11 @@ class Running:
         yield
         items[:0] = documents_of_gates(config, collected, items)
         self._sort(items)
-        self._session.known.keeps_repeats = any(map(is_late, items))
+        self._session.suite.keeps_repeats = any(map(is_late, items))
         if self._session.stopping is not None:
             self._session.stopping.arrange(items)
         if self._session.orders is not None:
-            self._session.news = told(self._session.known, excuses_of(items))
+            self._session.news = told(self._session.suite, excuses_of(items))
 
     def _sort(self, items: list[pytest.Item]) -> None:
         is_worker = self._session.orders is not None
@@ -121,11 +122,11 @@ class Running:
         items = session.items
         self._asks = not self._setup_only and will_ask(session, self._session.options)
         lost = lost_gates(session.config, self._session.gates)
-        self._session.known.warn(map(str, lost))
+        self._session.suite.warn(map(str, lost))
         if orders is None:
             ids = [item.nodeid for item in items]
             check_parameters(self._session.config)
-            self._session.check(ids, is_broken=bool(session.testsfailed))
+            check_session(self._session, ids, is_broken=bool(session.testsfailed))
             if stopping is not None:
                 stopping.start(ids)
         elif orders.todo is not None:
@@ -133,7 +134,7 @@ class Running:
         else:
             ids = [item.nodeid for item in items]
             waves = stopping.waves() if stopping is not None else {}
-            dealt = deal(ids, self._session.known, orders.n, waves)
+            dealt = deal(ids, self._session.suite, orders.n, waves)
             items = [items[position] for position in dealt.shards[orders.slot]]
         documents = [item for item in items if isinstance(item, DocItem)]
         self._session.models.plan(
@@ -166,12 +167,12 @@ class Running:
             self.begin()
         try:
             if begins and self._session.orders is None:
-                look(self._session, self._session.models.look())
+                look(self._session, self._session.run.inference.look())
                 ids = [item.nodeid for item in session.items]
                 run_reference_models(self._session, ids, session.gethookproxy)
             return (yield)
         except (KeyboardInterrupt, pytest.exit.Exception):
-            self._session.partial = "interrupted"
+            self._session.run.partial = "interrupted"
             raise
         finally:
             if self._outbox is not None:
@@ -191,8 +192,8 @@ class Running:
         if self._session.orders is None:
             self._made = check_places(config, self._session.options)
         self._garbage.freeze()
-        self._progress = Progress(config, self._session.models)
-        self._session.models.tick = self._progress.tick
+        self._progress = Progress(config, self._session.run.inference)
+        self._session.run.inference.tick = self._progress.tick
         Outlets.begin(config)
         self._torn_down = torn_down(config)
 
@@ -343,18 +344,18 @@ class Running:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the results, however the session ended."""
         self._clear()
-        keep_failed(session.config, self._session.judging.skipped())
+        keep_failed(session.config, self._session.run.judging.skipped())
         if self._session.models.refused and self._session.orders is None:
-            self._session.models.close()
+            self._session.run.inference.close()
             remove_made(self._made)
         elif self._progress is not None:
-            close(self._session, session)
+            finish(self._session, session)
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> None:
         """The table."""
-        if self._session.found is not None and not terminalreporter.no_summary:
+        if self._session.run.result is not None and not terminalreporter.no_summary:
             write_summary(self._session, terminalreporter)
 
     @pytest.hookimpl(tryfirst=True)

@@ -72,7 +72,7 @@ class Refusing:
         if self._session.options.plan:
             return
         documents = [item for item in session.items if isinstance(item, DocItem)]
-        spec, config = self._session.model_spec(), session.config
+        spec, config = self._session.run.config.full_spec, session.config
         try:
             check_ready(config, spec, self._session.models, documents)
         except pytest.UsageError as error:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pytest_evals.plugin.nodes import DocItem, GateItem
-from pytest_evals.plugin.suite.runs import Runs
+from pytest_evals.run.suite import Suite
 
 __all__ = ["settle"]
 
 
-def settle(items: list[pytest.Item], known: Runs) -> None:
+def settle(items: list[pytest.Item], known: Suite) -> None:
     """Leave each document and gate once, and only what its name stands for in the end;
     and let ``-k`` find members by the name of their group.
 
@@ -36,7 +36,7 @@ def settle(items: list[pytest.Item], known: Runs) -> None:
             item.extra_keyword_matches |= around[item.gate.task]
 
 
-def _groups_of(known: Runs) -> dict[str, set[str]]:
+def _groups_of(known: Suite) -> dict[str, set[str]]:
     """Task → names of all groups around it."""
     found: dict[str, set[str]] = {}
     for run in known.groups.values():
@@ -45,7 +45,7 @@ def _groups_of(known: Runs) -> dict[str, set[str]]:
     return found
 
 
-def _is_sound(item: pytest.Item, known: Runs) -> bool:
+def _is_sound(item: pytest.Item, known: Suite) -> bool:
     if isinstance(item, DocItem):
         run = known.tasks.get(item.job.task.name)
         return run is not None and run.task is item.job.task

@@ -83,11 +83,6 @@ def _change(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:
         from pytest_evals.plugin.modes.calibrating import Calibrating
 
         plugins.register(Calibrating(session), "evals-calibrating")
-    if options.stop != "off":
-        from pytest_evals.plugin.modes.stopping import Stopping
-
-        session.stopping = Stopping(session)
-        session.records.told_of_record = session.stopping.arrived
     if options.explain_cache:
         plugins.register(Explaining(session), "evals-explaining")
     if options.select:

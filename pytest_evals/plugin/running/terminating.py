@@ -56,7 +56,7 @@ class Terminating:
             return (yield)
         except KeyboardInterrupt:
             if self._came and self._session.orders is not None:
-                self._session.models.answers.close()
+                self._session.run.inference.answers.close()
                 _die()
             raise
 

@@ -19,6 +19,7 @@ from pytest_evals.plugin.settings.profile import apply_profile
 from pytest_evals.plugin.settings.refusals import (
     check_encoding,
     check_together,
+    usage_errors,
     with_place,
 )
 from pytest_evals.plugin.settings.values import (
@@ -203,9 +204,10 @@ def _names(text: str, base: Path) -> tuple[str, ...]:
         else:
             names.append(name)
     if names:
-        from pytest_evals.plugin.settings.selection import names_of
+        from pytest_evals.run.selection import names_of
 
-        names_of(names)  # raises
+        with usage_errors():
+            names_of(names)
     elif text:
         raise pytest.UsageError(f"--evals-tasks={text}: there is no name in it")
     return tuple(names)

@@ -11,8 +11,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from pytest_evals.run.start import Start
+
 __all__ = [
     "ALONE",
+    "STARTED",
     "Orders",
     "is_distributed",
     "load_conftests",
@@ -55,6 +58,8 @@ def orders_of(config: pytest.Config) -> Orders | None:
     return Orders(**told) if told else None
 
 
+STARTED: pytest.StashKey[Start] = pytest.StashKey()
+"""When pytest was configured."""
 ALONE: pytest.StashKey[bool] = pytest.StashKey()
 """Whether ``-n auto`` has found no device, and takes one worker."""
 

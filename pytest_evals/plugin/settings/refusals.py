@@ -7,15 +7,17 @@ Standard library and pytest only: this is imported in every pytest run.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from pytest_evals.errors import OptionError
 from pytest_evals.plugin.settings.ini import ini_value
 from pytest_evals.plugin.settings.option_table import TABLE, Option
 
-__all__ = ["check_encoding", "check_together", "with_place"]
+__all__ = ["check_encoding", "check_together", "usage_errors", "with_place"]
 
 _PATHS = ("allow-code", "dir", "html", "include-path", "json", "markdown")
 """Options with paths, which are bytes: any of them is valid."""
@@ -70,6 +72,15 @@ def check_together(raw: Mapping[str, Any]) -> None:
         raise pytest.UsageError(
             "--evals-save-failed needs the name of a baseline: give --evals-save too"
         )
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Raise an ``OptionError`` of the block as ``pytest.UsageError``."""
+    try:
+        yield
+    except OptionError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def with_place(config: pytest.Config, error: pytest.UsageError) -> pytest.UsageError:

@@ -10,12 +10,14 @@ import pytest
 
 from pytest_evals.core.library import Library
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.errors import OptionError, StoreError
+from pytest_evals.errors import StoreError
 from pytest_evals.plugin.settings.options import OPTIONS, Options, suite_root
-from pytest_evals.plugin.settings.refusals import with_place
-from pytest_evals.plugin.settings.selection import Selection
+from pytest_evals.plugin.settings.process import STARTED
+from pytest_evals.plugin.settings.refusals import usage_errors, with_place
 from pytest_evals.reports.files.model import model_arguments
 from pytest_evals.run.cached_model import Answers
+from pytest_evals.run.config import RunConfig
+from pytest_evals.run.selection import Selection
 from pytest_evals.run.user_hooks import registered_metrics
 from pytest_evals.store.writable import check_base, check_file
 
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 __all__ = [
     "answers_of",
     "check_places",
+    "full_spec",
     "public",
+    "run_config",
     "task_options",
 ]
 
@@ -58,6 +62,47 @@ def check_places(config: pytest.Config, options: Options) -> tuple[Path, ...]:
         return check_base(options.dir, "--evals-dir", stores=stores, saves=saves)
     except StoreError as error:
         raise with_place(config, pytest.UsageError(str(error))) from None
+
+
+def full_spec(options: Options, spec: str) -> str:
+    """Return a spec with ``--evals-device``, ``--evals-batch-tokens`` and
+    ``--evals-ray`` added."""
+    extra = {"device": options.device, "batch_tokens": options.batch_tokens}
+    if spec.partition(":")[0] == "hf":
+        spec += "".join(f",{k}={v}" for k, v in extra.items() if v)
+    return f"ray:{spec},address={options.ray}" if options.ray else spec
+
+
+def run_config(config: pytest.Config, *, is_worker: bool) -> RunConfig:
+    """Return the configuration of the session's run.
+
+    Args:
+        config: pytest's configuration.
+        is_worker: Whether this process is a worker of pytest-xdist.
+    """
+    options = config.stash[OPTIONS]
+    return RunConfig(
+        dir=options.dir,
+        here=config.invocation_params.dir,
+        root=config.rootpath,
+        started=config.stash[STARTED],
+        name=options.model,
+        spec=options.model,
+        full_spec=full_spec(options, options.model),
+        judge=options.judge,
+        compare=options.compare,
+        save=options.save,
+        save_failed=options.save_failed,
+        consent="--evals-save-failed",
+        inconclusive=options.inconclusive,
+        stop=options.stop,
+        stop_error=options.stop_error,
+        order_seed=options.order_seed,
+        chat=options.apply_chat_template,
+        fills=bool(options.select),
+        judges=not is_worker,
+        options=public(options),
+    )
 
 
 def task_options(
@@ -99,10 +144,8 @@ def task_options(
 
 
 def _registered(config: pytest.Config) -> dict[str, Any]:
-    try:
+    with usage_errors():
         return registered_metrics(config.hook, config)
-    except OptionError as error:
-        raise pytest.UsageError(str(error)) from None
 
 
 def public(options: Options) -> dict[str, Any]:

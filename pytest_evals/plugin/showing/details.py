@@ -42,7 +42,7 @@ class Details:
         config = session.config
         details = Details(config)
         if config.get_verbosity() > 0 and (details._named or details._wants_wrong):
-            session.details = details
+            session.document_lines = details.lines
             config.pluginmanager.register(details, "evals-details")
 
     def lines(self, item: DocItem, record: Record) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_evals.errors import Place, Problem, TaskFileError
-from pytest_evals.plugin.suite.gate_checks import GATE_PROBLEMS
+from pytest_evals.plugin.checks.gates import GATE_PROBLEMS
 from pytest_evals.reports.github.annotations import (
     Annotation,
     annotation_lines,

@@ -26,14 +26,15 @@ _AGAIN = "--evals-fresh"
 def write_going_on(session: EvalSession, terminal: pytest.TerminalReporter) -> None:
     """Write how much was scored, how much is stored, and the command; nothing if the
     run was not interrupted. Workers have ended by now, and stored what they had."""
-    if session.partial != INTERRUPTED:
+    if session.run.partial != INTERRUPTED:
         return
     n_scored = _n_scored(session)
-    n_planned = session.models.n_documents
-    n_more = session.models.n_answered - n_scored
+    n_planned = session.run.inference.n_documents
+    n_more = session.run.inference.n_answered - n_scored
     answered = f", {n_more:,} more answered" if n_more > 0 else ""
     is_kept = not session.options.no_cache
-    n_stored = stored_since(session.options.dir, session.started.date) if is_kept else 0
+    started = session.run.config.started.date
+    n_stored = stored_since(session.options.dir, started) if is_kept else 0
     responses = f"{n_stored:,} response{'s' * (n_stored != 1)} stored"
     terminal.write_line(
         f"interrupted: {n_scored:,} of {n_planned:,} documents scored{answered}; "
@@ -58,8 +59,8 @@ def count_unscored(session: EvalSession, terminal: pytest.TerminalReporter) -> N
     scored: if it has scored none, the line would be that no tests ran. It comes after
     all other summaries, since plugins expect reports in these lists."""
     add = getattr(terminal, "_add_stats", None)
-    n = session.models.n_documents - _n_scored(session)
-    is_interrupted = session.partial == INTERRUPTED and not session.models.refused
+    n = session.run.inference.n_documents - _n_scored(session)
+    is_interrupted = session.run.partial == INTERRUPTED and not session.models.refused
     if is_interrupted and add is not None and n > 0:
         add("not scored", [_Unscored()] * n)
 
@@ -71,4 +72,4 @@ class _Unscored:
 
 
 def _n_scored(session: EvalSession) -> int:
-    return sum(len(run.records) for run in session.runs.values())
+    return sum(len(run.records) for run in session.suite.tasks.values())

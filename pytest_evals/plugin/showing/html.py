@@ -36,7 +36,7 @@ class Html:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write it; a page that cannot be written loses nothing else."""
-        if self._session.found is None:
+        if self._session.run.result is None:
             return
         try:
             here = self._session.config.invocation_params.dir
@@ -49,11 +49,11 @@ class Html:
     def _write(self) -> Path:
         from pytest_evals.reports.html.write import write_html
 
-        path, here = self._session.options.html, self._session.samples.path
-        if here is None or self._session.samples.error:
+        path, here = self._session.options.html, self._session.run.writer.path
+        if here is None or self._session.run.writer.error:
             raise StoreError("the results are not on the disk")
         assert path is not None
-        baseline = self._session.baseline
+        baseline = self._session.run.compared
         before = baseline.run if baseline is not None else None
         write_html(read_run(here), path, before=before)
         return path

@@ -33,7 +33,7 @@ class Listeners:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Tell it. A listener that breaks, since its server is down say, takes neither
         the verdicts away nor the summary; the session is red."""
-        result = self._session.found
+        result = self._session.run.result
         if result is None:
             return
         try:

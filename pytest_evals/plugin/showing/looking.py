@@ -16,7 +16,7 @@ from pytest_evals.core.task import Task
 from pytest_evals.plugin.late import is_late
 from pytest_evals.plugin.nodes import DocItem, GateItem
 from pytest_evals.plugin.showing.summary import warning_lines
-from pytest_evals.run.inference import unsendable
+from pytest_evals.run.plan import unsendable
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
@@ -41,7 +41,7 @@ def has_news(session: EvalSession, items: Iterable[pytest.Item]) -> bool:
     options = session.options
     asked = options.json or options.html or options.markdown or options.save
     ours = any(isinstance(item, DocItem | GateItem) or is_late(item) for item in items)
-    return bool(session.runs) and (ours or bool(asked))
+    return bool(session.suite.tasks) and (ours or bool(asked))
 
 
 def look(session: EvalSession, rendered: Iterable[tuple[Task, Record]]) -> None:

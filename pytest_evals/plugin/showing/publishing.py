@@ -57,7 +57,7 @@ class Publishing:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the summary; a file that was asked for and cannot be written is a
         failure."""
-        result, path = self._session.found, self._session.options.markdown
+        result, path = self._session.run.result, self._session.options.markdown
         if result is None:
             return
         changes = self._changes(result)
@@ -97,10 +97,10 @@ class Publishing:
     def _worse(self, verdict: Verdict) -> tuple[DocumentChange, ...]:
         """The documents that a verdict names, in its baseline and now."""
         session, gate = self._session, verdict.gate
-        path = session.samples.path
+        path = session.run.writer.path
         if path is None or gate.baseline == session.options.save:
             return ()
-        baseline = session.judging.baseline(gate.baseline)
+        baseline = session.run.baselines.run(gate.baseline)
         if isinstance(baseline, str):
             return ()
         try:
@@ -120,6 +120,6 @@ class Publishing:
         for text, is_bad in self._told:
             write_text(terminalreporter, text, red=is_bad, yellow=not is_bad)
         if self._on_github:
-            result = self._session.found
+            result = self._session.run.result
             verdicts = result.verdicts if result else ()
             write_annotations(terminalreporter, [*of_verdicts(verdicts)])

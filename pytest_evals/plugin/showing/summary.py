@@ -25,12 +25,12 @@ def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[
     """After collection: how much there is to do; nothing if none of what is selected is
     ours."""
     n_gates = sum(isinstance(item, GateItem) for item in items)
-    n_documents = session.models.n_documents
+    n_documents = session.run.inference.n_documents
     if session.config.get_verbosity() < 0 or not (n_gates or n_documents):
         return []
-    groups = len(session.known.groups)
+    groups = len(session.suite.groups)
     counts = {"group": groups} if groups else {}
-    counts["task"] = len(session.runs)
+    counts["task"] = len(session.suite.tasks)
     counts["document"] = n_documents
     counts["gate"] = n_gates
     told = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
@@ -38,7 +38,7 @@ def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[
     judge = masked_text(session.options.judge)
     tested = f"model {model}"
     if judge and any(
-        JUDGE in run.task.models.values() for run in session.runs.values()
+        JUDGE in run.task.models.values() for run in session.suite.tasks.values()
     ):
         tested += f" · judge {judge}"
     return safe_lines(f"evals: {told} · {tested}")
@@ -54,18 +54,20 @@ def warning_lines(session: EvalSession) -> list[str]:
 
 def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> None:
     """The table of tasks and gates, counts, times and where the results are."""
-    if session.found is None:
+    if session.run.result is None:
         return
     terminal.write_sep("=", "evals")
-    path, here = session.samples.path, session.config.invocation_params.dir
+    path, here = session.run.writer.path, session.config.invocation_params.dir
     width = terminal._tw.fullwidth
-    for line in summary_lines(session.found, width, near(path, here) if path else ""):
+    for line in summary_lines(
+        session.run.result, width, near(path, here) if path else ""
+    ):
         terminal.write_line(line.text, **line.markup)
-    for name, n in session.completed.items():
+    for name, n in session.run.filled.items():
         left_out = f"{n:,} document{'s' * (n != 1)}"
         terminal.write_line(f"{name}: {left_out} out of the store, not run again")
     for text in session.notices.new():
         write_text(terminal, f"warning: {text}", yellow=True)
     write_going_on(session, terminal)
-    if session.samples.error:
-        write_text(terminal, session.samples.error, red=True, bold=True)
+    if session.run.writer.error:
+        write_text(terminal, session.run.writer.error, red=True, bold=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_evals.plugin.suite.runs import GroupRun, TaskRun
+from pytest_evals.run.suite import GroupRun, TaskRun
 
 __all__ = ["Claims"]
 

@@ -12,9 +12,10 @@ import pytest
 
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.settings.process import is_distributed
-from pytest_evals.plugin.settings.selection import Selection
-from pytest_evals.plugin.settings.selection import names_of as patterns_of
+from pytest_evals.plugin.settings.refusals import usage_errors
 from pytest_evals.plugin.suite.sniffing import matches
+from pytest_evals.run.selection import Selection
+from pytest_evals.run.selection import names_of as patterns_of
 
 if TYPE_CHECKING:
     from pytest_evals.dialects.task_index.library import TaskLibrary
@@ -72,7 +73,8 @@ def add_included(config: pytest.Config) -> None:
     others = others or _has_modules(config)
     if not all(found.values()) and not worker and not others:
         selection = Selection([p for p in lost if not found[p]])
-        selection.check(own | known)
+        with usage_errors():
+            selection.check(own | known)
     names = sorted({name for matches in found.values() for name in matches})
     files = dict.fromkeys(f for name in names for f in _files(name, library))
     alone = lost == list(patterns) and not _names_places(config)

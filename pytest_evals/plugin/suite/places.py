@@ -7,21 +7,12 @@ the same as when it is collected by itself.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-__all__ = ["Place", "file_id", "node_of"]
-
-
-def file_id(path: Path, root: Path) -> str:
-    """A file's node id: relative to the rootdir, even where it is not below it."""
-    try:
-        return Path(os.path.relpath(path, root)).as_posix()
-    except ValueError:  # another drive
-        return path.as_posix()
+__all__ = ["Place", "node_of"]
 
 
 def node_of(

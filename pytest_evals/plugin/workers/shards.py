@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from pytest_evals.core.task import SizedRows
-from pytest_evals.plugin.suite.runs import Runs, TaskRun
+from pytest_evals.run.suite import Suite, TaskRun
 
 __all__ = ["Dealt", "deal"]
 
@@ -33,7 +33,7 @@ class Dealt(NamedTuple):
 
 
 def deal(
-    ids: Sequence[str], known: Runs, n: int, waves: Mapping[str, int] | None = None
+    ids: Sequence[str], known: Suite, n: int, waves: Mapping[str, int] | None = None
 ) -> Dealt:
     """Deal all items to ``n`` workers.
 

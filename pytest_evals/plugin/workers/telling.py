@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pytest_evals.plugin.suite.runs import Runs
+from pytest_evals.run.suite import Suite
 
 __all__ = ["Excuse", "Told", "told"]
 
@@ -48,7 +48,7 @@ class Told(NamedTuple):
     machine: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - never changed
 
 
-def told(known: Runs, excuses: Mapping[str, Excuse]) -> Told:
+def told(known: Suite, excuses: Mapping[str, Excuse]) -> Told:
     """What this worker has collected."""
     groups = (run for run in known.groups.values() if not run.changed)
     files = dict.fromkeys(run.nodeid.partition("::")[0] for run in groups)

@@ -10,7 +10,7 @@ import pytest
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.lighteval.tasks import load_tasks
 from pytest_evals.errors import TaskFileError
-from pytest_evals.plugin.settings.selection import Selection
+from pytest_evals.run.selection import Selection
 
 HEAD = """
 from lighteval.metrics.dynamic_metrics import LogLikelihoodAccMetric

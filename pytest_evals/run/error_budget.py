@@ -1,4 +1,4 @@
-"""How many documents a model could not answer, and when that is too much to go on."""
+"""The error budget of a model: stop if it fails on too many documents."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pytest_evals.core.record import Record
 from pytest_evals.errors import ModelError
 
-__all__ = ["Losses"]
+__all__ = ["ErrorBudget"]
 
 FEWEST = 20
 """Documents that are asked in any case."""
@@ -17,8 +17,8 @@ are not the model's fault."""
 
 
 @dataclass(slots=True)
-class Losses:
-    """The documents of one model so far; ``most`` is the share that may be lost."""
+class ErrorBudget:
+    """Documents of one model; ``most`` is the fraction that may fail."""
 
     most: float
     n_asked: int = 0

@@ -14,7 +14,7 @@ from pytest_evals.core.turn import JUDGE
 from pytest_evals.errors import EvalsError
 from pytest_evals.plugin.asking.fitness import check_model, overrides_judge
 from pytest_evals.plugin.settings.process import is_distributed
-from pytest_evals.plugin.settings.run_options import answers_of
+from pytest_evals.plugin.settings.run_options import answers_of, full_spec
 from pytest_evals.reports.escape import one_line
 from pytest_evals.run.baselines import is_model
 from pytest_evals.run.readiness import NO_JUDGE
@@ -27,7 +27,7 @@ from pytest_evals.run.reference_models import (
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
-    from pytest_evals.plugin.suite.runs import TaskRun
+    from pytest_evals.run.suite import TaskRun
 
 __all__ = ["check_reference_models", "reference_models", "run_reference_models"]
 
@@ -46,7 +46,7 @@ def reference_models(
         ids: Node ids of what will run; ``None`` for everything.
         hook_of: The path of a file to what calls the hooks of its folder.
     """
-    config, known = session.config, session.known
+    config, known = session.config, session.suite
     here, base = config.invocation_params.dir, session.options.dir
     gates = [gate for run in known.all() for gate in run.gates]
     gates = [gate for gate in gates if is_model(base, gate.baseline, here)]
@@ -75,7 +75,7 @@ def reference_models(
 
     def spec_of(name: str) -> str:
         is_ours = name.partition(":")[0] in _HERE
-        return session.full_spec(name) if is_ours else name
+        return full_spec(session.options, name) if is_ours else name
 
     return named_by(gates, documents_of, spec_of)
 
@@ -157,4 +157,4 @@ def run_reference_models(
     except EvalsError as error:
         session.models.refused = str(error)
         raise pytest.UsageError(str(error)) from None
-    session.judging.reference_runs.update(found)
+    session.run.baselines.add(found)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
-
-import pytest
 
 from pytest_evals.core.variant import Variant, wanted
 from pytest_evals.errors import OptionError, did_you_mean
@@ -17,25 +15,33 @@ def names_of(entries: Iterable[str]) -> list[str]:
     """Names and globs of entries of ``--evals-tasks``, without shots and arguments.
 
     Raises:
-        pytest.UsageError: An entry means nothing.
+        OptionError: An entry is invalid.
     """
     try:
         return [wanted(entry).name for entry in entries]
     except OptionError as error:
-        raise pytest.UsageError(f"--evals-tasks: {error}") from None
+        raise OptionError(f"--evals-tasks: {error}") from None
 
 
 class Selection:
     """Names, tags and globs over both; without any, everything is taken."""
 
-    def __init__(self, patterns: Sequence[str], *, chosen: bool = False) -> None:
-        """Nothing has been matched yet.
+    def __init__(
+        self,
+        patterns: Sequence[str] = (),
+        *,
+        chosen: bool = False,
+        also: Callable[[Sequence[str]], bool] | None = None,
+    ) -> None:
+        """Create a selection.
 
         Args:
             patterns: Names and globs, with shots and arguments behind them.
-            chosen: Whether somebody else has chosen already, so that whatever is asked
-                for is taken.
+            chosen: Whether another process has selected already, so that everything
+                is taken.
+            also: A further condition on the names of a task or group.
         """
+        self._also = also
         self._patterns = list(dict.fromkeys(names_of(patterns)))
         self._wanted = [wanted(entry) for entry in patterns]
         self._chosen = chosen
@@ -59,7 +65,8 @@ class Selection:
         self.offered.update(names)
         hits = [p for p in self._patterns if any(fnmatchcase(n, p) for n in names)]
         self.matched.update(hits)
-        return bool(hits) or not self._patterns or self._chosen
+        taken = bool(hits) or not self._patterns or self._chosen
+        return taken and (self._also is None or self._also(names))
 
     def variants(self, names: Sequence[str]) -> tuple[Variant, ...]:
         """The ways in which a task of these names is wanted, each once."""
@@ -77,7 +84,7 @@ class Selection:
             further: Names that were not collected, and that somebody may have meant.
 
         Raises:
-            pytest.UsageError: With the nearest name, or all of them.
+            OptionError: With the nearest name, or all of them.
         """
         if not self.lost:
             return
@@ -86,7 +93,7 @@ class Selection:
         if not hint and known:
             more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
             hint = f"; known: {', '.join(known[:_SHOWN])}{more}"
-        raise pytest.UsageError(
+        raise OptionError(
             f"--evals-tasks: no task, group or tag called {pattern!r}{hint}"
         )
 

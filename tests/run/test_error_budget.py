@@ -8,7 +8,7 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.errors import ModelError
-from pytest_evals.plugin.asking.losses import Losses
+from pytest_evals.run.error_budget import ErrorBudget
 
 
 def record(error=""):
@@ -21,7 +21,7 @@ def record(error=""):
 
 
 def test_a_model_that_answers_nothing_is_stopped_after_twenty_documents():
-    losses = Losses(0.05)
+    losses = ErrorBudget(0.05)
     for _ in range(19):
         losses.add(record("down"))
     with pytest.raises(ModelError) as caught:
@@ -33,21 +33,21 @@ def test_a_model_that_answers_nothing_is_stopped_after_twenty_documents():
 
 
 def test_a_few_odd_documents_at_the_start_do_not_stop_a_run():
-    losses = Losses(0.05)
+    losses = ErrorBudget(0.05)
     for n in range(1000):
         losses.add(record("odd" if n < 4 or n % 100 == 0 else ""))
     assert (losses.n_lost, losses.n_asked) == (13, 1000)
 
 
 def test_a_share_of_all_is_never_reached():
-    losses = Losses(1.0)
+    losses = ErrorBudget(1.0)
     for _ in range(500):
         losses.add(record("down"))
     assert losses.n_lost == losses.n_asked == 500
 
 
 def test_documents_that_cannot_be_asked_are_not_the_models_fault():
-    losses = Losses(0.0)
+    losses = ErrorBudget(0.0)
     for _ in range(100):
         losses.add(Record(task="t", index=0, doc=Doc("", [], 0), error="no template"))
     assert losses.n_lost == losses.n_asked == 0

@@ -1,21 +1,19 @@
-"""When a session began."""
+"""When a run started."""
 
 from __future__ import annotations
 
 import time
 from typing import NamedTuple
 
-import pytest
-
-__all__ = ["STARTED", "Start"]
+__all__ = ["Start"]
 
 
 class Start(NamedTuple):
-    """The start of something that takes its time.
+    """A point in time.
 
     Args:
-        date: Unix time, for people.
-        clock: Of the monotonic clock: the date's may be set meanwhile.
+        date: Unix time.
+        clock: Of the monotonic clock, which nobody sets meanwhile.
     """
 
     date: float
@@ -23,14 +21,10 @@ class Start(NamedTuple):
 
     @classmethod
     def now(cls) -> Start:
-        """This moment."""
+        """Return the current time."""
         return cls(time.time(), time.perf_counter())
 
     @property
     def elapsed_s(self) -> float:
         """Seconds since then."""
         return time.perf_counter() - self.clock
-
-
-STARTED: pytest.StashKey[Start] = pytest.StashKey()
-"""When pytest was configured."""

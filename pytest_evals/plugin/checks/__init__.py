@@ -1,0 +1,1 @@
+"""Checks of a session before a model is opened."""

@@ -1,0 +1,43 @@
+"""The end of a session: sum up the run and write its results."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_evals.masking.known import hidden
+from pytest_evals.plugin.session import EvalSession
+from pytest_evals.plugin.settings.process import is_distributed
+
+__all__ = ["finish"]
+
+
+def finish(evals: EvalSession, session: pytest.Session) -> None:
+    """Sum up, and write the results; a worker reports its model, costs, warnings and
+    further runs to the controller."""
+    run = evals.run
+    run.inference.close()
+    if evals.orders is not None:
+        report = {
+            "models": run.inference.worker_report(),
+            "warnings": evals.notices.new(),
+            "repeats": evals.repeats.told(),
+        }
+        # Secrets that only a worker has met are unknown to the controller.
+        evals.config.workeroutput["evals"] = hidden(json.dumps(report))  # type: ignore[attr-defined]
+        return
+    stopped = session.shouldstop or session.shouldfail
+    run.partial = run.partial or str(stopped or "")
+    result = run.finish(evals.notices.all())
+    run.writer.flush()
+    if is_distributed(evals.config):
+        run.writer.sort()
+    run.writer.results(
+        result,
+        exit_code=int(session.exitstatus),
+        node_ids=evals.suite.node_ids(),
+        copy=evals.options.json,
+    )
+    if run.writer.error and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -1,0 +1,103 @@
+"""Fill documents that were not selected from the store, so that gates are judged over
+whole tasks.
+
+Nothing is sent. A task is filled if every document that was left out has all of its
+responses in the store, by this model and for these requests. Its gates then have the
+verdicts of the whole run; the gates of other tasks are skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+from pytest_evals.core.record import Record
+from pytest_evals.core.task import Task
+from pytest_evals.reports.files.rendered import Render
+from pytest_evals.run.inference import Inference
+from pytest_evals.run.plan import Job, Plan
+from pytest_evals.run.suite import Suite, TaskRun
+from pytest_evals.store.stored import StoredModel
+
+__all__ = ["fill_from_cache"]
+
+
+def fill_from_cache(
+    suite: Suite,
+    inference: Inference,
+    spec: str,
+    hook: Any,
+    finish: Callable[[Record, Task, Render | None], None],
+) -> dict[str, int]:
+    """Finish documents that were left out and whose responses are stored.
+
+    Tasks with follow-up requests are not filled. If a user's hook changes requests or
+    scores, nothing is: hooks belong to the folder of an item, and there is no item.
+
+    Args:
+        suite: The tasks and groups with their gates.
+        inference: Its tested model answers from the store.
+        spec: The tested model's spec, if none is open; may be empty.
+        hook: The hooks of users.
+        finish: Scores and keeps a record.
+
+    Returns:
+        Task → number of documents that were filled.
+    """
+    for one in (hook.pytest_evals_requests, hook.pytest_evals_score):
+        if one.get_hookimpls():
+            return {}
+    found: dict[str, int] = {}
+    with ExitStack() as closing:
+        runs = [run for run in suite.tasks.values() if _is_partial(run, suite)]
+        model = _stored(inference, spec, closing) if runs else None
+        for run in runs if model is not None else ():
+            assert model is not None
+            lacking = [index for index in run.indices if index not in run.records]
+            records = _answered(run.task, lacking, model)
+            if len(records) == len(lacking):
+                for record in records:
+                    finish(record, run.task, model.render)
+                found[run.task.name] = len(records)
+    return found
+
+
+def _is_partial(run: TaskRun, suite: Suite) -> bool:
+    """Whether a gate is about a task of which documents were left out."""
+    gated = {
+        name
+        for one in suite.all()
+        for gate in one.gates
+        for name in suite.tasks_of(gate.task)
+    }
+    lacks = run.task.name in gated and len(run.records) < len(run.ids)
+    return lacks and run.task.follow_up is None
+
+
+def _stored(inference: Inference, spec: str, closing: ExitStack) -> StoredModel | None:
+    """Return the stored responses of the tested model; ``None`` if there are several
+    models, or nothing of it can be stored."""
+    tested = inference.tested
+    if len(tested) > 1:
+        return None
+    if tested:
+        (model,) = tested
+        return model.unopened() if isinstance(model, StoredModel) else None
+    found = inference.answers.without_model(spec) if spec else None
+    if found is not None:
+        closing.callback(found.close)
+    return found
+
+
+def _answered(task: Task, indices: list[int], model: StoredModel) -> list[Record]:
+    """Return the answered documents up to the first whose responses are not stored."""
+    jobs = [Job(task, index) for index in indices]
+    plan = Plan(jobs)
+    found = []
+    for job in jobs:
+        record = plan.take(job, model)
+        if record.error or any(response.error for response in record.responses):
+            break
+        found.append(record)
+    return found

@@ -1,0 +1,128 @@
+"""The verdicts of a run's gates, judged together because failures are corrected for the
+other gates of their family."""
+
+from __future__ import annotations
+
+from pytest_evals.core.gate import Gate, Outcome, Verdict
+from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.gates.families import corrected
+from pytest_evals.gates.judge import judge
+from pytest_evals.gates.when import left_out
+from pytest_evals.run.baselines import Baselines
+from pytest_evals.run.config import RunConfig
+from pytest_evals.run.early_stopping import EarlyStopping
+from pytest_evals.run.inference import Inference
+from pytest_evals.run.records import Records
+from pytest_evals.run.suite import Suite
+
+__all__ = ["Judging"]
+
+
+class Judging:
+    """Judges all gates when the first verdict is needed."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        suite: Suite,
+        inference: Inference,
+        records: Records,
+        baselines: Baselines,
+        early_stopping: EarlyStopping | None,
+    ) -> None:
+        """Create the judging of a run.
+
+        Args:
+            config: Its configuration.
+            suite: The tasks and groups with their gates.
+            inference: Describes model and machine, for the conditions of gates.
+            records: The results of tasks and groups.
+            baselines: The baselines of gates.
+            early_stopping: Has verdicts of tasks that were stopped, if any may stop.
+        """
+        self._config, self._suite, self._inference = config, suite, inference
+        self._records, self._baselines = records, baselines
+        self._early_stopping = early_stopping
+        self._n = -1
+        """Documents that were scored when the gates were judged."""
+        self._verdicts: dict[tuple[str, str], Verdict] = {}
+        self.reported: dict[tuple[str, str], Verdict] = {}
+        """Verdicts of the gates that were selected, by task and gate."""
+
+    def judge(self, gate: Gate) -> tuple[Verdict, TaskResult | GroupResult]:
+        """Return a gate's verdict over the documents that were run, and their result.
+
+        All gates of the suite count, selected or not, so that a selection changes no
+        verdict. They are judged again only when documents have come since.
+        """
+        n = self._records.n_kept()
+        if self._n != n:
+            gates = [one for run in self._suite.all() for one in run.gates]
+            found = [self._judged(one) for one in gates]
+            self._verdicts = {(v.gate.task, v.gate.id): v for v in corrected(found)}
+            self._n = n
+        verdict = self._verdicts[gate.task, gate.id]
+        self.reported[gate.task, gate.id] = verdict
+        return verdict, self.result_of(gate)
+
+    def skipped(self) -> list[str]:
+        """Return the node ids of gates that could not be judged."""
+        return [
+            f"{run.nodeid}::{gate.id}"
+            for run in self._suite.all()
+            for gate in run.gates
+            if (verdict := self.reported.get((gate.task, gate.id)))
+            and verdict.outcome is Outcome.SKIPPED
+            and not verdict.left_out
+        ]
+
+    def doubts(self, *, plans: bool) -> list[str]:
+        """Return why gates will decide little or nothing, as far as that is known
+        before anything is sent.
+
+        Args:
+            plans: Whether ``--evals-plan`` shows the power of gates.
+        """
+        found = []
+        for run in self._suite.all():
+            n = self._n_documents(run.name)
+            for gate in run.gates:
+                if n and (why := self._doubt(gate, n, plans=plans)):
+                    found.append(f"{gate.task}::{gate.id}: {why}")
+        return found
+
+    def _n_documents(self, name: str) -> int:
+        """Return how many documents a task or a group has in this run."""
+        tasks = self._suite.tasks
+        return sum(
+            len(tasks[one].ids) for one in self._suite.tasks_of(name) if one in tasks
+        )
+
+    def _doubt(self, gate: Gate, n: int, *, plans: bool) -> str:
+        if gate.when:  # it may not be judged here, which depends on the model
+            return ""
+        if gate.baseline and not self._baselines.will_exist(gate.baseline):
+            run = self._baselines.run(gate.baseline)
+            if isinstance(run, str):
+                return f"it will be invalid: {run}"
+        if plans or (gate.over != "population" and gate.margin is None):
+            return ""
+        from pytest_evals.gates.plan import weakness
+
+        return weakness(gate, n)
+
+    def _judged(self, gate: Gate) -> Verdict:
+        """Return the verdict of a gate on its own, without its family."""
+        result, machine = self.result_of(gate), self._inference.machine
+        if gate.when and (skipped := left_out(gate, machine(self._config.spec))):
+            return skipped
+        stops = self._early_stopping
+        early = stops.verdict(gate, result) if stops is not None else None
+        policy = self._config.inconclusive
+        return early or judge(gate, result, policy, self._baselines.find)
+
+    def result_of(self, gate: Gate) -> TaskResult | GroupResult:
+        """Return the results that a gate judges, over the documents run so far."""
+        if gate.task in self._suite.groups:
+            return self._records.group_result(gate.task)
+        return self._records.result(gate.task)

@@ -1,0 +1,303 @@
+"""Documents on their way to a model: rendered and planned in windows.
+
+A document goes down the line as a :class:`Record`; each function adds its own field and
+hands it on. Nothing here knows a dialect, a kind of model or a report.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.record import Record
+from pytest_evals.core.request import Model
+from pytest_evals.core.row import watch
+from pytest_evals.core.task import Task
+from pytest_evals.errors import DocumentError, ModelError
+from pytest_evals.run.rounds import (
+    AuxiliaryModels,
+    Places,
+    answered,
+    followed,
+    places_of,
+)
+
+__all__ = ["WINDOW", "Job", "Plan", "ask", "looked", "unsendable"]
+
+WINDOW = 16_384
+"""Documents that are rendered and planned together: enough to sort and share over whole
+suites, few enough that their prompts fit into memory."""
+FIRST = 2_048
+"""Documents of the first window: the model need not wait for all the others."""
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A document to run: a task and a position in its dataset; equal only to itself."""
+
+    task: Task
+    index: int
+
+
+def ask(task: Task, index: int) -> Record:
+    """The document at a position of the dataset, with its requests; or why not."""
+    try:
+        doc, requests = task.ask(index)
+    except DocumentError as error:
+        doc = Doc("", [], 0, task_name=task.name)
+        return Record(task=task.name, index=index, doc=doc, error=str(error))
+    doc.row = watch(doc.row)
+    return Record(task=task.name, index=index, doc=doc, requests=requests)
+
+
+def looked(task: Task, index: int) -> Iterator[Record]:
+    """The document at a position, with its requests. Nothing if something breaks that
+    is no fault of the document: that is raised where the document is run."""
+    try:
+        record = ask(task, index)
+    except Exception:  # noqa: BLE001 - see above
+        return
+    yield record
+
+
+def unsendable(rendered: Iterable[tuple[Task, Record]]) -> list[str]:
+    """The documents that cannot be sent, one line a task.
+
+    Args:
+        rendered: Documents before anything was sent, each with its task.
+    """
+    seen: Counter[str] = Counter()
+    faults: dict[str, list[tuple[Task, Record]]] = {}
+    for task, record in rendered:
+        seen[task.name] += 1
+        if record.error:
+            faults.setdefault(task.name, []).append((task, record))
+    found = []
+    for name, ones in faults.items():
+        task, first = ones[0]
+        (known,) = _with_ids(task, [first])
+        which = f"{len(ones):,} of {seen[name]:,} documents cannot be sent"
+        why = first.error.splitlines()[0]
+        found.append(f"{name}: {which}, first document {known.doc.id}: {why}")
+    return found
+
+
+def _no_auxiliary_models(task: Task, name: str) -> Model:
+    raise ModelError(f"{task.name} asks the model {name!r}, and none was given")
+
+
+class _Window(NamedTuple):
+    """Documents that are answered together.
+
+    Args:
+        order: The number of each document in the plan.
+        records: The documents, with what is asked about them.
+        places: Their different requests, with where each is asked.
+    """
+
+    order: list[int]
+    records: list[Record]
+    places: Places
+
+
+class Plan:
+    """All documents of a session for one model, answered window by window.
+
+    A window is rendered, handed to ``prepare``, and its requests are sent as one batch.
+    Whoever needs a record pulls batches until it is there, so that stopping is always
+    possible between two batches. A model that ``works_ahead`` is told of the next
+    window while it is at one, if it has an ``expect``, and given it as soon as it is
+    done. All of this happens in the thread of whoever pulls.
+
+    Args:
+        jobs: What to run, in the order in which it will be asked for.
+        prepare: Sees the records of one task of a window before they are answered, and
+            returns the records to ask instead.
+        window: Documents in a window, at most.
+        ends: Numbers of documents before which a window must end.
+        auxiliary_models: Opens the judges and other models that tasks name.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        prepare: Callable[[Task, list[Record]], list[Record]] | None = None,
+        window: int = WINDOW,
+        ends: Collection[int] = (),
+        auxiliary_models: AuxiliaryModels = _no_auxiliary_models,
+    ) -> None:
+        """Plan the jobs; nothing is rendered yet."""
+        self._jobs = jobs
+        self._ends = frozenset(ends)
+        self._dropped: set[int] = set()
+        self._prepare = prepare
+        self._auxiliary_models = auxiliary_models
+        self._window = window
+        self._number = {job: n for n, job in enumerate(jobs)}
+        self._next = 0
+        self._stream: Iterator[tuple[int, Record]] = iter(())
+        self._under_way: list[int] = []
+        self._left = 0
+        self._coming: _Window | None = None
+        self._looked: dict[int, Record] = {}
+        self._ready: dict[int, Record] = {}
+        self.n_answered = 0
+        """Documents that came back from the model."""
+        self.n_requests = 0
+        """Different requests that were sent, summed over windows."""
+        self.n_tokens = 0
+        """Tokens of their prompts and answers."""
+        self.model_s = 0.0
+        """Seconds spent inside the model."""
+
+    def __len__(self) -> int:
+        """Documents in the plan."""
+        return len(self._jobs)
+
+    def look(self) -> Iterator[tuple[Task, Record]]:
+        """Render all documents before any is sent, so that whatever is odd about them
+        is known. As many as fit into a window are kept for it."""
+        for number, job in enumerate(self._jobs):
+            for record in looked(job.task, job.index):
+                if number < WINDOW:
+                    self._looked[number] = record
+                yield job.task, record
+
+    def take(
+        self, job: Job, model: Model, tick: Callable[[], None] | None = None
+    ) -> Record:
+        """The answered record of a job; ``tick`` is called after each answer.
+
+        A record is given once; a job that is asked for again is answered again.
+        """
+        number = self._number[job]
+        while number not in self._ready:
+            pulled = self._pull(model)
+            if tick is not None:
+                tick()
+            if not pulled and number < self._next:
+                self._open(self._render(range(number, number + 1)), model)
+        return self._ready.pop(number)
+
+    def stop(self) -> None:
+        """Listen to the model no longer, which ends what it has under way."""
+        self._stream = iter(())
+
+    def drop(self, is_dropped: Callable[[Job], bool]) -> None:
+        """Ask no more about jobs that are not wanted any longer. A window of nothing
+        else is given up, though the model is at work on it."""
+        self._dropped.update(n for n, job in enumerate(self._jobs) if is_dropped(job))
+        if self._left and self._dropped.issuperset(self._under_way):
+            self.stop()
+            self._left = 0
+        if self._coming and not self._dropped.isdisjoint(self._coming.order):
+            kept = [n for n in self._coming.order if n not in self._dropped]
+            self._coming = self._render(kept) if kept else None
+
+    def _pull(self, model: Model) -> bool:
+        """Take one answer out of the stream, opening the next window if it is empty."""
+        start = time.perf_counter()
+        pair = next(self._stream, None)
+        self.model_s += time.perf_counter() - start
+        if pair is None:
+            return self._open_next(model)
+        number, record = pair
+        self._ready[number] = record
+        self._left -= 1
+        self.n_answered += 1
+        self.n_tokens += record.n_tokens
+        if getattr(model, "works_ahead", False):
+            self._go_on(model)
+        return True
+
+    def _go_on(self, model: Model) -> None:
+        """While the model works by itself, render the next window; and let it begin
+        that at once when it has nothing else to do. The answers to this one are scored
+        meanwhile."""
+        if self._coming is None:
+            self._coming = self._render_next()
+            expect = getattr(model, "expect", None)
+            if self._coming is not None and expect is not None:
+                expect(list(self._coming.places))
+        if self._left == 0 and self._open_next(model):
+            self._pull(model)
+
+    def _open_next(self, model: Model) -> bool:
+        window = self._coming or self._render_next()
+        self._coming = None
+        if window is not None:
+            self._open(window, model)
+        return window is not None
+
+    def _render_next(self) -> _Window | None:
+        size = self._window if self._next else min(FIRST, self._window)
+        numbers: list[int] = []
+        while self._next < len(self._jobs) and len(numbers) < size:
+            if numbers and self._next in self._ends:
+                break
+            if self._next not in self._dropped:
+                numbers.append(self._next)
+            self._next += 1
+        return self._render(numbers) if numbers else None
+
+    def _open(self, window: _Window, model: Model) -> None:
+        """Start to answer a window."""
+        order, records, places = window
+        self.n_requests += len(places)
+        self._left = len(records)
+        self._under_way = order
+        stream = answered(records, places, model)
+        tasks = [self._jobs[n].task for n in order]
+        if any(task.follow_up is not None for task in tasks):
+            stream = followed(stream, tasks, model, self._auxiliary_models, self._sent)
+        self._stream = ((order[i], record) for i, record in stream)
+
+    def _sent(self, n_requests: int) -> None:
+        self.n_requests += n_requests
+
+    def _render(self, numbers: Sequence[int]) -> _Window:
+        """The records of a window's jobs, task by task."""
+        by_task: dict[str, list[int]] = {}
+        for n in numbers:
+            by_task.setdefault(self._jobs[n].task.name, []).append(n)
+        records: list[Record] = []
+        order: list[int] = []
+        for members in by_task.values():
+            task = self._jobs[members[0]].task
+            asked = [self._asked(n) for n in members]
+            if self._prepare is not None:
+                asked = self._prepare(task, asked)
+            position = {record.index: record for record in asked}
+            places = [self._jobs[n].index for n in members]
+            found = [position.get(i) or _withdrawn(task, i) for i in places]
+            order += members
+            records += _with_ids(task, found)
+        return _Window(order, records, places_of(records))
+
+    def _asked(self, number: int) -> Record:
+        looked = self._looked.pop(number, None)
+        job = self._jobs[number]
+        return ask(job.task, job.index) if looked is None else looked
+
+
+def _with_ids(task: Task, records: Sequence[Record]) -> Sequence[Record]:
+    """The records; those that could not be rendered know at least their ids."""
+    if all(record.doc.id for record in records):
+        return records
+    ids = dict(zip(task.rows.indices(), task.rows.ids(), strict=True))
+    return [
+        record
+        if record.doc.id
+        else replace(record, doc=replace(record.doc, id=ids.get(record.index, "")))
+        for record in records
+    ]
+
+
+def _withdrawn(task: Task, index: int) -> Record:
+    doc = Doc("", [], 0, task_name=task.name)
+    why = "pytest_evals_requests did not return this document"
+    return Record(task=task.name, index=index, doc=doc, error=why)

@@ -1,0 +1,98 @@
+"""The scored records of a run, and the results of its tasks and groups so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.record import Record
+from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.core.slim import slim
+from pytest_evals.reports.files.samples import Sample, sample_of
+from pytest_evals.run.run_writer import RunWriter
+from pytest_evals.run.suite import Suite, TaskRun
+from pytest_evals.run.user_hooks import with_added_metrics
+from pytest_evals.scorers.groups import summarise_group
+from pytest_evals.scorers.summary import summarise
+
+__all__ = ["Records"]
+
+EXAMPLES = 3
+"""Wrong documents of a task that are kept whole, for the message of a failing gate."""
+
+
+class Records:
+    """Keeps each record once, and writes its sample."""
+
+    def __init__(
+        self,
+        suite: Suite,
+        writer: RunWriter,
+        hook: Any,
+        *,
+        keeps_whole: bool,
+        on_record: Callable[[str, Record], None],
+        on_task: Callable[[TaskRun], None],
+    ) -> None:
+        """Create the records of a run.
+
+        Args:
+            suite: Its tasks and groups.
+            writer: Where samples are written.
+            hook: The hooks of users; metrics that they add are part of results.
+            keeps_whole: Whether whole records are kept, with prompts and rows.
+            on_record: Called with the name of the task whenever a record is kept.
+            on_task: Called when all documents of a task have arrived.
+        """
+        self._suite, self._writer, self._hook = suite, writer, hook
+        self._keeps_whole = keeps_whole or bool(
+            hook.pytest_evals_metrics.get_hookimpls()
+        )
+        self._on_record, self._on_task = on_record, on_task
+
+    def to_keep(self, run: TaskRun, record: Record) -> Record:
+        """Return as much of a record as is needed once its sample is written."""
+        example = record.correct is False and run.n_examples < EXAMPLES
+        run.n_examples += example
+        return record if example or self._keeps_whole else slim(record)
+
+    def keep(self, run: TaskRun, record: Record, sample: Sample | None) -> None:
+        """Keep a record. One that ran twice, because its worker died, counts once."""
+        if record.index not in run.records and sample is not None:
+            self._writer.add(run.task.name, record.index, sample)
+        run.records[record.index] = record
+        run.result = None
+        self._on_record(run.task.name, record)
+        if len(run.records) == len(run.ids):
+            self._on_task(run)
+
+    def lose(self, nodeid: str, why: str) -> None:
+        """Make a document that no worker could finish an error of its task; other items
+        are ignored."""
+        for run in self._suite.tasks.values():
+            start = f"{run.nodeid}["
+            if nodeid.startswith(start):
+                id_ = nodeid[len(start) : -1]
+                index = run.indices[list(run.ids).index(id_)]
+                doc = Doc("", [], 0, id=id_, task_name=run.task.name)
+                record = Record(task=run.task.name, index=index, doc=doc, error=why)
+                self.keep(run, record, sample_of(record, run.task))
+
+    def n_kept(self) -> int:
+        """Documents that were scored so far."""
+        return sum(len(run.records) for run in self._suite.tasks.values())
+
+    def result(self, name: str) -> TaskResult:
+        """Return a task's metrics over the documents that were run so far."""
+        run = self._suite.tasks[name]
+        if run.result is None:
+            result = summarise(run.task, [*run.records.values()], len(run.ids))
+            run.result = with_added_metrics(self._hook, result)
+        return run.result
+
+    def group_result(self, name: str) -> GroupResult:
+        """Return a group's metrics over the documents that were run so far."""
+        group = self._suite.groups[name].group
+        tasks = {task.name: self.result(task.name) for task in group.tasks()}
+        return summarise_group(group, tasks)

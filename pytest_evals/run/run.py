@@ -1,0 +1,318 @@
+"""One run, without pytest: plan, answer, score, judge, write.
+
+pytest's plugin and :func:`pytest_evals.evaluate` both feed a :class:`Run` and show what
+it finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.core.gate import Gate, Verdict
+from pytest_evals.core.record import Record
+from pytest_evals.core.result import GroupResult, RunResult, TaskResult, lacking
+from pytest_evals.core.task import Task
+from pytest_evals.errors import StoreError
+from pytest_evals.gates.documents import with_required
+from pytest_evals.gates.when import ungated
+from pytest_evals.reports.files.rendered import Render, rendered
+from pytest_evals.reports.files.samples import Sample, sample_of
+from pytest_evals.run.baselines import Baselines, EarlierOutcomes
+from pytest_evals.run.comparison import (
+    anchor_lines,
+    compared,
+    failure_of,
+    saved,
+    setting_faults,
+)
+from pytest_evals.run.config import RunConfig
+from pytest_evals.run.early_stopping import EarlyStopping
+from pytest_evals.run.fill_from_cache import fill_from_cache
+from pytest_evals.run.inference import Inference
+from pytest_evals.run.judging import Judging
+from pytest_evals.run.plan import Job
+from pytest_evals.run.records import Records
+from pytest_evals.run.run_writer import RunWriter
+from pytest_evals.run.scoring import score
+from pytest_evals.run.suite import Suite, TaskRun
+from pytest_evals.run.user_hooks import scored
+from pytest_evals.scorers.groups import overall_results
+from pytest_evals.store.baselines import find_baseline
+
+__all__ = ["Run"]
+
+UNFINISHED = "the run has not ended, or was killed"
+
+
+class Run:
+    """The documents of a suite on their way, and the results and verdicts so far."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        suite: Suite,
+        inference: Inference,
+        hook: Any,
+        *,
+        on_decided: Callable[[str], None] | None = None,
+    ) -> None:
+        """Create a run; nothing is sent or written.
+
+        Args:
+            config: Its configuration.
+            suite: Its tasks and groups; they may still be added.
+            inference: Answers documents.
+            hook: The hooks of users.
+            on_decided: Called with the name of a task whose gates are decided early.
+
+        Raises:
+            StoreError: The run to compare with cannot be read.
+        """
+        self.config, self.suite, self.inference = config, suite, inference
+        self._hook, self._on_decided = hook, on_decided
+        self.writer = RunWriter(
+            config.writes_to or config.dir,
+            config.name,
+            config.started.date,
+            writes=config.writes,
+        )
+        self.compared: EarlierOutcomes | None = None
+        """The run that this one is compared with."""
+        if config.compare:
+            run = find_baseline(config.dir, config.compare, config.here)
+            self.compared = EarlierOutcomes(run)
+        self.baselines = Baselines(
+            config, suite, self.writer.hashes, lambda: inference.info
+        )
+        self.early_stopping: EarlyStopping | None = None
+        """Decides gates early, if tasks may stop."""
+        if config.stop != "off":
+            before = self.compared.run if self.compared is not None else None
+            self.early_stopping = EarlyStopping(config, suite, self.baselines, before)
+        self.records = Records(
+            suite,
+            self.writer,
+            hook,
+            keeps_whole=config.keeps_records,
+            on_record=self._record_kept,
+            on_task=self._task_ended,
+        )
+        self.judging = Judging(
+            config, suite, inference, self.records, self.baselines, self.early_stopping
+        )
+        self._has_samples = config.writes or any(
+            gate.baseline for one in suite.all() for gate in one.gates
+        )
+        self.filled: dict[str, int] = {}
+        """Task → documents that were not selected and come from the store."""
+        self.partial = ""
+        """Why the run is not complete; empty if it is."""
+        self.result: RunResult | None = None
+        """The result, once the run is over."""
+        self._is_filled = False
+        self._ended: dict[str, None] = {}
+
+    def comparison_faults(self) -> list[str]:
+        """Return why this run cannot be compared, as far as that is known before
+        anything is sent: other shots, limit, version, judge or model interface."""
+        if self.compared is None:
+            return []
+        sizes = [(run.task, len(run.ids)) for run in self.suite.tasks.values()]
+        return setting_faults(self.compared.run, sizes, self.config.judge)
+
+    def score(self, record: Record, task: Task, hook: Any = None) -> Record:
+        """Return the record with its scores: those of a user's ``pytest_evals_score``
+        if there is one, else the task's own."""
+        return score(record, task) if hook is None else scored(hook, record, task)
+
+    def jobs(self) -> tuple[list[Job], list[int]]:
+        """Return all documents of the suite in the order in which they are sent, and
+        the numbers of documents before which a batch must end; watch the gates of
+        tasks that may stop early."""
+        stops = self.early_stopping
+        if stops is not None:
+            stops.watch(stops.candidates())
+        jobs: list[Job] = []
+        ends: list[int] = []
+        for run in self.suite.tasks.values():
+            watched = stops.watched(run.task.name) if stops is not None else None
+            if watched is not None:
+                n = len(watched.positions)
+                ends += [len(jobs) + k for k in (*range(0, n, watched.size), n)]
+            order = run.indices if watched is None else watched.positions
+            jobs += [Job(run.task, index) for index in order]
+        return jobs, ends
+
+    def answer(self, jobs: Iterable[Job]) -> None:
+        """Answer, score and keep documents of the plan ``None``, except those of tasks
+        that stop early."""
+        hook, stops = self._hook.pytest_evals_score, self.early_stopping
+        by_hook = hook if hook.get_hookimpls() else None
+        render = self.inference.render_of(None) if self.config.chat else None
+        for job in jobs:
+            if stops is None or job.task.name not in stops.decided:
+                record = self.inference.take(None, job)
+                scored = self.score(record, job.task, by_hook)
+                self.keep(*self.to_keep(scored, job.task, render))
+
+    def to_keep(
+        self, record: Record, task: Task, render: Render | None = None
+    ) -> tuple[Record, Sample | None]:
+        """Return as much of a scored record as is kept, and its sample, if samples are
+        written or compared.
+
+        Args:
+            record: The record.
+            task: Its task.
+            render: How the model renders chats, if prompts are chats.
+        """
+        record = with_required(record, task, self.suite.required(task.name))
+        sample = None
+        if self._has_samples:
+            sample = sample_of(rendered(record, render) if render else record, task)
+        return self.records.to_keep(self.suite.tasks[task.name], record), sample
+
+    def keep(self, record: Record, sample: Sample | None) -> None:
+        """Keep a scored record and write its sample."""
+        self.records.keep(self.suite.tasks[record.task], record, sample)
+
+    def _record_kept(self, name: str, record: Record) -> None:
+        stops = self.early_stopping
+        if stops is not None and stops.arrived(name, record):
+            self.inference.drop(name)
+            if self._on_decided is not None:
+                self._on_decided(name)
+
+    def _task_ended(self, run: TaskRun) -> None:
+        """Write results so far; the last task's are written a moment later, with
+        everything else."""
+        self._ended[run.task.name] = None
+        if not self.config.judges or not self.config.writes:
+            return
+        if len(self._ended) < len(self.suite.tasks):
+            self.writer.partial_results(lambda: self._summed_up(tuple(self._ended)))
+        else:
+            self.writer.flush()
+
+    def judge(self, gate: Gate) -> tuple[Verdict, TaskResult | GroupResult]:
+        """Return a gate's verdict, and the result that it judges, over all documents
+        that were run or can be filled from the store."""
+        if self.config.fills and not self._is_filled:
+            self._is_filled = True
+            self.filled = fill_from_cache(
+                self.suite,
+                self.inference,
+                self.config.full_spec,
+                self._hook,
+                self._finish_filled,
+            )
+        return self.judging.judge(gate)
+
+    def _finish_filled(self, record: Record, task: Task, render: Render | None) -> None:
+        shown = render if self.config.chat else None
+        self.keep(*self.to_keep(score(record, task), task, shown))
+
+    def warnings(self, *, plans: bool = False) -> list[str]:
+        """Return the warnings about tasks, gates and models that are known so far.
+
+        Args:
+            plans: Whether ``--evals-plan`` shows the power of gates.
+        """
+        texts = [
+            f"{run.task.name}: {text}"
+            for run in self.suite.tasks.values()
+            for text in run.task.warnings()
+        ]
+        texts += self.suite.warnings()
+        if self.config.judges:
+            texts += self.judging.doubts(plans=plans)
+            texts += ungated(self.judging.reported.values())
+        texts += self.inference.notes
+        if self.early_stopping is not None and self.config.judges:
+            texts += self.early_stopping.notes
+        return list(dict.fromkeys(texts))
+
+    def _summed_up(self, names: tuple[str, ...]) -> RunResult:
+        """Return the result of some tasks, while the run is not over."""
+        inference, config = self.inference, self.config
+        return RunResult(
+            model=inference.name or config.spec,
+            model_info=inference.info,
+            judges=inference.judges,
+            tasks=tuple(map(self.records.result, names)),
+            verdicts=tuple(self.judging.reported.values()),
+            options=config.options,
+            started=config.started.date,
+            elapsed_s=config.started.elapsed_s,
+            model_s=inference.model_s,
+            n_requests=inference.n_requests,
+            reuse=inference.reuse,
+            partial=UNFINISHED,
+        )
+
+    def finish(self, warnings: list[str]) -> RunResult:
+        """Return the result of the whole run.
+
+        Args:
+            warnings: All warnings.
+        """
+        names, groups = tuple(self.suite.tasks), self.suite.group_names()
+        found = self._summed_up(names)
+        self.partial = self.partial or lacking(found.tasks)
+        of_groups = {name: self.records.group_result(name) for name in groups}
+        self.result = replace(
+            found,
+            groups=tuple(of_groups.values()),
+            overall=overall_results(found.tasks, of_groups),
+            partial=self.partial,
+            warnings=tuple(warnings),
+        )
+        return self.result
+
+    def compare(self) -> None:
+        """Compare the finished run, which is on the disk, with its baseline.
+
+        Raises:
+            StoreError: One of the two cannot be read, or the comparison not written.
+        """
+        path, result = self._written()
+        if self.compared is not None:
+            found = compared(self.config.compare, self.compared.run, path)
+            self.result = replace(result, comparison=found)
+
+    def save(
+        self, is_excused: Callable[[Verdict], bool] = lambda verdict: False
+    ) -> tuple[Path, list[str]]:
+        """Save the finished run, which is on the disk, as a baseline.
+
+        Args:
+            is_excused: Whether a gate was expected to fail (xfail).
+
+        Returns:
+            The folder of the baseline, and what to report about it.
+
+        Raises:
+            StoreError: The run is partial or failed, or the baseline cannot be written.
+        """
+        config, (path, result) = self.config, self._written()
+        failure = failure_of(result, self.baselines.is_missing, is_excused)
+        place = saved(
+            config.dir,
+            config.save,
+            path,
+            result,
+            failure="" if config.save_failed else failure,
+            consent=config.consent,
+        )
+        why = f" (of a failed run: {failure})" if failure else ""
+        return place, [why, *anchor_lines(config.save, result)]
+
+    def _written(self) -> tuple[Path, RunResult]:
+        path = self.writer.path
+        if path is None or self.writer.error or self.result is None:
+            why = "this run is not on the disk, so it is no baseline"
+            raise StoreError(self.writer.error or why)
+        return path, self.result

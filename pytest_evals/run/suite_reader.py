@@ -1,0 +1,136 @@
+"""Read the sources of ``evaluate()`` into a suite."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from pytest_evals.core.group import Group
+from pytest_evals.core.node_names import file_id
+from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.dialects.detect import (
+    is_passed_by,
+    load_file,
+    load_folder,
+    load_group,
+    lost_files,
+)
+from pytest_evals.dialects.gates_section.near_groups import near_group_faults
+from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
+from pytest_evals.dialects.task_index.library import TaskLibrary
+from pytest_evals.dialects.task_index.names import Scanner
+from pytest_evals.dialects.task_index.suite_names import SuiteNames
+from pytest_evals.errors import OptionError, Problem, TaskFileError
+from pytest_evals.run.selection import Selection
+from pytest_evals.run.suite import Suite
+
+__all__ = ["Source", "read_suite"]
+
+Source = str | Path | Task | Group
+"""A file, a folder, or a task or group that was loaded."""
+Loader = Callable[[Path], Sequence[Task | Group] | None]
+"""Reads a file; ``None`` for a file of another kind."""
+
+
+def read_suite(
+    sources: Sequence[Source],
+    options: TaskOptions,
+    gates: SuiteGates,
+    load: Loader | None,
+    *,
+    adds_metrics: bool,
+) -> Suite:
+    """Read all sources, and check them before anything runs.
+
+    Args:
+        sources: Files, folders, tasks and groups.
+        options: Changes to every task.
+        gates: Gates outside of the files of tasks and groups.
+        load: A user's hook that sees each file first, if there is one.
+        adds_metrics: Whether hooks of users may add metrics or change scores.
+
+    Raises:
+        TaskFileError: A file, a dataset or a gate in a file cannot be used.
+        OptionError: A gate is invalid, or belongs to no task.
+    """
+    here = Path.cwd()
+    selection = Selection(also=options.takes)
+    hooked = partial(_constant, adds_metrics)
+    suite = Suite(here, gates, selection, hooked=hooked, raises=False)
+    library = options.library
+    if not isinstance(library, TaskLibrary):
+        library = TaskLibrary(here, scanner=Scanner(skips=is_passed_by))
+    given = replace(options, takes=selection.takes)
+    for one in [one for source in sources for one in _loaded(source, given, load)]:
+        _add(suite, one, here)
+    faults = near_group_faults(
+        {run.task.name: run.task for run in suite.tasks.values()},
+        {run.place.path.absolute() for run in suite.all()},
+        gates,
+        partial(load_group, options=options),
+        hooked=hooked,
+        is_chosen=any(isinstance(source, Task | Group) for source in sources),
+    )
+    problems = [*suite.gate_faults, *faults.problems]
+    if problems:
+        raise TaskFileError(problems)
+    tasks = [run.task for run in suite.tasks.values()]
+    groups = [run.group for run in suite.groups.values()]
+    names = SuiteNames(library, is_passed_by, has_hooks=load is not None)
+    unanswered = gates.unanswered(tasks, groups, names, selection.offered)
+    if unanswered.problems:
+        raise OptionError("\n".join(map(str, unanswered.problems)))
+    suite.warn(map(str, (*faults.warnings, *unanswered.warnings)))
+    folders = [path for source in sources if (path := _folder(source)) is not None]
+    suite.warn(str(lost) for path in folders for lost in lost_files(path))
+    return suite
+
+
+def _constant(value: bool, folder: Path) -> bool:
+    return value
+
+
+def _loaded(
+    source: Source, options: TaskOptions, load: Loader | None
+) -> Iterable[Task | Group]:
+    if isinstance(source, Task | Group):
+        return [source]
+    path = Path(source).absolute()
+    if options.library is None:
+        root = path if os.path.isdir(path) else path.parent
+        options = replace(options, library=TaskLibrary(root))
+    if os.path.isdir(path):
+        return load_folder(path, options, load or _no_file)
+    found = load(path) if load is not None and os.path.isfile(path) else None
+    return load_file(path, options) if found is None else found
+
+
+def _no_file(path: Path) -> None:
+    return None
+
+
+def _folder(source: Source) -> Path | None:
+    if isinstance(source, Task | Group):
+        return None
+    path = Path(source).absolute()
+    return path if path.is_dir() else None
+
+
+def _add(suite: Suite, one: Task | Group, here: Path) -> None:
+    """Add a task or a group, unless it is there already.
+
+    Raises:
+        TaskFileError: Two different tasks have the same name.
+    """
+    known = suite.tasks.get(one.name)
+    if isinstance(one, Task) and known is not None and known.task is not one:
+        if known.task.config == one.config:
+            return
+        if known.place == one.source:
+            what = f"there is another task called {one.name!r}, at {known.place}"
+            raise TaskFileError([Problem(what, one.source, "run one of them")])
+    path = one.source.path
+    suite.add([one], path, file_id(path, here))
