@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice, product
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_evals.dialects.latticeflow.dataset_file import GeneratedSource
 from pytest_evals.dialects.latticeflow.header import read_header
@@ -23,6 +23,7 @@ from pytest_evals.dialects.latticeflow.prompts.templates import (
     Template,
     compile_template,
 )
+from pytest_evals.dialects.latticeflow.samples import Rows
 from pytest_evals.dialects.latticeflow.snippets.returned import as_json
 from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,
@@ -30,17 +31,15 @@ from pytest_evals.dialects.latticeflow.snippets.snippet import (
 )
 from pytest_evals.dialects.latticeflow.substitution import Values, substituted
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.errors import DocumentError, Problem, TaskFileError
-
-if TYPE_CHECKING:
-    from pytest_evals.dialects.latticeflow.entities import Entity
-    from pytest_evals.dialects.latticeflow.samples import Rows
-    from pytest_evals.dialects.latticeflow.suite import Suite
+from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
+from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
 
 __all__ = ["generated"]
 
 Row = Mapping[str, Any]
 Synthesizer = Callable[[Row], Iterable[Row]]
+Datasets = Callable[[str, Place], Rows]
+"""Key of a dataset, and where it is named → its rows; raises ``TaskFileError``."""
 ID = "sample_id"
 TEXT = "text"
 """The column that a template writes, which is where upstream's synthesizers of
@@ -53,24 +52,28 @@ _REFUSED = (
     "claim_labeling",
     "link_claim_quotes",
 )
-_BASES = (
-    "empty",
-    "inline_samples",
-    "dataset_samples",
-    "dataset_sample_combinations",
-)
 
 
-def generated(source: GeneratedSource, suite: Suite) -> Rows:
+def generated(
+    source: GeneratedSource,
+    file: YamlFile,
+    secret: Callable[[str], str | None],
+    datasets: Datasets,
+) -> Rows:
     """The rows that a generator makes.
+
+    Args:
+        source: The dataset's entry, with the values of the generator's parameters.
+        file: The generator's file.
+        secret: Name of a secret of that file → its value.
+        datasets: Rows of the datasets that the generator uses.
 
     Raises:
         TaskFileError: It cannot be used, or fails.
     """
-    entity = suite.entity("generator", source.generator, source.place)
     problems: list[Problem] = []
-    definition = _definition(entity, source, suite, problems)
-    base = _base(definition, suite) if definition is not None else None
+    definition = _definition(file, secret, source, problems)
+    base = _base(definition, datasets) if definition is not None else None
     chain = _chain(definition) if definition is not None else []
     if definition is not None:
         definition.one_of("type", "generator type", (_TYPE,), _TYPE)
@@ -89,10 +92,13 @@ def generated(source: GeneratedSource, suite: Suite) -> Rows:
 
 
 def _definition(
-    entity: Entity, source: GeneratedSource, suite: Suite, problems: list[Problem]
+    file: YamlFile,
+    secret: Callable[[str], str | None],
+    source: GeneratedSource,
+    problems: list[Problem],
 ) -> Section | None:
     """The definition with its parameters filled in."""
-    outer = Section(entity.file, problems)
+    outer = Section(file, problems)
     read_header(outer, "a generator", ("key", "display_name", "description"))
     parameters = read_parameters(outer)
     outer.take("secrets", dict, {})
@@ -103,8 +109,8 @@ def _definition(
     values = values_of(parameters, given, problems, lambda _one: None)
     outer.raw("definition")
     outer.close("a generator")
-    holes = Values(values, suite.secret_of(entity))
-    filled = substituted(suite.ruled(entity.file), ("definition",), holes, problems)
+    holes = Values(values, secret)
+    filled = substituted(file, ("definition",), holes, problems)
     return Section(filled, problems).section("definition")
 
 
@@ -119,7 +125,9 @@ def _each(one: Synthesizer, rows: Iterable[Row]) -> Iterator[Row]:
         yield from one(row)
 
 
-def _base(definition: Section, suite: Suite) -> Callable[[], Iterable[Row]] | None:
+def _base(
+    definition: Section, datasets: Datasets
+) -> Callable[[], Iterable[Row]] | None:
     """What gives the samples at the start of the chain."""
     section = definition.section("dataset")
     if section is None:
@@ -131,52 +139,51 @@ def _base(definition: Section, suite: Suite) -> Callable[[], Iterable[Row]] | No
             "type", "samples of task results are not there without a server"
         )
         return None
-    kind = section.one_of("type", "kind of samples", _BASES, "")
-    found = _readers()[kind](section, suite) if kind else None
+    kind = section.one_of("type", "kind of samples", tuple(_READERS), "")
+    found = _READERS[kind](section, datasets) if kind else None
     if kind:
         section.close(f"a dataset of type {kind}")
     return found
 
 
-def _readers() -> Mapping[str, Callable[[Section, Suite], Any]]:
-    return {
-        "empty": _empty,
-        "inline_samples": _inline,
-        "dataset_samples": _of_dataset,
-        "dataset_sample_combinations": _combined,
-    }
-
-
-def _empty(section: Section, suite: Suite) -> Callable[[], Iterable[Row]]:
+def _empty(section: Section, datasets: Datasets) -> Callable[[], Iterable[Row]]:
     n = section.whole("num_samples", 1, 1)
     return lambda: [{} for _ in range(n)]
 
 
-def _inline(section: Section, suite: Suite) -> Callable[[], Iterable[Row]]:
+def _inline(section: Section, datasets: Datasets) -> Callable[[], Iterable[Row]]:
     samples = [entry.values for entry in section.entries("samples")]
     if not samples:
         section.problem("samples", "samples are missing", "samples: [{text: …}]")
     return lambda: samples
 
 
-def _of_dataset(section: Section, suite: Suite) -> Callable[[], Iterable[Row]]:
+def _of_dataset(section: Section, datasets: Datasets) -> Callable[[], Iterable[Row]]:
     key = section.name("key")
     if key is None:
         section.problem("key", "key is missing", "key: << config.seeds >>")
     shuffled, place = _order(section), section.place("key")
-    return lambda: shuffled(suite.rows(key or "", place))
+    return lambda: shuffled(datasets(key or "", place))
 
 
-def _combined(section: Section, suite: Suite) -> Callable[[], Iterable[Row]]:
+def _combined(section: Section, datasets: Datasets) -> Callable[[], Iterable[Row]]:
     keys = section.take("keys", list, [])
     if not keys:
         section.problem("keys", "keys are missing", "keys: [<< config.a >>]")
     shuffled, place = _order(section), section.place("keys")
 
     def rows() -> Iterable[Row]:
-        return shuffled(list(_evenly([suite.rows(str(key), place) for key in keys])))
+        return shuffled(list(_evenly([datasets(str(key), place) for key in keys])))
 
     return rows
+
+
+_READERS: Mapping[str, Callable[[Section, Datasets], Any]] = {
+    "empty": _empty,
+    "inline_samples": _inline,
+    "dataset_samples": _of_dataset,
+    "dataset_sample_combinations": _combined,
+}
 
 
 def _order(section: Section) -> Callable[[Sequence[Row]], Sequence[Row]]:
