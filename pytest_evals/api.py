@@ -20,8 +20,8 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Model
 from pytest_evals.core.result import RunResult, lacking
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.dialects.detect import is_passed_by
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
+from pytest_evals.dialects.readers import is_passed_by
 from pytest_evals.dialects.task_index.library import TaskLibrary
 from pytest_evals.dialects.task_index.names import Scanner
 from pytest_evals.dialects.task_index.suite_names import SuiteNames

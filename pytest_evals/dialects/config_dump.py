@@ -12,24 +12,13 @@ from functools import lru_cache
 from types import FunctionType
 from typing import Any
 
+from pytest_evals.dialects.detect import TASK_KEYS
 from pytest_evals.dialects.own_metadata import without_own
 from pytest_evals.masking.values import masked
 from pytest_evals.prompts.generation import GREEDY
 from pytest_evals.prompts.recipe import Recipe
 
-__all__ = ["TASK_KEYS", "as_json", "dumped"]
-
-TASK_KEYS = (
-    "task", "task_alias", "tag", "custom_dataset", "dataset_path", "dataset_name",
-    "dataset_kwargs", "training_split", "validation_split", "test_split",
-    "fewshot_split", "process_docs", "doc_to_text", "doc_to_target", "doc_to_image",
-    "doc_to_audio", "unsafe_code", "doc_to_choice", "process_results",
-    "use_prompt", "description", "target_delimiter",
-    "fewshot_delimiter", "fewshot_config", "num_fewshot", "metric_list", "output_type",
-    "generation_kwargs", "repeats", "filter_list", "should_decontaminate",
-    "doc_to_decontamination_query", "gen_prefix", "metadata",
-)  # fmt: skip
-"""The keys of a task, in the order of results files."""
+__all__ = ["as_json", "dumped"]
 
 
 def dumped(

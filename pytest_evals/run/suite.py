@@ -11,12 +11,6 @@ from pathlib import Path
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.group import Group
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.dialects.detect import (
-    load_file,
-    load_folder,
-    load_group,
-    lost_files,
-)
 from pytest_evals.dialects.gates_section.gate_faults import (
     GateFaults,
     group_faults,
@@ -24,6 +18,12 @@ from pytest_evals.dialects.gates_section.gate_faults import (
 )
 from pytest_evals.dialects.gates_section.near_groups import near_group_faults
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
+from pytest_evals.dialects.readers import (
+    load_file,
+    load_folder,
+    load_group,
+    lost_files,
+)
 from pytest_evals.dialects.task_index.library import TaskLibrary
 from pytest_evals.dialects.task_index.suite_names import SuiteNames
 from pytest_evals.errors import OptionError, Problem, TaskFileError

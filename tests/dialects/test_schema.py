@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from pytest_evals.dialects.config_dump import TASK_KEYS
-from pytest_evals.dialects.file_markers import dialect
+from pytest_evals.dialects.detect import dialect
 from pytest_evals.dialects.lm_eval.members import GROUP_KEYS
 from pytest_evals.dialects.schema import schema, schema_text
 from pytest_evals.gates.read.keys import PARSERS

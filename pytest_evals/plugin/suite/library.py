@@ -14,7 +14,7 @@ from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.plugin.settings.selection import Selection
 from pytest_evals.plugin.settings.selection import names_of as patterns_of
-from pytest_evals.plugin.suite.sniffing import matches
+from pytest_evals.plugin.suite.eval_files import matches
 
 if TYPE_CHECKING:
     from pytest_evals.dialects.task_index.library import TaskLibrary

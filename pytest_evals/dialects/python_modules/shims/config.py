@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from pytest_evals.dialects.config_dump import TASK_KEYS
+from pytest_evals.dialects.detect import TASK_KEYS
 from pytest_evals.errors import did_you_mean
 from pytest_evals.prompts.generation import GREEDY
 

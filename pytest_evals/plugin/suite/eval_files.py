@@ -1,5 +1,5 @@
-"""Is this file one of ours? Asked of every file that pytest walks over, so it reads a
-few bytes and parses nothing."""
+"""Which files pytest collects as eval files: :mod:`~pytest_evals.dialects.detect`, the
+command line and the ini options decide. Called for every file that pytest visits."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ import pytest
 from pytest_evals.plugin.settings.options import OPTIONS
 
 __all__ = [
+    "dialect_here",
     "is_eval_file",
     "is_test_file",
-    "looks_like_latticeflow",
-    "looks_like_lighteval",
-    "looks_like_lm_eval",
     "matches",
     "named_places",
     "raw_of",
@@ -39,47 +37,21 @@ def is_eval_file(path: Path, hook: Any, config: pytest.Config) -> bool:
         hook: pytest's hooks, as the file's folder sees them.
         config: pytest's configuration.
     """
-    return (
-        looks_like_lm_eval(path)
-        or looks_like_latticeflow(path)
-        or looks_like_lighteval(path, config)
-        or _others_read(path, hook, config)
-    )
+    return bool(dialect_here(path, config)) or _others_read(path, hook, config)
 
 
-def looks_like_lm_eval(path: Path) -> bool:
-    """Whether the top-level keys of a YAML file are those of lm-eval."""
-    return _dialect(path) == "lm_eval"
+def dialect_here(path: Path, config: pytest.Config) -> str:
+    """The dialect of a file, empty if it has none. Python files count only if
+    ``evals_python_files`` matches them, or if the command line names them and they are
+    no tests."""
+    if path.suffix == ".py" and not matches(path, config.stash[OPTIONS].python_files):
+        if is_test_file(path, config) or path not in named_places(config):
+            return ""
+    elif path.suffix not in (".yaml", ".yml", ".py"):
+        return ""
+    from pytest_evals.dialects.detect import dialect_of
 
-
-def looks_like_latticeflow(path: Path) -> bool:
-    """Whether the top-level keys of a YAML file are those of LatticeFlow's tasks or
-    run files."""
-    return _dialect(path) == "latticeflow"
-
-
-def _dialect(path: Path) -> str | None:
-    if path.suffix not in (".yaml", ".yml"):
-        return None
-    from pytest_evals.dialects.file_markers import dialect
-
-    return dialect(raw_of(path))
-
-
-def looks_like_lighteval(path: Path, config: pytest.Config) -> bool:
-    """Whether a Python file has a table of lighteval's tasks. Only those that
-    ``evals_python_files`` names are looked at, and those that the command line names,
-    unless they are tests."""
-    if path.suffix != ".py":
-        return False
-    patterns = config.stash[OPTIONS].python_files
-    if not matches(path, patterns) and (
-        is_test_file(path, config) or path not in named_places(config)
-    ):
-        return False
-    from pytest_evals.dialects.file_markers import is_task_module
-
-    return is_task_module(raw_of(path))
+    return dialect_of(path, raw_of)
 
 
 def is_test_file(path: Path, config: pytest.Config) -> bool:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_evals.dialects.file_markers import dialect, may_hold_entities
+from pytest_evals.dialects.detect import dialect, may_hold_entities
 
 TASKS = [
     b"task: arc_easy\ndataset_path: allenai/ai2_arc\n",
