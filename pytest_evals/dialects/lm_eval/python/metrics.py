@@ -15,7 +15,7 @@ from pytest_evals.core.score import Score
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.core.turn import FollowUp, ModelSource
 from pytest_evals.dialects.lm_eval.python.requests import repeats_of
-from pytest_evals.dialects.metric_names import Names
+from pytest_evals.dialects.lm_eval.scoring.metric_names import Names
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
 from pytest_evals.scorers.lighteval.asking import Part, heard, judge_models

@@ -20,12 +20,12 @@ from pytest_evals.dialects.gates_section.entries import (
     metadata_warnings,
     own_gates,
 )
+from pytest_evals.dialects.lm_eval.functions import missing
 from pytest_evals.dialects.lm_eval.python.documents import PythonDocuments
 from pytest_evals.dialects.lm_eval.python.metrics import ComputedMetrics, entries_apart
 from pytest_evals.dialects.lm_eval.python.metrics import made as computed_metrics
 from pytest_evals.dialects.lm_eval.python.task_object import PythonObject
 from pytest_evals.dialects.own_metadata import without_own
-from pytest_evals.dialects.python_modules.functions import missing
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, TaskFileError
 from pytest_evals.prompts.generation import check_overrides
