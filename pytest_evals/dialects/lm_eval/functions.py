@@ -13,7 +13,6 @@ from types import ModuleType
 from typing import Any
 
 from pytest_evals.data.calls import fault_of
-from pytest_evals.dialects.lm_eval.shims.lacking import INSTALL
 from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 
@@ -71,6 +70,8 @@ def missing(*_arguments: object) -> None:
 
 
 def _fix(error: BaseException) -> str:
+    from pytest_evals.dialects.lm_eval.shims.lacking import INSTALL
+
     missing = error.name if isinstance(error, ImportError) else None
     return INSTALL if _is_part("lm_eval", missing or "") else ""
 

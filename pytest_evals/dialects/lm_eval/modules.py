@@ -53,7 +53,7 @@ def registered_filter(name: str) -> Any:
 
 
 def load_module(file: Path) -> ModuleType:
-    """The module of a file (:func:`~.module_imports.loaded`)."""
+    """The module of a file (:func:`~pytest_evals.dialects.module_loader.loaded`)."""
     return loaded(file, _import_installed if has_lm_eval() else _stand_ins(file))
 
 

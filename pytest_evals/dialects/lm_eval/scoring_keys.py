@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from pytest_evals.core.metric import Metric as HouseMetric
+from pytest_evals.core.metric import Metric
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.lm_eval.functions import missing
-from pytest_evals.dialects.lm_eval.modules import registered_filter
 from pytest_evals.dialects.lm_eval.scoring.hf_evaluate import find_metric
-from pytest_evals.dialects.lm_eval.scoring.metric_names import Names, name_of
+from pytest_evals.dialects.lm_eval.scoring.metric_names import MetricNames, name_of
 from pytest_evals.dialects.lm_eval.scoring.scorer import Scorer
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import EvalsError, Place, Problem, did_you_mean, nearest
@@ -24,8 +23,6 @@ from pytest_evals.scorers.filters import (
     ignored_arguments,
     pipeline,
 )
-from pytest_evals.scorers.lighteval.computed import Computed
-from pytest_evals.scorers.lighteval.metric import Metric
 from pytest_evals.scorers.metrics import (
     METRICS,
     MetricSpec,
@@ -33,6 +30,9 @@ from pytest_evals.scorers.metrics import (
     is_measured,
     known_metrics,
 )
+
+if TYPE_CHECKING:
+    from pytest_evals.scorers.lighteval.computed import Computed
 
 __all__ = ["Scoring", "direction_of", "read_scoring"]
 
@@ -49,7 +49,7 @@ class Scoring(NamedTuple):
     """
 
     scorer: Scorer
-    metrics: tuple[HouseMetric, ...]
+    metrics: tuple[Metric, ...]
     warnings: tuple[str, ...]
 
 
@@ -96,8 +96,8 @@ def read_scoring(
     declared = everything.process_results is not None
     n_problems = len(top.problems)
     specs: list[MetricSpec] = []
-    metrics: list[HouseMetric] = []
-    known = Names(options.metrics, output_type)
+    metrics: list[Metric] = []
+    known = MetricNames(options.metrics, output_type)
     for listed in _listed(top, known, declared):
         spec, place, aggregation_place, remarks, _ = listed
         warnings += remarks
@@ -149,7 +149,7 @@ def _is_never_measured(listed: _Listed, output_type: str) -> bool:
     return not is_measured(listed.spec.name, output_type)
 
 
-def _listed(top: Section, names: Names, declared: bool) -> list[_Listed]:
+def _listed(top: Section, names: MetricNames, declared: bool) -> list[_Listed]:
     output_type = names.output_type
     given = top.raw("metric_list")
     if given is None:
@@ -213,14 +213,14 @@ def _odd_direction(entry: Section) -> tuple[str, ...]:
     )
 
 
-def _spec(entry: Section, names: Names, declared: bool) -> MetricSpec | None:
+def _spec(entry: Section, names: MetricNames, declared: bool) -> MetricSpec | None:
     given = entry.raw("metric")
     if given is None or given == "":
         slip, hint = _slip_of("metric", entry, _OWN_KEYS)
         what = f"an entry of metric_list names a metric{hint}"
         entry.problem(slip or None, what, "metric: acc")
         return None
-    if not isinstance(given, str | Metric) and not callable(given):
+    if not isinstance(given, str) and not callable(given):
         entry.wrong("metric", given, (str,))
         return None
     function: Callable[..., Any] | None = None
@@ -365,6 +365,8 @@ def _pipeline(
         if missing in step.values.values():
             continue
         if isinstance(function, str) and function not in FILTERS:
+            from pytest_evals.dialects.lm_eval.modules import registered_filter
+
             function = registered_filter(function) or function
         arguments = {k: v for k, v in step.values.items() if k != "function"}
         made = FilterStep(function=function, arguments=arguments)

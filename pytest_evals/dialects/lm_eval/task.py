@@ -24,7 +24,6 @@ from pytest_evals.dialects.lm_eval.functions import missing, resolve
 from pytest_evals.dialects.lm_eval.group import read_group
 from pytest_evals.dialects.lm_eval.prompt_keys import read_recipe
 from pytest_evals.dialects.lm_eval.prompts.documents import Documents
-from pytest_evals.dialects.lm_eval.python.task import Names, python_task
 from pytest_evals.dialects.lm_eval.scoring.repeats import Repeats
 from pytest_evals.dialects.lm_eval.scoring_keys import read_scoring
 from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
@@ -98,7 +97,9 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
     alias = top.text("task_alias")
     tags = _tags(top)
     if "class" in file.values:
-        return python_task(top, Names(name, alias, tags), options)
+        from pytest_evals.dialects.lm_eval.python.task import TaskNames, python_task
+
+        return python_task(top, TaskNames(name, alias, tags), options)
     _accept_without_effect(top)
     _refuse_elsewhere(top)
     _check_unsafe_code(top, options)

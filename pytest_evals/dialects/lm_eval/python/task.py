@@ -32,13 +32,13 @@ from pytest_evals.prompts.generation import check_overrides
 from pytest_evals.prompts.identical import are_allowed, noted
 from pytest_evals.scorers.metrics import MetricSpec
 
-__all__ = ["Names", "python_task"]
+__all__ = ["TaskNames", "python_task"]
 
 _STRUCTURE = ("tag", "group", "task_list", "gates")
 """Keys that are not the class's business."""
 
 
-class Names(NamedTuple):
+class TaskNames(NamedTuple):
     """What a task file calls its task."""
 
     name: str
@@ -46,7 +46,7 @@ class Names(NamedTuple):
     tags: tuple[str, ...]
 
 
-def python_task(top: Section, names: Names, options: TaskOptions) -> Task:
+def python_task(top: Section, names: TaskNames, options: TaskOptions) -> Task:
     """The task of a file that names a class.
 
     Args:
@@ -116,7 +116,7 @@ def _class_of(top: Section) -> type[Any]:
 
 
 def _config(
-    top: Section, names: Names, metadata: Mapping[str, Any], options: TaskOptions
+    top: Section, names: TaskNames, metadata: Mapping[str, Any], options: TaskOptions
 ) -> dict[str, Any]:
     """What the class is made with, as lm-eval hands it over."""
     config = {key: v for key, v in top.values.items() if key not in _STRUCTURE}
@@ -132,7 +132,7 @@ def _config(
 
 
 def _told(
-    names: Names,
+    names: TaskNames,
     place: Place,
     made: PythonObject,
     documents: PythonDocuments,

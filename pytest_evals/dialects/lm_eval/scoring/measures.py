@@ -4,27 +4,29 @@ are computed from document and answers, or the task's own ``process_results``.""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.registry import Registry
 from pytest_evals.core.row import handed
 from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.choices import measure_choices
-from pytest_evals.scorers.lighteval.computed import Computed
-from pytest_evals.scorers.lighteval.response import ModelResponse, response_of
 from pytest_evals.scorers.measured import Measured
 from pytest_evals.scorers.metrics import MetricSpec, is_measured
 from pytest_evals.scorers.perplexity import measure_continuation, measure_rolling
 from pytest_evals.scorers.text import shown, text_metric
 from pytest_evals.scorers.user_code import UserCode
 
+if TYPE_CHECKING:
+    from pytest_evals.scorers.lighteval.computed import Computed
+    from pytest_evals.scorers.lighteval.response import ModelResponse
+
 __all__ = ["Measure", "ProcessResults", "by_task", "measured_by"]
 
 ProcessResults = Callable[[dict[str, Any], list[Any]], Mapping[str, Any]]
 """A task's own scoring: row and filtered responses, one a request, to values by
 metric."""
-Measure = Callable[[Doc, tuple[Any, ...], ModelResponse | None], list[Measured]]
+Measure = Callable[[Doc, tuple[Any, ...], "ModelResponse | None"], list[Measured]]
 """A document and its filtered responses, one a request, to what metrics say of it; with
 the answers as computed metrics see them, where these are known."""
 
@@ -56,6 +58,8 @@ def measured_by(specs: Sequence[MetricSpec], output_type: str) -> Measure:
 
 
 def _computed(metric: Computed, output_type: str) -> Measure:
+    from pytest_evals.scorers.lighteval.response import response_of
+
     return lambda doc, filtered, response: metric.measure(
         doc, response or response_of(output_type, filtered)
     )

@@ -6,19 +6,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_evals.errors import EvalsError
-from pytest_evals.scorers.lighteval.computed import Computed
-from pytest_evals.scorers.lighteval.entry import (
-    PREFIX,
-    lighteval_metric,
-    own_metric,
-)
 from pytest_evals.scorers.metrics import METRICS
 
-__all__ = ["ENTRY_POINTS", "Names", "name_of"]
+if TYPE_CHECKING:
+    from pytest_evals.scorers.lighteval.computed import Computed
 
+__all__ = ["ENTRY_POINTS", "LIGHTEVAL", "MetricNames", "name_of"]
+
+LIGHTEVAL = "lighteval:"
+"""Prefix of the names of lighteval's metrics in task files."""
 ENTRY_POINTS = "pytest_evals.metrics"
 """The group of entry points that give metrics names."""
 
@@ -29,7 +28,7 @@ def name_of(found: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class MetricNames:
     """The metrics that a task may use besides lm-eval's.
 
     Args:
@@ -52,19 +51,28 @@ class Names:
                 the name is no metric, or it takes no such arguments.
         """
         if not isinstance(given, str):
-            return own_metric(name_of(given), given, self.output_type, arguments)
-        if given.startswith(PREFIX):
+            return self._own(name_of(given), given, arguments)
+        if given.startswith(LIGHTEVAL):
+            from pytest_evals.scorers.lighteval.entry import lighteval_metric
+
             return lighteval_metric(given, arguments)
         found = self._registered(given)
         if found is None:
             return None
-        made = own_metric(given, found, self.output_type, arguments)
+        made = self._own(given, found, arguments)
         if made is None:
             raise EvalsError(
                 f"{given!r} is registered as a metric and is none: {found!r:.80}\n"
                 "  fix: a function of doc and response, or a SampleLevelMetric"
             )
         return made
+
+    def _own(
+        self, name: str, found: Any, arguments: Mapping[str, Any]
+    ) -> Computed | None:
+        from pytest_evals.scorers.lighteval.entry import own_metric
+
+        return own_metric(name, found, self.output_type, arguments)
 
     def _registered(self, name: str) -> Any:
         if name in self.registered:

@@ -3,13 +3,15 @@
 It runs each filter pipeline over the responses, hands what is left to the metrics of
 the output type or to the task's own ``process_results``, and tells right from wrong. It
 adds nothing up: :mod:`pytest_evals.scorers.metrics` does.
+
+lighteval's metrics are imported only where a task has one (``MetricSpec.computed``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
@@ -26,9 +28,6 @@ from pytest_evals.dialects.lm_eval.scoring.measures import (
 from pytest_evals.dialects.lm_eval.scoring.neighbours import LOOKS_BEYOND, Neighbours
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.filters import TAKE_FIRST, Pipeline
-from pytest_evals.scorers.lighteval.asking import Part, heard, judge_models
-from pytest_evals.scorers.lighteval.computed import Computed
-from pytest_evals.scorers.lighteval.response import ModelResponse, response_of
 from pytest_evals.scorers.measured import Measured, score_of
 from pytest_evals.scorers.metrics import (
     MetricSpec,
@@ -38,6 +37,11 @@ from pytest_evals.scorers.metrics import (
 )
 from pytest_evals.scorers.user_aggregation import Decides
 from pytest_evals.scorers.user_code import plain
+
+if TYPE_CHECKING:
+    from pytest_evals.scorers.lighteval.asking import Part
+    from pytest_evals.scorers.lighteval.computed import Computed
+    from pytest_evals.scorers.lighteval.response import ModelResponse
 
 __all__ = ["Scorer"]
 
@@ -129,6 +133,10 @@ class Scorer:
     @property
     def judges(self) -> Mapping[str, ModelSource]:
         """The judges of computed metrics, by the names that follow-ups give them."""
+        if not self._judging:
+            return {}
+        from pytest_evals.scorers.lighteval.asking import judge_models
+
         return judge_models(self._judging)
 
     @property
@@ -142,10 +150,14 @@ class Scorer:
         Raises:
             DocumentError: It cannot be scored, and why.
         """
+        from pytest_evals.scorers.lighteval.asking import heard
+
         return heard([part for _, part in self._parts(record)], record.turns).wanted
 
     def _parts(self, record: Record) -> list[tuple[str, Part]]:
         """Each pipeline's name with each metric that asks judges."""
+        from pytest_evals.scorers.lighteval.asking import Part
+
         return [
             (pipeline.name, Part(computed, record.doc, response))
             for pipeline, _, response in self._seen(record)
@@ -157,6 +169,8 @@ class Scorer:
         """Name of a pipeline → name of a metric → what its judges have replied."""
         found: dict[str, dict[str, Sequence[str]]] = {}
         if record.turns and self._judging:
+            from pytest_evals.scorers.lighteval.asking import heard
+
             parts = self._parts(record)
             replies = heard([part for _, part in parts], record.turns).replies
             for (name, part), mine in zip(parts, replies, strict=True):
@@ -265,6 +279,8 @@ class Scorer:
         """What computed metrics see: all answers, unless the task filters them."""
         if not any(spec.computed is not None for spec in self.metrics):
             return None
+        from pytest_evals.scorers.lighteval.response import response_of
+
         first = record.responses[:: self.repeats]
         return response_of(
             self.output_type,
