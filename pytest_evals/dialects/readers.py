@@ -12,7 +12,6 @@ from pytest_evals.core.group import Group
 from pytest_evals.core.registry import Registry
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.detect import GATES_FILES, YAML_SUFFIXES, dialect_of
-from pytest_evals.dialects.lookalikes import is_included, lookalike
 from pytest_evals.errors import Place, Problem, TaskFileError
 
 __all__ = [
@@ -60,6 +59,8 @@ def load_file(path: Path, options: TaskOptions) -> Sequence[Task | Group]:
 
 def _refusal(path: Path) -> Problem:
     """Why nobody reads a file."""
+    from pytest_evals.dialects.lookalikes import lookalike
+
     if path.is_file() and (lost := lookalike(path, path.read_bytes())):
         return lost
     what = "there is no such file" if not path.is_file() else "this is no eval file"
@@ -69,6 +70,8 @@ def _refusal(path: Path) -> Problem:
 
 def lost_files(folder: Path) -> Iterator[Problem]:
     """The files below a folder that look like eval files and are not read as such."""
+    from pytest_evals.dialects.lookalikes import is_included, lookalike
+
     for path in _files(folder):
         if path.suffix.lower() not in YAML_SUFFIXES or path.name in GATES_FILES:
             continue

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.lm_eval.functions import missing
-from pytest_evals.dialects.lm_eval.scoring.hf_evaluate import find_metric
 from pytest_evals.dialects.lm_eval.scoring.metric_names import MetricNames, name_of
 from pytest_evals.dialects.lm_eval.scoring.scorer import Scorer
 from pytest_evals.dialects.yaml_reader.section import Section
@@ -295,6 +294,8 @@ def _function(
     wanted = entry.raw("hf_evaluate") is True
     if given in known and not wanted:
         return None
+    from pytest_evals.dialects.lm_eval.scoring.hf_evaluate import find_metric
+
     folders = (entry.place("metric").path.parent, Path.cwd())
     try:
         return find_metric(given, folders)

@@ -21,7 +21,6 @@ from pytest_evals.dialects.gates_section.entries import (
 )
 from pytest_evals.dialects.lm_eval.config_dump import dumped
 from pytest_evals.dialects.lm_eval.functions import missing, resolve
-from pytest_evals.dialects.lm_eval.group import read_group
 from pytest_evals.dialects.lm_eval.prompt_keys import read_recipe
 from pytest_evals.dialects.lm_eval.prompts.documents import Documents
 from pytest_evals.dialects.lm_eval.scoring.repeats import Repeats
@@ -46,6 +45,8 @@ def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
     if "group" in file.values and "class" not in file.values:
         if not options.takes([str(file.values["group"])]):
             return ()
+        from pytest_evals.dialects.lm_eval.group import read_group
+
         return (read_group(file, options, partial(_task, options=options)),)
     if not _selected(file, options):
         return ()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_evals.data.calls import FieldError
-from pytest_evals.dialects.lm_eval.prompts.own_sampler import OwnSampler
 from pytest_evals.dialects.lm_eval.prompts.question import (
     Readers,
     answer_text,
@@ -97,5 +96,7 @@ def _sampler_of(recipe: Recipe, tables: Tables, excluded: bool) -> Sampler:
     if isinstance(shots.sampler, str):
         asked = tables.asked if excluded else None
         return SAMPLERS[shots.sampler](tables.pool, shots.n, seed, asked)
+    from pytest_evals.dialects.lm_eval.prompts.own_sampler import OwnSampler
+
     others = tables.asked if excluded else ()
     return OwnSampler(shots.sampler, tables.pool, shots.n, seed, others)
