@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_evals.dialects.schema import schema
+from pytest_evals.dialects.lm_eval.schema import schema
 from pytest_evals.plugin.settings.option_table import TABLE, Option
 
 PAGES = Path(__file__).parent.parent / "docs"

@@ -71,6 +71,8 @@ def test_session_without_eval_files_loads_no_room_of_the_house(
             light = {"plugin", "hookspecs", "errors", "dialects", "data", "masking", "run"}
             assert rooms <= light, ours
             assert "pytest_evals.masking.values" not in ours
+            dialects = {n for n in ours if n.startswith("pytest_evals.dialects.")}
+            assert dialects == {"pytest_evals.dialects.detect"}
         """
     )
     pytester.makefile(".yaml", compose="services:\n  web:\n    image: nginx\n")
@@ -78,6 +80,41 @@ def test_session_without_eval_files_loads_no_room_of_the_house(
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("*evals:*")
     assert not (pytester.path / ".evals").exists()
+
+
+def test_a_plain_suite_of_lm_eval_loads_no_other_dialect_and_no_shims(
+    pytester: pytest.Pytester,
+) -> None:
+    """A YAML file without Python needs neither lighteval's metrics nor lm_eval's
+    classes; what is imported is paid at every start."""
+    pytester.makeconftest(
+        """
+        import sys
+
+        def pytest_unconfigure():
+            parts = ("lighteval", "latticeflow", "shims")
+            ours = {n for n in sys.modules if n.startswith("pytest_evals.")}
+            print("LOADED", sorted(n for n in ours if {*n.split(".")} & {*parts}))
+        """
+    )
+    (pytester.path / "rows.jsonl").write_text('{"q": "1+1=", "a": "2"}\n')
+    pytester.makefile(
+        ".yaml",
+        sums="""
+        task: sums
+        dataset_path: json
+        dataset_kwargs: {data_files: rows.jsonl}
+        test_split: train
+        output_type: multiple_choice
+        doc_to_text: q
+        doc_to_choice: ["2", "3"]
+        doc_to_target: a
+        gates: [acc >= 0.5]
+        """,
+    )
+    result = pytester.runpytest_subprocess("--model=scripted:first", "-s")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines("LOADED []")
 
 
 def test_collecting_imports_no_torch_and_no_scipy() -> None:

@@ -14,6 +14,7 @@ import yaml
 from pytest_evals import evaluate, hookspecs
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.lm_eval.members import GROUP_KEYS
+from pytest_evals.dialects.lm_eval.prompts.requests import BUILDERS
 from pytest_evals.dialects.lm_eval.task import load_tasks
 from pytest_evals.errors import TaskFileError
 from pytest_evals.gates.read.keys import PARSERS
@@ -24,7 +25,6 @@ from pytest_evals.models.scripted import BUILT_IN, Rule
 from pytest_evals.models.spec import KINDS
 from pytest_evals.plugin.settings.option_table import TABLE
 from pytest_evals.prompts.fewshot import SAMPLERS
-from pytest_evals.prompts.requests import BUILDERS
 from pytest_evals.scorers.aggregations import AGGREGATIONS
 from pytest_evals.scorers.filters import FILTERS
 from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from pytest_evals.core.comparison import Comparison
+from pytest_evals.core.display import as_frame, as_html, as_text, number
 from pytest_evals.core.gate import Verdict
 from pytest_evals.core.group import Group
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.record import Record
-from pytest_evals.core.shown import Rows, run_frame, run_html, run_text, task_text
 from pytest_evals.core.task import Task
+from pytest_evals.errors import OptionError, did_you_mean
 from pytest_evals.masking.values import masked, masked_text
 
 __all__ = ["GroupResult", "Reuse", "RunResult", "TaskResult", "lacking"]
+
+Rows = Literal["metrics", "gates", "documents", "changes"]
+"""What is a row of a data frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -61,7 +66,13 @@ class TaskResult:
 
     def __repr__(self) -> str:
         """The task and its numbers on one line."""
-        return task_text(self)
+        numbers = ", ".join(
+            f"{m['metric']} {number({'value': m['value']})}" for m in _numbers(self)
+        )
+        n = len(self.records)
+        return (
+            f"<TaskResult {self.task.name}: {n} documents; {numbers or 'no metrics'}>"
+        )
 
     @property
     def sample_len(self) -> int:
@@ -252,11 +263,14 @@ class RunResult:
 
     def __repr__(self) -> str:
         """The numbers and the gates on a few lines."""
-        return run_text(self)
+        heading = f"<RunResult of {self.model}: {_counts(self)}>"
+        rows = [*_metrics(self)], [*_gates(self)]
+        return as_text(heading, *rows, _compared(self.comparison))
 
     def _repr_html_(self) -> str:
         """The same as tables, for notebooks."""
-        return run_html(self)
+        rows = [*_metrics(self)], [*_gates(self)]
+        return as_html(self.model, _counts(self), *rows, _compared(self.comparison))
 
     def to_pandas(self, rows: Rows = "metrics") -> Any:
         """A ``pandas.DataFrame`` with a row for each metric, gate or document, or for
@@ -269,4 +283,114 @@ class RunResult:
             OptionError: There are no such rows.
             MissingExtraError: pandas is not installed.
         """
-        return run_frame(self, rows)
+        if rows not in _ROWS:
+            hint = did_you_mean(str(rows), [*_ROWS]) or f"; known: {', '.join(_ROWS)}"
+            raise OptionError(f"to_pandas() has no rows called {rows!r}{hint}")
+        return as_frame(_ROWS[rows](self))
+
+
+def _counts(run: RunResult) -> str:
+    counts = Counter(verdict.outcome.value for verdict in run.verdicts)
+    n_errors = sum(task.n_errored + task.n_unscored for task in run.tasks)
+    parts = [
+        f"{len(run.tasks)} task{'s' * (len(run.tasks) != 1)}",
+        f"{sum(len(task.records) for task in run.tasks)} documents",
+    ]
+    parts += [f"{n_errors} of them without a score"] if n_errors else []
+    gates = ", ".join(f"{n} {outcome}" for outcome, n in sorted(counts.items()))
+    parts += [f"gates: {gates}"] if gates else []
+    return ", ".join(parts) + (f"; {run.partial}" if run.partial else "")
+
+
+def _metrics(run: RunResult) -> Iterator[dict[str, Any]]:
+    """A row a metric; of groups, then of tasks."""
+    for group in run.groups:
+        yield from ({"task": group.group.name, **row} for row in _numbers(group))
+    for task in run.tasks:
+        yield from ({"task": task.task.name, **row} for row in _numbers(task))
+
+
+def _numbers(result: TaskResult | GroupResult) -> Iterator[dict[str, Any]]:
+    for metric in result.metrics:
+        estimate = metric.estimate
+        yield {
+            "metric": metric.key,
+            "value": estimate.value if estimate else None,
+            "stderr": estimate.stderr if estimate else None,
+            "n_scored": metric.n_scored,
+            "n_errored": metric.n_errored,
+            "n_unscored": metric.n_unscored,
+            "n_missing": metric.n_missing,
+            "higher_is_better": metric.higher_is_better,
+        }
+
+
+def _gates(run: RunResult) -> Iterator[dict[str, Any]]:
+    """A row a gate."""
+    for verdict in run.verdicts:
+        estimate = verdict.metric.estimate if verdict.metric else None
+        yield {
+            "task": verdict.gate.task,
+            "gate": verdict.gate.text,
+            "outcome": verdict.outcome.value,
+            "is_red": verdict.is_red,
+            "value": estimate.value if estimate else None,
+            "low": verdict.interval.low if verdict.interval else None,
+            "high": verdict.interval.high if verdict.interval else None,
+            "p_value": verdict.p_fails,
+            "reason": verdict.reason,
+        }
+
+
+def _documents(run: RunResult) -> Iterator[dict[str, Any]]:
+    """A row a document; each of its scores is a column."""
+    for task in run.tasks:
+        for record in task.records:
+            answers = [score.answer for score in record.scores if score.answer]
+            yield {
+                "task": task.task.name,
+                "id": record.doc.id,
+                "index": record.index,
+                "status": record.status.value,
+                "correct": record.correct,
+                "answer": answers[0] if answers else "",
+                "error": record.error,
+                **{f"{s.metric},{s.filter}": s.value for s in record.scores},
+            }
+
+
+def _changes(run: RunResult) -> Iterator[dict[str, Any]]:
+    """A row a document that is right or wrong since the other run."""
+    found = run.comparison
+    for change, documents in (
+        ("worse", found.worse if found else ()),
+        ("better", found.better if found else ()),
+    ):
+        for one in documents:
+            yield {
+                "task": one.task,
+                "id": one.id,
+                "change": change,
+                "target": one.target,
+                "before": one.before,
+                "now": one.now,
+            }
+
+
+def _compared(found: Comparison | None) -> Iterator[str]:
+    """The comparison on a few lines."""
+    if found is None:
+        return
+    yield (
+        f"compared with {found.name}: {found.n_paired} documents, "
+        f"{len(found.worse)} worse, {len(found.better)} better"
+    )
+    yield from (f"not compared: {text}" for text in found.refused)
+
+
+_ROWS: Mapping[Rows, Callable[[RunResult], Iterator[dict[str, Any]]]] = {
+    "metrics": _metrics,
+    "gates": _gates,
+    "documents": _documents,
+    "changes": _changes,
+}

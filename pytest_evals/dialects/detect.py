@@ -1,155 +1,268 @@
-"""Which front end reads a file; for those who ask without pytest."""
+"""Which dialect a file is, and what a file in none of them looks like.
+
+:func:`dialect_of` runs on every file that pytest visits, so it searches raw bytes,
+parses nothing and needs the standard library only. Only keys at the start of a line
+count.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from fnmatch import fnmatch
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
-from pytest_evals.core.group import Group
-from pytest_evals.core.registry import Registry
-from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.dialects.file_markers import GATES_FILES, dialect, is_task_module
-from pytest_evals.dialects.lookalikes import is_included, lookalike
-from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.errors import nearest
 
 __all__ = [
-    "PYTHON_FILES",
-    "READERS",
-    "eval_files",
-    "is_passed_by",
-    "load_file",
-    "load_folder",
-    "load_group",
-    "lost_files",
+    "COMMON_KEYS",
+    "GATES_FILES",
+    "OWN_KEYS",
+    "TASK_KEYS",
+    "YAML_SUFFIXES",
+    "Lookalike",
+    "dialect",
+    "dialect_of",
+    "is_group",
+    "is_task_module",
+    "looks_like",
+    "may_hold_entities",
+    "may_look_alike",
 ]
 
-Reader = Callable[[Path, TaskOptions], Sequence[Task | Group]]
-
-READERS: Registry[Reader] = Registry(
-    "dialect",
-    {
-        "latticeflow": "pytest_evals.dialects.latticeflow.loading:load_tasks",
-        "lm_eval": "pytest_evals.dialects.lm_eval.task:load_tasks",
-        "lighteval": "pytest_evals.dialects.lighteval.tasks:load_tasks",
-    },
+YAML_SUFFIXES = (".yaml", ".yml")
+GATES_FILES = ("gates.yaml", "gates.yml")
+"""Names of files with gates next to a suite."""
+OWN_KEYS = (
+    "aggregate_metric_list",
+    "custom_dataset",
+    "doc_to_choice",
+    "doc_to_target",
+    "doc_to_text",
+    "fewshot_split",
+    "metric_list",
+    "process_docs",
+    "process_results",
 )
-"""Dialect → what reads the tasks and groups of a file.
+"""Keys of lm-eval's files that hardly any other file has."""
+COMMON_KEYS = (
+    "dataset_kwargs",
+    "dataset_name",
+    "dataset_path",
+    "filter_list",
+    "gates",
+    "generation_kwargs",
+    "group",
+    "group_alias",
+    "include",
+    "num_fewshot",
+    "output_type",
+    "task",
+    "task_alias",
+    "test_split",
+    "training_split",
+    "validation_split",
+)
+"""Keys of lm-eval's files that other files have too."""
+TASK_KEYS = (
+    "task", "task_alias", "tag", "custom_dataset", "dataset_path", "dataset_name",
+    "dataset_kwargs", "training_split", "validation_split", "test_split",
+    "fewshot_split", "process_docs", "doc_to_text", "doc_to_target", "doc_to_image",
+    "doc_to_audio", "unsafe_code", "doc_to_choice", "process_results",
+    "use_prompt", "description", "target_delimiter",
+    "fewshot_delimiter", "fewshot_config", "num_fewshot", "metric_list", "output_type",
+    "generation_kwargs", "repeats", "filter_list", "should_decontaminate",
+    "doc_to_decontamination_query", "gen_prefix", "metadata",
+)  # fmt: skip
+"""The keys of a task, in the order of results files."""
 
-Raises ``TaskFileError`` with all problems of the file.
-"""
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_TASK = re.compile(rb"""^(["']?)task\1[ \t]*:[ \t]+[^\s#\[{|>]""", re.MULTILINE)
+"""``task`` with a name on the same line; a job of a build file has a mapping there."""
+_TASK_PART = re.compile(
+    rb"""^(["']?)(?:dataset_path|custom_dataset|include|output_type|class)\1[ \t]*:""",
+    re.MULTILINE,
+)
+_GROUP = re.compile(rb"""^(["']?)group\1[ \t]*:[ \t]+[^\s#\[{|>]""", re.MULTILINE)
+_MEMBERS = re.compile(
+    rb"""^(["']?)task\1[ \t]*:[ \t]*(?:\#[^\n]*)?
+    (?: [^\s\#{|>] | (?:\r?\n[ \t]*(?:\#[^\n]*)?)+ -[ \t] )""",
+    re.MULTILINE | re.VERBOSE,
+)
+"""``task`` with a name or a list."""
 
-PYTHON_FILES = ("eval_*.py", "*_eval.py")
-"""Names of task modules that are taken when only their folder is named."""
-_PASSED_BY = (".*", "__pycache__", "build", "dist", "node_modules", "venv")
-
-
-def load_file(path: Path, options: TaskOptions) -> Sequence[Task | Group]:
-    """The tasks and groups of a file, in whichever dialect it is.
-
-    Raises:
-        TaskFileError: With all problems of the file; or nobody reads it.
-    """
-    name = _dialect_of(path)
-    if not name:
-        raise TaskFileError([_refusal(path)])
-    return READERS[name](path, options)
-
-
-def _refusal(path: Path) -> Problem:
-    """Why nobody reads a file."""
-    if path.is_file() and (lost := lookalike(path, path.read_bytes())):
-        return lost
-    what = "there is no such file" if not path.is_file() else "this is no eval file"
-    fix = "name files with tasks or groups, or folders that hold some"
-    return Problem(what, Place(path), fix)
+_TABLE = re.compile(
+    rb"""^(?: TASKS_TABLE [ \t]* (?: :[^=\r\n]+ )? =
+    | from [ \t] [^\r\n]* import [ \t(] [^\r\n]* \b TASKS_TABLE \b )""",
+    re.MULTILINE | re.VERBOSE,
+)
 
 
-def lost_files(folder: Path) -> Iterator[Problem]:
-    """The files below a folder that look like eval files and are not read as such."""
-    for path in _files(folder):
-        if path.suffix.lower() not in (".yaml", ".yml") or path.name in GATES_FILES:
-            continue
-        lost = lookalike(path, path.read_bytes())
-        if lost is not None and not is_included(path, _files(folder)):
-            yield lost
-
-
-def load_group(path: Path, options: TaskOptions) -> Sequence[Task | Group]:
-    """What a group file of lm-eval defines, whatever the options select.
-
-    Raises:
-        TaskFileError: With all problems of the file.
-    """
-    whole = TaskOptions()
-    options = replace(options, takes=whole.takes, variants=whole.variants)
-    return READERS["lm_eval"](path, options)
-
-
-def load_folder(
-    folder: Path,
-    options: TaskOptions,
-    first: Callable[[Path], Sequence[Task | Group] | None],
-) -> Iterator[Task | Group]:
-    """The tasks and groups of all eval files below a folder.
+def dialect_of(path: Path, read: Callable[[Path], bytes] = Path.read_bytes) -> str:
+    """The dialect of a file, as :data:`~pytest_evals.dialects.readers.READERS` names
+    it; empty for a file in none of them.
 
     Args:
-        folder: The folder.
-        options: What to change in every task.
-        first: Sees each file before, and reads it unless it gives ``None``.
-
-    Raises:
-        TaskFileError: With all problems of a file.
+        path: The file.
+        read: Returns its bytes; called only if the suffix is one of ours.
     """
-    for path in _files(folder):
-        found = first(path)
-        if found is None:
-            found = load_file(path, options) if _is_taken(path, folder) else ()
-        yield from found
-
-
-def eval_files(folder: Path) -> Iterator[Path]:
-    """All eval files below a folder, in the order of their names."""
-    yield from (path for path in _files(folder) if _is_taken(path, folder))
-
-
-def is_passed_by(path: Path) -> bool:
-    """Whether a file or folder is left out when the folder around it is named."""
-    return any(fnmatch(path.name, pattern) for pattern in _PASSED_BY)
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.iterdir()):
-        if is_passed_by(path):
-            continue
-        if os.path.isdir(path):
-            yield from _files(path)
-        else:
-            yield path
-
-
-def _is_taken(path: Path, folder: Path) -> bool:
-    """Whether a file is run that only the name of its folder, or of one above, stands
-    for."""
-    name = _dialect_of(path)
-    if name == "latticeflow":
-        from pytest_evals.dialects.latticeflow.loading import is_left_to_a_run
-
-        return not is_left_to_a_run(path, folder)
-    return bool(name) and (path.suffix != ".py" or _is_named_like_one(path))
-
-
-def _is_named_like_one(path: Path) -> bool:
-    return any(fnmatch(path.name, pattern) for pattern in PYTHON_FILES)
-
-
-def _dialect_of(path: Path) -> str:
-    """Empty for a file that is none of ours."""
-    if path.suffix not in (".yaml", ".yml", ".py") or not os.path.isfile(path):
-        return ""
-    raw = path.read_bytes()
+    if path.suffix in YAML_SUFFIXES:
+        return dialect(read(path)) or ""
     if path.suffix == ".py":
-        return "lighteval" if is_task_module(raw) else ""
-    return dialect(raw) or ""
+        return "lighteval" if is_task_module(read(path)) else ""
+    return ""
+
+
+def is_task_module(raw: bytes) -> bool:
+    """Whether Python says that it has a table of lighteval's tasks."""
+    return b"TASKS_TABLE" in raw and _TABLE.search(raw) is not None
+
+
+def _top(*keys: bytes) -> re.Pattern[bytes]:
+    names = b"|".join(keys)
+    return re.compile(rb"""^(["']?)(?:%s)\1[ \t]*:(?:\s|$)""" % names, re.MULTILINE)
+
+
+_KEY = _top(rb"key", rb"display_name")
+_DEFINITION = _top(rb"definition")
+_EVALUATION = _top(rb"task_specifications", rb"evaluation")
+_RUN_TASKS = _top(rb"tasks")
+_ENTITY = _top(
+    rb"definition",
+    rb"source",
+    rb"generator_specification",
+    rb"file_path",
+    rb"config",
+    rb"process_input",
+    rb"process_output",
+    rb"rules",
+)
+_RUN_PART = re.compile(rb"""(?:\$ref|task_specifications|display_name)["']?[ \t]*:""")
+
+
+def dialect(raw: bytes) -> str | None:
+    """Whose dialect a file of tasks is written in.
+
+    Returns:
+        ``"lm_eval"`` for a file that says it is a task or a group of tasks,
+        ``"latticeflow"`` for one that says it is a task or a run, else ``None``.
+    """
+    raw = raw.removeprefix(_BYTE_ORDER_MARK)
+    if b"task" in raw:
+        if _TASK.search(raw) and _TASK_PART.search(raw):
+            return "lm_eval"
+        if is_group(raw):
+            return "lm_eval"
+        if _is_run(raw):
+            return "latticeflow"
+    return "latticeflow" if _is_task(raw) else None
+
+
+_SIGN = re.compile(
+    rb"""(?:^|[\s{,"'])(?:%s|gates|group|definition)["']?[ \t]*:"""
+    % "|".join(OWN_KEYS).encode(),
+    re.IGNORECASE,
+)
+
+_ANY_TASK = re.compile(
+    rb"""^[ \t]*\{?[ \t]*(["']?)task\1[ \t]*:(?:\s|$)""", re.MULTILINE | re.IGNORECASE
+)
+
+
+def may_look_alike(raw: bytes) -> bool:
+    """Whether a file that is in no dialect may have been meant as an eval file, so that
+    it is worth to be parsed."""
+    return bool(_SIGN.search(raw) or _ANY_TASK.search(raw))
+
+
+def is_group(raw: bytes) -> bool:
+    """Whether a file says that it is a group of tasks."""
+    raw = raw.removeprefix(_BYTE_ORDER_MARK)
+    return bool(b"task" in raw and _GROUP.search(raw) and _MEMBERS.search(raw))
+
+
+def may_hold_entities(raw: bytes) -> bool:
+    """Whether a file may be something that LatticeFlow's tasks name: a dataset, a
+    model, a run file, and so on."""
+    raw = raw.removeprefix(_BYTE_ORDER_MARK)
+    if b"task" in raw and _is_run(raw):
+        return True
+    return bool(_KEY.search(raw) and _ENTITY.search(raw))
+
+
+def _is_run(raw: bytes) -> bool:
+    if not _EVALUATION.search(raw) and not _RUN_TASKS.search(raw):
+        return False
+    return bool(_RUN_PART.search(raw))
+
+
+def _is_task(raw: bytes) -> bool:
+    """A generator has a definition too, with synthesizers in it."""
+    if b"definition" not in raw or not _DEFINITION.search(raw):
+        return False
+    return bool(_KEY.search(raw)) and b"synthesizers" not in raw
+
+
+class Lookalike(StrEnum):
+    """What a file looks like that is in no dialect."""
+
+    GROUP = "a group file of lm-eval"
+    TASK = "a task file of lm-eval"
+    GATES = "a gates file"
+    LATTICEFLOW = "a task file of LatticeFlow"
+
+
+_LEAST = 2
+"""Keys that make a file look like one of lm-eval's, one of them in ``OWN_KEYS``."""
+
+
+def looks_like(values: Mapping[Any, Any]) -> Lookalike | None:
+    """What the keys of a file look like; ``None`` for something else."""
+    keys = {str(key).casefold() for key in values}
+    own = keys.intersection(OWN_KEYS)
+    if "group" in keys and (own | (keys & {"task", "tasks", "group_alias", "gates"})):
+        return Lookalike.GROUP if own or not keys & {"apiversion", "kind"} else None
+    if "aggregate_metric_list" in keys:
+        return Lookalike.GROUP
+    enough = own and len(own) + len(keys.intersection(COMMON_KEYS)) >= _LEAST
+    if enough or _has_task_keys_only(values):
+        return Lookalike.TASK
+    if "gates" in keys and _are_gates(_value(values, "gates")):
+        return Lookalike.TASK if keys & {"task", "include"} else Lookalike.GATES
+    definition = _value(values, "definition")
+    if isinstance(definition, dict) and {"solver", "scorers"} & definition.keys():
+        return Lookalike.LATTICEFLOW
+    return None
+
+
+_GENERAL = {"task", "description", "metadata"}
+"""Keys that are not enough, since many other programs have files with just these."""
+
+
+def _has_task_keys_only(values: Mapping[Any, Any]) -> bool:
+    """Whether ``task`` is a text, and all other keys are those of a task file or near
+    one, as in a file that is not finished or was cut off. One of them must be exact and
+    none of :data:`_GENERAL`."""
+    if not isinstance(_value(values, "task"), str):
+        return False
+    known = {*TASK_KEYS, *COMMON_KEYS}
+    keys = {str(key).casefold() for key in values}
+    if not keys & known - _GENERAL:
+        return False
+    return all(key in known or nearest(key, [*known]) for key in keys)
+
+
+def _value(values: Mapping[Any, Any], name: str) -> Any:
+    """The value of a key, whatever its case."""
+    return next((v for key, v in values.items() if str(key).casefold() == name), None)
+
+
+def _are_gates(value: object) -> bool:
+    listed = value if isinstance(value, list) else [value]
+    return any(
+        {"metric", "must_pass"} & one.keys()
+        if isinstance(one, dict)
+        else isinstance(one, str) and re.search(r"[<>≤≥]", one)
+        for one in listed
+    )

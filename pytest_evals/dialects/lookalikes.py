@@ -1,8 +1,8 @@
 """YAML files that look like eval files and are not read as such: what is wrong.
 
-A file that is passed over in silence takes its gates with it. Most YAML files of a
+The gates of a file that is silently ignored would be lost. Most YAML files of a
 repository are something else, so a file is parsed only if its bytes contain keys that
-hardly any other file has.
+hardly any other file has. :mod:`.detect` decides what a file looks like.
 """
 
 from __future__ import annotations
@@ -13,39 +13,20 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_evals.dialects.file_markers import (
+from pytest_evals.dialects.detect import (
+    COMMON_KEYS,
     GATES_FILES,
     OWN_KEYS,
+    YAML_SUFFIXES,
+    Lookalike,
     dialect,
+    looks_like,
     may_look_alike,
 )
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, read_yaml
 from pytest_evals.errors import Place, Problem, TaskFileError, nearest
 
 __all__ = ["is_included", "lookalike"]
-
-_COMMON = (
-    "dataset_kwargs",
-    "dataset_name",
-    "dataset_path",
-    "filter_list",
-    "gates",
-    "generation_kwargs",
-    "group",
-    "group_alias",
-    "include",
-    "num_fewshot",
-    "output_type",
-    "task",
-    "task_alias",
-    "test_split",
-    "training_split",
-    "validation_split",
-)
-"""Keys of lm-eval's files that other files have, too."""
-_SUFFIXES = (".yaml", ".yml")
-_LEAST = 2
-"""Keys that make a file look like one of lm-eval's, one of them in ``OWN_KEYS``."""
 
 
 def lookalike(path: Path, raw: bytes) -> Problem | None:
@@ -58,11 +39,13 @@ def lookalike(path: Path, raw: bytes) -> Problem | None:
     Returns:
         ``None`` if it does not look like one.
     """
-    if path.suffix.lower() not in _SUFFIXES:
+    if path.suffix.lower() not in YAML_SUFFIXES:
         return None
     known = dialect(raw)
-    if known is not None and path.suffix not in _SUFFIXES:
-        what = f"looks like an eval file, but its name does not end in {_SUFFIXES[0]}"
+    if known is not None and path.suffix not in YAML_SUFFIXES:
+        what = (
+            f"looks like an eval file, but its name does not end in {YAML_SUFFIXES[0]}"
+        )
         return Problem(what, Place(path), f"rename it to {path.stem}.yaml")
     if known is not None or not may_look_alike(_decoded(raw)):
         return None
@@ -71,7 +54,7 @@ def lookalike(path: Path, raw: bytes) -> Problem | None:
     except TaskFileError as error:
         return _unreadable(error.problems[0], _decoded(raw).decode(errors="replace"))
     if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        kind = _kind(file.values)
+        kind = looks_like(file.values)
         what = f"looks like {kind}, but its encoding is UTF-16"
         return Problem(what, Place(path), "save the file as UTF-8") if kind else None
     return _explained(file)
@@ -86,7 +69,7 @@ def is_included(path: Path, files: Iterable[Path]) -> bool:
     """
     name = rb"(?:^|[\s/'\"\[,])%s(?:$|[\s'\"\],])" % re.escape(path.name.encode())
     for other in files:
-        wanted = other != path and other.suffix in _SUFFIXES
+        wanted = other != path and other.suffix in YAML_SUFFIXES
         raw = _raw(other) if wanted else b""
         if b"include" in raw and re.search(name, raw):
             return True
@@ -95,72 +78,12 @@ def is_included(path: Path, files: Iterable[Path]) -> bool:
 
 def _explained(file: YamlFile) -> Problem | None:
     values = file.values
-    kind = _kind(values)
+    kind = looks_like(values)
     if not kind:
         return None
-    explain = {_GROUP: _group, _TASK: _task, _GATES: _gates, _OTHER: _latticeflow}
-    what, key, fix = explain[kind](file)
+    what, key, fix = _EXPLAIN[kind](file)
     place = file.place(key) if key in values else file.place(next(iter(values)))
     return Problem(f"looks like {kind}, {what}", place, fix)
-
-
-_GROUP = "a group file of lm-eval"
-_TASK = "a task file of lm-eval"
-_GATES = "a gates file"
-_OTHER = "a task file of LatticeFlow"
-
-
-def _kind(values: Mapping[Any, Any]) -> str:
-    """What the keys of a file look like; empty for something else."""
-    keys = {str(key).casefold() for key in values}
-    own = keys.intersection(OWN_KEYS)
-    if "group" in keys and (own | (keys & {"task", "tasks", "group_alias", "gates"})):
-        return _GROUP if own or not keys & {"apiversion", "kind"} else ""
-    if "aggregate_metric_list" in keys:
-        return _GROUP
-    enough = own and len(own) + len(keys.intersection(_COMMON)) >= _LEAST
-    if enough or _has_task_keys_only(values):
-        return _TASK
-    if "gates" in keys and _are_gates(_value(values, "gates")):
-        return _TASK if keys & {"task", "include"} else _GATES
-    definition = _value(values, "definition")
-    if isinstance(definition, dict) and {"solver", "scorers"} & definition.keys():
-        return _OTHER
-    return ""
-
-
-_GENERAL = {"task", "description", "metadata"}
-"""Keys that are not enough, since many other programs have files with just these."""
-
-
-def _has_task_keys_only(values: Mapping[Any, Any]) -> bool:
-    """Whether ``task`` is a text, and all other keys are those of a task file or near
-    one, as in a file that is not finished or was cut off. One of them must be exact and
-    none of :data:`_GENERAL`."""
-    if not isinstance(_value(values, "task"), str):
-        return False
-    from pytest_evals.dialects.config_dump import TASK_KEYS
-
-    known = {*TASK_KEYS, *_COMMON}
-    keys = {str(key).casefold() for key in values}
-    if not keys & known - _GENERAL:
-        return False
-    return all(key in known or nearest(key, [*known]) for key in keys)
-
-
-def _value(values: Mapping[Any, Any], name: str) -> Any:
-    """The value of a key, whatever its case."""
-    return next((v for key, v in values.items() if str(key).casefold() == name), None)
-
-
-def _are_gates(value: object) -> bool:
-    listed = value if isinstance(value, list) else [value]
-    return any(
-        {"metric", "must_pass"} & one.keys()
-        if isinstance(one, dict)
-        else isinstance(one, str) and re.search(r"[<>≤≥]", one)
-        for one in listed
-    )
 
 
 _Fault = tuple[str, str, str]
@@ -229,9 +152,17 @@ def _latticeflow(file: YamlFile) -> _Fault:
     return "but it has no 'key'", "definition", f"key: {file.path.stem}"
 
 
+_EXPLAIN = {
+    Lookalike.GROUP: _group,
+    Lookalike.TASK: _task,
+    Lookalike.GATES: _gates,
+    Lookalike.LATTICEFLOW: _latticeflow,
+}
+
+
 def _near(values: Mapping[Any, Any], name: str) -> str:
     """A key that is probably meant for another one."""
-    known = [str(key) for key in values if key not in (*OWN_KEYS, *_COMMON)]
+    known = [str(key) for key in values if key not in (*OWN_KEYS, *COMMON_KEYS)]
     exact = [key for key in known if key.casefold().strip() == name]
     return next(iter(exact), "") or nearest(name, known)
 
@@ -253,7 +184,7 @@ def _unreadable(fault: Problem, text: str) -> Problem | None:
     like."""
     found = [(m.start(1) - m.start(), m[1]) for m in _KEY.finditer(text)]
     outermost = min((indent for indent, _ in found), default=0)
-    kind = _kind({key: "" for indent, key in found if indent == outermost})
+    kind = looks_like({key: "" for indent, key in found if indent == outermost})
     if not kind:
         return None
     what = f"looks like {kind}, but cannot be read: {fault.what}"

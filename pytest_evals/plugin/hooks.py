@@ -100,8 +100,8 @@ def pytest_collect_file(
 ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Take the files whose first bytes look like an eval file."""
     found = yield
+    from pytest_evals.plugin.suite.eval_files import is_eval_file, is_test_file
     from pytest_evals.plugin.suite.lost_files import note_found, note_lost
-    from pytest_evals.plugin.suite.sniffing import is_eval_file, is_test_file
 
     if not is_eval_file(file_path, parent.ihook, parent.config):
         lost = None if found else note_lost(file_path, parent)
@@ -170,21 +170,16 @@ def pytest_evals_load_tasks(
     path: Path, config: pytest.Config
 ) -> Sequence[Task | Group] | None:
     """Read the dialects of lm-eval, lighteval and LatticeFlow."""
-    from pytest_evals.dialects.detect import READERS
+    from pytest_evals.dialects.readers import READERS
     from pytest_evals.plugin.session import session_of
-    from pytest_evals.plugin.suite import sniffing
+    from pytest_evals.plugin.suite.eval_files import dialect_here
 
-    if sniffing.looks_like_lm_eval(path):
-        read = READERS["lm_eval"]
-    elif sniffing.looks_like_lighteval(path, config):
-        read = READERS["lighteval"]
-    elif sniffing.looks_like_latticeflow(path):
+    name = dialect_here(path, config)
+    if name == "latticeflow":
         from pytest_evals.plugin.suite.entities import load_tasks_near
 
         return load_tasks_near(path, config, session_of(config).task_options)
-    else:
-        return None
-    return read(path, session_of(config).task_options)
+    return READERS[name](path, session_of(config).task_options) if name else None
 
 
 @pytest.hookimpl(trylast=True)

@@ -11,15 +11,15 @@ from pathlib import Path
 from pytest_evals.core.group import Group
 from pytest_evals.core.node_names import file_id
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.dialects.detect import (
+from pytest_evals.dialects.gates_section.near_groups import near_group_faults
+from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
+from pytest_evals.dialects.readers import (
     is_passed_by,
     load_file,
     load_folder,
     load_group,
     lost_files,
 )
-from pytest_evals.dialects.gates_section.near_groups import near_group_faults
-from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.dialects.task_index.library import TaskLibrary
 from pytest_evals.dialects.task_index.names import Scanner
 from pytest_evals.dialects.task_index.suite_names import SuiteNames

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.dialects.detect import PYTHON_FILES, eval_files, load_file
+from pytest_evals.dialects.readers import PYTHON_FILES, eval_files, load_file
 from pytest_evals.errors import TaskFileError
 from pytest_evals.plugin.settings.option_table import TABLE
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_evals.dialects.file_markers import dialect, may_look_alike
+from pytest_evals.dialects.detect import dialect, may_look_alike
 from pytest_evals.dialects.lookalikes import is_included, lookalike
 
 REST = """\

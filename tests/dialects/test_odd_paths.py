@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.dialects.detect import load_file
+from pytest_evals.dialects.readers import load_file
 from pytest_evals.errors import EvalsError
 
 PATHS = [

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from pytest_evals.dialects.python_modules.functions import FunctionRef
+from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
 from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml, resolved
 from pytest_evals.errors import Place, TaskFileError
 
@@ -173,87 +173,6 @@ def test_an_include_that_is_not_there_is_an_error(tmp_path, monkeypatch):
         "a.yaml:2: include: there is no file 'b.yaml'\n"
         "  fix: give a path relative to this file"
     )
-
-
-class TestFunctions:
-    def ref(self, folder, dotted):
-        return FunctionRef(Place(folder / "a.yaml", 3), dotted)
-
-    def failure(self, folder, dotted):
-        return failure(lambda _: self.ref(folder, dotted).resolve(), None)
-
-    def test_a_module_beside_the_file_is_found_first(self, tmp_path):
-        (tmp_path / "json.py").write_text("def loads(text):\n    return 'mine'\n")
-
-        assert self.ref(tmp_path, "json.loads").resolve()("{}") == "mine"
-        assert self.ref(tmp_path / "elsewhere", "json.loads").resolve()("{}") == {}
-
-    def test_modules_of_the_same_name_do_not_mix(self, tmp_path):
-        for name in ("one", "two"):
-            (tmp_path / name).mkdir()
-            (tmp_path / name / "utils.py").write_text(f"NAME = {name!r}\n")
-
-        names = [
-            self.ref(tmp_path / name, "utils.NAME").resolve() for name in ("one", "two")
-        ]
-
-        assert names == ["one", "two"]
-
-    def test_a_module_is_loaded_once(self, tmp_path):
-        (tmp_path / "utils.py").write_text("A = object()\nB = A\n")
-
-        a, b = (self.ref(tmp_path, f"utils.{x}").resolve() for x in "AB")
-
-        assert a is b
-
-    def test_a_changed_module_is_loaded_again(self, tmp_path):
-        import os
-
-        for number in (1, 2):
-            (tmp_path / "utils.py").write_text(f"A = {number}\n")
-            os.utime(tmp_path / "utils.py", ns=(number * 10**9, number * 10**9))
-            assert self.ref(tmp_path, "utils.A").resolve() == number
-
-    def test_a_misspelt_function_is_an_error(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        (tmp_path / "utils.py").write_text("def process_docs(docs): ...\n")
-
-        assert self.failure(tmp_path, "utils.proces_docs") == (
-            "a.yaml:3: utils.py has no 'proces_docs'; did you mean 'process_docs'?"
-        )
-
-    def test_a_module_that_is_nowhere_is_an_error(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-
-        assert self.failure(tmp_path, "no_such_module.f") == (
-            "a.yaml:3: !function no_such_module.f: no module 'no_such_module'\n"
-            "  fix: write no_such_module.py or install the module"
-        )
-
-    def test_a_module_that_fails_says_where(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        (tmp_path / "utils.py").write_text("X = 1\nY = {}['y']\n")
-
-        assert self.failure(tmp_path, "utils.Y") == (
-            "a.yaml:3: importing 'utils' failed: KeyError: 'y' (utils.py:2)"
-        )
-
-    def test_a_library_that_the_module_lacks_is_named(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        (tmp_path / "utils.py").write_text("import no_such_library\n")
-
-        assert self.failure(tmp_path, "utils.Y") == (
-            "a.yaml:3: importing 'utils' failed: ModuleNotFoundError: No module named "
-            "'no_such_library' (utils.py:1)"
-        )
-
-    def test_a_name_without_module_is_an_error(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-
-        assert self.failure(tmp_path, "process") == (
-            "a.yaml:3: !function process: a module and a name are wanted\n"
-            "  fix: !function module.name"
-        )
 
 
 def test_aliases_that_unfold_without_end_are_refused(tmp_path):

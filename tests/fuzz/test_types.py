@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.dialects.detect import eval_files, load_file
+from pytest_evals.dialects.readers import eval_files, load_file
 from pytest_evals.errors import EvalsError
 from tests.fuzz.mutations import replaced
 

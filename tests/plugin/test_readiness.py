@@ -208,7 +208,7 @@ from pytest_evals import FollowUp, Generate, Score
 from dataclasses import replace
 
 def pytest_evals_load_tasks(path, config):
-    from pytest_evals.dialects.detect import READERS
+    from pytest_evals.dialects.readers import READERS
     from pytest_evals.plugin.session import session_of
     if path.suffix != ".yaml":
         return None
@@ -273,7 +273,7 @@ def test_evaluate_refuses_a_judge_before_it_asks_the_model(suite, server):
             from dataclasses import replace
 
             from pytest_evals import FollowUp, Generate, TaskOptions
-            from pytest_evals.dialects.detect import READERS
+            from pytest_evals.dialects.readers import READERS
 
             (task,) = READERS["lm_eval"](path, TaskOptions())
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_evals.core.group import Group
 from pytest_evals.core.task import Task
-from pytest_evals.dialects.file_markers import is_group
+from pytest_evals.dialects.detect import is_group
 from pytest_evals.dialects.gates_section.gate_faults import GateFaults, group_faults
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.errors import Place, Problem, TaskFileError

@@ -18,7 +18,7 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.core.group import Group
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.task import Task
-from pytest_evals.dialects.file_markers import GATES_FILES
+from pytest_evals.dialects.detect import GATES_FILES
 from pytest_evals.dialects.gates_section.gate_faults import GateFaults
 from pytest_evals.dialects.gates_section.gates_file import load_gates
 from pytest_evals.dialects.task_index.suite_names import Lookup, SuiteNames

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_evals.dialects.file_markers import may_hold_entities
+from pytest_evals.dialects.detect import may_hold_entities
 from pytest_evals.dialects.latticeflow.reader import read_entity_file
 from pytest_evals.dialects.yaml_reader.yaml_file import Step, YamlFile
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean

@@ -13,7 +13,7 @@ from pytest_evals.dialects.latticeflow.dataset_file import (
     read_dataset,
 )
 from pytest_evals.dialects.latticeflow.entities import Entities, Entity, Kind
-from pytest_evals.dialects.latticeflow.generating import generated
+from pytest_evals.dialects.latticeflow.generator import generated
 from pytest_evals.dialects.latticeflow.model_file import ModelFile, read_model
 from pytest_evals.dialects.latticeflow.reader import Environment
 from pytest_evals.dialects.latticeflow.samples import Rows, load_rows
@@ -141,7 +141,9 @@ class Suite:
         inner = replace(self, _open=(*self._open, key))
 
         def generate(source: GeneratedSource) -> Rows:
-            return generated(source, inner)
+            entity = self.entity("generator", source.generator, source.place)
+            secret = self.secret_of(entity)
+            return generated(source, self.ruled(entity.file), secret, inner.rows)
 
         base = Path(self.options.base) if self.options.base else Path.cwd()
         return load_rows(dataset, generate, base, typed=self.options.typed_csv)

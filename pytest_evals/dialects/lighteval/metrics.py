@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.dialects.config_dump import as_json
+from pytest_evals.dialects.json_values import as_json
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
 from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.entry import lighteval_metric

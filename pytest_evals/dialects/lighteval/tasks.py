@@ -14,7 +14,7 @@ from typing import Any
 from pytest_evals.core.group import Aggregate, Group
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.core.variant import Variant
-from pytest_evals.dialects.config_dump import as_json
+from pytest_evals.dialects.json_values import as_json
 from pytest_evals.dialects.lighteval.checking import faults_of, is_config
 from pytest_evals.dialects.lighteval.config import line_of
 from pytest_evals.dialects.lighteval.data import Data

@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_evals.dialects.lm_eval.prompts.recipe import Fields
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
 from pytest_evals.errors import EvalsError, did_you_mean
 from pytest_evals.prompts.fields import Field, Row, bind, text_itself
-from pytest_evals.prompts.recipe import Fields
 
 __all__ = ["Prompt", "read_prompt"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from pytest_evals.core.group import Aggregate, Group
 from pytest_evals.core.library import Entry
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.dialects.config_dump import TASK_KEYS
+from pytest_evals.dialects.detect import TASK_KEYS
 from pytest_evals.dialects.gates_section.entries import (
     metadata_of,
     metadata_warnings,

@@ -14,22 +14,21 @@ from typing import Any
 from pytest_evals.core.group import Group
 from pytest_evals.core.node_names import is_node_name
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.dialects.config_dump import dumped
 from pytest_evals.dialects.gates_section.entries import (
     metadata_of,
     metadata_warnings,
     own_gates,
 )
-from pytest_evals.dialects.lm_eval.group import read_group
-from pytest_evals.dialects.lm_eval.python.task import Names, python_task
-from pytest_evals.dialects.lm_eval.recipe import read_recipe
-from pytest_evals.dialects.lm_eval.scoring import read_scoring
-from pytest_evals.dialects.python_modules.functions import FunctionRef, missing
+from pytest_evals.dialects.lm_eval.config_dump import dumped
+from pytest_evals.dialects.lm_eval.functions import missing, resolve
+from pytest_evals.dialects.lm_eval.prompt_keys import read_recipe
+from pytest_evals.dialects.lm_eval.prompts.documents import Documents
+from pytest_evals.dialects.lm_eval.scoring.repeats import Repeats
+from pytest_evals.dialects.lm_eval.scoring_keys import read_scoring
+from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, resolved
 from pytest_evals.errors import Place, Problem, TaskFileError
-from pytest_evals.prompts.build import Documents
-from pytest_evals.scorers.repeats import Repeats
 
 __all__ = ["load_tasks"]
 
@@ -46,6 +45,8 @@ def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
     if "group" in file.values and "class" not in file.values:
         if not options.takes([str(file.values["group"])]):
             return ()
+        from pytest_evals.dialects.lm_eval.group import read_group
+
         return (read_group(file, options, partial(_task, options=options)),)
     if not _selected(file, options):
         return ()
@@ -97,7 +98,9 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
     alias = top.text("task_alias")
     tags = _tags(top)
     if "class" in file.values:
-        return python_task(top, Names(name, alias, tags), options)
+        from pytest_evals.dialects.lm_eval.python.task import TaskNames, python_task
+
+        return python_task(top, TaskNames(name, alias, tags), options)
     _accept_without_effect(top)
     _refuse_elsewhere(top)
     _check_unsafe_code(top, options)
@@ -231,7 +234,7 @@ def _imported(value: Any, problems: list[Problem], key: Any = None) -> Any:
 
 def _function(ref: FunctionRef, problems: list[Problem], key: Any) -> Any:
     try:
-        found = ref.resolve()
+        found = resolve(ref)
     except TaskFileError as error:
         problems.extend(error.problems)
         return missing

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_evals.dialects.file_markers import dialect, is_task_module
+from pytest_evals.dialects.detect import dialect_of
 from pytest_evals.dialects.task_index.library import TaskLibrary
 from pytest_evals.errors import Place
 
@@ -68,13 +68,12 @@ class SuiteNames:
             return Lookup(is_below=True)
         maybe = "the files that a plugin reads" if self._has_hooks else ""
         for path in _files(folder, self._skips):
-            raw = b"" if path in read else _raw(path)
-            is_module = path.suffix == ".py"
-            if not (is_task_module(raw) if is_module else dialect(raw) == _OTHER):
+            found = "" if path in read else dialect_of(path, _raw)
+            if found not in ("latticeflow", "lighteval"):
                 continue
-            if name.encode() in raw:
+            if name.encode() in _raw(path):
                 return Lookup(is_below=True)
-            if is_module:
+            if found == "lighteval":
                 maybe = f"the tasks of {Place(path)}, which is not collected"
         entry = library.find(name, file)
         return Lookup(
@@ -85,9 +84,6 @@ class SuiteNames:
                 one for one in library.below(folder) if library.defines(one, folder)
             ],
         )
-
-
-_OTHER = "latticeflow"
 
 
 def _files(folder: Path, skips: Callable[[Path], bool]) -> Iterator[Path]:

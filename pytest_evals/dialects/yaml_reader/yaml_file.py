@@ -19,7 +19,7 @@ import yaml
 
 from pytest_evals.data.user_files import check_encoding
 from pytest_evals.data.yaml_loader import DEEPEST, BoundedLoader
-from pytest_evals.dialects.python_modules.functions import FunctionRef
+from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.masking.values import learn
 

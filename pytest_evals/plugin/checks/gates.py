@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_evals.dialects.detect import load_group
 from pytest_evals.dialects.gates_section.gate_faults import GateFaults
 from pytest_evals.dialects.gates_section.near_groups import near_group_faults
+from pytest_evals.dialects.readers import load_group
 from pytest_evals.dialects.task_index.suite_names import SuiteNames
 from pytest_evals.errors import Problem
 from pytest_evals.plugin.suite.library import skips_of

@@ -29,8 +29,8 @@ from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.refusals import with_place
 from pytest_evals.plugin.showing.looking import look
+from pytest_evals.plugin.suite.eval_files import is_eval_file
 from pytest_evals.plugin.suite.library import names_of
-from pytest_evals.plugin.suite.sniffing import is_eval_file
 from pytest_evals.plugin.workers.shards import deal
 from pytest_evals.run.plan import looked
 

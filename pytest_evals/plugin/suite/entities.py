@@ -10,8 +10,8 @@ import pytest
 
 from pytest_evals.errors import did_you_mean
 from pytest_evals.plugin.settings.options import OPTIONS
+from pytest_evals.plugin.suite.eval_files import named_places
 from pytest_evals.plugin.suite.library import skips_of
-from pytest_evals.plugin.suite.sniffing import named_places
 
 if TYPE_CHECKING:
     from pytest_evals.core.task import Task, TaskOptions

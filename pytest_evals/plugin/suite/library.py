@@ -13,7 +13,7 @@ import pytest
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.plugin.settings.refusals import usage_errors
-from pytest_evals.plugin.suite.sniffing import matches
+from pytest_evals.plugin.suite.eval_files import matches
 from pytest_evals.run.selection import Selection
 from pytest_evals.run.selection import names_of as patterns_of
 

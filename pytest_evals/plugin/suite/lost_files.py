@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_evals.dialects.file_markers import GATES_FILES, may_look_alike
+from pytest_evals.dialects.detect import GATES_FILES, may_look_alike
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
-from pytest_evals.plugin.suite.sniffing import is_eval_file, named_places, raw_of
+from pytest_evals.plugin.suite.eval_files import is_eval_file, named_places, raw_of
 
 if TYPE_CHECKING:
     from pytest_evals.dialects.gates_section.suite_gates import SuiteGates

@@ -1,5 +1,5 @@
 """A metric as a task uses it: it says what it needs, measures one document, and says
-how its values add up; :mod:`pytest_evals.scorers.documents` calls it.
+how its values add up; :mod:`pytest_evals.dialects.lm_eval.scoring.scorer` calls it.
 """
 
 from __future__ import annotations

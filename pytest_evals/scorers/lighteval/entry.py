@@ -14,10 +14,7 @@ from pytest_evals.scorers.lighteval.computed import FITTING, Computed
 from pytest_evals.scorers.lighteval.metric import Metric
 from pytest_evals.scorers.lighteval.metric_fields import check_fields
 
-__all__ = ["PREFIX", "lighteval_metric", "own_metric"]
-
-PREFIX = "lighteval:"
-"""In front of the names of lighteval's metrics in task files."""
+__all__ = ["lighteval_metric", "own_metric"]
 
 
 def lighteval_metric(name: str, arguments: Mapping[str, Any]) -> Computed:
@@ -37,7 +34,7 @@ def lighteval_metric(name: str, arguments: Mapping[str, Any]) -> Computed:
     params = dict(arguments)
     makers = PUBLISHED if _flag(params, "published") else CATALOGUE
     known: Registry[Callable[[], Metric]] = Registry("metric of lighteval", makers)
-    return _with_arguments(known[name.removeprefix(PREFIX)](), params)
+    return _with_arguments(known[name.removeprefix("lighteval:")](), params)
 
 
 def own_metric(

@@ -34,7 +34,7 @@ import pytest
 from pytest_evals import evaluate
 from pytest_evals.core.score import Status
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.dialects.latticeflow import filters, generating, parameters
+from pytest_evals.dialects.latticeflow import filters, generator, parameters
 from pytest_evals.dialects.latticeflow.loading import entities_of, load_tasks
 from pytest_evals.dialects.latticeflow.metrics.trials import FUNCTIONS
 from pytest_evals.dialects.latticeflow.scoring import metrics, reading
@@ -210,7 +210,7 @@ def test_each_construct_has_a_file_that_is_right_and_one_that_is_wrong():
         ],
         "parameters": [*parameters._TYPES],
         "filters": [*filters._OPS],
-        "generators": [*generating._SYNTHESIZERS, *generating._readers()],
+        "generators": [*generator._SYNTHESIZERS, *generator._READERS],
     }
     lacking = [
         f"{folder}/{name}{ending}"

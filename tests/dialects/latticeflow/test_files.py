@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.dialects.detect import eval_files
 from pytest_evals.dialects.latticeflow.loading import entities_of, load_tasks
 from pytest_evals.dialects.latticeflow.suite import Suite
+from pytest_evals.dialects.readers import eval_files
 from pytest_evals.errors import TaskFileError
 
 FILES = Path(__file__).parents[2] / "task_files"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.dialects.file_markers import is_task_module
+from pytest_evals.dialects.detect import is_task_module
 from pytest_evals.dialects.lighteval.config import LightevalTaskConfig
 from pytest_evals.dialects.lighteval.tasks import load_tasks
 from pytest_evals.errors import TaskFileError

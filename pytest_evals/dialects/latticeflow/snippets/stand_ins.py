@@ -23,7 +23,7 @@ from pytest_evals.dialects.latticeflow.prompts.output import (
 from pytest_evals.dialects.latticeflow.prompts.parts import Part
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.trace import Trace, TraceTurn
-from pytest_evals.dialects.python_modules.imports import Import, StandInImports
+from pytest_evals.dialects.module_loader import Import, StandInImports
 from pytest_evals.errors import did_you_mean
 
 __all__ = ["builtins_of_snippets"]

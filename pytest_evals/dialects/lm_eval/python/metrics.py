@@ -15,12 +15,11 @@ from pytest_evals.core.score import Score
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.core.turn import FollowUp, ModelSource
 from pytest_evals.dialects.lm_eval.python.requests import repeats_of
-from pytest_evals.dialects.metric_names import Names
+from pytest_evals.dialects.lm_eval.scoring.metric_names import LIGHTEVAL, MetricNames
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
 from pytest_evals.scorers.lighteval.asking import Part, heard, judge_models
 from pytest_evals.scorers.lighteval.computed import Computed
-from pytest_evals.scorers.lighteval.entry import PREFIX
 from pytest_evals.scorers.lighteval.response import ModelResponse, response_of
 from pytest_evals.scorers.measured import score_of
 from pytest_evals.scorers.user_aggregation import Decides
@@ -52,7 +51,7 @@ def entries_apart(
     for entry, values in zip(top.entries("metric_list"), given, strict=False):
         name = values.get("metric") if isinstance(values, dict) else None
         if isinstance(name, str) and (
-            name.startswith(PREFIX) or name in options.metrics
+            name.startswith(LIGHTEVAL) or name in options.metrics
         ):
             rest = {key: value for key, value in values.items() if key != "metric"}
             ours.append(Entry(name, rest, entry.place("metric")))
@@ -73,7 +72,7 @@ def made(
     problems: list[Problem] = []
     for entry in entries:
         try:
-            names = Names(options.metrics, output_type)
+            names = MetricNames(options.metrics, output_type)
             computed = names.computed(entry.name, entry.arguments)
             assert computed is not None, "only such names are kept apart"
             allowed = options.allow_unsafe_code

@@ -20,25 +20,25 @@ from pytest_evals.dialects.gates_section.entries import (
     metadata_warnings,
     own_gates,
 )
+from pytest_evals.dialects.lm_eval.functions import missing
 from pytest_evals.dialects.lm_eval.python.documents import PythonDocuments
 from pytest_evals.dialects.lm_eval.python.metrics import ComputedMetrics, entries_apart
 from pytest_evals.dialects.lm_eval.python.metrics import made as computed_metrics
 from pytest_evals.dialects.lm_eval.python.task_object import PythonObject
 from pytest_evals.dialects.own_metadata import without_own
-from pytest_evals.dialects.python_modules.functions import missing
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, TaskFileError
 from pytest_evals.prompts.generation import check_overrides
 from pytest_evals.prompts.identical import are_allowed, noted
 from pytest_evals.scorers.metrics import MetricSpec
 
-__all__ = ["Names", "python_task"]
+__all__ = ["TaskNames", "python_task"]
 
 _STRUCTURE = ("tag", "group", "task_list", "gates")
 """Keys that are not the class's business."""
 
 
-class Names(NamedTuple):
+class TaskNames(NamedTuple):
     """What a task file calls its task."""
 
     name: str
@@ -46,7 +46,7 @@ class Names(NamedTuple):
     tags: tuple[str, ...]
 
 
-def python_task(top: Section, names: Names, options: TaskOptions) -> Task:
+def python_task(top: Section, names: TaskNames, options: TaskOptions) -> Task:
     """The task of a file that names a class.
 
     Args:
@@ -116,7 +116,7 @@ def _class_of(top: Section) -> type[Any]:
 
 
 def _config(
-    top: Section, names: Names, metadata: Mapping[str, Any], options: TaskOptions
+    top: Section, names: TaskNames, metadata: Mapping[str, Any], options: TaskOptions
 ) -> dict[str, Any]:
     """What the class is made with, as lm-eval hands it over."""
     config = {key: v for key, v in top.values.items() if key not in _STRUCTURE}
@@ -132,7 +132,7 @@ def _config(
 
 
 def _told(
-    names: Names,
+    names: TaskNames,
     place: Place,
     made: PythonObject,
     documents: PythonDocuments,

@@ -1,7 +1,7 @@
 """The object of an lm-eval task class: made, set up, and asked about itself.
 
 Where lm-eval is installed the class derives from lm-eval's own; else from what
-:mod:`pytest_evals.dialects.python_modules.shims` gives it. All faults of its code are
+:mod:`pytest_evals.dialects.lm_eval.shims` gives it. All faults of its code are
 those of its place in the task file.
 """
 
@@ -18,11 +18,12 @@ from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.data.calls import fault_of
 from pytest_evals.data.hub import reading_datasets
-from pytest_evals.dialects.config_dump import as_json
-from pytest_evals.dialects.lm_eval.scoring import direction_of
-from pytest_evals.dialects.python_modules.beside import has_lm_eval
-from pytest_evals.dialects.python_modules.shims import configurable
-from pytest_evals.dialects.python_modules.shims.lacking import (
+from pytest_evals.dialects.json_values import as_json
+from pytest_evals.dialects.lm_eval.modules import has_lm_eval
+from pytest_evals.dialects.lm_eval.prompts.tables import seeded
+from pytest_evals.dialects.lm_eval.scoring_keys import direction_of
+from pytest_evals.dialects.lm_eval.shims import configurable
+from pytest_evals.dialects.lm_eval.shims.lacking import (
     LACKING,
     LATER,
     needs_lm_eval,
@@ -30,7 +31,6 @@ from pytest_evals.dialects.python_modules.shims.lacking import (
 )
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
 from pytest_evals.masking.values import masked
-from pytest_evals.prompts.tables import seeded
 from pytest_evals.scorers.metrics import MetricSpec, metric
 
 __all__ = ["PythonObject"]

@@ -1,0 +1,103 @@
+"""Results as text, HTML and data frames, for a prompt and for notebooks.
+
+Works on rows, which are mappings from column to value, and knows no class of results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from pytest_evals.errors import MissingExtraError
+
+__all__ = ["as_frame", "as_html", "as_text", "number"]
+
+Row = Mapping[str, Any]
+
+_MOST = 30
+"""Metrics, and gates, that are shown."""
+
+
+def as_text(
+    heading: str, metrics: Sequence[Row], gates: Sequence[Row], notes: Iterable[str]
+) -> str:
+    """A run on a few lines: its numbers, its gates, then notes.
+
+    Args:
+        heading: The first line.
+        metrics: Rows with ``task``, ``metric``, ``value`` and ``stderr``.
+        gates: Rows with ``task``, ``gate`` and ``outcome``.
+        notes: The last lines.
+    """
+    lines = [heading]
+    width = max((len(f"{m['task']}  {m['metric']}") for m in metrics), default=0)
+    for one in metrics[:_MOST]:
+        name = f"{one['task']}  {one['metric']}"
+        lines.append(f"  {name:<{width}}  {number(one)}")
+    for gate in gates[:_MOST]:
+        lines.append(f"  {gate['outcome']}: {gate['task']}: {gate['gate']}")
+    lines += [f"  {line}" for line in notes]
+    n_more = max(0, len(metrics) - _MOST) + max(0, len(gates) - _MOST)
+    return "\n".join([*lines, f"  and {n_more} more"] if n_more else lines)
+
+
+def as_html(
+    title: str,
+    counts: str,
+    metrics: Sequence[Row],
+    gates: Sequence[Row],
+    notes: Iterable[str],
+) -> str:
+    """The same as two tables. All text is escaped.
+
+    Args:
+        title: Name of the model.
+        counts: What was run.
+        metrics: As in :func:`as_text`, and with ``n_scored``.
+        gates: As in :func:`as_text`, and with ``reason``.
+        notes: Paragraphs below the tables.
+    """
+    parts = [f"<p><b>{escape(title)}</b>: {escape(counts)}</p>"]
+    numbers = [(m["task"], m["metric"], number(m), m["n_scored"]) for m in metrics]
+    parts.append(_table(("task", "metric", "value", "documents"), numbers))
+    if gates:
+        columns = ("task", "gate", "outcome", "reason")
+        verdicts = [tuple(gate[column] for column in columns) for gate in gates]
+        parts.append(_table(columns, verdicts))
+    return "\n".join([*parts, *(f"<p>{escape(line)}</p>" for line in notes)])
+
+
+def as_frame(rows: Iterable[Row]) -> Any:
+    """A ``pandas.DataFrame``.
+
+    Raises:
+        MissingExtraError: pandas is not installed.
+    """
+    try:
+        import pandas as pd
+    except ImportError:
+        raise MissingExtraError("to_pandas()", "pandas", "pandas") from None
+    return pd.DataFrame(list(rows))
+
+
+def number(row: Row) -> str:
+    """``value`` with its ``stderr``, as a person reads it."""
+    if row.get("value") is None:
+        return "-"
+    stderr = row.get("stderr")
+    return f"{row['value']:.4g}" + ("" if stderr is None else f" ± {stderr:.2g}")
+
+
+def _table(heading: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> str:
+    shown = rows[:_MOST]
+    lines = ["<table>", _row("th", heading), *(_row("td", row) for row in shown)]
+    if len(rows) > _MOST:
+        lines.append(_row("td", (f"and {len(rows) - _MOST} more",)))
+    return "\n".join([*lines, "</table>"])
+
+
+def _row(tag: str, cells: tuple[Any, ...]) -> str:
+    return (
+        f"<tr>{''.join(f'<{tag}>{escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
+    )

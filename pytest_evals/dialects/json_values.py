@@ -1,0 +1,39 @@
+"""Values of a task's configuration as JSON values, for results files."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from functools import lru_cache
+from types import FunctionType
+from typing import Any
+
+__all__ = ["as_json"]
+
+
+def as_json(value: Any) -> Any:
+    """The value as JSON has it; a function as its source text."""
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): as_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    if isinstance(value, FunctionType):
+        return _known_source(value)
+    if callable(value):
+        return _source(value)
+    return str(value)
+
+
+@lru_cache(maxsize=1024)
+def _known_source(function: FunctionType) -> str:
+    """Finding a source takes longer than all else, and tasks share their functions."""
+    return _source(function)
+
+
+def _source(function: Any) -> str:
+    try:
+        return inspect.getsource(function)
+    except (TypeError, OSError):
+        return str(function)

@@ -1,0 +1,329 @@
+"""lm-eval's keys for rows, prompts and answers → a recipe.
+
+Meanings and defaults are those of lm-eval 0.4.13, ``config/task.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from pytest_evals.core.task import TaskOptions
+from pytest_evals.data.sources import Source
+from pytest_evals.dialects.lm_eval.collection import Prompt, read_prompt
+from pytest_evals.dialects.lm_eval.prompts.recipe import Fields, Recipe, Shots, Splits
+from pytest_evals.dialects.lm_eval.prompts.requests import BUILDERS
+from pytest_evals.dialects.own_metadata import without_own
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.errors import EvalsError, Problem
+from pytest_evals.prompts.arguments import argument_faults
+from pytest_evals.prompts.fewshot import SAMPLERS
+from pytest_evals.prompts.fields import Field
+from pytest_evals.prompts.generation import Sampling, check_overrides, read_sampling
+from pytest_evals.prompts.identical import are_allowed
+from pytest_evals.prompts.template import compile_template
+
+__all__ = ["RecipeResult", "read_recipe"]
+
+_TEXT_KINDS = (str, int, Callable)
+_TARGET_KINDS = (str, int, list, Callable)
+_CHOICE_KINDS = (str, list, dict, Callable)
+_MEDIA_KINDS = (str, list, Callable)
+
+
+class RecipeResult(NamedTuple):
+    """The recipe, and what is odd about it."""
+
+    recipe: Recipe
+    warnings: tuple[str, ...]
+
+
+def read_recipe(
+    top: Section, name: str, metadata: dict[str, Any], options: TaskOptions
+) -> RecipeResult:
+    """The recipe of a task file; its faults are among the section's problems.
+
+    Raises:
+        OptionError: A generation argument of the command line means nothing.
+    """
+    warnings: list[str] = []
+    output_type = top.one_of(
+        "output_type", "output_type", sorted(BUILDERS), "generate_until"
+    )
+    prompt = read_prompt(
+        top, _text_or(top, "fewshot_delimiter", "\n\n"), _base(options)
+    )
+    fields = _fields(top, output_type, prompt)
+    process_docs = _function_field(top, "process_docs")
+    shots, split = _shots(top, fields, process_docs, options, warnings)
+    if prompt is not None:
+        shots = replace(shots, fields=prompt.over(shots.fields))
+    recipe = Recipe(
+        name=name,
+        output_type=output_type,
+        place=top.place("task"),
+        source=_source(top, metadata, options),
+        splits=_splits(top, split),
+        process_docs=process_docs,
+        fields=fields,
+        description=_description(top),
+        images=_images(top, output_type),
+        sound=_field(top, "doc_to_audio", _MEDIA_KINDS),
+        shots=shots,
+        sampling=_sampling(top, output_type, options, warnings),
+        repeats=top.whole("repeats", 1, 1),
+        may_be_identical=are_allowed(metadata),
+        options=options,
+    )
+    return RecipeResult(recipe, tuple(warnings))
+
+
+def _source(top: Section, metadata: dict[str, Any], options: TaskOptions) -> Source:
+    maker = top.function("custom_dataset")
+    path = top.text("dataset_path")
+    arguments = dict(top.take("dataset_kwargs", dict, {}))
+    key = "custom_dataset" if maker is not None else "dataset_path"
+    if not path and maker is None and top.values.get("custom_dataset") is None:
+        fix = "dataset_path: json, with dataset_kwargs: {data_files: {test: my.jsonl}}"
+        what = "dataset_path: a task names its dataset"
+        top.problem("task", what, fix, lacks=("dataset_path",))
+    if maker is not None:
+        known = {**metadata, **options.model_arguments, **options.metadata}
+        known = without_own(known)
+        for twice in known.keys() & arguments.keys():
+            what = f"{twice!r} stands in dataset_kwargs and in metadata"
+            top.problem("dataset_kwargs", what, "leave one of them out")
+        arguments = {**known, **arguments}
+    return Source(
+        path=path,
+        name=top.name("dataset_name"),
+        arguments=arguments,
+        maker=maker,
+        place=top.place(key),
+        data_place=top.place("dataset_kwargs" if "dataset_kwargs" in top else key),
+        base=_base(options),
+    )
+
+
+def _base(options: TaskOptions) -> Path:
+    return Path(options.base) if options.base else Path.cwd()
+
+
+def _splits(top: Section, fewshot: str | None) -> Splits:
+    keys = ("training_split", "validation_split", "test_split", "fewshot_split")
+    training, validation, test, _ = (top.name(key) for key in keys)
+    if test is None and validation is None:
+        what = "the task has neither a test_split nor a validation_split"
+        top.problem("task", what, "test_split: test", lacks=keys[1:3])
+    places = {key: top.place(key) for key in keys}
+    config = top.values.get("fewshot_config")
+    if isinstance(config, dict) and "split" in config:
+        places["fewshot_split"] = top.file.place("fewshot_config", "split")
+    return Splits(
+        training=training,
+        validation=validation,
+        test=test,
+        fewshot=fewshot,
+        places=places,
+    )
+
+
+def _fields(top: Section, output_type: str, prompt: Prompt | None) -> Fields:
+    text = _field(top, "doc_to_text", _TEXT_KINDS)
+    target = _field(top, "doc_to_target", _TARGET_KINDS)
+    choices = _field(top, "doc_to_choice", _CHOICE_KINDS)
+    if prompt is not None:
+        known = choices is not None or output_type == "multiple_choice"
+        text, target = prompt.text, prompt.target
+        choices = prompt.choices if known else None
+    if _is_absent(top, "doc_to_text", text) and output_type != "loglikelihood_rolling":
+        fix = 'doc_to_text: "{{question}}"'
+        what = "doc_to_text: a task says what it asks"
+        top.problem("task", what, fix, lacks=("doc_to_text",))
+    if _is_absent(top, "doc_to_target", target):
+        fix = "doc_to_target: answer"
+        what = "doc_to_target: a task says what is right"
+        top.problem("task", what, fix, lacks=("doc_to_target",))
+    if output_type == "multiple_choice" and (choices is None or not choices.spec):
+        fix = 'doc_to_choice: ["yes", "no"]'
+        key = "doc_to_choice" if "doc_to_choice" in top else "output_type"
+        what = "multiple_choice needs doc_to_choice"
+        top.problem(key, what, fix, lacks=("doc_to_choice",))
+    nothing = Field(key="doc_to_text", spec="", place=top.place("doc_to_text"))
+    return Fields(
+        text=text or nothing,
+        target=target or nothing,
+        choices=choices,
+        prefix=_field(top, "gen_prefix", (str,)),
+        target_delimiter=_text_or(top, "target_delimiter", " "),
+        fewshot_delimiter=_text_or(top, "fewshot_delimiter", "\n\n"),
+    )
+
+
+def _is_absent(top: Section, key: str, field: Field | None) -> bool:
+    """Whether nobody gives it; a value of a wrong kind has its own problem."""
+    return field is None and top.values.get(key) is None
+
+
+def _field(section: Section, key: str, kinds: Any, owner: str = "") -> Field | None:
+    value = section.raw(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        section.wrong(key, value, kinds)
+        return None
+    if isinstance(value, str):
+        try:
+            compile_template(value)
+        except EvalsError as error:
+            section.problem(key, f"{owner}{key} is no template: {error}")
+    return Field(key=f"{owner}{key}", spec=value, place=section.place(key))
+
+
+def _text_or(section: Section, key: str, default: str) -> str:
+    """A text, which may be empty."""
+    return section.take(key, str, default)
+
+
+def _function_field(section: Section, key: str, owner: str = "") -> Field | None:
+    function = section.function(key)
+    if function is None:
+        return None
+    return Field(key=f"{owner}{key}", spec=function, place=section.place(key))
+
+
+def _description(top: Section) -> Field | None:
+    field = _field(top, "description", (str,))
+    return field if field is not None and field.spec else None
+
+
+def _images(top: Section, output_type: str) -> Field | None:
+    field = _field(top, "doc_to_image", _MEDIA_KINDS)
+    if field is not None and output_type != "generate_until":
+        what = "doc_to_image: only generated answers can be asked about images"
+        top.problem("doc_to_image", what, "output_type: generate_until")
+    return field
+
+
+def _shots(
+    top: Section,
+    fields: Fields,
+    process_docs: Field | None,
+    options: TaskOptions,
+    warnings: list[str],
+) -> tuple[Shots, str | None]:
+    """The shots, and the split that the task names for them."""
+    n = _number_of_shots(top, options)
+    split = top.name("fewshot_split")
+    config = top.section("fewshot_config")
+    shots = Shots(
+        n=n, process_docs=process_docs, fields=fields, place=_shots_place(top)
+    )
+    if config is None:
+        return shots, split
+    if "split" in config:
+        split = config.name("split")
+    samples = _samples(config)
+    if samples is not None and split is not None:
+        warnings.append("fewshot_config: split beats samples, as in lm-eval")
+    if config.raw("fewshot_indices") is not None:
+        warnings.append("fewshot_config.fewshot_indices has no effect, as in lm-eval")
+    if "process_docs" in config:
+        process_docs = _function_field(config, "process_docs", "fewshot_config.")
+    shots = replace(
+        shots,
+        sampler=_sampler(config),
+        samples=samples,
+        process_docs=process_docs,
+        fields=_shot_fields(config, fields),
+    )
+    config.close("fewshot_config")
+    return shots, split
+
+
+def _number_of_shots(top: Section, options: TaskOptions) -> int:
+    """The option beats the file, unless the file says 0."""
+    own = top.whole("num_fewshot", 0, 0)
+    if options.num_fewshot is None:
+        return own
+    says_none = top.values.get("num_fewshot") == 0
+    return 0 if says_none else options.num_fewshot
+
+
+def _shots_place(top: Section) -> Any:
+    for key in ("num_fewshot", "fewshot_split", "fewshot_config"):
+        if key in top:
+            return top.place(key)
+    return top.place("task")
+
+
+def _sampler(config: Section) -> str | Callable[..., Any]:
+    given = config.values.get("sampler")
+    if callable(given):
+        config.raw("sampler")
+        return cast("Callable[..., Any]", given)
+    return config.one_of("sampler", "sampler", list(SAMPLERS), "default")
+
+
+def _samples(config: Section) -> Any:
+    samples = config.raw("samples")
+    if samples is None or callable(samples):
+        return samples
+    if isinstance(samples, list) and all(isinstance(row, dict) for row in samples):
+        return samples
+    what = "fewshot_config.samples is a list of mappings or a function that gives one"
+    config.problem("samples", what)
+    return None
+
+
+def _shot_fields(config: Section, fields: Fields) -> Fields:
+    """How shots are read: as documents, where nothing else is said. ``null`` leaves
+    choices and prefix out, and means nothing for all other keys."""
+    owner = "fewshot_config."
+    text = _field(config, "doc_to_text", _TEXT_KINDS, owner)
+    target = _field(config, "doc_to_target", _TARGET_KINDS, owner)
+    choices = _field(config, "doc_to_choice", _CHOICE_KINDS, owner)
+    prefix = _field(config, "gen_prefix", (str,), owner)
+    return Fields(
+        text=text or fields.text,
+        target=target or fields.target,
+        choices=choices if "doc_to_choice" in config else fields.choices,
+        prefix=prefix if "gen_prefix" in config else fields.prefix,
+        target_delimiter=_text_or(config, "target_delimiter", fields.target_delimiter),
+        fewshot_delimiter=_text_or(
+            config, "fewshot_delimiter", fields.fewshot_delimiter
+        ),
+    )
+
+
+def _sampling(
+    top: Section, output_type: str, options: TaskOptions, warnings: list[str]
+) -> Sampling:
+    key = "generation_kwargs"
+    given = top.take(key, dict, {}) if top.values.get(key) is not None else None
+    top.raw(key)
+    if output_type != "generate_until":
+        if given is not None:
+            warnings.append(f"{key} has no effect with output_type {output_type}")
+        return Sampling()
+    delimiter = top.values.get("fewshot_delimiter")
+    stop = delimiter if isinstance(delimiter, str) else "\n\n"
+    faults = list(argument_faults(given or {}))
+    for fault in faults:
+        place = top.file.place(key, fault.key)
+        top.problems.append(Problem(f"{key}: {fault.what}", place))
+    if faults:
+        return Sampling()
+    try:
+        read_sampling(given, {}, stop)
+    except EvalsError as error:
+        word = str(error).split(" ")[0].rstrip(":")
+        place = top.file.place(key, word)
+        top.problems.append(Problem(f"{key}: {error}", place))
+        return Sampling()
+    check_overrides(options.gen_kwargs)
+    result = read_sampling(given, options.gen_kwargs, stop)
+    warnings.extend(result.warnings)
+    return result.sampling

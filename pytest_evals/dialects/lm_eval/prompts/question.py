@@ -1,0 +1,228 @@
+"""What a row says: question, choices, target, prefix; and what a target means."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple
+
+from pytest_evals.data.calls import FieldError
+from pytest_evals.dialects.lm_eval.prompts.recipe import Fields
+from pytest_evals.prompts.fields import (
+    Field,
+    Reader,
+    Row,
+    bind,
+    list_of_text,
+    number_or_text,
+    target_of_text,
+    text_itself,
+)
+
+__all__ = [
+    "NO_CHOICE",
+    "Question",
+    "Readers",
+    "answer_text",
+    "choice_at",
+    "gold_of",
+    "text_of",
+]
+
+NO_CHOICE = -100
+"""Position of a right answer that is not among the choices (lm-eval's value)."""
+
+
+class Question(NamedTuple):
+    """What a row says, not yet checked against an output type.
+
+    Args:
+        text: The question, or the position of the right choice.
+        target: The answer, its position, or a list of either.
+        choices: The choices; empty if the task has none. A text stands for its letters,
+            as in lm-eval.
+        prefix: How the answer begins.
+        description: Text in front of everything.
+        notes: What is odd about the row.
+    """
+
+    text: Any
+    target: Any
+    choices: Sequence[Any]
+    prefix: str
+    description: str
+    notes: Sequence[str] = ()
+
+
+class Readers:
+    """How the rows of a task, or those of its shots, become questions."""
+
+    def __init__(
+        self,
+        fields: Fields,
+        columns: Collection[str],
+        description: Field | None = None,
+        *,
+        digits: bool,
+        for_shots: bool = False,
+    ) -> None:
+        """Bind the fields to the columns.
+
+        Args:
+            fields: What the task file says.
+            columns: The columns of the documents that are asked.
+            description: Text in front of everything.
+            digits: Whether rendered digits are the position of a choice.
+            for_shots: A shot's prefix is a column if the row has it, while a document's
+                is one if the dataset has it.
+
+        Raises:
+            FieldError: A template does not compile.
+        """
+        self._fields = fields
+        self._notes: list[str] = []
+        note = self._notes.append
+        as_text = number_or_text if digits else text_itself
+        as_target = _digits_then_list if digits else target_of_text
+        self._text = bind(fields.text, columns, as_text, note)
+        self._target = bind(fields.target, columns, as_target, note)
+        choices = fields.choices
+        self._choices = bind(choices, columns, list_of_text, note) if choices else None
+        self._prefix = _optional(fields.prefix, None if for_shots else columns, note)
+        self._description = _optional(description, None, note)
+        self._description_field = description
+
+    def question(self, row: Row) -> Question:
+        """What a row says.
+
+        Raises:
+            FieldError: A template or function fails, or gives a value of a kind that
+                its key cannot have.
+        """
+        notes = self._notes
+        notes.clear()
+        question = Question(
+            self._text(row),
+            self._target(row),
+            self._listed(row),
+            _text_or_nothing(self._prefix, row, self._fields.prefix),
+            _text_or_nothing(self._description, row, self._description_field),
+        )
+        return question._replace(notes=tuple(notes)) if notes else question
+
+    def _listed(self, row: Row) -> Sequence[Any]:
+        field = self._fields.choices
+        if self._choices is None or field is None:
+            return ()
+        choices = self._choices(row)
+        if not isinstance(choices, list | tuple | str):
+            what = f"{field.key} gave {_shown(choices)}, not a list of choices"
+            raise FieldError(what, field.place)
+        return choices
+
+
+def text_of(value: Any, field: Field) -> str:
+    """The value, which has to be a text.
+
+    Raises:
+        FieldError: It is something else.
+    """
+    if not isinstance(value, str):
+        fix = ""
+        column = isinstance(field.spec, str) and field.spec.isidentifier()
+        if isinstance(value, int | float) and column:
+            fix = f'{field.key}: "{{{{{field.spec}}}}}"'
+        raise FieldError(
+            f"{field.key} gave {_shown(value)}, not a text", field.place, fix
+        )
+    return value
+
+
+def choice_at(choices: Sequence[Any], position: Any, field: Field) -> Any:
+    """The choice at a position.
+
+    Raises:
+        FieldError: There is none.
+    """
+    try:
+        return choices[position]
+    except (IndexError, TypeError):
+        what = f"{field.key} gave {position!r}, and there are {len(choices)} choices"
+        raise FieldError(what, field.place) from None
+
+
+def answer_text(target: Any, choices: Sequence[Any], field: Field) -> str | None:
+    """A shot's answer as text; ``None`` without one, as a target that is an empty text
+    says. A choice may be empty and is an answer all the same.
+
+    Raises:
+        FieldError: The target names no text.
+    """
+    if target is None or target == "":
+        return None
+    position = _position(target)
+    if choices and position is not None:
+        target = choice_at(choices, position, field)
+    elif isinstance(target, list) and target:
+        target = target[0]
+    return text_of(target, field)
+
+
+def gold_of(target: Any, choices: Sequence[Any], field: Field) -> int | list[int]:
+    """Position of the right choice, or positions of the right ones; ``NO_CHOICE`` for a
+    target that is not among the choices.
+
+    Raises:
+        FieldError: The target is of a kind that names no choice.
+    """
+    if isinstance(target, list | tuple):
+        return [_one_gold(item, choices, field) for item in target]
+    return _one_gold(target, choices, field)
+
+
+def _one_gold(target: Any, choices: Sequence[Any], field: Field) -> int:
+    if isinstance(target, str):
+        return choices.index(target) if target in choices else NO_CHOICE
+    position = _position(target)
+    if position is None:
+        what = f"{field.key} gave {_shown(target)}, which names no choice"
+        raise FieldError(what, field.place)
+    return position if position < len(choices) else NO_CHOICE
+
+
+def _position(value: Any) -> int | None:
+    """A whole number as ``int``, whatever library it comes from; else ``None``."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+def _digits_then_list(text: str) -> Any:
+    number = number_or_text(text)
+    return target_of_text(text) if isinstance(number, str) else number
+
+
+def _optional(
+    field: Field | None,
+    columns: Collection[str] | None,
+    note: Callable[[str], object],
+) -> Reader | None:
+    if field is None or (field.spec == "" and columns is None):
+        return None
+    return bind(field, columns, text_itself, note)
+
+
+def _text_or_nothing(read: Reader | None, row: Row, field: Field | None) -> str:
+    if read is None or field is None:
+        return ""
+    value = read(row)
+    return "" if value is None else text_of(value, field)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    short = text if len(text) <= 60 else text[:59] + "…"
+    return short if value is None else f"{short} ({type(value).__name__})"

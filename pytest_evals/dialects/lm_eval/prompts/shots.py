@@ -1,0 +1,102 @@
+"""The shots of a document as turns of a prompt. A row of the pool is rendered once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_evals.data.calls import FieldError
+from pytest_evals.dialects.lm_eval.prompts.question import (
+    Readers,
+    answer_text,
+    choice_at,
+    text_of,
+)
+from pytest_evals.dialects.lm_eval.prompts.recipe import Recipe
+from pytest_evals.dialects.lm_eval.prompts.tables import Tables
+from pytest_evals.errors import EvalsError, Problem, TaskFileError
+from pytest_evals.prompts.chat import Turn, shot_turns
+from pytest_evals.prompts.fewshot import SAMPLERS, Sampler
+from pytest_evals.prompts.notes import Notes
+
+__all__ = ["ShotTurns"]
+
+
+class ShotTurns:
+    """The turns of the shots of each document."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        tables: Tables,
+        readers: Readers,
+        multiple_inputs: bool,
+        notes: Notes,
+    ) -> None:
+        """Set up the draw; ``own`` is whether lm-eval would let a document be one of
+        its own shots.
+
+        Raises:
+            TaskFileError: The pool is too small.
+        """
+        shots, splits = recipe.shots, recipe.splits
+        # lm-eval compares the names of the splits, and two absent names are equal.
+        as_in_lm_eval = splits.fewshot == splits.test
+        own = tables.pool is tables.asked and not as_in_lm_eval
+        excluded = as_in_lm_eval or (own and recipe.options.exclude_own_shots)
+        self._shots, self._readers, self._pool = shots, readers, tables.pool
+        self._multiple_inputs, self._notes = multiple_inputs, notes
+        self._turns: dict[int, tuple[Turn, ...]] = {}
+        try:
+            self._sampler = _sampler_of(recipe, tables, excluded)
+        except EvalsError as error:
+            what = f"{error} in {tables.pool_name}"
+            fix = "ask for fewer shots or name a larger fewshot_split"
+            fix = fix if isinstance(shots.sampler, str) else ""
+            raise TaskFileError([Problem(what, shots.place, fix)]) from None
+        self.own = own
+
+    def of(self, index: int) -> Sequence[Turn]:
+        """The turns of the shots of the document at a position.
+
+        Raises:
+            DocumentError: The pool has not enough other rows, or one of these cannot be
+                a shot.
+        """
+        try:
+            positions = self._sampler.shots(index)
+        except EvalsError as error:
+            raise FieldError(f"num_fewshot: {error}", self._shots.place) from None
+        return [turn for position in positions for turn in self._shot(position)]
+
+    def _shot(self, position: int) -> tuple[Turn, ...]:
+        turns = self._turns.get(position)
+        if turns is None:
+            turns = self._turns[position] = self._rendered(position)
+        return turns
+
+    def _rendered(self, position: int) -> tuple[Turn, ...]:
+        fields = self._shots.fields
+        question = self._readers.question(self._pool[position])
+        for text in question.notes:
+            self._notes.add(f"in a few-shot example, {text}")
+        text, choices = question.text, question.choices
+        if self._multiple_inputs:
+            text, choices = choice_at(choices, text, fields.text), ()
+        return shot_turns(
+            text_of(text, fields.text),
+            answer_text(question.target, choices, fields.target),
+            question.prefix,
+            fields.target_delimiter,
+            fields.fewshot_delimiter,
+        )
+
+
+def _sampler_of(recipe: Recipe, tables: Tables, excluded: bool) -> Sampler:
+    shots, seed = recipe.shots, recipe.options.seed
+    if isinstance(shots.sampler, str):
+        asked = tables.asked if excluded else None
+        return SAMPLERS[shots.sampler](tables.pool, shots.n, seed, asked)
+    from pytest_evals.dialects.lm_eval.prompts.own_sampler import OwnSampler
+
+    others = tables.asked if excluded else ()
+    return OwnSampler(shots.sampler, tables.pool, shots.n, seed, others)

@@ -1,0 +1,325 @@
+"""The scorer of a task: from an answered document to its scores.
+
+It runs each filter pipeline over the responses, hands what is left to the metrics of
+the output type or to the task's own ``process_results``, and tells right from wrong. It
+adds nothing up: :mod:`pytest_evals.scorers.metrics` does.
+
+lighteval's metrics are imported only where a task has one (``MetricSpec.computed``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
+from pytest_evals.core.record import Record
+from pytest_evals.core.request import Response
+from pytest_evals.core.score import Score
+from pytest_evals.core.turn import FollowUp, ModelSource
+from pytest_evals.dialects.lm_eval.scoring.measures import (
+    Measure,
+    ProcessResults,
+    by_task,
+    measured_by,
+)
+from pytest_evals.dialects.lm_eval.scoring.neighbours import LOOKS_BEYOND, Neighbours
+from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.scorers.filters import TAKE_FIRST, Pipeline
+from pytest_evals.scorers.measured import Measured, score_of
+from pytest_evals.scorers.metrics import (
+    MetricSpec,
+    is_accuracy,
+    known_metrics,
+    metric,
+)
+from pytest_evals.scorers.user_aggregation import Decides
+from pytest_evals.scorers.user_code import plain
+
+if TYPE_CHECKING:
+    from pytest_evals.scorers.lighteval.asking import Part
+    from pytest_evals.scorers.lighteval.computed import Computed
+    from pytest_evals.scorers.lighteval.response import ModelResponse
+
+__all__ = ["Scorer"]
+
+_Answered = tuple[list[list[Any]], Mapping[str, Any]]
+"""The responses to each request of a document, and its row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scorer:
+    """Scores the documents of one task.
+
+    Args:
+        output_type: Kind of the task's requests, as in lm-eval.
+        metrics: What is measured; with ``process_results`` only how its values add up.
+        pipelines: The ways to filter the responses; each gives scores of its own.
+        repeats: Responses to each request, next to each other.
+        process_results: The task's own scoring, instead of the metrics'.
+        bootstrap_iters: Resamples of bootstrapped standard errors.
+
+    Raises:
+        UnknownNameError: No such output type, or a metric's name is misspelt.
+        EvalsError: A metric's arguments are not what it takes, or two metrics or two
+            pipelines have one name.
+    """
+
+    output_type: str
+    metrics: tuple[MetricSpec, ...]
+    pipelines: tuple[Pipeline, ...] = (TAKE_FIRST,)
+    repeats: int = 1
+    process_results: ProcessResults | None = None
+    bootstrap_iters: int = BOOTSTRAP_ITERS
+    _measure: Measure = field(init=False, repr=False, compare=False)
+    _accuracies: Mapping[str, Decides] = field(init=False, repr=False, compare=False)
+    _neighbours: Mapping[str, Neighbours] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Look everything up once, so that a bad name is told before any document."""
+        known_metrics(self.output_type)
+        _check_unique("filter pipelines", [one.name for one in self.pipelines])
+        names = [name for spec in self.metrics for name in spec.names]
+        _check_unique("metrics", names)
+        self.unconditioned_query  # noqa: B018 - raises
+        own = self.process_results
+        measure = (
+            measured_by(self.metrics, self.output_type)
+            if own is None
+            else by_task(own, self.output_type)
+        )
+        accuracies: dict[str, Decides] = {}
+        for spec in self.metrics:
+            computed = spec.computed
+            accuracies |= (
+                computed.accuracies() if computed else {spec.name: is_accuracy(spec)}
+            )
+        object.__setattr__(self, "_measure", measure)
+        object.__setattr__(self, "_accuracies", accuracies)
+        watched = {p.name: Neighbours(_of_two(p)) for p in self.pipelines if p.is_own}
+        object.__setattr__(self, "_neighbours", watched)
+
+    def __call__(self, record: Record) -> tuple[Score, ...]:
+        """The scores of an answered document: for each pipeline, for each metric.
+
+        Raises:
+            DocumentError: It cannot be scored, and why.
+        """
+        scores: list[Score] = []
+        judged = self._judged(record)
+        for pipeline, filtered, response in self._seen(record):
+            if response is not None and pipeline.name in judged:
+                response = replace(response, judged=judged[pipeline.name])
+            for measured in self.measured(record.doc, filtered, response):
+                decides = self._accuracies.get(measured.metric, True)
+                scores.append(score_of(measured, pipeline.name, filtered, decides))
+        return tuple(scores)
+
+    def _seen(
+        self, record: Record
+    ) -> Iterator[tuple[Pipeline, tuple[Any, ...], ModelResponse | None]]:
+        """Each pipeline, with what it leaves and what computed metrics see."""
+        responses = self._grouped(record.responses)
+        for pipeline in self.pipelines:
+            filtered = plain(pipeline.apply(responses, record.doc.row))
+            if pipeline.name in self._neighbours:
+                document = (responses, record.doc.row)
+                self._neighbours[pipeline.name].look(document, filtered)
+            response = self._response(record, responses, pipeline, filtered)
+            yield pipeline, filtered, response
+
+    @property
+    def judges(self) -> Mapping[str, ModelSource]:
+        """The judges of computed metrics, by the names that follow-ups give them."""
+        if not self._judging:
+            return {}
+        from pytest_evals.scorers.lighteval.asking import judge_models
+
+        return judge_models(self._judging)
+
+    @property
+    def _judging(self) -> list[Computed]:
+        computed = [spec.computed for spec in self.metrics if spec.computed is not None]
+        return [one for one in computed if one.judges]
+
+    def follow_up(self, record: Record) -> Sequence[FollowUp]:
+        """What judges are asked next about an answered document.
+
+        Raises:
+            DocumentError: It cannot be scored, and why.
+        """
+        from pytest_evals.scorers.lighteval.asking import heard
+
+        return heard([part for _, part in self._parts(record)], record.turns).wanted
+
+    def _parts(self, record: Record) -> list[tuple[str, Part]]:
+        """Each pipeline's name with each metric that asks judges."""
+        from pytest_evals.scorers.lighteval.asking import Part
+
+        return [
+            (pipeline.name, Part(computed, record.doc, response))
+            for pipeline, _, response in self._seen(record)
+            for computed in self._judging
+            if response is not None
+        ]
+
+    def _judged(self, record: Record) -> Mapping[str, Mapping[str, Sequence[str]]]:
+        """Name of a pipeline → name of a metric → what its judges have replied."""
+        found: dict[str, dict[str, Sequence[str]]] = {}
+        if record.turns and self._judging:
+            from pytest_evals.scorers.lighteval.asking import heard
+
+            parts = self._parts(record)
+            replies = heard([part for _, part in parts], record.turns).replies
+            for (name, part), mine in zip(parts, replies, strict=True):
+                found.setdefault(name, {})[part.metric.names[0]] = mine
+        return found
+
+    @property
+    def unconditioned_query(self) -> str | None:
+        """What stands for the question where choices are also asked without it, for a
+        computed metric; ``None`` if none wants that.
+
+        Raises:
+            EvalsError: Two metrics want it otherwise.
+        """
+        wanted = {
+            spec.computed.unconditioned_query
+            for spec in self.metrics
+            if spec.computed is not None and spec.computed.needs_unconditioned
+        }
+        if wanted and any(spec.name == "acc_mutual_info" for spec in self.metrics):
+            wanted.add("")
+        if len(wanted) > 1:
+            raise EvalsError(
+                "metrics of one task ask choices after one unconditioned_query, not "
+                f"after {', '.join(map(repr, sorted(wanted)))}"
+            )
+        return next(iter(wanted), None)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the documents that were scored so far."""
+        return tuple(
+            LOOKS_BEYOND.format(name=repr(name))
+            for name, seen in self._neighbours.items()
+            if seen.differ
+        )
+
+    def measured(
+        self, doc: Doc, filtered: tuple[Any, ...], response: ModelResponse | None = None
+    ) -> list[Measured]:
+        """What the metrics say of a document.
+
+        Args:
+            doc: The document.
+            filtered: What a pipeline left of the responses, one a request.
+            response: What computed metrics see; ``None`` to make it of ``filtered``.
+
+        Raises:
+            DocumentError: It cannot be scored, and why.
+        """
+        return self._measure(doc, filtered, response)
+
+    def metric_for(self, name: str, filter: str) -> Metric:  # noqa: A002
+        """How the scores of that name add up, also when the task file does not list it:
+        what ``process_results`` returns beyond the list is averaged."""
+        for spec in self.metrics:
+            if spec.computed is not None and name in spec.names:
+                return next(m for m in self.metrics_of(spec, filter) if m.name == name)
+        named = [spec for spec in self.metrics if spec.name == name]
+        spec = named[0] if named else MetricSpec(name=name, aggregation="mean")
+        return self.metric(spec, filter, declared=not named)
+
+    def metrics_of(self, spec: MetricSpec, filter: str) -> tuple[Metric, ...]:  # noqa: A002
+        """The numbers of a metric, and how their values add up.
+
+        Raises:
+            EvalsError: See :func:`~pytest_evals.scorers.metrics.metric`.
+        """
+        if spec.computed is not None:
+            return tuple(spec.computed.metrics(filter, self.bootstrap_iters))
+        return (self.metric(spec, filter),)
+
+    def metric(self, spec: MetricSpec, filter: str, declared: bool = False) -> Metric:  # noqa: A002
+        """How the scores of a metric add up.
+
+        Args:
+            spec: The metric.
+            filter: Name of the filter pipeline.
+            declared: Whether any name is good; so it is with ``process_results``.
+
+        Raises:
+            EvalsError: See :func:`~pytest_evals.scorers.metrics.metric`.
+        """
+        declared = declared or self.process_results is not None
+        return metric(spec, filter, self.output_type, declared, self.bootstrap_iters)
+
+    def _grouped(self, responses: Sequence[Response]) -> list[list[Any]]:
+        """One list a request, of what filters and metrics see of each response."""
+        if not responses or len(responses) % self.repeats:
+            raise DocumentError(
+                f"{len(responses)} responses are not {self.repeats} for each request"
+            )
+        values = [_seen(self.output_type, response) for response in responses]
+        return [
+            values[start : start + self.repeats]
+            for start in range(0, len(values), self.repeats)
+        ]
+
+    def _response(
+        self,
+        record: Record,
+        responses: list[list[Any]],
+        pipeline: Pipeline,
+        filtered: tuple[Any, ...],
+    ) -> ModelResponse | None:
+        """What computed metrics see: all answers, unless the task filters them."""
+        if not any(spec.computed is not None for spec in self.metrics):
+            return None
+        from pytest_evals.scorers.lighteval.response import response_of
+
+        first = record.responses[:: self.repeats]
+        return response_of(
+            self.output_type,
+            filtered,
+            responses if pipeline == TAKE_FIRST else None,
+            [response.n_tokens for response in first],
+        )
+
+
+def _of_two(
+    pipeline: Pipeline,
+) -> Callable[[_Answered, _Answered], tuple[Any, ...]]:
+    def together(one: _Answered, other: _Answered) -> tuple[Any, ...]:
+        rows = [row for responses, row in (one, other) for _ in responses]
+        left: tuple[Any, ...] = plain(pipeline.apply_all([*one[0], *other[0]], rows))
+        return left
+
+    return together
+
+
+def _check_unique(noun: str, names: Sequence[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise EvalsError(f"two {noun} are called {name!r}; each needs its own name")
+
+
+def _seen(output_type: str, response: Response) -> Any:
+    """What lm-eval hands on of a response (0.4.13): text, log-probability, or
+    log-probability with greedy flag."""
+    if response.error:
+        raise DocumentError(response.error)
+    if output_type == "generate_until":
+        return response.text
+    if response.logprob is None:
+        raise DocumentError("the model gave no log-probability")
+    if output_type == "loglikelihood_rolling":
+        return response.logprob
+    if output_type == "loglikelihood" and response.greedy is None:
+        raise DocumentError(
+            "the model does not say whether greedy decoding gives the continuation"
+        )
+    return (response.logprob, bool(response.greedy))

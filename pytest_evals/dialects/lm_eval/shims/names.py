@@ -1,0 +1,86 @@
+"""Which modules of lm-eval (0.4.13) have a stand-in, and what is in them.
+
+What lm-eval's own task tree uses, and a little more; all else needs lm-eval itself.
+:mod:`pytest_evals.dialects.lm_eval.modules` decides who gets them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_evals.dialects.lm_eval.shims.config import FewshotConfig, TaskConfig
+from pytest_evals.dialects.lm_eval.shims.configurable import ConfigurableTask
+from pytest_evals.dialects.lm_eval.shims.filters import (
+    Filter,
+    MultiChoiceRegexFilter,
+    RegexFilter,
+    register_filter,
+)
+from pytest_evals.dialects.lm_eval.shims.instance import Instance
+from pytest_evals.dialects.lm_eval.shims.metrics import (
+    mean,
+    median,
+    metric_max_over_ground_truths,
+    perplexity,
+    weighted_f1_score,
+    weighted_perplexity,
+)
+from pytest_evals.dialects.lm_eval.shims.samplers import (
+    ContextSampler,
+    FirstNSampler,
+)
+from pytest_evals.dialects.lm_eval.shims.task import Task
+from pytest_evals.dialects.lm_eval.shims.texts import (
+    general_detokenize,
+    handle_non_serializable,
+    make_table,
+)
+
+__all__ = ["NAMES"]
+
+NAMES: Mapping[str, Mapping[str, Any]] = {
+    "lm_eval": {},
+    "lm_eval.api": {},
+    "lm_eval.api.filter": {"Filter": Filter},
+    "lm_eval.api.instance": {"Instance": Instance},
+    "lm_eval.api.metrics": {
+        "mean": mean,
+        "median": median,
+        "metric_max_over_ground_truths": metric_max_over_ground_truths,
+        "perplexity": perplexity,
+        "weighted_perplexity": weighted_perplexity,
+    },
+    "lm_eval.api.registry": {"register_filter": register_filter},
+    "lm_eval.api.samplers": {
+        "ContextSampler": ContextSampler,
+        "FirstNSampler": FirstNSampler,
+    },
+    "lm_eval.api.task": {
+        "ConfigurableTask": ConfigurableTask,
+        "Instance": Instance,
+        "Task": Task,
+        "TaskConfig": TaskConfig,
+        "mean": mean,
+        "weighted_perplexity": weighted_perplexity,
+    },
+    "lm_eval.config": {},
+    "lm_eval.config.task": {"FewshotConfig": FewshotConfig, "TaskConfig": TaskConfig},
+    "lm_eval.filters": {},
+    "lm_eval.filters.extraction": {
+        "Filter": Filter,
+        "MultiChoiceRegexFilter": MultiChoiceRegexFilter,
+        "RegexFilter": RegexFilter,
+        "register_filter": register_filter,
+    },
+    "lm_eval.tasks": {},
+    "lm_eval.utils": {
+        "general_detokenize": general_detokenize,
+        "handle_non_serializable": handle_non_serializable,
+        "logging": logging,
+        "make_table": make_table,
+        "weighted_f1_score": weighted_f1_score,
+    },
+}
+"""Module → its names."""

@@ -1,0 +1,106 @@
+"""Prompts of task classes: the turns in front of an answer, in lm-eval's order (0.4.13,
+``api/task.py``, ``fewshot_context`` and ``construct_requests``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pytest_evals.dialects.lm_eval.prompts.question import (
+    answer_text,
+    choice_at,
+    text_of,
+)
+from pytest_evals.dialects.lm_eval.shims.fields import field_of, value_of
+from pytest_evals.prompts.chat import Turn, final_turns, joined, render, shot_turns
+
+__all__ = ["choice_arguments", "prompts_of", "rendered"]
+
+
+def prompts_of(
+    task: Any, doc: Any, n_shots: int, system: str, prefix: str | None
+) -> list[list[Turn]]:
+    """The turns in front of the answer, once for each question of a document.
+
+    Args:
+        task: The object of the class; its own methods say what a row says.
+        doc: The document.
+        n_shots: How many shots are drawn.
+        system: Text in front of everything.
+        prefix: How the answer begins.
+
+    Raises:
+        FieldError: A value is of a kind that its key cannot have.
+    """
+    config = task.config
+    description = ""
+    if config.description:
+        description = value_of(task, "description", doc, None, None) or ""
+    front = joined(system, description, config.fewshot_delimiter)
+    turns = [Turn("system", front)] if front else []
+    if n_shots:
+        alone = task.fewshot_cfg.split == config.test_split
+        for row in task.sampler.sample(n=n_shots, eval_doc=doc if alone else None):
+            turns += _shot(task, row)
+    delimiter = config.target_delimiter
+    if task.multiple_input:
+        texts, delimiter = task.doc_to_choice(doc), ""
+    else:
+        texts = [task.doc_to_text(doc)]
+    field = field_of(task, "doc_to_text", config.doc_to_text)
+    return [
+        [*turns, *final_turns(text_of(text, field), prefix or "", delimiter)]
+        for text in texts
+    ]
+
+
+def _shot(task: Any, row: Any) -> Sequence[Turn]:
+    shots = task.fewshot_cfg
+    text = task.doc_to_text(row, shots.doc_to_text)
+    choices: Sequence[Any] = ()
+    if shots.doc_to_choice:
+        choices = task.doc_to_choice(row, shots.doc_to_choice)
+    target = task.doc_to_target(row, shots.doc_to_target)
+    of_text = field_of(task, "doc_to_text", shots.doc_to_text)
+    prefix = ""
+    if shots.gen_prefix:
+        prefix = value_of(task, "gen_prefix", row, shots.gen_prefix, None) or ""
+    if task.multiple_input:
+        text, choices = choice_at(choices, text, of_text), ()
+    return shot_turns(
+        text_of(text, of_text),
+        answer_text(target, choices, field_of(task, "doc_to_target", target)),
+        prefix,
+        shots.target_delimiter,
+        shots.fewshot_delimiter,
+    )
+
+
+def rendered(
+    turns: Sequence[Turn], template: Callable[..., Any] | None, multiturn: bool
+) -> Any:
+    """The prompt of some turns: plain text, or what a chat template makes of them."""
+    prompt = render(turns, chat=template is not None, multiturn=multiturn)
+    if template is None or isinstance(prompt, str):
+        return prompt
+    begun = prompt[-1].role == "assistant"
+    messages = [message._asdict() for message in prompt]
+    return template(messages, add_generation_prompt=not begun)
+
+
+def choice_arguments(
+    task: Any, doc: Any, ctx: Any, chat: bool
+) -> list[tuple[Any, ...]]:
+    """Context and continuation of each choice; those of ``acc_mutual_info`` follow."""
+    config, choices = task.config, task.doc_to_choice(doc)
+    delimiter, prefix = config.target_delimiter, config.gen_prefix
+    if chat and not (prefix and not prefix[-1].isspace()):
+        delimiter = ""
+    if task.multiple_input:
+        target = task.doc_to_target(doc)
+        asked = [(context, f"{delimiter}{target}") for context in ctx]
+    else:
+        asked = [(ctx, f"{delimiter}{choice}") for choice in choices]
+    if "acc_mutual_info" in task.aggregation():
+        asked += [("", f"{delimiter}{choice}") for choice in choices]
+    return asked

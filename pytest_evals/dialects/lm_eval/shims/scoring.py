@@ -1,0 +1,195 @@
+"""Filters and metrics of task classes that leave these to lm-eval (0.4.13,
+``api/filter.py`` and ``api/task.py``, ``process_results``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.dialects.lm_eval.prompts.question import choice_at, gold_of
+from pytest_evals.dialects.lm_eval.scoring.hf_evaluate import find_metric
+from pytest_evals.dialects.lm_eval.scoring.scorer import Scorer
+from pytest_evals.dialects.lm_eval.shims.fields import field_of
+from pytest_evals.dialects.lm_eval.shims.filters import registered_filters
+from pytest_evals.dialects.lm_eval.shims.metrics import aggregation_called
+from pytest_evals.scorers.filters import TAKE_FIRST, FilterStep, Pipeline, pipeline
+from pytest_evals.scorers.metrics import METRICS, MetricSpec, default_metrics
+
+__all__ = ["Ensemble", "Scoring", "ensembles"]
+
+_OWN_KEYS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
+
+
+class Ensemble:
+    """A pipeline with the interface of lm-eval's."""
+
+    def __init__(self, made: Pipeline) -> None:
+        """Give a pipeline of ours that interface."""
+        self.name, self._pipeline = made.name, made
+
+    def apply(self, instances: Sequence[Any]) -> None:
+        """Set the filtered response of each instance."""
+        responses = [instance.resps for instance in instances]
+        rows = [instance.doc for instance in instances]
+        filtered = self._pipeline.apply_all(responses, rows)
+        for instance, value in zip(instances, filtered, strict=True):
+            instance.filtered_resps[self.name] = value
+
+
+def ensembles(given: Sequence[Mapping[str, Any]] | None) -> list[Ensemble]:
+    """The pipelines of a ``filter_list``.
+
+    Raises:
+        EvalsError: A filter cannot be made.
+    """
+    if given is None:
+        return [Ensemble(TAKE_FIRST)]
+    return [
+        Ensemble(pipeline(entry["name"], [_step(step) for step in entry["filter"]]))
+        for entry in given
+    ]
+
+
+def _step(step: Mapping[str, Any]) -> FilterStep:
+    function = step["function"]
+    if isinstance(function, str):
+        function = registered_filters.get(function, function)
+    rest = {key: value for key, value in step.items() if key != "function"}
+    return FilterStep(function=function, arguments=rest)
+
+
+T = TypeVar("T")
+
+
+class Scoring:
+    """The metrics of a class's configuration."""
+
+    def __init__(self, config: Any) -> None:
+        """Read ``metric_list``; what it names is looked up when it is first needed,
+        since a class with a ``process_results`` of its own may name anything."""
+        self._config = config
+        listed = config.metric_list
+        if listed is None:
+            self._specs = default_metrics(config.output_type)
+        else:
+            # Of two entries with one name the later one, as in lm-eval.
+            by_name = {spec.name: spec for spec in map(_spec, listed)}
+            self._specs = tuple(by_name.values())
+        self._lenders: dict[str, str] = {}
+        """Names that only what a function gave has said → that function's metric."""
+
+    def values(self, task: Any, doc: Any, results: Sequence[Any]) -> dict[str, Any]:
+        """The values of a document by metric.
+
+        Raises:
+            DocumentError: It cannot be scored.
+            EvalsError: There is no metric of that name.
+        """
+        if self._config.output_type == "loglikelihood_rolling":
+            return self._rolling(task, doc, results[0])
+        known = _doc(task, doc, self._config.output_type)
+        found = self._scorer.measured(known, tuple(results))
+        for measured in found:
+            if measured.lender and measured.metric not in self._aggregations:
+                self._lenders.setdefault(measured.metric, measured.lender)
+        return {measured.metric: measured.value for measured in found}
+
+    @cached_property
+    def _scorer(self) -> Scorer:
+        specs = tuple(self._with_function(spec) for spec in self._specs)
+        return Scorer(output_type=self._config.output_type, metrics=specs)
+
+    def _with_function(self, spec: MetricSpec) -> MetricSpec:
+        texts = self._config.output_type == "generate_until"
+        by_name = {entry["metric"]: entry for entry in self._config.metric_list or ()}
+        forced = by_name.get(spec.name, {}).get("hf_evaluate") is True
+        if spec.function is not None or not texts:
+            return spec
+        if spec.name in METRICS and not forced:
+            return spec
+        function = find_metric(spec.name, [Path.cwd()])
+        return MetricSpec(
+            name=spec.name, function=function, arguments=dict(spec.arguments)
+        )
+
+    def _rolling(self, task: Any, doc: Any, logprob: float) -> dict[str, Any]:
+        """A class may count words and bytes in its own way."""
+        text = task.doc_to_target(doc)
+        n_words, n_bytes = task.count_words(text), task.count_bytes(text)
+        sizes = {"word_perplexity": n_words, "byte_perplexity": n_bytes}
+        sizes["bits_per_byte"] = n_bytes
+        names = [spec.name for spec in self._specs if spec.name in sizes]
+        return {name: (logprob, sizes[name]) for name in names}
+
+    def aggregations(self) -> dict[str, Callable[[Any], Any]]:
+        """How values add up, by metric; as in lm-eval also those of names that only a
+        function's mapping has said, once it has.
+
+        Raises:
+            UnknownNameError: There is no aggregation of that name.
+        """
+        return self._with_lent(self._aggregations)
+
+    def directions(self) -> dict[str, bool | None]:
+        """Which way is better, by metric."""
+        return self._with_lent({spec.name: _direction(spec) for spec in self._specs})
+
+    @cached_property
+    def _aggregations(self) -> dict[str, Callable[[Any], Any]]:
+        return {spec.name: _aggregation(spec) for spec in self._specs}
+
+    def _with_lent(self, own: Mapping[str, T]) -> dict[str, T]:
+        lent = {name: own[lender] for name, lender in self._lenders.items()}
+        return {**own, **lent}
+
+
+def _aggregation(spec: MetricSpec) -> Callable[[Any], Any]:
+    if callable(spec.aggregation):
+        return spec.aggregation
+    known = METRICS.get(spec.name)
+    own = known.aggregation if known is not None else "mean"
+    return aggregation_called(spec.aggregation or own)
+
+
+def _direction(spec: MetricSpec) -> bool | None:
+    if spec.higher_is_better is not None or not spec.is_directed:
+        return spec.higher_is_better
+    known = METRICS.get(spec.name)
+    return known.higher_is_better if known is not None else None
+
+
+def _spec(entry: Mapping[str, Any]) -> MetricSpec:
+    given = entry["metric"]
+    return MetricSpec(
+        name=given if isinstance(given, str) else given.__name__,
+        function=given if callable(given) else None,
+        aggregation=entry.get("aggregation"),
+        higher_is_better=entry.get("higher_is_better"),
+        is_directed=entry.get("higher_is_better", True) is not None,
+        arguments={k: v for k, v in entry.items() if k not in _OWN_KEYS},
+    )
+
+
+def _doc(task: Any, row: Any, output_type: str) -> Doc:
+    """The document as the metrics of its output type read it."""
+    target = task.doc_to_target(row)
+    if output_type == "loglikelihood":
+        return Doc("", [target], 0, row=row, target=target)
+    has_choices = task.config.doc_to_choice is not None
+    choices = task.doc_to_choice(row) if has_choices else []
+    of_target = field_of(task, "doc_to_target", target)
+    if output_type == "multiple_choice":
+        right = task.doc_to_text(row) if task.multiple_input else target
+        gold = gold_of(right, choices, of_target)
+        return Doc("", list(choices), gold, row=row, target=target)
+    if has_choices:
+        right = choice_at(choices, target, of_target)
+        return Doc("", [right], 0, row=row, target=target)
+    if task.multiple_target:
+        texts = [str(item) for item in target]
+        golds = list(range(len(texts)))
+        return Doc("", texts, golds, row=row, target=list(target))
+    return Doc("", [str(target)], 0, row=row, target=target)

@@ -1,1 +1,0 @@
-"""Python beside task files: functions, modules, and what these import."""

@@ -1,0 +1,90 @@
+"""Which files pytest collects as eval files: :mod:`~pytest_evals.dialects.detect`, the
+command line and the ini options decide. Called for every file that pytest visits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_evals.plugin.settings.options import OPTIONS
+
+__all__ = [
+    "dialect_here",
+    "is_eval_file",
+    "is_test_file",
+    "matches",
+    "named_places",
+    "raw_of",
+]
+
+OURS = "pytest_evals.plugin.hooks"
+"""The module of our own hooks."""
+
+LARGEST = 4 * 1024 * 1024
+"""Bytes; a file beyond this is data, not a task."""
+
+
+def is_eval_file(path: Path, hook: Any, config: pytest.Config) -> bool:
+    """Whether a front end of ours, or a user's, may read this file.
+
+    Args:
+        path: The file.
+        hook: pytest's hooks, as the file's folder sees them.
+        config: pytest's configuration.
+    """
+    return bool(dialect_here(path, config)) or _others_read(path, hook, config)
+
+
+def dialect_here(path: Path, config: pytest.Config) -> str:
+    """The dialect of a file, empty if it has none. Python files count only if
+    ``evals_python_files`` matches them, or if the command line names them and they are
+    no tests."""
+    if path.suffix == ".py" and not matches(path, config.stash[OPTIONS].python_files):
+        if is_test_file(path, config) or path not in named_places(config):
+            return ""
+    elif path.suffix not in (".yaml", ".yml", ".py"):
+        return ""
+    from pytest_evals.dialects.detect import dialect_of
+
+    return dialect_of(path, raw_of)
+
+
+def is_test_file(path: Path, config: pytest.Config) -> bool:
+    """Whether pytest itself would take a Python file that nobody names."""
+    if not config.pluginmanager.hasplugin("python"):
+        return False
+    return matches(path, config.getini("python_files"))
+
+
+def matches(path: Path, patterns: Sequence[str]) -> bool:
+    """Whether the name of a file is one of those that are wanted."""
+    return any(fnmatch(path.name, pattern) for pattern in patterns)
+
+
+def named_places(config: pytest.Config) -> set[Path]:
+    """Files and folders of the command line."""
+    base = config.invocation_params.dir
+    args = (str(arg).partition("::")[0] for arg in config.args)
+    return {Path(os.path.normpath(base / arg)) for arg in args}
+
+
+def raw_of(path: Path) -> bytes:
+    """The bytes of a file; none of one that cannot be read, or is too large."""
+    try:
+        return b"" if path.stat().st_size > LARGEST else path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _others_read(path: Path, hook: Any, config: pytest.Config) -> bool:
+    """Whether a user's ``pytest_evals_load_tasks`` reads this file."""
+    load = hook.pytest_evals_load_tasks
+    for implementation in load.get_hookimpls():
+        if getattr(implementation.plugin, "__name__", "") != OURS:
+            return load(path=path, config=config) is not None
+    return False

@@ -1,0 +1,108 @@
+"""Metrics of the evaluate library: scripts on this disk, and nothing else."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_evals.dialects.lm_eval.scoring import hf_evaluate
+from pytest_evals.dialects.lm_eval.scoring.hf_evaluate import find_metric
+from pytest_evals.errors import EvalsError, MissingExtraError
+
+SCRIPT = """\
+import datasets
+import evaluate
+
+class Overlap(evaluate.Metric):
+    def _info(self):
+        text = datasets.Value("string")
+        features = datasets.Features({"predictions": text, "references": text})
+        return evaluate.MetricInfo(
+            description="", citation="", inputs_description="", features=features
+        )
+
+    def _compute(self, predictions, references, scale=1):
+        pairs = zip(predictions, references)
+        return {"overlap": scale * sum(len(set(p) & set(r)) for p, r in pairs)}
+"""
+LOAD = """\
+import sys
+from pathlib import Path
+
+# The library would import that if it could, for seconds, and no script here needs it.
+sys.modules["transformers"] = None
+import evaluate
+del sys.modules["transformers"]
+
+from pytest_evals.errors import EvalsError
+from pytest_evals.dialects.lm_eval.scoring.hf_evaluate import find_metric
+
+def value(name):
+    compute = find_metric(name, [Path(sys.argv[1])])
+    return compute(references=["abc"], predictions=["cab d"], scale=2)
+
+for name in ("overlap", "./overlap", "overlap/overlap.py", "known", "me/known"):
+    print(name, value(name))
+for _ in range(2):
+    try:
+        value("broken.py")
+    except EvalsError as error:
+        print(str(error)[:60])
+"""
+
+
+@pytest.mark.slow
+def test_scripts_beside_the_task_and_in_the_cache_are_run(tmp_path):
+    """In a process of its own: the library reads the place of its cache when it is
+    imported."""
+    cache = tmp_path / "home/modules/evaluate_modules/metrics"
+    for script in (
+        tmp_path / "overlap/overlap.py",
+        cache / "evaluate-metric--known/0f/known.py",
+        cache / "me--known/0f/known.py",
+    ):
+        script.parent.mkdir(parents=True)
+        script.write_text(SCRIPT)
+    (tmp_path / "broken.py").write_text("import no_such_library_at_all\n")
+    root = Path(__file__).parents[4]
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD, str(tmp_path)],
+        env={
+            "HF_HOME": str(tmp_path / "home"),
+            "HF_HUB_OFFLINE": "1",
+            "PYTHONPATH": str(root),
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == [
+        "overlap {'overlap': 6}",
+        "./overlap {'overlap': 6}",
+        "overlap/overlap.py {'overlap': 6}",
+        "known {'overlap': 6}",
+        "me/known {'overlap': 6}",
+        *["the evaluate library: ImportError: To be able to use broken,"] * 2,
+    ]
+
+
+def test_a_script_that_is_not_on_this_disk_is_never_downloaded(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    with pytest.raises(EvalsError) as caught:
+        find_metric("no_such_metric", [tmp_path])
+    assert str(caught.value) == (
+        "the evaluate library has no script called 'no_such_metric' on this disk\n"
+        "  fix: python -c \"import evaluate; evaluate.load('no_such_metric')\" "
+        "downloads it (code of the Hub, which then runs here); or metric: !function "
+        "module.name"
+    )
+
+
+def test_a_missing_library_is_told(monkeypatch, tmp_path):
+    monkeypatch.setattr(hf_evaluate, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError) as caught:
+        find_metric("wer", [tmp_path])
+    assert str(caught.value) == (
+        "metric 'wer' needs evaluate; install pytest-evals-suites[metrics]"
+    )

@@ -1,0 +1,80 @@
+"""The JSON Schema for editors: it takes what the front end takes, and refuses what an
+editor can know to be wrong."""
+
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from pytest_evals.dialects.detect import dialect
+from pytest_evals.dialects.lm_eval.config_dump import TASK_KEYS
+from pytest_evals.dialects.lm_eval.members import GROUP_KEYS
+from pytest_evals.dialects.lm_eval.schema import schema, schema_text
+from pytest_evals.gates.read.keys import PARSERS
+
+ROOT = Path(__file__).parents[3]
+FILES = ROOT / "tests" / "task_files"
+SOUND = [
+    path
+    for folder in ("tests/task_files/valid", "tests/parity/tasks", "example_suites")
+    for path in sorted((ROOT / folder).rglob("*.yaml"))
+    if dialect(path.read_bytes()) == "lm_eval"
+]
+BEYOND = {
+    "column": "what columns the data has",
+    "data_file": "which files there are",
+    "functions_missing": "what modules hold",
+    "generation": "the arguments of generation differ from model to model",
+    "generation_arguments": "the same",
+    "group": "which tasks there are",
+    "no_choices": "what included files say",
+    "nothing": "the same",
+    "split": "which splits the data has",
+    "template": "the grammar of templates",
+    "too_many_shots": "how many rows there are",
+    "unsafe_code": "the options of the command line",
+}
+"""Faulty files about which a schema cannot know."""
+
+
+class Loader(yaml.SafeLoader):
+    """YAML as editors see it: a tag they do not know is passed over."""
+
+
+Loader.add_constructor("!function", lambda loader, node: f"!function {node.value}")
+
+
+def faults(path: Path) -> list[str]:
+    checker = jsonschema.Draft202012Validator(schema())
+    found = checker.iter_errors(yaml.load(path.read_text("utf-8"), Loader))
+    return [error.message for error in found]
+
+
+def test_it_is_a_schema_and_the_file_is_its_text():
+    jsonschema.Draft202012Validator.check_schema(schema())
+    path = ROOT / "pytest_evals" / "dialects" / "lm_eval" / "task.schema.json"
+    assert path.read_text("utf-8") == schema_text(), (
+        f"python -m pytest_evals.dialects.lm_eval.schema > {path.relative_to(ROOT)}"
+    )
+
+
+@pytest.mark.parametrize("path", SOUND, ids=lambda path: path.stem)
+def test_sound_files_are_taken(path):
+    assert faults(path) == []
+
+
+FAULTY = sorted(p for p in (FILES / "invalid").glob("*.yaml") if p.stem != "syntax")
+
+
+@pytest.mark.parametrize("path", FAULTY, ids=lambda path: path.stem)
+def test_faulty_files_are_refused_as_far_as_one_file_can_tell(path):
+    assert bool(faults(path)) == (path.stem not in BEYOND)
+
+
+def test_all_keys_are_there():
+    known = schema()["$defs"]
+    ours = {"include", "class", "gates", "task_list"}
+    assert set(known["task"]["properties"]) == {*TASK_KEYS, *ours}
+    assert set(known["group"]["properties"]) == {*TASK_KEYS, *ours, *GROUP_KEYS}
+    assert set(known["gate"]["anyOf"][1]["properties"]) == {*PARSERS, "anchor"}
