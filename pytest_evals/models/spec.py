@@ -74,9 +74,9 @@ class ModelSpec:
 KINDS: Registry[Callable[[ModelSpec], Model]] = Registry(
     "kind of model",
     {
-        "hf": "pytest_evals.models.hf.opening:open_hf",
-        "openai": "pytest_evals.models.openai.opening:open_openai",
-        "ray": "pytest_evals.models.ray.opening:open_ray",
+        "hf": "pytest_evals.models.hf.kind:open_hf",
+        "openai": "pytest_evals.models.openai.kind:open_openai",
+        "ray": "pytest_evals.models.ray.kind:open_ray",
         "scripted": "pytest_evals.models.scripted:open_scripted",
     },
 )
@@ -96,9 +96,9 @@ CHECKS: Registry[Callable[[ModelSpec], None]] = Registry(
 READY: Registry[Callable[[ModelSpec], None]] = Registry(
     "kind of model that needs something of this machine",
     {
-        "hf": "pytest_evals.models.hf.opening:check_ready",
-        "openai": "pytest_evals.models.openai.opening:check_ready",
-        "ray": "pytest_evals.models.ray.opening:check_ready",
+        "hf": "pytest_evals.models.hf.kind:check_ready",
+        "openai": "pytest_evals.models.openai.kind:check_ready",
+        "ray": "pytest_evals.models.ray.kind:check_ready",
     },
 )
 """Kind → what finds out why a model cannot be opened here, without opening it."""
@@ -111,7 +111,7 @@ INNER: Registry[Callable[[ModelSpec], ModelSpec]] = Registry(
 
 CUTTERS: Registry[Callable[[ModelSpec], Cutter]] = Registry(
     "kind of model with a tokenizer",
-    {"hf": "pytest_evals.models.hf.opening:open_hf_cutter"},
+    {"hf": "pytest_evals.models.hf.kind:open_hf_cutter"},
 )
 """Kind → what loads its tokenizer alone."""
 
@@ -144,7 +144,7 @@ can say."""
 
 TRIALS: Registry[Callable[[ModelSpec], str]] = Registry(
     "kind of model that is tried",
-    {"openai": "pytest_evals.models.openai.opening:why_unable"},
+    {"openai": "pytest_evals.models.openai.kind:why_unable"},
 )
 """Kind → why a model cannot score texts, as only asking it tells."""
 

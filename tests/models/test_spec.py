@@ -216,9 +216,9 @@ def test_secrets_are_not_shown(here):
 
 
 def test_a_missing_library_names_the_extra(here, monkeypatch):
-    from pytest_evals.models.hf import opening
+    from pytest_evals.models.hf import kind
 
-    monkeypatch.setattr(opening, "find_spec", lambda name: None)
+    monkeypatch.setattr(kind, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError) as caught:
         open_model(parse_spec("hf:suites/tiny"))
     assert str(caught.value) == (
