@@ -16,8 +16,9 @@ from typing import Any
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.group import Group
+from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Model
+from pytest_evals.core.response_contract import as_model
 from pytest_evals.core.result import RunResult, lacking
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.detect import is_passed_by
@@ -30,6 +31,7 @@ from pytest_evals.gates.read.entry import read_expression
 from pytest_evals.gates.when import ungated
 from pytest_evals.masking.known import remembering
 from pytest_evals.masking.logs import masking_logs
+from pytest_evals.models.registry import ModelHook
 from pytest_evals.reports.files.model import model_arguments
 from pytest_evals.run.arguments import with_checked_arguments
 from pytest_evals.run.baselines import is_model, measured_rate
@@ -124,10 +126,10 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
     )
     call = _Call(
         sources=sources,
-        model=model,
+        model=model if isinstance(model, str) else as_model(model, "model"),
         options=options or TaskOptions(),
         gates=gates,
-        judge=judge,
+        judge=judge if isinstance(judge, str) else as_model(judge, "judge"),
         disk=disk,
         stop=Stop(mode=stop, error=stop_error),
         plugins=Plugins(plugins),
@@ -273,7 +275,9 @@ class _Call:
         """Whoever opens models, with the store in front of them."""
         disk, plugins = self.disk, self.plugins
         keeping = _Keeping(dir=disk.base, no_cache=disk.folder is None)
-        return Answers(keeping, plugins.open_model, lambda: not plugins.open_models)
+        return Answers(
+            keeping, ModelHook(lambda: plugins.open_models, plugins.open_model)
+        )
 
     def _beside(
         self,

@@ -260,7 +260,8 @@ class EvalSession:
     def _check(self, ids: Iterable[str] | None, *, is_broken: bool) -> None:
         self.selection.check(self.library.included_names())
         check_gates(self, is_broken=is_broken)
-        check_models(self.config, self.model_spec(), self.known.with_documents(ids))
+        tasks = self.known.with_documents(ids)
+        check_models(self.config, self.models.answers, self.model_spec(), tasks)
         check_reference_models(self, ids)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import Any, cast
+from typing import Any
 
-from pytest_evals.core.request import Model
+from pytest_evals.core.model import Model
 from pytest_evals.core.task import Task
 from pytest_evals.core.turn import JUDGE, ModelSource
 from pytest_evals.errors import OptionError
@@ -49,9 +48,7 @@ class Models:
             return self._opened[-1]
         model = self._answers.named(source)
         self._opened.append(model)
-        close = getattr(model, "close", None)
-        if close is not None:
-            self._closing.callback(close)
+        self._closing.callback(model.close)
         return model
 
     def find(self, task: Task, name: str) -> Model:
@@ -60,28 +57,21 @@ class Models:
         Raises:
             OptionError: There is no judge.
         """
-        source: ModelSource | Model = task.models[name]
+        source: ModelSource | Given = task.models[name]
         if source == JUDGE:
             source = self._judge
         if source == "":
             raise OptionError(f"{task.name} asks a judge: {NO_JUDGE}")
         key = source if isinstance(source, str) else id(source)
         if key not in self._found:
-            made = source if hasattr(source, "answer") else self._made(source)
-            self._found[key] = self.open(cast("Given", made))
+            made = source if isinstance(source, str | Model) else source()
+            self._found[key] = self.open(made)
         return self._found[key]
-
-    @staticmethod
-    def _made(source: ModelSource | Model) -> Given:
-        if isinstance(source, str):
-            return source
-        return cast("Callable[[], Model]", source)()
 
     @property
     def notes(self) -> list[str]:
         """What they say of the numbers that they gave."""
-        said = (getattr(model, "notes", ()) for model in self._opened)
-        return [*dict.fromkeys(note for notes in said for note in notes)]
+        return [*dict.fromkeys(note for one in self._opened for note in one.notes)]
 
     @property
     def judges(self) -> dict[str, dict[str, Any]]:
@@ -91,5 +81,4 @@ class Models:
 
 def info_of(model: Model) -> dict[str, Any]:
     """What a model says of itself."""
-    found = getattr(model, "info", None)
-    return dict(found) if isinstance(found, Mapping) else {}
+    return dict(model.info)

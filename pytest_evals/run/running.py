@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.gate import Gate, Verdict
+from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
 from pytest_evals.core.reference import Reference
-from pytest_evals.core.request import Model
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.gates.documents import Required, required_by, with_required
@@ -118,7 +118,7 @@ class Running:
         paired = any(gate.baseline for gate in self._gates())
         names = (task.name for task in self._suite.tasks)
         required = {name: required_by(self._around(name)) for name in names}
-        render = getattr(model, "render", None) if chat else None
+        render = model.render if chat else None
         for job in self.jobs:
             name = job.task.name
             if self.early.is_decided(name):

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_evals.core.turn import JUDGE, ModelSource
-from pytest_evals.errors import ModelError
 
 if TYPE_CHECKING:
     from _pytest.fixtures import FixtureDef, TopRequest
 
-    from pytest_evals.core.request import Model
+    from pytest_evals.core.model import Model
     from pytest_evals.core.task import Task
     from pytest_evals.run.cached_model import Answers
 
-__all__ = ["Definition", "Furthers", "model_of"]
+__all__ = ["Definition", "Furthers"]
 
 
 class Definition(NamedTuple):
@@ -51,8 +50,8 @@ class Furthers:
 
     def judge_by(self, definition: Definition, request: TopRequest) -> None:
         """Have the judge of some documents ready, while fixtures can be had."""
-        given = model_of(request.getfixturevalue("eval_judge"), "eval_judge")
-        self._judges[definition] = self._answers.given(given)
+        given = request.getfixturevalue("eval_judge")
+        self._judges[definition] = self._answers.given(given, "the fixture eval_judge")
 
     def find(self, definition: Definition, task: Task, name: str) -> Model:
         """The model that a task calls by a name.
@@ -71,7 +70,7 @@ class Furthers:
     def _opened(self, source: ModelSource) -> Model:
         if isinstance(source, str):
             return self._answers.named(source)
-        return self._answers.given(source())
+        return self._answers.given(source(), f"the function {source!r:.60}")
 
     @property
     def all(self) -> Iterator[Model]:
@@ -81,27 +80,10 @@ class Furthers:
 
     def infos(self) -> Mapping[str, Mapping[str, Any]]:
         """Name → what a model says of itself."""
-        return {one.name: getattr(one, "info", None) or {} for one in self.all}
+        return {one.name: one.info for one in self.all}
 
     def close(self) -> None:
         """Give back what was opened here; judges are their fixtures' matter."""
         for model in self._named.values():
-            close = getattr(model, "close", None)
-            if close is not None:
-                close()
+            model.close()
         self._named.clear()
-
-
-def model_of(given: Any, fixture: str) -> Model:
-    """What a fixture gave, if it is a model.
-
-    Raises:
-        ModelError: It has no method ``answer``.
-    """
-    if not callable(getattr(given, "answer", None)):
-        raise ModelError(
-            f"the fixture {fixture} gave {type(given).__name__} {given!r:.60}, which "
-            "is no model\n  fix: return an object with a name and a method "
-            "answer(requests)"
-        )
-    return cast("Model", given)

@@ -16,18 +16,20 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from _pytest.fixtures import TopRequest
 
+from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Model, Request, Response
+from pytest_evals.core.request import Request, Response
 from pytest_evals.core.result import Reuse
 from pytest_evals.core.task import Task
 from pytest_evals.core.turn import JUDGE
 from pytest_evals.errors import EvalsError
-from pytest_evals.plugin.asking.furthers import Definition, Furthers, model_of
+from pytest_evals.plugin.asking.furthers import Definition, Furthers
 from pytest_evals.plugin.asking.losses import Losses
 from pytest_evals.plugin.asking.usage import with_usage
 from pytest_evals.run.cached_model import Answers
 from pytest_evals.run.inference import WINDOW, Job, Plan, ask
 from pytest_evals.run.user_hooks import prepared
+from pytest_evals.store.stored import StoredModel
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.nodes import DocItem
@@ -153,8 +155,8 @@ class Models:
             is_own = definition.has_own_model
             model: Model = NOBODY
             if definition in self._asked:
-                given = model_of(request.getfixturevalue("eval_model"), "eval_model")
-                model = self.answers.given(given)
+                given = request.getfixturevalue("eval_model")
+                model = self.answers.given(given, "the fixture eval_model")
             self._open[definition] = model
         except BaseException as error:
             self._broken[definition] = item.nodeid
@@ -202,15 +204,15 @@ class Models:
             self._broken[definition] = item.nodeid
             plan.stop()
             # One with a store in front is opened when the first response is missing.
-            is_open = getattr(self._open[definition], "is_open", True)
+            model = self._open[definition]
+            is_open = not isinstance(model, StoredModel) or model.is_open
             if definition.has_own_model and not is_open:
                 self._refuse(error)
             raise
 
-    def render_of(self, item: DocItem) -> Render | None:
-        """How the model of a document renders chats, if it says so."""
-        model = self._open[item.parent.model_definition(item)]
-        return cast("Render | None", getattr(model, "render", None))
+    def render_of(self, item: DocItem) -> Render:
+        """How the model of a document renders chats."""
+        return self.model_of(item).render
 
     def _skip_if_broken(self, definition: Definition) -> None:
         if definition in self._broken:
@@ -259,13 +261,13 @@ class Models:
     @property
     def name(self) -> str:
         """The names of the models that were opened."""
-        names = [getattr(m, "name", type(m).__name__) for m in self._open.values()]
+        names = [model.name for model in self._open.values()]
         return ", ".join(dict.fromkeys(filter(None, names))) or self._remote.name
 
     @property
     def info(self) -> Mapping[str, Any]:
         """What the first model says of itself, with what all of them have used."""
-        own = [getattr(model, "info", None) or {} for model in self._open.values()]
+        own = [model.info for model in self._open.values()]
         return with_usage([*own, *self._remote.infos])
 
     @property
@@ -280,7 +282,7 @@ class Models:
     def notes(self) -> list[str]:
         """What the models say of the numbers that they gave."""
         open_ = (*self._open.values(), *self._furthers.all)
-        own = [note for model in open_ for note in getattr(model, "notes", ())]
+        own = [note for model in open_ for note in model.notes]
         return list(dict.fromkeys([*own, *self._remote.notes]))
 
     @property
@@ -324,7 +326,7 @@ class Models:
         return int(plans + getattr(self._remote, name))
 
 
-class _Nobody:
+class _Nobody(Model):
     """Stands where a model would, for tasks that ask none."""
 
     name = ""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from pytest_evals.core.request import Model
+from pytest_evals.core.model import Model
 from pytest_evals.run.inference import Job, Plan
 from pytest_evals.run.scoring import score
 from pytest_evals.store.stored import StoredModel
