@@ -204,6 +204,8 @@ class Answers:
             reads=not self._options.fresh,
         )
         self._stored.append(stored)
+        if not self._is_closed:
+            stored.opened()  # it is, so that closing the one closes the other
         return stored
 
     @property

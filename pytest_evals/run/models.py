@@ -33,22 +33,25 @@ class Models:
             closing: Where to say what is to be closed.
         """
         self._answers, self._judge, self._closing = answers, judge, closing
-        self._found: dict[int | str, Model] = {}
+        self._found: dict[int | ModelSource, Model] = {}
         self._opened: list[Model] = []
 
-    def open(self, source: Given) -> Model:
-        """A model with its store in front.
+    def open(self, source: Given | ModelSource) -> Model:
+        """A model with its store in front; it is closed at the end unless it was given.
 
         Raises:
             OptionError: The spec has a mistake.
             ModelError: It cannot be opened.
         """
-        if not isinstance(source, str):
-            self._opened.append(self._answers.given(source))
-            return self._opened[-1]
-        model = self._answers.named(source)
+        if isinstance(source, str):
+            model = self._answers.named(source)
+        elif isinstance(source, Model):
+            model = self._answers.given(source)
+        else:
+            model = self._answers.given(source(), f"the function {source!r:.60}")
         self._opened.append(model)
-        self._closing.callback(model.close)
+        if not isinstance(source, Model):
+            self._closing.callback(model.close)
         return model
 
     def find(self, task: Task, name: str) -> Model:
@@ -57,15 +60,14 @@ class Models:
         Raises:
             OptionError: There is no judge.
         """
-        source: ModelSource | Given = task.models[name]
+        source: Given | ModelSource = task.models[name]
         if source == JUDGE:
             source = self._judge
         if source == "":
             raise OptionError(f"{task.name} asks a judge: {NO_JUDGE}")
-        key = source if isinstance(source, str) else id(source)
+        key = id(source) if isinstance(source, Model) else source
         if key not in self._found:
-            made = source if isinstance(source, str | Model) else source()
-            self._found[key] = self.open(made)
+            self._found[key] = self.open(source)
         return self._found[key]
 
     @property
