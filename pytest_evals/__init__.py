@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from pytest_evals.core.doc import Doc
     from pytest_evals.core.gate import Bound, Gate, Verdict
     from pytest_evals.core.metric import Estimate, Metric, MetricResult
+    from pytest_evals.core.model import Model
     from pytest_evals.core.record import Record
     from pytest_evals.core.request import (
         Generate,
         Loglikelihood,
         Message,
-        Model,
         Response,
         Rolling,
     )
@@ -51,12 +51,12 @@ _MODULES = {
     "core.doc": ("Doc",),
     "core.gate": ("Bound", "Gate", "Verdict"),
     "core.metric": ("Estimate", "Metric", "MetricResult"),
+    "core.model": ("Model",),
     "core.record": ("Record",),
     "core.request": (
         "Generate",
         "Loglikelihood",
         "Message",
-        "Model",
         "Response",
         "Rolling",
     ),

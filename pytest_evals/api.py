@@ -16,7 +16,8 @@ from typing import Any
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.group import Group
-from pytest_evals.core.request import Model
+from pytest_evals.core.model import Model
+from pytest_evals.core.response_contract import as_model
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
@@ -24,6 +25,7 @@ from pytest_evals.errors import OptionError, StoreError
 from pytest_evals.gates.read.entry import read_expression
 from pytest_evals.masking.known import remembering
 from pytest_evals.masking.logs import masking_logs
+from pytest_evals.models.registry import ModelHook
 from pytest_evals.reports.files.model import model_arguments
 from pytest_evals.run.arguments import with_checked_arguments
 from pytest_evals.run.baselines import is_model, measured_rate
@@ -124,10 +126,10 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
     call = _Call(
         config=config,
         sources=sources,
-        model=model,
+        model=model if isinstance(model, str) else as_model(model, "model"),
         options=options or TaskOptions(),
         gates=gates,
-        judge=judge,
+        judge=judge if isinstance(judge, str) else as_model(judge, "judge"),
         stores=folder is not None,
         hook=Plugins(plugins),
     )
@@ -199,7 +201,8 @@ class _Call:
         """Return the store in front of all models."""
         plugins = self.hook
         keeping = _Keeping(dir=self.config.dir, no_cache=not self.stores)
-        return Answers(keeping, plugins.open_model, lambda: not plugins.open_models)
+        hook = ModelHook(lambda: plugins.open_models, plugins.open_model)
+        return Answers(keeping, hook)
 
     def _check(self, run: Run) -> None:
         """Check that the run can be compared and written, before anything is sent."""

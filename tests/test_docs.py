@@ -21,8 +21,8 @@ from pytest_evals.gates.read.keys import PARSERS
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.openai.sampling import OPTIONS
 from pytest_evals.models.openai.settings import OpenAISettings
+from pytest_evals.models.registry import KINDS
 from pytest_evals.models.scripted import BUILT_IN, Rule
-from pytest_evals.models.spec import KINDS
 from pytest_evals.plugin.settings.option_table import TABLE
 from pytest_evals.prompts.fewshot import SAMPLERS
 from pytest_evals.scorers.aggregations import AGGREGATIONS

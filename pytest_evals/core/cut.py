@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from pytest_evals.core.request import Request
+from pytest_evals.core.request import Prompt, Request
 
 __all__ = ["Cut", "Cutter"]
 
@@ -35,5 +35,13 @@ class Cutter(Protocol):
 
         Raises:
             DocumentError: It cannot be asked.
+        """
+        ...
+
+    def render(self, prompt: Prompt) -> str:
+        """The text of a prompt; the same that the model would get.
+
+        Raises:
+            DocumentError: There is no template, or it refuses the chat.
         """
         ...

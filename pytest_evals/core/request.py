@@ -1,4 +1,4 @@
-"""What a model is asked, what it answers, and what a model is.
+"""What a model is asked and what it answers.
 
 A request holds everything that can change its answer and nothing else: equal requests
 are asked once.
@@ -6,9 +6,8 @@ are asked once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple
 
 __all__ = [
     "FITTING",
@@ -19,7 +18,6 @@ __all__ = [
     "Generate",
     "Loglikelihood",
     "Message",
-    "Model",
     "Prompt",
     "Request",
     "Response",
@@ -141,25 +139,3 @@ class Response:
     latency_s: float = 0.0
     cost: float | None = None
     error: str = ""
-
-
-class Model(Protocol):
-    """Whatever answers requests. A class with a name and this one method is a model.
-
-    It may say more: ``fingerprint``, a mapping of JSON values that is equal for models
-    with equal answers, lets its responses be stored; ``None`` says that they are not
-    worth it. ``info`` is a mapping for results files, ``notes`` are warnings about its
-    numbers, ``render`` makes the text of a chat, and ``close`` gives memory back.
-    """
-
-    name: str
-
-    def answer(self, requests: Sequence[Request], /) -> Iterable[tuple[int, Response]]:
-        """Answer all requests: pairs of a position in ``requests`` and its response, in
-        any order.
-
-        A generator is best: documents are scored as soon as their responses arrive. A
-        request that cannot be answered gives ``Response(error=…)``; an exception means
-        that the model itself is broken.
-        """
-        ...

@@ -12,14 +12,15 @@ from numbers import Integral, Real
 from types import NoneType
 from typing import Any
 
-from pytest_evals.core.request import Generate, Model, Request, Response
+from pytest_evals.core.model import AdaptedModel, Model
+from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.errors import ModelError
 from pytest_evals.masking.known import hidden
 
 __all__ = [
     "MAX_COUNT",
     "MAX_LOGPROB",
-    "check_model",
+    "as_model",
     "checked_response",
     "described",
     "responses_of",
@@ -45,24 +46,35 @@ _PLAIN = {
 """The types of the fields of a response that needs no conversion."""
 
 
-def check_model(model: object) -> None:
-    """Make sure that what a model says of itself can be used, before anything is sent.
+def as_model(given: object, source: str) -> Model:
+    """A model that a user's code gave; other objects than a :class:`Model` are adapted.
+
+    Args:
+        given: Any object.
+        source: Where it comes from, for messages: "the fixture eval_model".
 
     Raises:
-        ModelError: Its name, ``info`` or ``notes`` is of another type.
+        ModelError: It has no method ``answer``; or its name, ``info`` or ``notes`` is
+            of another type.
     """
-    name = getattr(model, "name", None)
-    info = getattr(model, "info", None)
-    notes = getattr(model, "notes", ())
+    if isinstance(given, type) or not callable(getattr(given, "answer", None)):
+        raise ModelError(
+            f"{source} gave {described(given)}, which is not a model\n"
+            "  fix: return an object with a name and a method answer(requests)"
+        )
+    name = getattr(given, "name", None)
     if not isinstance(name, str) or not name:
         found, fix = f"name is {described(name)}", 'a str, such as name = "my-model"'
-    elif info is not None and not isinstance(info, Mapping):
-        found, fix = f"info is {described(info)}", "a mapping of JSON values"
-    elif not isinstance(notes, list | tuple):
-        found, fix = f"notes is {described(notes)}", "a list or a tuple of str"
     else:
-        return
-    raise ModelError(f"the model {type(model).__name__}: its {found}\n  fix: use {fix}")
+        model = given if isinstance(given, Model) else AdaptedModel(given)
+        info, notes = model.info, model.notes
+        if not isinstance(info, Mapping):
+            found, fix = f"info is {described(info)}", "a mapping of JSON values"
+        elif not isinstance(notes, list | tuple):
+            found, fix = f"notes is {described(notes)}", "a list or a tuple of str"
+        else:
+            return model
+    raise ModelError(f"the model {type(given).__name__}: its {found}\n  fix: use {fix}")
 
 
 def responses_of(
@@ -289,5 +301,4 @@ def described(value: object) -> str:
 
 
 def _refused(model: Model, what: str) -> Response:
-    name = getattr(model, "name", "")
-    return Response(error=f"{type(model).__name__} {name!r}: answer() gave {what}")
+    return Response(error=f"{model}: answer() gave {what}")

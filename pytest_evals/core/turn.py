@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pytest_evals.core.request import Model, Request, Response
+from pytest_evals.core.model import Model
+from pytest_evals.core.request import Request, Response
 from pytest_evals.errors import DocumentError
 
 __all__ = ["JUDGE", "FollowUp", "ModelSource", "Turn"]

@@ -29,10 +29,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from pytest_evals.core.model import Model
 from pytest_evals.core.request import (
     Generate,
     Loglikelihood,
-    Model,
     Prompt,
     Request,
     Response,
@@ -41,9 +41,10 @@ from pytest_evals.core.request import (
 from pytest_evals.data.user_files import read_text
 from pytest_evals.errors import ModelError, OptionError, TaskFileError, did_you_mean
 from pytest_evals.limits.patterns import PatternLimitError, compiled
+from pytest_evals.models.registry import ModelKind
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = ["Rule", "ScriptedModel", "check_scripted", "open_scripted", "read_rules"]
+__all__ = ["SCRIPTED", "Rule", "ScriptedModel", "read_rules"]
 
 CERTAIN = 0.0
 UNLIKELY = -100.0
@@ -104,7 +105,7 @@ class Rule:
         return _scored(request, logprob, greedy)
 
 
-class ScriptedModel:
+class ScriptedModel(Model):
     """A model that answers by a function of the request alone; its answers are not
     worth storing."""
 
@@ -121,11 +122,8 @@ class ScriptedModel:
         for place, request in enumerate(requests):
             yield place, self._reply(request)
 
-    def close(self) -> None:
-        """Nothing is held open."""
 
-
-def check_scripted(spec: ModelSpec) -> None:
+def _check(spec: ModelSpec) -> None:
     """Make sure that the answers are there.
 
     Raises:
@@ -138,11 +136,11 @@ def check_scripted(spec: ModelSpec) -> None:
         read_rules(spec.target)
 
 
-def open_scripted(spec: ModelSpec) -> Model:
+def _open(spec: ModelSpec) -> Model:
     """The model that a spec names.
 
     Raises:
-        OptionError: As :func:`check_scripted`.
+        OptionError: As :func:`_check`.
     """
     if spec.target in BUILT_IN:
         return ScriptedModel(str(spec), BUILT_IN[spec.target])
@@ -303,3 +301,12 @@ def _generated(request: Generate, text: str) -> Response:
         n_tokens=min(len(words), request.max_tokens),
         finish="stop" if short else "length",
     )
+
+
+SCRIPTED = ModelKind(
+    name="scripted",
+    example="scripted:first",
+    open=_open,
+    check=_check,
+    is_local=True,
+)

@@ -11,7 +11,7 @@ import pytest
 from pytest_evals.errors import OptionError
 
 if TYPE_CHECKING:
-    from pytest_evals.core.request import Model
+    from pytest_evals.core.model import Model
     from pytest_evals.plugin.eval_results import EvalResults
 
 __all__ = ["eval_judge", "eval_model", "eval_results"]
@@ -33,9 +33,7 @@ def eval_model(pytestconfig: pytest.Config) -> Iterator[Model]:
         raise OptionError(NO_MODEL)
     model = session.run.inference.answers.named(spec)
     yield model
-    close = getattr(model, "close", None)
-    if close is not None:
-        close()
+    model.close()
 
 
 @pytest.fixture(scope="session")
@@ -59,9 +57,7 @@ def eval_judge(
         return
     model = session.run.inference.answers.named(spec)
     yield model
-    close = getattr(model, "close", None)
-    if close is not None:
-        close()
+    model.close()
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,7 @@ from pytest_evals.run.start import Start
 
 if TYPE_CHECKING:
     from pytest_evals.core.group import Group
-    from pytest_evals.core.request import Model
+    from pytest_evals.core.model import Model
     from pytest_evals.core.task import Task
 
 __all__ = ["eval_judge", "eval_model", "eval_results"]
@@ -185,6 +185,6 @@ def pytest_evals_load_tasks(
 @pytest.hookimpl(trylast=True)
 def pytest_evals_open_model(spec: str, config: pytest.Config) -> Model:
     """Open a model of a kind that we know."""
-    from pytest_evals.models.spec import open_model, parse_spec
+    from pytest_evals.models.registry import open_model, parse_spec
 
     return open_model(parse_spec(spec))

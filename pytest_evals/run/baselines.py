@@ -17,7 +17,7 @@ from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.pairing import Side, identities, refer
 from pytest_evals.masking.values import masked_text
-from pytest_evals.models.spec import KINDS
+from pytest_evals.models.registry import KINDS
 from pytest_evals.reports.files.hashes import TaskHashes
 from pytest_evals.reports.files.jsonfile import version_of
 from pytest_evals.reports.files.model import judged_by

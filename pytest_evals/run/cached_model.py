@@ -3,31 +3,29 @@ are kept, and which are used."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol
 
-from pytest_evals.core.response_contract import check_model
+from pytest_evals.core.model import NO_FINGERPRINT, Model
+from pytest_evals.core.response_contract import as_model, described
 from pytest_evals.core.result import Reuse
 from pytest_evals.errors import EvalsError, ModelError, OptionError
-from pytest_evals.models.spec import (
-    ModelSpec,
+from pytest_evals.models.registry import (
+    ModelHook,
     answering,
     check_ready,
     fingerprint_of,
     open_cutter,
+    open_model,
     parse_spec,
 )
+from pytest_evals.models.spec import ModelSpec
 from pytest_evals.store.hashes import FileHashes
 from pytest_evals.store.responses import Responses
 from pytest_evals.store.stored import Render, StoredModel
 
-if TYPE_CHECKING:
-    from pytest_evals.core.request import Model
-
 __all__ = ["Answers", "Keeping"]
-
-_UNKNOWN = object()
 
 
 class Keeping(Protocol):
@@ -62,21 +60,14 @@ class Keeping(Protocol):
 class Answers:
     """Puts the store in front of a session's models."""
 
-    def __init__(
-        self,
-        options: Keeping,
-        open_named: Callable[[str], Model],
-        is_known: Callable[[], bool],
-    ) -> None:
+    def __init__(self, options: Keeping, hook: ModelHook) -> None:
         """Nothing is on disk until a model is opened.
 
         Args:
             options: What is kept.
-            open_named: Opens the model that a spec names.
-            is_known: Whether specs mean what they mean to us, so that the files behind
-                them identify a model.
+            hook: The users' hook that opens models.
         """
-        self._options, self._open, self._is_known = options, open_named, is_known
+        self._options, self._hook = options, hook
         self._hashes: FileHashes | None = None
         self._stored: list[StoredModel] = []
         self._note = ""
@@ -93,17 +84,20 @@ class Answers:
                 and only what is stored may be used.
             ModelError: The model cannot be opened.
         """
+        hooked = self._hook.open(text)
+        if hooked is not None:
+            return self.given(hooked)
+        spec = parse_spec(text)
         if self._options.no_cache:
-            return self.given(self._open(text))
-        fingerprint = self._fingerprint(text)
+            return open_model(spec)
+        fingerprint = self._fingerprint(spec)
         if fingerprint is None:
             self._refuse_rescore(text)
-            return self.given(self._open(text))
-        spec = parse_spec(text)
+            return self.given(open_model(spec))
 
         def open_same() -> Model:
-            model = self._open(text)
-            if self._fingerprint(text) != fingerprint:
+            model = open_model(spec)
+            if self._fingerprint(spec) != fingerprint:
                 raise ModelError(
                     f"the files of {spec} changed while the model was opened\n"
                     "  fix: run again"
@@ -114,7 +108,7 @@ class Answers:
             str(answering(spec)),
             self._responses(fingerprint),
             None if self._is_closed else open_same,
-            lambda: _render(spec),
+            lambda: _renders(spec),
             reads=not self._options.fresh,
         )
         self._stored.append(model)
@@ -128,8 +122,13 @@ class Answers:
 
     @property
     def opens_itself(self) -> bool:
-        """Whether models that specs name are opened here, and not by a hook."""
-        return self._is_known()
+        """Whether all models that specs name were opened here, and none by a hook."""
+        return not self._hook.has_opened
+
+    def is_hooked(self, text: str) -> bool:
+        """Whether a hook opens the model that a spec names, so that nothing is known of
+        it before. The hook may be called for that."""
+        return self._hook.takes(text)
 
     @property
     def reuses(self) -> bool:
@@ -139,12 +138,12 @@ class Answers:
     def unready(self, text: str) -> EvalsError | None:
         """Why the model that a spec names cannot be opened here, as far as it is known
         without opening it; ``None`` if nothing is known against it."""
-        if self._is_closed or not self._is_known():
+        if self._is_closed:
             return None
         try:
             check_ready(parse_spec(text))
         except EvalsError as error:
-            return error
+            return None if self.is_hooked(text) else error
         return None
 
     def without_model(self, text: str) -> StoredModel | None:
@@ -154,31 +153,42 @@ class Answers:
         Raises:
             OptionError: The spec has a mistake.
         """
-        fingerprint = None if self._options.no_cache else self._fingerprint(text)
+        if self._options.no_cache or self.is_hooked(text):
+            return None
+        spec = parse_spec(text)
+        fingerprint = self._fingerprint(spec)
         if fingerprint is None:
             return None
         responses = Responses(self._options.dir, fingerprint, writes=False)
         reads = not self._options.fresh
-        return StoredModel(str(parse_spec(text)), responses, None, reads=reads)
+        return StoredModel(str(spec), responses, None, reads=reads)
 
-    def given(self, model: Model) -> Model:
-        """A model that a fixture has opened, with its store in front if it says what
-        identifies it.
+    def given(self, given: object, source: str = "") -> Model:
+        """A model that was opened elsewhere, with its store in front if it has a
+        fingerprint.
+
+        Args:
+            given: What a fixture, a function or a hook returned.
+            source: Which one, for messages.
 
         Raises:
             OptionError: Nothing of it can be stored, and only that may be used.
-            ModelError: Its name, ``info`` or ``notes`` is of another type.
+            ModelError: It is not a model, or a member has the wrong type.
         """
-        check_model(model)
+        model = as_model(given, source)
         if self._options.no_cache or isinstance(model, StoredModel):
             return model
-        name = model.name
-        fingerprint = getattr(model, "fingerprint", _UNKNOWN)
-        if not isinstance(fingerprint, Mapping):
+        name, fingerprint = model.name, model.fingerprint
+        if fingerprint is None or fingerprint is NO_FINGERPRINT:
             if fingerprint is not None:
                 self._note = f"{name} has no fingerprint"
             self._refuse_rescore(name)
             return model
+        if not isinstance(fingerprint, Mapping):
+            raise ModelError(
+                f"the fingerprint of the model {name!r} is {described(fingerprint)}\n"
+                "  fix: make it a mapping of JSON values, or None"
+            )
         try:
             responses = self._responses({"given": name, **fingerprint})
         except TypeError as error:
@@ -190,10 +200,12 @@ class Answers:
             name,
             responses,
             None if self._is_closed else lambda: model,
-            lambda: cast("Render | None", getattr(model, "render", None)),
+            lambda: model.render,
             reads=not self._options.fresh,
         )
         self._stored.append(stored)
+        if not self._is_closed:
+            stored.opened()  # it is, so that closing the one closes the other
         return stored
 
     @property
@@ -206,19 +218,18 @@ class Answers:
 
     def close(self) -> None:
         """Write what is to be stored; what models hold is their fixtures' matter."""
+        self._hook.close()
         for model in self._stored:
             model.settle()
 
     def _responses(self, fingerprint: Mapping[str, Any]) -> Responses:
         return Responses(self._options.dir, fingerprint, writes=not self._is_closed)
 
-    def _fingerprint(self, text: str) -> Mapping[str, Any] | None:
+    def _fingerprint(self, spec: ModelSpec) -> Mapping[str, Any] | None:
         """What identifies a spec's model; ``None`` if only the model itself can say."""
-        if not self._is_known():
-            return None
         if self._hashes is None:
             self._hashes = FileHashes(self._options.dir)
-        return fingerprint_of(parse_spec(text), self._hashes)
+        return fingerprint_of(spec, self._hashes)
 
     def _refuse_rescore(self, name: str) -> None:
         if self._options.rescore:
@@ -228,5 +239,6 @@ class Answers:
             )
 
 
-def _render(spec: ModelSpec) -> Render | None:
-    return cast("Render | None", getattr(open_cutter(spec), "render", None))
+def _renders(spec: ModelSpec) -> Render:
+    cutter = open_cutter(spec)
+    return (lambda prompt: prompt) if cutter is None else cutter.render

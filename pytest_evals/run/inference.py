@@ -11,10 +11,11 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, S
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
+from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Model, Request, Response
+from pytest_evals.core.request import Request, Response
 from pytest_evals.core.result import Reuse
 from pytest_evals.core.task import Task
 from pytest_evals.core.turn import JUDGE, ModelSource
@@ -23,7 +24,7 @@ from pytest_evals.run.cached_model import Answers
 from pytest_evals.run.error_budget import ErrorBudget
 from pytest_evals.run.plan import WINDOW, Job, Plan
 from pytest_evals.run.usage import with_usage
-from pytest_evals.store.stored import Render
+from pytest_evals.store.stored import Render, StoredModel
 
 __all__ = ["NO_MODEL", "Given", "Inference", "Prepare", "info_of", "open_model"]
 
@@ -48,16 +49,13 @@ def open_model(answers: Answers, source: Given, closing: ExitStack) -> Model:
     if not isinstance(source, str):
         return answers.given(source)
     model = answers.named(source)
-    close = getattr(model, "close", None)
-    if close is not None:
-        closing.callback(close)
+    closing.callback(model.close)
     return model
 
 
 def info_of(model: Model) -> dict[str, Any]:
     """Return the model's description of itself; empty if it has none."""
-    found = getattr(model, "info", None)
-    return dict(found) if isinstance(found, Mapping) else {}
+    return dict(model.info)
 
 
 class Inference:
@@ -130,7 +128,9 @@ class Inference:
             if isinstance(source, str):
                 self._named[source] = self.answers.named(source)
             else:
-                self._named[source] = self.answers.given(source())
+                given = source()
+                from_ = f"the function {source!r:.60}"
+                self._named[source] = self.answers.given(given, from_)
         return self._named[source]
 
     def is_open(self, key: Hashable) -> bool:
@@ -143,16 +143,17 @@ class Inference:
 
     def has_opened(self, key: Hashable) -> bool:
         """Whether the model of a plan is loaded, and not only its stored responses."""
-        return bool(getattr(self._open[key], "is_open", True))
+        model = self._open[key]
+        return not isinstance(model, StoredModel) or model.is_open
 
     @property
     def tested(self) -> Sequence[Model]:
         """The tested models that are open."""
         return [one for one in self._open.values() if one is not NO_MODEL]
 
-    def render_of(self, key: Hashable) -> Render | None:
-        """Return how the model of a plan renders chats, if it says so."""
-        return cast("Render | None", getattr(self._open[key], "render", None))
+    def render_of(self, key: Hashable) -> Render:
+        """Return how the model of a plan renders chats."""
+        return self._open[key].render
 
     def look(self) -> Iterator[tuple[Task, Record]]:
         """Render all planned documents before any is sent."""
@@ -196,9 +197,7 @@ class Inference:
         model and the judge are closed by their owner."""
         self.answers.close()
         for model in self._named.values():
-            close = getattr(model, "close", None)
-            if close is not None:
-                close()
+            model.close()
         self._named.clear()
 
     def worker_report(self) -> dict[str, Any]:
@@ -278,7 +277,7 @@ class Inference:
     def notes(self) -> list[str]:
         """The models' notes on the numbers they gave."""
         models = (*self._open.values(), *self._auxiliary_models)
-        own = [note for model in models for note in getattr(model, "notes", ())]
+        own = [note for model in models for note in model.notes]
         return list(dict.fromkeys([*own, *self._remote.notes]))
 
     @property
@@ -317,7 +316,7 @@ class Inference:
         return int(plans + getattr(self._remote, name))
 
 
-class NoModel:
+class NoModel(Model):
     """Answers nothing: the model of tasks that send no requests."""
 
     name = ""

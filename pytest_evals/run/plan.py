@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pytest_evals.core.doc import Doc
+from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Model
 from pytest_evals.core.row import watch
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError, ModelError
@@ -110,7 +110,7 @@ class Plan:
     A window is rendered, handed to ``prepare``, and its requests are sent as one batch.
     Whoever needs a record pulls batches until it is there, so that stopping is always
     possible between two batches. A model that ``works_ahead`` is told of the next
-    window while it is at one, if it has an ``expect``, and given it as soon as it is
+    window while it is at one, and given it as soon as it is
     done. All of this happens in the thread of whoever pulls.
 
     Args:
@@ -210,7 +210,7 @@ class Plan:
         self._left -= 1
         self.n_answered += 1
         self.n_tokens += record.n_tokens
-        if getattr(model, "works_ahead", False):
+        if model.works_ahead:
             self._go_on(model)
         return True
 
@@ -220,9 +220,8 @@ class Plan:
         meanwhile."""
         if self._coming is None:
             self._coming = self._render_next()
-            expect = getattr(model, "expect", None)
-            if self._coming is not None and expect is not None:
-                expect(list(self._coming.places))
+            if self._coming is not None:
+                model.expect(list(self._coming.places))
         if self._left == 0 and self._open_next(model):
             self._pull(model)
 

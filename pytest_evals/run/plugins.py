@@ -10,10 +10,8 @@ import pluggy
 
 from pytest_evals import hookspecs
 from pytest_evals.core.group import Group
-from pytest_evals.core.request import Model
 from pytest_evals.core.task import Task
 from pytest_evals.errors import OptionError, did_you_mean
-from pytest_evals.models.spec import open_model, parse_spec
 
 __all__ = ["Plugins"]
 
@@ -44,19 +42,14 @@ class Plugins:
 
     @property
     def open_models(self) -> bool:
-        """Whether specs may mean something else to them than to us."""
+        """Whether one has the hook that opens models."""
         return bool(self.hook.pytest_evals_open_model.get_hookimpls())
 
-    def open_model(self, spec: str) -> Model:
-        """The model that a spec names.
-
-        Raises:
-            OptionError: The spec has a mistake.
-            ModelError: It cannot be opened.
-        """
-        found: Model | None
+    def open_model(self, spec: str) -> object | None:
+        """The model that a hook opens for a spec; ``None`` if it opens none."""
+        found: object | None
         found = self.hook.pytest_evals_open_model(spec=spec, config=None)
-        return open_model(parse_spec(spec)) if found is None else found
+        return found
 
     def load(self, path: Path) -> Sequence[Task | Group] | None:
         """What a file defines, if it is a plugin's own."""

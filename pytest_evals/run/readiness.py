@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from pytest_evals.core.model import Model, ModelOpener
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Model, Request, Response
+from pytest_evals.core.request import Request, Response
 from pytest_evals.core.task import Task
 from pytest_evals.core.turn import JUDGE, ModelSource
 from pytest_evals.errors import EvalsError, ModelError, OptionError
@@ -131,9 +132,7 @@ class _Faults:
     @staticmethod
     def of_opener(source: ModelSource) -> EvalsError | None:
         """That of a function that opens a model, if it can say."""
-        check: Callable[[], EvalsError | None] | None
-        check = getattr(source, "why_unready", None)
-        return None if check is None else check()
+        return source.why_unready() if isinstance(source, ModelOpener) else None
 
 
 def _named(error: EvalsError, task: Task, name: str) -> EvalsError:
@@ -176,7 +175,7 @@ class _Stored:
         return found
 
 
-class _Silent:
+class _Silent(Model):
     """Answers nothing, and says why."""
 
     name = ""

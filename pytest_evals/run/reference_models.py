@@ -18,7 +18,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError, ModelError, OptionError
 from pytest_evals.gates.documents import Required, with_required
-from pytest_evals.models.spec import parse_spec
+from pytest_evals.models.registry import parse_spec
 from pytest_evals.reports.files.samples import sample_of
 from pytest_evals.run.baselines import ReferenceRun, settings_of
 from pytest_evals.run.cached_model import Answers

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from pytest_evals.core.key import RequestKey, request_keys
-from pytest_evals.core.request import Model, Prompt, Request, Response
+from pytest_evals.core.model import Model
+from pytest_evals.core.request import Prompt, Request, Response
 from pytest_evals.core.response_contract import checked_response, responses_of
 from pytest_evals.core.result import Reuse
 from pytest_evals.store.responses import Responses
 
 __all__ = ["NOT_STORED", "Render", "StoredModel"]
 
-Render = Callable[[Prompt], str]
+Render = Callable[[Prompt], Prompt]
 _Keys = list[RequestKey | None]
 _Found = dict[RequestKey, Response]
 _OF_A_RUN = ("first_tokens", "usage")
@@ -24,7 +25,11 @@ NOT_STORED = (
 )
 
 
-class StoredModel:
+def _as_it_is(prompt: Prompt) -> Prompt:
+    return prompt
+
+
+class StoredModel(Model):
     """A model with a store in front of it.
 
     Responses that are stored come first. The model itself is opened when the first
@@ -36,7 +41,7 @@ class StoredModel:
         name: str,
         responses: Responses,
         open_model: Callable[[], Model] | None,
-        open_render: Callable[[], Render | None] = lambda: None,
+        open_render: Callable[[], Render] = lambda: _as_it_is,
         *,
         reads: bool = True,
     ) -> None:
@@ -85,9 +90,9 @@ class StoredModel:
             yield from self._ask(requests, keys, missing)
 
     def expect(self, requests: Sequence[Request], /) -> None:
-        """Hear what will be asked next. The model, if it cares, hears what of it is not
-        stored, as soon as it has begun with what it is asked now."""
-        if getattr(self._model, "expect", None) is not None:
+        """Pass on what is not stored, once the model has begun with its present
+        requests."""
+        if self._model is not None:
             self._expected = requests
 
     def _pass_on(self) -> None:
@@ -99,7 +104,7 @@ class StoredModel:
             if key is None or key not in found
         ]
         if missing:
-            cast("Any", self._model).expect(missing)
+            self.opened().expect(missing)
 
     def _look_up(self, requests: Sequence[Request]) -> tuple[_Keys, _Found]:
         """The keys of requests, and what is stored of them."""
@@ -157,7 +162,7 @@ class StoredModel:
     @property
     def works_ahead(self) -> bool:
         """Whether the model goes on between two answers; it must be open for that."""
-        return bool(getattr(self._model, "works_ahead", False))
+        return self._model is not None and self._model.works_ahead
 
     @property
     def fingerprint(self) -> Mapping[str, Any]:
@@ -174,23 +179,23 @@ class StoredModel:
         """What the model says of itself, now or when it was last open; then nothing of
         what it was asked."""
         if self._model is not None:
-            return getattr(self._model, "info", None) or {}
+            return self._model.info
         stored = self._stored_info or {}
         return {name: said for name, said in stored.items() if name not in _OF_A_RUN}
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the model says of its numbers, and the store of its disk."""
-        return (*getattr(self._model, "notes", ()), *self._responses.notes)
+        own = () if self._model is None else self._model.notes
+        return (*own, *self._responses.notes)
 
-    @property
-    def render(self) -> Render | None:
-        """How chats become text, if the model says so; it need not be open."""
+    def render(self, prompt: Prompt) -> Prompt:
+        """The text of a chat; the model need not be open."""
         if self._model is not None:
-            return getattr(self._model, "render", None)
+            return self._model.render(prompt)
         if self._render is None:
             self._render = self._open_render()
-        return self._render
+        return self._render(prompt)
 
     @property
     def reuse(self) -> Reuse:
@@ -212,6 +217,5 @@ class StoredModel:
         if self._model is not None:
             self._responses.keep_info(self.info)
         self._responses.close()
-        close = getattr(self._model, "close", None)
-        if close is not None:
-            close()
+        if self._model is not None:
+            self._model.close()

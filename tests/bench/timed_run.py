@@ -106,7 +106,7 @@ class _Ours:
 
     def pytest_evals_open_model(self, spec: str, config: Any) -> Any:
         """Open the model as the plugin would, and time each of its answers."""
-        from pytest_evals.models.spec import open_model, parse_spec
+        from pytest_evals.models.registry import open_model, parse_spec
 
         _watch_weights(self._watch)
         model = open_model(parse_spec(spec))

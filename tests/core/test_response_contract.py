@@ -8,9 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pytest_evals.core.model import Model
 from pytest_evals.core.request import Generate, Loglikelihood, Response, Rolling
 from pytest_evals.core.response_contract import (
-    check_model,
+    as_model,
     checked_response,
     responses_of,
 )
@@ -21,7 +22,7 @@ SCORE = Loglikelihood("Say", " yes")
 PERPLEXITY = Rolling("yes")
 
 
-class Mine:
+class Mine(Model):
     name = "mine"
 
     def __init__(self, given=()):
@@ -208,7 +209,7 @@ def test_a_model_that_describes_itself_wrongly_is_refused(field, value, shown, f
     model = Mine()
     setattr(model, field, value)
     with pytest.raises(ModelError) as info:
-        check_model(model)
+        as_model(model, "a test")
     assert str(info.value) == (
         f"the model Mine: its {field} is {shown}\n  fix: use {fix}"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_evals.core.request import Generate, Loglikelihood, Rolling
-from pytest_evals.models.spec import open_model, parse_spec
+from pytest_evals.models.registry import open_model, parse_spec
 
 torch = pytest.importorskip("torch")
 pytestmark = [

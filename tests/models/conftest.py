@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_evals.core.request import Response
-from pytest_evals.models.spec import open_model, parse_spec
+from pytest_evals.models.registry import open_model, parse_spec
 
 MERGES = (
     "t h,th e,Ġ the,a t,Ġ c,Ġc at,Ġ s,Ġs at,i n,Ġ a,Ġa n,Ġan d,h e,l l,he ll,hell o,"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pytest_evals.core.request import Generate, Loglikelihood, Rolling
 from pytest_evals.models.hf.batches import FITTING_BATCHES, Budget, in_batches
 from pytest_evals.models.hf.text.tokens import Unusable
-from pytest_evals.models.spec import open_model, parse_spec
+from pytest_evals.models.registry import open_model, parse_spec
 
 costs = st.lists(st.integers(1, 50), max_size=40)
 

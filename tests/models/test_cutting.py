@@ -6,7 +6,7 @@ import pytest
 
 from pytest_evals.core.request import Generate, Loglikelihood, Message, Rolling
 from pytest_evals.errors import DocumentError, ModelError
-from pytest_evals.models.spec import open_cutter, open_model, parse_spec
+from pytest_evals.models.registry import open_cutter, open_model, parse_spec
 
 
 @pytest.fixture(scope="module")

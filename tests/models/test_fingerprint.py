@@ -11,7 +11,7 @@ import pytest
 
 from pytest_evals.models import hf
 from pytest_evals.models.hf.fingerprint import hash_file, source_hash
-from pytest_evals.models.spec import fingerprint_of, parse_spec
+from pytest_evals.models.registry import fingerprint_of, parse_spec
 
 
 def of(text, hashes=hash_file):
@@ -172,7 +172,7 @@ def test_neither_torch_nor_transformers_is_imported(model):
     code = (
         "import sys\n"
         "from pytest_evals.models.hf.fingerprint import hash_file\n"
-        "from pytest_evals.models.spec import fingerprint_of, parse_spec\n"
+        "from pytest_evals.models.registry import fingerprint_of, parse_spec\n"
         "assert fingerprint_of(parse_spec(sys.argv[1]), hash_file)\n"
         "assert not {'torch', 'transformers'} & set(sys.modules)"
     )

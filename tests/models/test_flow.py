@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_evals.core.request import Generate
-from pytest_evals.models.spec import open_model, parse_spec
+from pytest_evals.models.registry import open_model, parse_spec
 
 SHOTS = "Question: is it big? Answer: no\n\n" * 2
 QUESTIONS = ["a", "is it", "the cat sat on the mat", "hello", "Question: the dog?"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_evals.core.request import FITTING, Generate, Loglikelihood, Message
 from pytest_evals.errors import ModelError
-from pytest_evals.models.spec import open_model, parse_spec
+from pytest_evals.models.registry import open_model, parse_spec
 
 PROMPTS = ["the cat", "hello world and the dog sat on the mat", "a", "is it", "Answer:"]
 SHOTS = "Question: is it? Answer: the cat\n\n"

@@ -361,7 +361,7 @@ def test_a_token_that_the_model_does_not_know_is_an_error_of_its_request(oracle)
 def test_logits_that_are_not_numbers_are_an_error(saved_model, ask):
     import torch
 
-    from pytest_evals.models.spec import open_model, parse_spec
+    from pytest_evals.models.registry import open_model, parse_spec
 
     model = open_model(parse_spec(f"hf:{saved_model('gpt2')},batch_size=1"))
     weight = model._scorer._choice.path.forward.model.transformer.wpe.weight

@@ -15,7 +15,7 @@ import pytest
 from pytest_evals.core.request import Generate, Loglikelihood, Rolling
 from pytest_evals.errors import ModelError
 from pytest_evals.models.hf.loading import _first_line
-from pytest_evals.models.spec import open_model, parse_spec
+from pytest_evals.models.registry import open_model, parse_spec
 
 
 def error_of(text):
@@ -141,7 +141,7 @@ def test_a_hub_that_cannot_be_reached_is_one_message_with_its_reason(tmp_path):
     code = (
         "import time\n"
         "time.sleep = lambda seconds: None\n"
-        "from pytest_evals.models.spec import open_model, parse_spec\n"
+        "from pytest_evals.models.registry import open_model, parse_spec\n"
         "from pytest_evals.errors import ModelError\n"
         "from huggingface_hub.utils import logging\n"
         "before = logging.get_verbosity()\n"

@@ -90,7 +90,7 @@ def test_a_context_that_is_longer_than_a_batch_may_be_is_read_in_parts(
     """More than 40 tokens, which 300 continuations share; at most 20 are read at a
     time."""
     from pytest_evals.models.hf.scoring import grouped
-    from pytest_evals.models.spec import open_model, parse_spec
+    from pytest_evals.models.registry import open_model, parse_spec
 
     monkeypatch.setattr(grouped, "SMALLEST_PART", 4)
     spec = f"hf:{saved_model(kind)},device=cpu,batch_tokens=16"
@@ -167,7 +167,7 @@ def test_an_attention_that_grows_sharper_by_columns_gives_the_numbers_of_one_at_
 
 @pytest.mark.parametrize("kind", ["bloom", "mamba"])
 def test_a_slower_path_is_said_to_those_who_wait_for_it(kind, saved_model, ask):
-    from pytest_evals.models.spec import open_model, parse_spec
+    from pytest_evals.models.registry import open_model, parse_spec
 
     model = open_model(parse_spec(f"hf:{saved_model(kind)}"))
     ask(model, Generate("the", max_tokens=1))
@@ -180,7 +180,7 @@ def test_a_slower_path_is_said_to_those_who_wait_for_it(kind, saved_model, ask):
 
 
 def test_what_is_read_to_answer_is_counted_and_no_more(saved_model, oracle, ask):
-    from pytest_evals.models.spec import open_model, parse_spec
+    from pytest_evals.models.registry import open_model, parse_spec
 
     model = open_model(parse_spec(f"hf:{saved_model('gpt2')}"))
     assert model.counters == {"n_read": 0, "n_padding": 0}

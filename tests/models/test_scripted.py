@@ -6,8 +6,8 @@ import pytest
 
 from pytest_evals.core.request import Generate, Loglikelihood, Message, Rolling
 from pytest_evals.errors import ModelError, OptionError
+from pytest_evals.models.registry import check_spec, open_model, parse_spec
 from pytest_evals.models.scripted import read_rules
-from pytest_evals.models.spec import check_spec, open_model, parse_spec
 
 
 def answers(target, *requests):

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from pytest_evals.errors import MissingExtraError, OptionError
-from pytest_evals.models.spec import check_spec, open_model, parse_spec
+from pytest_evals.models.registry import check_spec, open_model, parse_spec
 
 
 @pytest.fixture
@@ -216,9 +216,9 @@ def test_secrets_are_not_shown(here):
 
 
 def test_a_missing_library_names_the_extra(here, monkeypatch):
-    from pytest_evals.models.hf import opening
+    from pytest_evals.models.hf import kind
 
-    monkeypatch.setattr(opening, "find_spec", lambda name: None)
+    monkeypatch.setattr(kind, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError) as caught:
         open_model(parse_spec("hf:suites/tiny"))
     assert str(caught.value) == (
@@ -229,7 +229,7 @@ def test_a_missing_library_names_the_extra(here, monkeypatch):
 def test_checking_a_spec_imports_only_the_standard_library():
     code = (
         "import sys, json\n"
-        "from pytest_evals.models.spec import check_spec, parse_spec\n"
+        "from pytest_evals.models.registry import check_spec, parse_spec\n"
         "check_spec(parse_spec('hf:gpt2,dtype=auto'))\n"
         "check_spec(parse_spec('scripted:first'))\n"
         "heavy = {'torch', 'transformers', 'numpy', 'yaml', 'jinja2', 'datasets'}\n"

@@ -10,7 +10,7 @@ import torch
 
 from pytest_evals.core.request import Generate, Loglikelihood
 from pytest_evals.errors import MissingExtraError, ModelError
-from pytest_evals.models.spec import open_model, parse_spec
+from pytest_evals.models.registry import open_model, parse_spec
 
 REQUESTS = [
     Loglikelihood("the cat", " sat"),

@@ -14,13 +14,14 @@ import pytest
 
 from pytest_evals import evaluate
 from pytest_evals.core.gate import Gate, Outcome, Verdict
-from pytest_evals.core.request import Generate, Model, Response, Rolling
+from pytest_evals.core.model import Model
+from pytest_evals.core.request import Generate, Response, Rolling
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.gates_section.gates_file import load_gates
 from pytest_evals.dialects.task_index.library import TaskLibrary
 from pytest_evals.gates.judge import judge
-from pytest_evals.models.spec import open_model, parse_spec
+from pytest_evals.models.registry import open_model, parse_spec
 
 MOST_BYTES = 3_000_000
 

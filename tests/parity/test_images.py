@@ -17,7 +17,7 @@ from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.lm_eval.task import load_tasks
 from pytest_evals.models.openai.settings import read_settings
 from pytest_evals.models.openai.writing import asked
-from pytest_evals.models.spec import parse_spec
+from pytest_evals.models.registry import parse_spec
 
 IMAGES = Path(__file__).resolve().parent / "images"
 _SPEC = importlib.util.spec_from_file_location("pictures", IMAGES / "images.py")

@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Generate, Loglikelihood, Model, Request, Rolling
+from pytest_evals.core.request import Generate, Loglikelihood, Request, Rolling
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.lm_eval.task import load_tasks
-from pytest_evals.models.spec import open_model, parse_spec
+from pytest_evals.models.registry import open_model, parse_spec
 from pytest_evals.reports.files.samples import sample_of
 from pytest_evals.run.plan import ask
 from pytest_evals.run.rounds import answer

@@ -3,10 +3,7 @@ response is needed that is not stored."""
 
 from __future__ import annotations
 
-import json
 import shutil
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -29,37 +26,6 @@ class Own:
 def {fixture}():
     return Own()
 """
-
-
-@pytest.fixture
-def server(monkeypatch):
-    """A server of one's own that wants a key: the spec of its model, and a list of the
-    prompts that it was sent."""
-    prompts = []
-
-    class Writing(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            asked = body.get("prompt") or body["messages"][-1]["content"]
-            prompts.append(asked)
-            choice = {"index": 0, "text": "a0", "finish_reason": "stop"}
-            choice["message"] = {"role": "assistant", "content": "yes"}
-            reply = json.dumps({"choices": [choice]}).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(reply)))
-            self.end_headers()
-            self.wfile.write(reply)
-
-        def log_message(self, *words):
-            pass
-
-    monkeypatch.setenv("EVALS_TEST_KEY", "sk-test")
-    with ThreadingHTTPServer(("127.0.0.1", 0), Writing) as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{running.server_port}/v1"
-        yield f"openai:gpt,base_url={url},api_key_env=EVALS_TEST_KEY", prompts
-        running.shutdown()
 
 
 def check_refused(suite, result, told):

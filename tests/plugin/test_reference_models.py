@@ -18,7 +18,7 @@ ID = "exact_match-vs-scripted:reference.jsonl"
 COUNTING = """
     import json, os, pytest
     from pytest_evals import Response
-    from pytest_evals.models.spec import open_model, parse_spec
+    from pytest_evals.models.registry import open_model, parse_spec
 
     def note(*words):
         with open("log.jsonl", "a") as log:

@@ -409,7 +409,12 @@ def test_results_that_cannot_be_written_any_more_are_said_and_numbers_are_shown(
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("return None", "the fixture eval_model gave NoneType None, which is no model"),
+        ("return None", "the fixture eval_model gave None, which is not a model"),
+        (
+            "return Odd",
+            "the fixture eval_model gave <class 'conftest.Odd'> (type), which "
+            "is not a model",
+        ),
         ("return Odd()", "odd: answer() gave 'text' (str)"),
     ],
 )

@@ -16,7 +16,7 @@ import signal
 import time
 
 from pytest_evals import Generate
-from pytest_evals.models.spec import open_model, parse_spec
+from pytest_evals.models.registry import open_model, parse_spec
 
 STOPS, INTERRUPTS = {stops}, {interrupts}
 

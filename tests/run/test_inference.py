@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_evals.core.doc import Doc
+from pytest_evals.core.model import Model as BaseModel
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.core.task import Asked, Task
@@ -48,7 +49,7 @@ def task_of(events: list[str]) -> Task:
     )
 
 
-class Model:
+class Model(BaseModel):
     """Answers a question by its own text, the last first."""
 
     name = "echo"
@@ -130,7 +131,7 @@ def test_a_model_that_breaks_says_so_to_whoever_waits(works_ahead: bool) -> None
 def test_dropped_documents_are_asked_no_more_and_windows_end_where_they_must():
     asked = []
 
-    class Counting:
+    class Counting(BaseModel):
         name = "counting"
 
         def answer(self, requests):

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_evals.core.doc import Doc
+from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Generate, Model, Request, Response
+from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.core.task import Asked, Task
 from pytest_evals.core.turn import FollowUp
 from pytest_evals.errors import DocumentError, ModelError, Place
@@ -29,7 +30,7 @@ class Rows:
         return 1
 
 
-class Echo:
+class Echo(Model):
     """Answers with its name and the prompt; notes each batch."""
 
     def __init__(self, name: str, fails: Sequence[str] = ()) -> None:
@@ -139,7 +140,7 @@ def test_a_name_that_the_task_does_not_know_is_an_error_that_lists_its_models():
 
 
 def test_a_judge_that_breaks_its_contract_is_named():
-    class Twice:
+    class Twice(Model):
         name = "twice"
 
         def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import pytest
 
+from pytest_evals.core.model import Model
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.store.responses import Responses
 from pytest_evals.store.stored import StoredModel
@@ -17,7 +18,7 @@ def request(i: int) -> Request:
     return Generate(f"question {i}")
 
 
-class Model:
+class Listening(Model):
     """Writes down what it hears."""
 
     name = "listening"
@@ -36,12 +37,12 @@ class Model:
 
 
 @pytest.fixture
-def model() -> Model:
-    return Model()
+def model() -> Listening:
+    return Listening()
 
 
 @pytest.fixture
-def stored(model: Model, tmp_path: Path) -> StoredModel:
+def stored(model: Listening, tmp_path: Path) -> StoredModel:
     responses = Responses(tmp_path, {"version": 1})
     return StoredModel(model.name, responses, lambda: model)
 
@@ -79,7 +80,7 @@ def test_nothing_is_expected_of_a_model_that_is_asked_nothing(model, stored):
 
 
 def test_a_model_that_does_not_listen_is_told_nothing(tmp_path):
-    class Plain:
+    class Plain(Model):
         name = "plain"
 
         def answer(self, requests):
@@ -96,7 +97,7 @@ def test_a_model_that_does_not_listen_is_told_nothing(tmp_path):
 def test_a_model_that_is_not_opened_says_nothing_of_what_it_was_asked_once(tmp_path):
     """Its prompts began otherwise then, and what they have cost is paid."""
 
-    class Asked(Model):
+    class Asked(Listening):
         info: ClassVar = {
             "model": "listening",
             "first_tokens": ["Question"],

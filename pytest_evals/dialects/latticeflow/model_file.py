@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
-from pytest_evals.core.request import Model
+from pytest_evals.core.model import Model, ModelOpener
 from pytest_evals.core.turn import ModelSource
 from pytest_evals.dialects.latticeflow.entities import Entity
 from pytest_evals.dialects.latticeflow.header import read_header
@@ -79,7 +79,7 @@ class ModelFile:
     takes_sample: bool = False
 
 
-class _Opener:
+class _Opener(ModelOpener):
     """Opens a model, as a function with a name does; equal for equal files."""
 
     def __init__(
@@ -91,10 +91,13 @@ class _Opener:
     ) -> None:
         self.__name__ = name
         self._identity, self._open = identity, open_
-        self.why_unready = why_unready
+        self._why_unready = why_unready
 
     def __call__(self) -> Model:
         return self._open()
+
+    def why_unready(self) -> EvalsError | None:
+        return self._why_unready()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Opener) and self._identity == other._identity

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from pytest_evals.core.model import Model
 from pytest_evals.core.request import Generate, Prompt, Request, Response
 from pytest_evals.errors import DocumentError, ModelError
 from pytest_evals.models.hf.ahead import Ahead
@@ -36,7 +37,7 @@ from pytest_evals.models.hf.writing.room import MOST_TOKENS, Room, free_tokens
 __all__ = ["HfModel"]
 
 
-class HfModel:
+class HfModel(Model):
     """A causal language model on one device."""
 
     def __init__(self, name: str, settings: HfSettings) -> None:
@@ -59,7 +60,7 @@ class HfModel:
         )
         self._counters = Counters()
         self._running: list[Ahead[tuple[int, Response]]] = []
-        self.works_ahead = model.device.type != "cpu"
+        self.works_ahead: bool = model.device.type != "cpu"
         """Whether it goes on between two answers, while others use the processor. On a
         CPU they would only take it from each other."""
         self._writer = Writer(

@@ -11,7 +11,8 @@ from typing import Any
 from pytest_evals.errors import OptionError
 from pytest_evals.models.arguments import Arguments
 from pytest_evals.models.folders import check_folder
-from pytest_evals.models.spec import ModelSpec, Needs
+from pytest_evals.models.registry import Needs
+from pytest_evals.models.spec import ModelSpec
 
 __all__ = ["HfSettings", "check_hf", "read_settings", "why_unfit"]
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from pytest_evals.core.model import Model
 from pytest_evals.core.request import Request, Response
 from pytest_evals.errors import DocumentError
 from pytest_evals.masking.known import hidden
@@ -139,7 +140,7 @@ def _verifying(connection: Connection) -> Any:
     return ssl.create_default_context(cadata=connection.trusted_ca)
 
 
-class HttpModel:
+class HttpModel(Model):
     """A server, asked side by side from a thread of its own."""
 
     def __init__(
@@ -160,7 +161,7 @@ class HttpModel:
             backoff: Pauses between attempts.
         """
         self.name = info.name
-        self.fingerprint = fingerprint
+        self.fingerprint: Mapping[str, Any] | None = fingerprint
         self._info, self._adapter, self._connection = info, adapter, connection
         self._usage = Usage(0, 0)
         self.info: dict[str, Any] = {

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
 
+from pytest_evals.core.model import Model
 from pytest_evals.core.request import Request, Response
 from pytest_evals.errors import DocumentError
 from pytest_evals.models.latticeflow.adapters import Adapter, ModelInfo
@@ -19,7 +20,7 @@ Run = Callable[[str, Mapping[str, Any] | None], Any]
 """A body and the sample to a reply. Raises ``DocumentError``."""
 
 
-class FunctionModel:
+class FunctionModel(Model):
     """Answers by a function."""
 
     def __init__(
@@ -41,7 +42,7 @@ class FunctionModel:
         """
         self.name = info.name
         self.info: dict[str, Any] = {"model": info.name}
-        self.fingerprint = fingerprint
+        self.fingerprint: Mapping[str, Any] | None = fingerprint
         self._info, self._adapter, self._run, self._width = info, adapter, run, width
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:

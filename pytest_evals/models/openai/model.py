@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pytest_evals.core.model import Model
 from pytest_evals.core.request import Finish, Generate, Request, Response
 from pytest_evals.errors import ModelError
 from pytest_evals.models.openai.asking import Asker, Backoff
@@ -28,7 +29,7 @@ __all__ = ["OpenAIModel"]
 Answer = tuple[int, Response]
 
 
-class OpenAIModel:
+class OpenAIModel(Model):
     """A server, asked side by side from a thread of its own."""
 
     def __init__(

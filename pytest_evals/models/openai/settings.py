@@ -14,7 +14,8 @@ from pytest_evals.errors import OptionError
 from pytest_evals.masking.values import masked_text
 from pytest_evals.models.arguments import Arguments
 from pytest_evals.models.folders import check_folder
-from pytest_evals.models.spec import ModelSpec, Needs
+from pytest_evals.models.registry import Needs
+from pytest_evals.models.spec import ModelSpec
 
 __all__ = [
     "NO_CHAT",

@@ -6,22 +6,25 @@ hooks and scores stay in this process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from pytest_evals.core.cut import Cutter
+from pytest_evals.core.model import Model
 from pytest_evals.core.request import Prompt, Request, Response
 from pytest_evals.models.ray.cluster import Cluster
 from pytest_evals.models.ray.crew import Crew
 from pytest_evals.models.ray.dealing import Deck
 from pytest_evals.models.ray.replica import quick_hash
 from pytest_evals.models.ray.settings import RaySettings
-from pytest_evals.models.spec import ModelSpec, fingerprint_of, open_cutter
+from pytest_evals.models.registry import fingerprint_of, open_cutter
+from pytest_evals.models.spec import ModelSpec
 
 __all__ = ["RayModel"]
 
 
-class RayModel:
+class RayModel(Model):
     """Replicas of one model, as one."""
 
     works_ahead = True
@@ -73,10 +76,13 @@ class RayModel:
             notes = (*notes, f"{self.name}: {told}")
         return notes
 
+    def render(self, prompt: Prompt) -> Prompt:
+        """The text of a chat, by the tokenizer on this machine."""
+        return self._cutter.render(prompt) if self._cutter else prompt
+
     @cached_property
-    def render(self) -> Callable[[Prompt], str] | None:
-        """How chats become text, by the tokenizer on this machine."""
-        return getattr(open_cutter(self._spec), "render", None)
+    def _cutter(self) -> Cutter | None:
+        return open_cutter(self._spec)
 
     def close(self) -> None:
         """End the replicas, and leave the cluster."""

@@ -13,8 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_evals.core.request import Model, Request, Response
-from pytest_evals.models.spec import ModelSpec, fingerprint_of, open_model
+from pytest_evals.core.model import Model
+from pytest_evals.core.request import Request, Response
+from pytest_evals.models.registry import fingerprint_of, open_model
+from pytest_evals.models.spec import ModelSpec
 
 __all__ = ["Opened", "Part", "Replica", "quick_hash"]
 
@@ -59,7 +61,7 @@ class Replica:
         Raises:
             EvalsError: It cannot be opened.
         """
-        info = dict(getattr(self._opened(), "info", None) or {})
+        info = dict(self._opened().info)
         return Opened(info, platform.node(), fingerprint_of(self._spec, quick_hash))
 
     def answer(self, requests: Sequence[Request]) -> Iterator[Part]:
@@ -74,18 +76,14 @@ class Replica:
         for pair in model.answer(requests):
             some.append(pair)
             if time.monotonic() - sent >= PAUSE_S:
-                yield Part(some, _notes(model))
+                yield Part(some, tuple(model.notes))
                 some, sent = [], time.monotonic()
-        yield Part(some, _notes(model))
+        yield Part(some, tuple(model.notes))
 
     def _opened(self) -> Model:
         if self._model is None:
             self._model = open_model(self._spec)
         return self._model
-
-
-def _notes(model: Model) -> tuple[str, ...]:
-    return tuple(getattr(model, "notes", ()))
 
 
 def quick_hash(path: Path) -> str:

@@ -13,14 +13,13 @@ from typing import Any
 
 from pytest_evals.errors import OptionError
 from pytest_evals.models.arguments import Arguments
-from pytest_evals.models.spec import ModelSpec, check_spec, parse_spec
+from pytest_evals.models.registry import KINDS, check_spec, parse_spec
+from pytest_evals.models.spec import ModelSpec
 
 __all__ = ["RaySettings", "check_address", "check_ray", "inner_spec", "read_settings"]
 
 _ARGUMENTS = Arguments("ray")
 _ADDRESS = re.compile(r"(ray://)?([\w.-]+|\[[0-9A-Fa-f:]+\]):\d{1,5}")
-KINDS = ("hf", "scripted")
-"""Kinds of models that can be replicated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +65,10 @@ def inner_spec(spec: ModelSpec) -> ModelSpec:
         OptionError: It is none, or of a kind that is not replicated.
     """
     inner = parse_spec(spec.target)
-    if inner.kind not in KINDS:
+    if not KINDS[inner.kind].is_local:
+        local = [name for name in KINDS if KINDS[name].is_local]
         raise OptionError(
-            f"Ray replicates {' and '.join(KINDS)} models, not {inner.kind!r}"
+            f"Ray replicates {' and '.join(local)} models, not {inner.kind!r}"
             + ("; a server is asked with concurrency=" * (inner.kind == "openai"))
         )
     given = {k: v for k, v in spec.arguments.items() if k not in _READERS}

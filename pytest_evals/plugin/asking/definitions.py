@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from pytest_evals.errors import ModelError
 from pytest_evals.run.plan import Job
 
 if TYPE_CHECKING:
     from _pytest.fixtures import FixtureDef
 
-    from pytest_evals.core.request import Model
-
-__all__ = ["Definition", "DocumentItem", "model_of"]
+__all__ = ["Definition", "DocumentItem"]
 
 
 class Definition(NamedTuple):
@@ -72,18 +69,3 @@ class DocumentItem(Protocol):
     def parent(self) -> DocumentFile:
         """Its file."""
         ...
-
-
-def model_of(given: Any, fixture: str) -> Model:
-    """What a fixture gave, if it is a model.
-
-    Raises:
-        ModelError: It has no method ``answer``.
-    """
-    if not callable(getattr(given, "answer", None)):
-        raise ModelError(
-            f"the fixture {fixture} gave {type(given).__name__} {given!r:.60}, which "
-            "is no model\n  fix: return an object with a name and a method "
-            "answer(requests)"
-        )
-    return cast("Model", given)

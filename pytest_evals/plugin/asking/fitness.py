@@ -9,17 +9,18 @@ import pytest
 
 from pytest_evals.core.task import Task
 from pytest_evals.errors import OptionError
-from pytest_evals.models.spec import (
+from pytest_evals.models.registry import (
+    KINDS,
     Needs,
     check_spec,
     parse_spec,
-    why_unable,
     why_unfit,
 )
 from pytest_evals.plugin.asking.definitions import DocumentItem
 from pytest_evals.plugin.asking.models import Models, PrepareItems, by_definition
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.process import is_distributed
+from pytest_evals.run.cached_model import Answers
 from pytest_evals.run.readiness import NO_JUDGE, Asked, why_refused
 
 __all__ = ["check_model", "check_models", "check_ready", "overrides_judge"]
@@ -29,12 +30,14 @@ _SHOWN = 10
 """Tasks that a message lists."""
 
 
-def check_models(config: pytest.Config, spec: str, tasks: Sequence[Task]) -> None:
-    """Refuse models that can be known not to do, as far as it is our kinds that are
-    opened.
+def check_models(
+    config: pytest.Config, answers: Answers, spec: str, tasks: Sequence[Task]
+) -> None:
+    """Refuse models that can be known not to do, unless a hook opens them.
 
     Args:
         config: Of a session.
+        answers: Opens the session's models.
         spec: Of the tested model, empty if a fixture opens it.
         tasks: Those whose documents will run.
 
@@ -42,26 +45,31 @@ def check_models(config: pytest.Config, spec: str, tasks: Sequence[Task]) -> Non
         pytest.UsageError: A spec has a mistake, a model cannot answer a task, or there
             is no judge.
     """
-    if len(config.hook.pytest_evals_open_model.get_hookimpls()) > 1:
-        return
     options = config.stash[OPTIONS]
     if spec:
-        check_model(config, spec, tasks)
+        check_model(config, answers, spec, tasks)
     # A controller of workers has not read the conftests below the folders.
     if not is_distributed(config) and not overrides_judge(config):
-        _check_judges(options.judge, tasks, may_lack=options.validate)
+        _check_judges(answers, options.judge, tasks, may_lack=options.validate)
 
 
-def check_model(config: pytest.Config, spec: str, tasks: Sequence[Task]) -> None:
-    """Refuse a model that can be known not to answer tasks.
+def check_model(
+    config: pytest.Config, answers: Answers, spec: str, tasks: Sequence[Task]
+) -> None:
+    """Refuse a model that can be known not to answer tasks, unless a hook opens it.
 
     Raises:
         pytest.UsageError: The spec has a mistake, or with the tasks.
     """
     asking = [task for task in tasks if task.asks_model]
-    _check_model(spec, asking, chat=config.stash[OPTIONS].apply_chat_template)
+    try:
+        _check_model(spec, asking, chat=config.stash[OPTIONS].apply_chat_template)
+    except pytest.UsageError:
+        if answers.is_hooked(spec):
+            return
+        raise
     if _asks(config):
-        _check_scoring(spec, asking)
+        _check_scoring(answers, spec, asking)
 
 
 def check_ready(
@@ -128,22 +136,29 @@ def _asks(config: pytest.Config) -> bool:
     return not (own or pytests.collectonly or pytests.setupplan)
 
 
-def _check_scoring(text: str, tasks: Iterable[Task]) -> None:
+def _check_scoring(answers: Answers, text: str, tasks: Iterable[Task]) -> None:
     """Refuse a server that gives no log-probabilities where a task needs them.
 
     Raises:
         pytest.UsageError: With the reason, and the tasks.
     """
     scored = [task for task in tasks if task.output_type in _SCORED]
-    why = why_unable(parse_spec(text)) if scored else ""
+    spec = parse_spec(text)
+    why_unable = KINDS[spec.kind].why_unable
+    if not scored or why_unable is None or answers.is_hooked(text):
+        return
+    why = why_unable(spec)
     if why:
         raise pytest.UsageError(_told(why, [_named(task) for task in scored]))
 
 
-def _check_judges(text: str, tasks: Iterable[Task], *, may_lack: bool) -> None:
-    """Refuse judges that cannot exist, or cannot write.
+def _check_judges(
+    answers: Answers, text: str, tasks: Iterable[Task], *, may_lack: bool
+) -> None:
+    """Refuse judges that cannot exist, or cannot write, unless a hook opens them.
 
     Args:
+        answers: Opens the session's models.
         text: The spec of the session's judge, empty if there is none.
         tasks: Those whose documents will run.
         may_lack: Whether nobody will be asked, so that there need be no judge.
@@ -165,14 +180,15 @@ def _check_judges(text: str, tasks: Iterable[Task], *, may_lack: bool) -> None:
                 why = why_unfit(spec, Needs("generate_until", chat=True))
             except OptionError as error:
                 why = str(error)
-            if why:
+            if why and not ((source or text) and answers.is_hooked(source or text)):
                 what, _, fix = why.partition("\n")
                 raise pytest.UsageError(f"{where} asks a judge: {what}\n{fix}")
     try:
         if text:
             check_spec(parse_spec(text))
     except OptionError as error:
-        raise pytest.UsageError(f"--evals-judge: {error}") from None
+        if not answers.is_hooked(text):
+            raise pytest.UsageError(f"--evals-judge: {error}") from None
 
 
 def overrides_judge(config: pytest.Config) -> bool:

@@ -13,12 +13,12 @@ from typing import Any, TypeVar, cast
 import pytest
 from _pytest.fixtures import TopRequest
 
+from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Model
 from pytest_evals.core.task import Task
 from pytest_evals.core.turn import JUDGE
 from pytest_evals.errors import EvalsError
-from pytest_evals.plugin.asking.definitions import Definition, DocumentItem, model_of
+from pytest_evals.plugin.asking.definitions import Definition, DocumentItem
 from pytest_evals.reports.files.rendered import Render
 from pytest_evals.run.inference import NO_MODEL, Inference
 from pytest_evals.run.plan import Job, ask
@@ -107,13 +107,13 @@ class Models:
             answers = self.inference.answers
             if definition in self._judged:
                 given = request.getfixturevalue("eval_judge")
-                judge = answers.given(model_of(given, "eval_judge"))
+                judge = answers.given(given, "the fixture eval_judge")
                 self.inference.judge_by(definition, lambda: judge)
             is_own = definition.has_own_model
             model: Model = NO_MODEL
             if definition in self._asked:
                 given = request.getfixturevalue("eval_model")
-                model = answers.given(model_of(given, "eval_model"))
+                model = answers.given(given, "the fixture eval_model")
             self.inference.open(definition, model)
         except BaseException as error:
             self._broken[definition] = item.nodeid
@@ -162,8 +162,8 @@ class Models:
         """Return the model of a document that is set up."""
         return self.inference.model(item.parent.model_definition(item))
 
-    def render_of(self, item: DocumentItem) -> Render | None:
-        """Return how the model of a document renders chats, if it says so."""
+    def render_of(self, item: DocumentItem) -> Render:
+        """Return how the model of a document renders chats."""
         return self.inference.render_of(item.parent.model_definition(item))
 
     def _skip_if_broken(self, definition: Definition) -> None:

@@ -12,6 +12,8 @@ import pytest
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.turn import JUDGE
 from pytest_evals.errors import EvalsError
+from pytest_evals.models.registry import KINDS
+from pytest_evals.models.spec import kind_name
 from pytest_evals.plugin.asking.fitness import check_model, overrides_judge
 from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.plugin.settings.run_options import answers_of, full_spec
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["check_reference_models", "reference_models", "run_reference_models"]
 
-_HERE = ("hf", "scripted")
-"""Kinds of models that run on this machine, or replicated by Ray."""
 _HOOKS = b"pytest_evals_"
 
 
@@ -74,8 +74,9 @@ def reference_models(
             )
 
     def spec_of(name: str) -> str:
-        is_ours = name.partition(":")[0] in _HERE
-        return full_spec(session.options, name) if is_ours else name
+        kind = kind_name(name)
+        is_local = kind in KINDS and KINDS[kind].is_local
+        return full_spec(session.options, name) if is_local else name
 
     return named_by(gates, documents_of, spec_of)
 
@@ -88,12 +89,10 @@ def check_reference_models(session: EvalSession, ids: Iterable[str] | None) -> N
             conftest changes cannot be known here.
     """
     config = session.config
-    is_own = len(config.hook.pytest_evals_open_model.get_hookimpls()) == 1
     for model in reference_models(session, ids, lambda _: config.hook):
         tasks = [one.task for one in model.documents]
         try:
-            if is_own:
-                check_model(config, model.spec, tasks)
+            check_model(config, session.run.inference.answers, model.spec, tasks)
             if any(JUDGE in task.models.values() for task in tasks):
                 _check_judge(config)
             if is_distributed(config):

@@ -33,7 +33,8 @@ def check_session(
         with usage_errors():
             session.selection.check(session.library.included_names())
         check_gates(session, is_broken=is_broken)
-        check_models(session.config, spec, session.suite.with_documents(ids))
+        tasks = session.suite.with_documents(ids)
+        check_models(session.config, session.run.inference.answers, spec, tasks)
         check_reference_models(session, ids)
     except pytest.UsageError as error:
         raise with_place(session.config, error) from None

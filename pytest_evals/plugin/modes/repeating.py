@@ -12,8 +12,9 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
+from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Generate, Model, Request, Response
+from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.plugin.asking.definitions import DocumentItem
 from pytest_evals.plugin.results.repeats import Repeats, scores_of
 from pytest_evals.store.stored import StoredModel
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Again", "repeat"]
 
 
-class Again:
+class Again(Model):
     """A model that is asked once more: nothing it gives is a copy of an earlier run."""
 
     def __init__(self, model: Model, run: int) -> None:

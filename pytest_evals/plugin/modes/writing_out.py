@@ -10,7 +10,7 @@ import pytest
 from pytest_evals.core.cut import Cutter
 from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError, OptionError
-from pytest_evals.models.spec import open_cutter, parse_spec
+from pytest_evals.models.registry import open_cutter, parse_spec
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.plugin.session import SESSION
 from pytest_evals.reports.details.prompts import prompt_lines

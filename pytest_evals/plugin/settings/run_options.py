@@ -4,13 +4,14 @@ files; and what can only be checked when an eval file was found."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import pytest
 
 from pytest_evals.core.library import Library
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import StoreError
+from pytest_evals.models.registry import ModelHook
 from pytest_evals.plugin.settings.options import OPTIONS, Options, suite_root
 from pytest_evals.plugin.settings.process import STARTED
 from pytest_evals.plugin.settings.refusals import usage_errors, with_place
@@ -20,9 +21,6 @@ from pytest_evals.run.config import RunConfig
 from pytest_evals.run.selection import Selection
 from pytest_evals.run.user_hooks import registered_metrics
 from pytest_evals.store.writable import check_base, check_file
-
-if TYPE_CHECKING:
-    from pytest_evals.core.request import Model
 
 __all__ = [
     "answers_of",
@@ -37,11 +35,23 @@ __all__ = [
 def answers_of(config: pytest.Config) -> Answers:
     """The store of a session, in front of the models that its options name."""
     hook = config.hook.pytest_evals_open_model
-    return Answers(
-        config.stash[OPTIONS],
-        lambda text: cast("Model", hook(spec=text, config=config)),
-        lambda: len(hook.get_hookimpls()) == 1,
-    )
+
+    def call(text: str) -> object | None:
+        implementations = hook.get_hookimpls()
+        caller = hook
+        # A wrapper is given the model that our implementation opens.
+        if not any(one.wrapper or one.hookwrapper for one in implementations):
+            ours = [
+                one.plugin
+                for one in implementations
+                if one.function.__module__.startswith("pytest_evals.")
+            ]
+            caller = config.pluginmanager.subset_hook_caller(hook.name, ours)
+        found: object | None = caller(spec=text, config=config)
+        return found
+
+    model_hook = ModelHook(lambda: len(hook.get_hookimpls()) > 1, call)
+    return Answers(config.stash[OPTIONS], model_hook)
 
 
 def check_places(config: pytest.Config, options: Options) -> tuple[Path, ...]:

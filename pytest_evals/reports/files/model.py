@@ -16,7 +16,8 @@ from pytest_evals.core.task import Task
 from pytest_evals.core.typed import typed
 from pytest_evals.errors import OptionError
 from pytest_evals.masking.values import masked_text
-from pytest_evals.models.spec import ModelSpec, parse_spec
+from pytest_evals.models.registry import KINDS, parse_spec
+from pytest_evals.models.spec import ModelSpec
 
 __all__ = ["config_of", "model_arguments", "speech_of", "tokenizer_of"]
 
@@ -54,7 +55,7 @@ def model_arguments(model: str) -> dict[str, Any]:
     spec = _spec(model)
     if not spec.target:
         return {}
-    first = "pretrained" if spec.kind == "hf" else "model"
+    first = KINDS[spec.kind].target_key if spec.kind in KINDS else "model"
     return {first: spec.target, **{k: typed(v) for k, v in spec.arguments.items()}}
 
 

@@ -14,7 +14,7 @@ from pytest_evals.errors import DocumentError
 
 __all__ = ["Render", "rendered"]
 
-Render = Callable[[Prompt], str]
+Render = Callable[[Prompt], Prompt]
 """The text of a prompt; ``DocumentError`` if the template refuses the chat."""
 
 

@@ -13,7 +13,7 @@ from ray.cluster_utils import Cluster  # noqa: E402
 
 from pytest_evals.core.request import Generate, Loglikelihood, Rolling  # noqa: E402
 from pytest_evals.errors import ModelError  # noqa: E402
-from pytest_evals.models.spec import open_model, parse_spec  # noqa: E402
+from pytest_evals.models.registry import open_model, parse_spec  # noqa: E402
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from pytest_evals.errors import ModelError
-from pytest_evals.models.spec import open_model, parse_spec
+from pytest_evals.models.registry import open_model, parse_spec
 
 pytest.importorskip("ray", reason="ray is not installed")
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pytest_evals.errors import MissingExtraError, OptionError
-from pytest_evals.models.ray import opening
+from pytest_evals.models.ray import kind
 from pytest_evals.models.ray.settings import RaySettings, read_settings
-from pytest_evals.models.spec import answering, check_spec, fingerprint_of, parse_spec
+from pytest_evals.models.registry import (
+    answering,
+    check_spec,
+    fingerprint_of,
+    parse_spec,
+)
 
 
 def test_what_is_not_about_the_cluster_is_the_models():
@@ -76,9 +81,9 @@ def test_stored_responses_are_those_of_one_replica(tiny_model_path):
 
 
 def test_without_the_extra_there_is_one_clear_error(monkeypatch):
-    monkeypatch.setattr(opening, "find_spec", lambda name: None)
+    monkeypatch.setattr(kind, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError) as caught:
-        opening.open_ray(parse_spec("ray:scripted:first"))
+        kind.RAY.open(parse_spec("ray:scripted:first"))
     assert str(caught.value) == (
         "a model on a Ray cluster needs ray; install pytest-evals-suites[ray]"
     )

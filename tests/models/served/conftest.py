@@ -19,7 +19,7 @@ from pytest_evals.core.request import Generate
 from pytest_evals.models.openai.asking import Backoff
 from pytest_evals.models.openai.model import OpenAIModel
 from pytest_evals.models.openai.settings import read_settings
-from pytest_evals.models.spec import parse_spec
+from pytest_evals.models.registry import parse_spec
 
 KEY = "sk-of-a-test-never-shown"
 

@@ -11,7 +11,7 @@ from pytest_evals.core.request import Generate
 from pytest_evals.errors import MissingExtraError, OptionError
 from pytest_evals.masking.values import masked_text
 from pytest_evals.models.openai.settings import read_settings
-from pytest_evals.models.spec import (
+from pytest_evals.models.registry import (
     check_spec,
     fingerprint_of,
     open_model,
@@ -216,9 +216,7 @@ def test_the_key_comes_from_the_named_variable(monkeypatch, served):
 
 def test_without_the_library_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "openai", None)
-    monkeypatch.setattr(
-        "pytest_evals.models.openai.opening.find_spec", lambda name: None
-    )
+    monkeypatch.setattr("pytest_evals.models.openai.kind.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError) as caught:
         open_model(parse_spec("openai:m,base_url=http://h/v1"))
     assert str(caught.value) == (
@@ -228,10 +226,10 @@ def test_without_the_library_the_extra_is_named(monkeypatch):
 
 def test_the_library_is_not_imported_before_the_model_is_opened():
     script = (
-        "import sys; from pytest_evals.models.spec import *;"
+        "import sys; from pytest_evals.models.registry import *;"
         "spec = parse_spec('openai:m,base_url=http://h/v1'); check_spec(spec);"
         "fingerprint_of(spec, str);"
-        "import pytest_evals.models.openai.opening;"
+        "import pytest_evals.models.openai.kind;"
         "print(sorted({'openai', 'httpx', 'httpx2'} & set(sys.modules)))"
     )
     done = subprocess.run(

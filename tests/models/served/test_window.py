@@ -19,7 +19,7 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.errors import ModelError, OptionError
 from pytest_evals.models.openai.window import window_in
-from pytest_evals.models.spec import check_spec, fingerprint_of, parse_spec
+from pytest_evals.models.registry import check_spec, fingerprint_of, parse_spec
 
 WINDOW = 64
 FORMS = ["vllm", "prompt_logprobs"]

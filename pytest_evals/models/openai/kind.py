@@ -1,4 +1,4 @@
-"""The door to models behind a server: importing it does not import the openai
+"""The kind ``openai``: models behind a server. Importing it does not import the openai
 library. Keys come from the environment and go nowhere but into the client."""
 
 from __future__ import annotations
@@ -9,30 +9,37 @@ from typing import TYPE_CHECKING
 
 from pytest_evals.errors import EvalsError, MissingExtraError, OptionError
 from pytest_evals.masking.known import learn_secret
-from pytest_evals.models.openai.settings import OpenAISettings, read_settings
+from pytest_evals.models.openai.fingerprint import openai_fingerprint
+from pytest_evals.models.openai.settings import (
+    OpenAISettings,
+    check_openai,
+    read_settings,
+    why_unfit,
+)
+from pytest_evals.models.registry import ModelKind
 from pytest_evals.models.spec import ModelSpec
 
 if TYPE_CHECKING:
     from pytest_evals.models.openai.model import OpenAIModel
 
-__all__ = ["check_ready", "open_openai", "why_unable"]
+__all__ = ["OPENAI"]
 
 
-def open_openai(spec: ModelSpec) -> OpenAIModel:
+def _open(spec: ModelSpec) -> OpenAIModel:
     """The model that a spec names; nothing is sent yet.
 
     Raises:
         OptionError: The spec has a mistake, or the key is not in the environment.
         MissingExtraError: The openai library is not installed.
     """
-    check_ready(spec)
+    _check_ready(spec)
     settings = read_settings(spec)
     from pytest_evals.models.openai.model import OpenAIModel
 
     return OpenAIModel(str(spec), settings, _key(settings))
 
 
-def check_ready(spec: ModelSpec) -> None:
+def _check_ready(spec: ModelSpec) -> None:
     """Check what a model needs of this machine; nothing is sent.
 
     Raises:
@@ -50,11 +57,11 @@ def check_ready(spec: ModelSpec) -> None:
     _key(settings)
 
 
-def why_unable(spec: ModelSpec) -> str:
+def _why_unable(spec: ModelSpec) -> str:
     """Why a server cannot score texts, as it says itself: a few requests are sent.
     Empty if it can, and if it does not answer: whoever asks will be told."""
     try:
-        model = open_openai(spec)
+        model = _open(spec)
     except EvalsError:
         return ""
     from pytest_evals.models.openai.trial import UnableError
@@ -83,3 +90,15 @@ def _key(settings: OpenAISettings) -> str:
         f"the environment variable {variable} holds no key for {settings.url}\n"
         f"  fix: export {variable}=…{other}"
     )
+
+
+OPENAI = ModelKind(
+    name="openai",
+    example="openai:MODEL,base_url=…",
+    open=_open,
+    check=check_openai,
+    check_ready=_check_ready,
+    why_unfit=why_unfit,
+    why_unable=_why_unable,
+    fingerprint=openai_fingerprint,
+)

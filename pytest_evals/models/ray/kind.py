@@ -1,18 +1,19 @@
-"""The door to replicas on a Ray cluster: importing it does not import ray."""
+"""The kind ``ray``: replicas on a Ray cluster. Importing it does not import ray."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 
-from pytest_evals.core.request import Model
+from pytest_evals.core.model import Model
 from pytest_evals.errors import MissingExtraError
-from pytest_evals.models.ray.settings import inner_spec, read_settings
+from pytest_evals.models.ray.settings import check_ray, inner_spec, read_settings
+from pytest_evals.models.registry import ModelKind
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = ["check_ready", "open_ray"]
+__all__ = ["RAY"]
 
 
-def check_ready(spec: ModelSpec) -> None:
+def _check_ready(spec: ModelSpec) -> None:
     """Check what replicas need of this machine. What the model itself needs is the
     cluster's matter, whose machines may have what this one lacks.
 
@@ -24,7 +25,7 @@ def check_ready(spec: ModelSpec) -> None:
         raise MissingExtraError("a model on a Ray cluster", "ray", "ray")
 
 
-def open_ray(spec: ModelSpec) -> Model:
+def _open(spec: ModelSpec) -> Model:
     """Start the replicas that a spec names, and wait for the first one.
 
     Raises:
@@ -34,7 +35,17 @@ def open_ray(spec: ModelSpec) -> Model:
             the model.
     """
     settings, inner = read_settings(spec), inner_spec(spec)
-    check_ready(spec)
+    _check_ready(spec)
     from pytest_evals.models.ray.model import RayModel
 
     return RayModel(inner, settings)
+
+
+RAY = ModelKind(
+    name="ray",
+    example="ray:hf:PATH_OR_NAME",
+    open=_open,
+    check=check_ray,
+    check_ready=_check_ready,
+    answering=inner_spec,
+)

@@ -1,24 +1,30 @@
-"""The door to Hugging Face models: importing it does not import torch."""
+"""The kind ``hf``: Hugging Face models. Importing it does not import torch."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 
 from pytest_evals.core.cut import Cutter
-from pytest_evals.core.request import Model
+from pytest_evals.core.model import Model
 from pytest_evals.errors import MissingExtraError, ModelError
 from pytest_evals.models.folders import is_local
-from pytest_evals.models.hf.fingerprint import why_absent
-from pytest_evals.models.hf.settings import HfSettings, read_settings
+from pytest_evals.models.hf.fingerprint import hf_fingerprint, why_absent
+from pytest_evals.models.hf.settings import (
+    HfSettings,
+    check_hf,
+    read_settings,
+    why_unfit,
+)
+from pytest_evals.models.registry import ModelKind
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = ["check_ready", "open_hf", "open_hf_cutter"]
+__all__ = ["HF"]
 
 _UNBOUNDED = 2**31
 """More ids than any model knows: how many this one does is in its weights."""
 
 
-def check_ready(spec: ModelSpec) -> None:
+def _check_ready(spec: ModelSpec) -> None:
     """Check what a model needs of this machine; nothing of it is loaded.
 
     Raises:
@@ -38,7 +44,7 @@ def check_ready(spec: ModelSpec) -> None:
             )
 
 
-def open_hf(spec: ModelSpec) -> Model:
+def _open(spec: ModelSpec) -> Model:
     """Load the model that a spec names.
 
     Raises:
@@ -52,7 +58,7 @@ def open_hf(spec: ModelSpec) -> Model:
     return HfModel(str(spec), settings)
 
 
-def open_hf_cutter(spec: ModelSpec) -> Cutter:
+def _open_cutter(spec: ModelSpec) -> Cutter:
     """Load the tokenizer that a spec names, and no weights.
 
     Raises:
@@ -74,3 +80,17 @@ def _settings(spec: ModelSpec) -> HfSettings:
         if find_spec(library) is None:
             raise MissingExtraError("the hf model", library, "hf")
     return settings
+
+
+HF = ModelKind(
+    name="hf",
+    example="hf:PATH_OR_NAME",
+    open=_open,
+    check=check_hf,
+    check_ready=_check_ready,
+    is_local=True,
+    why_unfit=why_unfit,
+    fingerprint=hf_fingerprint,
+    open_cutter=_open_cutter,
+    target_key="pretrained",
+)

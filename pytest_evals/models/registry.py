@@ -1,0 +1,286 @@
+"""The kinds of models: how a model of each is checked, identified and opened.
+
+A kind is defined next to its code and imported when a spec first names it, so that this
+module loads the standard library only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_evals.core.cut import Cutter
+from pytest_evals.core.model import Model
+from pytest_evals.core.registry import Registry
+from pytest_evals.core.response_contract import as_model
+from pytest_evals.masking.values import identity
+from pytest_evals.models.spec import ModelSpec, kind_name, read_spec
+
+__all__ = [
+    "KINDS",
+    "ModelHook",
+    "ModelKind",
+    "Needs",
+    "answering",
+    "check_ready",
+    "check_spec",
+    "fingerprint_of",
+    "open_cutter",
+    "open_model",
+    "parse_spec",
+    "why_unfit",
+]
+
+HashFile = Callable[[Path], str]
+
+
+class Needs(NamedTuple):
+    """What a task needs of a model.
+
+    Args:
+        output_type: As lm-eval calls it; empty if the task does not set it.
+        chat: Whether prompts are chats.
+        images: Whether requests show images.
+    """
+
+    output_type: str
+    chat: bool
+    images: bool = False
+
+
+def _nothing(spec: ModelSpec) -> None:
+    """Default: no check."""
+
+
+def _same(spec: ModelSpec) -> ModelSpec:
+    return spec
+
+
+def _can(spec: ModelSpec, needs: Needs) -> str:
+    return ""
+
+
+def _no_cutter(spec: ModelSpec) -> Cutter | None:
+    return None
+
+
+def _no_fingerprint(spec: ModelSpec, hash_file: HashFile) -> None:
+    """Default: responses are not stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelKind:
+    """A kind of model. All functions take a spec of this kind.
+
+    Args:
+        name: The name in specs, before the colon.
+        example: A spec, for error messages.
+        open: Loads the model. Raises ``OptionError``, ``MissingExtraError`` (with the
+            extra to install) or ``ModelError``.
+        check: Raises ``OptionError`` for a mistake in the spec that is known without
+            loading anything heavy.
+        check_ready: Raises what ``open`` would raise if this machine lacks a library, a
+            key or the model. Loads nothing and sends nothing to a model.
+        is_local: Whether the model runs in the process that opens it, so that it can be
+            replicated.
+        answering: The spec of the model that gives the answers, for a kind that
+            replicates another.
+        why_unfit: Why the model cannot run a task, as far as the spec tells; empty if
+            it can, or if only the model itself can tell.
+        why_unable: Sends the model a few requests to find out why it cannot compute
+            log-probabilities; empty if it can. ``None`` for kinds that always can, or
+            never.
+        fingerprint: JSON values that are equal for models with equal answers, without
+            opening the model; the second argument hashes a file. ``None`` if responses
+            are not worth storing, or if the files cannot be determined.
+        open_cutter: Loads the tokenizer without the model; ``None`` if there is none.
+        target_key: lm-eval's name for the target in ``model_args``.
+    """
+
+    name: str
+    example: str
+    open: Callable[[ModelSpec], Model]
+    check: Callable[[ModelSpec], None] = _nothing
+    check_ready: Callable[[ModelSpec], None] = _nothing
+    is_local: bool = False
+    answering: Callable[[ModelSpec], ModelSpec] = _same
+    why_unfit: Callable[[ModelSpec, Needs], str] = _can
+    why_unable: Callable[[ModelSpec], str] | None = None
+    fingerprint: Callable[[ModelSpec, HashFile], Mapping[str, Any] | None] = (
+        _no_fingerprint
+    )
+    open_cutter: Callable[[ModelSpec], Cutter | None] = _no_cutter
+    target_key: str = "model"
+
+
+KINDS: Registry[ModelKind] = Registry(
+    "kind of model",
+    {
+        "hf": "pytest_evals.models.hf.kind:HF",
+        "openai": "pytest_evals.models.openai.kind:OPENAI",
+        "ray": "pytest_evals.models.ray.kind:RAY",
+        "scripted": "pytest_evals.models.scripted:SCRIPTED",
+    },
+)
+"""Name in specs → kind."""
+
+
+def parse_spec(text: str) -> ModelSpec:
+    """The kind, target and arguments of a spec, ``KIND:TARGET[,NAME=VALUE…]``.
+
+    Raises:
+        OptionError: The text is not a spec, or its kind is unknown.
+    """
+    return read_spec(text, [*KINDS], lambda kind: KINDS[kind].example)
+
+
+def check_spec(spec: ModelSpec) -> None:
+    """Find every mistake that can be known without loading the model.
+
+    Raises:
+        OptionError: An argument is unknown or has a bad value, or a local path does not
+            contain a model.
+    """
+    KINDS[spec.kind].check(spec)
+
+
+def check_ready(spec: ModelSpec) -> None:
+    """Find out why a model cannot be opened on this machine: a key, a library or the
+    model itself is missing. Nothing is loaded, and nothing is sent to a model.
+
+    Raises:
+        OptionError: As ``check_spec``; or there is no key.
+        MissingExtraError: A library that this kind needs is not installed.
+        ModelError: The model does not exist.
+    """
+    check_spec(spec)
+    KINDS[spec.kind].check_ready(spec)
+
+
+def open_model(spec: ModelSpec) -> Model:
+    """Load the model, ready to answer.
+
+    Raises:
+        OptionError: As ``check_spec``.
+        MissingExtraError: A library that this kind needs is not installed.
+        ModelError: The model cannot be loaded.
+    """
+    check_spec(spec)
+    return KINDS[spec.kind].open(spec)
+
+
+def answering(spec: ModelSpec) -> ModelSpec:
+    """The spec of the model that gives the answers: of replicas, that of one.
+
+    Raises:
+        OptionError: There is a mistake in it.
+    """
+    return KINDS[spec.kind].answering(spec)
+
+
+def why_unfit(spec: ModelSpec, needs: Needs) -> str:
+    """Why a model cannot run a task, as far as it is known before it is opened; empty
+    if nothing is known against it.
+
+    Raises:
+        OptionError: There is a mistake in the spec.
+    """
+    spec = answering(spec)
+    return KINDS[spec.kind].why_unfit(spec, needs)
+
+
+def open_cutter(spec: ModelSpec) -> Cutter | None:
+    """The model's tokenizer without the model; ``None`` for kinds that have none.
+
+    Raises:
+        OptionError: As ``check_spec``.
+        MissingExtraError: A library that this kind needs is not installed.
+        ModelError: The tokenizer cannot be loaded.
+    """
+    check_spec(spec)
+    spec = answering(spec)
+    return KINDS[spec.kind].open_cutter(spec)
+
+
+def fingerprint_of(spec: ModelSpec, hash_file: HashFile) -> Mapping[str, Any] | None:
+    """JSON values, without secrets, that are equal for models with equal answers; the
+    model is not opened.
+
+    Args:
+        spec: The model.
+        hash_file: Path → hash of the file's content.
+
+    Returns:
+        ``None`` if responses are not worth storing, or if the files cannot be
+        determined.
+
+    Raises:
+        OptionError: As ``check_spec``.
+    """
+    check_spec(spec)
+    spec = answering(spec)
+    found = KINDS[spec.kind].fingerprint(spec, hash_file)
+    return identity(found, loose=True)
+
+
+class ModelHook:
+    """The users' hook that opens models: what it returns for a spec decides for that
+    spec alone. It is called once a spec, and only if the result is needed."""
+
+    def __init__(
+        self, exists: Callable[[], bool], call: Callable[[str], object | None]
+    ) -> None:
+        """Nothing is called yet.
+
+        Args:
+            exists: Whether anybody implements the hook.
+            call: Spec → the hook's model; ``None`` to leave it to the spec's kind.
+        """
+        self._exists, self._call = exists, call
+        self._takes: dict[str, bool] = {}
+        self._waiting: dict[str, Model] = {}
+
+    @property
+    def has_opened(self) -> bool:
+        """Whether the hook has opened a model, or failed to."""
+        return any(self._takes.values())
+
+    def open(self, text: str) -> Model | None:
+        """The hook's model for a spec; ``None`` if the spec's kind opens it.
+
+        Raises:
+            ModelError: The hook returned something else.
+        """
+        if text in self._waiting:
+            return self._waiting.pop(text)
+        if not self._exists() or not self._takes.get(text, True):
+            return None
+        self._takes[text] = True  # an exception is the hook's too
+        given = self._call(text)
+        self._takes[text] = given is not None
+        if given is None:
+            return None
+        return as_model(given, "the hook pytest_evals_open_model")
+
+    def takes(self, text: str) -> bool:
+        """Whether the hook, and not the spec's kind, opens the model. It is asked only
+        about built-in kinds; a model that it opens is kept for ``open``."""
+        if not self._exists():
+            return False
+        if kind_name(text) not in KINDS:
+            return True
+        if text not in self._takes:
+            try:
+                model = self.open(text)
+            except Exception:  # noqa: BLE001 - raised again where the model is needed
+                return True
+            if model is not None:
+                self._waiting[text] = model
+        return self._takes[text]
+
+    def close(self) -> None:
+        """Close models that nobody needed after all."""
+        while self._waiting:
+            self._waiting.popitem()[1].close()
