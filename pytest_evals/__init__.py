@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_evals.api import evaluate
+    from pytest_evals.core.dialogue import FollowUp, Turn
     from pytest_evals.core.doc import Doc
     from pytest_evals.core.gate import Bound, Gate, Verdict
     from pytest_evals.core.metric import Estimate, Metric, MetricResult
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from pytest_evals.core.result import RunResult, TaskResult
     from pytest_evals.core.score import Score
     from pytest_evals.core.task import Asked, Task, TaskOptions
-    from pytest_evals.core.turn import FollowUp, Turn
     from pytest_evals.errors import (
         DocumentError,
         EvalsError,
@@ -63,7 +63,7 @@ _MODULES = {
     "core.result": ("RunResult", "TaskResult"),
     "core.score": ("Score",),
     "core.task": ("Asked", "Task", "TaskOptions"),
-    "core.turn": ("FollowUp", "Turn"),
+    "core.dialogue": ("FollowUp", "Turn"),
     "errors": (
         "DocumentError",
         "EvalsError",

@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pytest_evals.core.dialogue import Turn
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.reference import Compared
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.core.score import Score, Status
-from pytest_evals.core.turn import Turn
 
 __all__ = ["Record"]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from pytest_evals.core.dialogue import FollowUp, ModelSource
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.library import Library
@@ -13,7 +14,6 @@ from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Request
 from pytest_evals.core.score import Score
-from pytest_evals.core.turn import FollowUp, ModelSource
 from pytest_evals.core.variant import Variant
 from pytest_evals.errors import Place
 

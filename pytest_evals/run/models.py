@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any, cast
 
+from pytest_evals.core.dialogue import JUDGE, ModelSource
 from pytest_evals.core.request import Model
 from pytest_evals.core.task import Task
-from pytest_evals.core.turn import JUDGE, ModelSource
 from pytest_evals.errors import OptionError
 from pytest_evals.run.cached_model import Answers
 

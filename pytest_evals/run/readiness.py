@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from pytest_evals.core.dialogue import JUDGE, ModelSource
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Model, Request, Response
 from pytest_evals.core.task import Task
-from pytest_evals.core.turn import JUDGE, ModelSource
 from pytest_evals.errors import EvalsError, ModelError, OptionError
 from pytest_evals.run.cached_model import Answers
 from pytest_evals.run.inference import Job, Plan

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from operator import itemgetter
 
+from pytest_evals.core.dialogue import FollowUp, Turn
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Model, Request, Response
 from pytest_evals.core.response_contract import responses_of
 from pytest_evals.core.task import Task
-from pytest_evals.core.turn import FollowUp, Turn
 from pytest_evals.errors import DocumentError
 
 __all__ = ["Furthers", "Places", "answer", "answered", "followed", "places_of"]

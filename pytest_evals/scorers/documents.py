@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pytest_evals.core.dialogue import FollowUp, ModelSource
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Response
 from pytest_evals.core.score import Score
-from pytest_evals.core.turn import FollowUp, ModelSource
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.filters import TAKE_FIRST, Pipeline
-from pytest_evals.scorers.lighteval.asking import Part, heard, judge_models
 from pytest_evals.scorers.lighteval.computed import Computed
+from pytest_evals.scorers.lighteval.judge_adapter import Part, heard, judge_models
 from pytest_evals.scorers.lighteval.response import ModelResponse, response_of
 from pytest_evals.scorers.measured import Measured, score_of
 from pytest_evals.scorers.measuring import (

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_evals.core.dialogue import Turn
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.core.turn import Turn
 from pytest_evals.dialects.lm_eval.task import load_tasks
 from pytest_evals.errors import DocumentError, TaskFileError
 from pytest_evals.scorers.summary import summarise

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_evals.core.dialogue import FollowUp
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Model, Request, Response
 from pytest_evals.core.task import Asked, Task
-from pytest_evals.core.turn import FollowUp
 from pytest_evals.errors import DocumentError, ModelError, Place
 from pytest_evals.run.rounds import answer, followed
 

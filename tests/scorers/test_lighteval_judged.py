@@ -5,31 +5,31 @@ from random import Random
 
 import pytest
 
+from pytest_evals.core.dialogue import FollowUp, Turn
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.request import Generate, Response
-from pytest_evals.core.turn import FollowUp, Turn
 from pytest_evals.errors import DocumentError
-from pytest_evals.scorers.lighteval.asking import Part, heard, judge_models
 from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE
 from pytest_evals.scorers.lighteval.computed import Computed
-from pytest_evals.scorers.lighteval.judging.calibration import (
+from pytest_evals.scorers.lighteval.judge_adapter import Part, heard, judge_models
+from pytest_evals.scorers.lighteval.judges.calibration import (
     CorpusLevelHLE,
     calibration_error,
 )
-from pytest_evals.scorers.lighteval.judging.judge_lm import (
+from pytest_evals.scorers.lighteval.judges.judge_lm import (
     Hearing,
     JudgeLM,
     dict_of_lists_to_list_of_dicts,
 )
-from pytest_evals.scorers.lighteval.judging.judge_texts import (
-    bracketed_number,
-    hle_verdict,
-    tagged_score,
-)
-from pytest_evals.scorers.lighteval.judging.judged import (
+from pytest_evals.scorers.lighteval.judges.metrics import (
     JudgeLLM,
     JudgeLLMMixEval,
     JudgeLLMMTBench,
+)
+from pytest_evals.scorers.lighteval.judges.prompts import (
+    bracketed_number,
+    hle_verdict,
+    tagged_score,
 )
 from pytest_evals.scorers.lighteval.metric import (
     SampleLevelMetric,

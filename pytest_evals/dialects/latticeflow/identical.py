@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+from pytest_evals.core.dialogue import FollowUp
 from pytest_evals.core.request import Response
 from pytest_evals.core.task import Asked
-from pytest_evals.core.turn import FollowUp
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.latticeflow.recipe import Recipe
 from pytest_evals.errors import DocumentError, Place

@@ -14,7 +14,7 @@ from typing import Any
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.parts import wrapped
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.steps import Steps
 from pytest_evals.errors import DocumentError
 
 __all__ = ["COLUMNS", "EarlierTask", "later_row"]

@@ -14,7 +14,7 @@ from typing import Any
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.sample_rows import SampleRows
 from pytest_evals.dialects.latticeflow.scoring.scorer import Scorer
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.steps import Steps
 from pytest_evals.errors import DocumentError
 
 __all__ = ["seen_together"]

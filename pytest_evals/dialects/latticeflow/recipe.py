@@ -10,13 +10,13 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from pytest_evals.core.dialogue import FollowUp, Turn
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Response
 from pytest_evals.core.row import like, read_all
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Asked
-from pytest_evals.core.turn import FollowUp, Turn
 from pytest_evals.dialects.latticeflow.actions import Action, excluding
 from pytest_evals.dialects.latticeflow.later_rows import EarlierTask, later_row
 from pytest_evals.dialects.latticeflow.numbers import NOTHING, Number
@@ -25,10 +25,10 @@ from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import NullFieldError
 from pytest_evals.dialects.latticeflow.scoring.scorer import Scorer
 from pytest_evals.dialects.latticeflow.scoring.trials import Trials
-from pytest_evals.dialects.latticeflow.solving.fields import Lines
-from pytest_evals.dialects.latticeflow.solving.python import Row
-from pytest_evals.dialects.latticeflow.solving.reading import SolverParts
-from pytest_evals.dialects.latticeflow.solving.steps import (
+from pytest_evals.dialects.latticeflow.solvers.fields import Lines
+from pytest_evals.dialects.latticeflow.solvers.python import Row
+from pytest_evals.dialects.latticeflow.solvers.reader import SolverParts
+from pytest_evals.dialects.latticeflow.solvers.steps import (
     Asks,
     Done,
     Steps,

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pytest_evals.core.dialogue import FollowUp, ModelSource
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
 from pytest_evals.core.score import Score
-from pytest_evals.core.turn import FollowUp, ModelSource
-from pytest_evals.dialects.lighteval.talk import next_turn, split
+from pytest_evals.dialects.lighteval.chat_turns import next_turn, split
 from pytest_evals.errors import DocumentError
-from pytest_evals.scorers.lighteval.asking import Part, heard, judge_models
 from pytest_evals.scorers.lighteval.computed import Computed
+from pytest_evals.scorers.lighteval.judge_adapter import Part, heard, judge_models
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.measured import score_of

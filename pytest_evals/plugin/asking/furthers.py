@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from pytest_evals.core.turn import JUDGE, ModelSource
+from pytest_evals.core.dialogue import JUDGE, ModelSource
 from pytest_evals.errors import ModelError
 
 if TYPE_CHECKING:

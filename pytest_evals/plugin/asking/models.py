@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from _pytest.fixtures import TopRequest
 
+from pytest_evals.core.dialogue import JUDGE
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Model, Request, Response
 from pytest_evals.core.result import Reuse
 from pytest_evals.core.task import Task
-from pytest_evals.core.turn import JUDGE
 from pytest_evals.errors import EvalsError
 from pytest_evals.plugin.asking.furthers import Definition, Furthers, model_of
 from pytest_evals.plugin.asking.losses import Losses

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evals.core.dialogue import JUDGE
 from pytest_evals.core.gate import Gate
-from pytest_evals.core.turn import JUDGE
 from pytest_evals.errors import EvalsError
 from pytest_evals.plugin.asking.fitness import check_model, overrides_judge
 from pytest_evals.plugin.settings.process import is_distributed

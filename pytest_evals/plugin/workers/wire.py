@@ -13,6 +13,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from pytest_evals.core.dialogue import FollowUp, Turn
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record
 from pytest_evals.core.reference import Compared
@@ -26,7 +27,6 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.core.score import Score
 from pytest_evals.core.slim import bare_doc
-from pytest_evals.core.turn import FollowUp, Turn
 from pytest_evals.errors import DocumentError
 from pytest_evals.plugin.workers.telling import Told
 from pytest_evals.reports.files.samples import Sample

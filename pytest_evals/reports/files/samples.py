@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from pytest_evals.core.dialogue import Turn
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.key import public_options
 from pytest_evals.core.record import Record
@@ -33,7 +34,6 @@ from pytest_evals.core.request import (
 from pytest_evals.core.row import unwatched
 from pytest_evals.core.score import Score, Status
 from pytest_evals.core.task import Task
-from pytest_evals.core.turn import Turn
 from pytest_evals.reports.strict import strict, strict_line
 
 __all__ = ["HASHES", "SHORT", "Sample", "sample_of"]

@@ -14,9 +14,9 @@ from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import Template
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts
 from pytest_evals.dialects.latticeflow.scoring.strings import listed, rendered
-from pytest_evals.dialects.latticeflow.solving.fields import Lines, template
-from pytest_evals.dialects.latticeflow.solving.solver import Sample
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.fields import Lines, template
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.solvers.steps import Steps
 from pytest_evals.dialects.yaml_reader.section import Section
 
 __all__ = ["read_coverage"]

@@ -23,15 +23,15 @@ from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import Template
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts, variables_of
-from pytest_evals.dialects.latticeflow.solving.fields import (
+from pytest_evals.dialects.latticeflow.solvers.fields import (
     Lines,
     line_to,
     template,
     text_template,
 )
-from pytest_evals.dialects.latticeflow.solving.line import Line
-from pytest_evals.dialects.latticeflow.solving.solver import Sample
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.solvers.steps import Steps
 from pytest_evals.dialects.yaml_reader.section import Section
 
 __all__ = ["read_classifier", "read_grader", "read_labeler"]

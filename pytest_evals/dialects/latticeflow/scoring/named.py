@@ -24,20 +24,20 @@ from pytest_evals.dialects.latticeflow.scoring.strings import (
     needs_answer,
     rendered,
 )
-from pytest_evals.dialects.latticeflow.solving.fields import (
+from pytest_evals.dialects.latticeflow.solvers.fields import (
     Lines,
     line_to,
     required_text,
     template,
 )
-from pytest_evals.dialects.latticeflow.solving.line import Line
-from pytest_evals.dialects.latticeflow.solving.solver import Sample
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.solvers.steps import Steps
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.entry import lighteval_metric
-from pytest_evals.scorers.lighteval.judging.judge_lm import Question
+from pytest_evals.scorers.lighteval.judges.judge_lm import Question
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.user_code import plain

@@ -14,9 +14,9 @@ from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,
     snippet_of,
 )
-from pytest_evals.dialects.latticeflow.solving.fields import Lines
-from pytest_evals.dialects.latticeflow.solving.solver import Sample
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.fields import Lines
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.solvers.steps import Steps
 from pytest_evals.dialects.yaml_reader.section import Section
 
 __all__ = ["read_all_samples", "read_python_scorer"]

@@ -20,10 +20,10 @@ from pytest_evals.dialects.latticeflow.metrics.verdicts import read_json
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts
-from pytest_evals.dialects.latticeflow.solving.fields import Lines, line_to
-from pytest_evals.dialects.latticeflow.solving.line import Line
-from pytest_evals.dialects.latticeflow.solving.solver import Sample
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.fields import Lines, line_to
+from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.solvers.steps import Steps
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, did_you_mean
 

@@ -35,8 +35,8 @@ from pytest_evals.dialects.latticeflow.scoring.strings import (
     read_equals,
     read_mcqa,
 )
-from pytest_evals.dialects.latticeflow.solving.fields import Lines
-from pytest_evals.dialects.latticeflow.solving.line import Line
+from pytest_evals.dialects.latticeflow.solvers.fields import Lines
+from pytest_evals.dialects.latticeflow.solvers.line import Line
 from pytest_evals.dialects.yaml_reader.section import Section
 
 __all__ = ["ReadScorers", "read_scorers"]

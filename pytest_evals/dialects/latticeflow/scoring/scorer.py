@@ -11,8 +11,8 @@ from pytest_evals.dialects.latticeflow.metrics.trials import Aggregator, aggrega
 from pytest_evals.dialects.latticeflow.numbers import Number
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
-from pytest_evals.dialects.latticeflow.solving.solver import Sample
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.solvers.steps import Steps
 
 __all__ = [
     "AllSamples",

@@ -14,13 +14,13 @@ from copy import copy, deepcopy
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from pytest_evals.core.dialogue import FollowUp
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
 from pytest_evals.core.row import like, read_all
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Asked, TaskOptions
-from pytest_evals.core.turn import FollowUp
 from pytest_evals.data.rows import Table, document_ids, selection
 from pytest_evals.dialects.lm_eval.python.metrics import ComputedMetrics
 from pytest_evals.dialects.lm_eval.python.requests import (

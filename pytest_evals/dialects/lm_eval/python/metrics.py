@@ -9,18 +9,18 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
+from pytest_evals.core.dialogue import FollowUp, ModelSource
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.record import Record
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.core.turn import FollowUp, ModelSource
 from pytest_evals.dialects.lm_eval.python.requests import repeats_of
 from pytest_evals.dialects.metric_names import Names
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
-from pytest_evals.scorers.lighteval.asking import Part, heard, judge_models
 from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.entry import PREFIX
+from pytest_evals.scorers.lighteval.judge_adapter import Part, heard, judge_models
 from pytest_evals.scorers.lighteval.response import ModelResponse, response_of
 from pytest_evals.scorers.measured import score_of
 from pytest_evals.scorers.user_aggregation import Decides

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from pytest_evals.core.dialogue import Turn
 from pytest_evals.core.request import Response
-from pytest_evals.core.turn import Turn
 from pytest_evals.dialects.latticeflow.numbers import NOTHING
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.reader import read_entity_file
 from pytest_evals.dialects.latticeflow.scoring.reading import read_scorers
 from pytest_evals.dialects.latticeflow.scoring.trials import read_trials
-from pytest_evals.dialects.latticeflow.solving.line import Line
-from pytest_evals.dialects.latticeflow.solving.steps import Done, replayed
+from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.steps import Done, replayed
 from pytest_evals.dialects.yaml_reader.section import Section
 
 

@@ -71,7 +71,7 @@ def test_a_reply_with_no_label_is_no_wrong_answer(scored, reply, told):
 
 def test_structured_outputs_are_asked_for_with_the_labels(read):
     from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
-    from pytest_evals.dialects.latticeflow.solving.steps import replayed
+    from pytest_evals.dialects.latticeflow.solvers.steps import replayed
 
     (scorer,), _, _ = read(f"{CLASSIFIER}  use_structured_outputs: true\n")
     output = SolverOutput(trace=[{"role": "assistant", "content": "b"}])

@@ -15,10 +15,10 @@ from pytest_evals.dialects.latticeflow.prompts.items import text_of
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.parts import Message, Part
 from pytest_evals.dialects.latticeflow.prompts.templates import Template
-from pytest_evals.dialects.latticeflow.solving.line import Line, input_of
-from pytest_evals.dialects.latticeflow.solving.passing import TraceColumn
-from pytest_evals.dialects.latticeflow.solving.solver import Sample
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.line import Line, input_of
+from pytest_evals.dialects.latticeflow.solvers.pass_through import TraceColumn
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.solvers.steps import Steps
 from pytest_evals.errors import Place
 
 __all__ = [

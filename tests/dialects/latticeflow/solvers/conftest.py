@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from pytest_evals.core.dialogue import Turn
 from pytest_evals.core.request import Response
-from pytest_evals.core.turn import Turn
 from pytest_evals.dialects.latticeflow.reader import read_entity_file
-from pytest_evals.dialects.latticeflow.solving.line import Line
-from pytest_evals.dialects.latticeflow.solving.reading import read_solver
-from pytest_evals.dialects.latticeflow.solving.steps import Done, replayed
+from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.reader import read_solver
+from pytest_evals.dialects.latticeflow.solvers.steps import Done, replayed
 from pytest_evals.dialects.yaml_reader.section import Section
 
 

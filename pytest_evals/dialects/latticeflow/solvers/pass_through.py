@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pytest_evals.data.calls import ColumnError, FieldError
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.trace import Trace, trace_of
-from pytest_evals.dialects.latticeflow.solving.fields import required_text
-from pytest_evals.dialects.latticeflow.solving.solver import Sample
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.fields import required_text
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.solvers.steps import Steps
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, Place, did_you_mean
 

@@ -16,7 +16,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pytest_evals.core.turn import FollowUp
+from pytest_evals.core.dialogue import FollowUp
 from pytest_evals.dialects.latticeflow.prompts.output import (
     ModelResponse,
     SolverOutput,
@@ -28,11 +28,11 @@ from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,
     snippet_of,
 )
-from pytest_evals.dialects.latticeflow.solving.awaiting import Asker, Asking, driven
-from pytest_evals.dialects.latticeflow.solving.fields import Lines
-from pytest_evals.dialects.latticeflow.solving.line import Line, input_of
-from pytest_evals.dialects.latticeflow.solving.solver import Sample
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.coroutines import Asker, Asking, driven
+from pytest_evals.dialects.latticeflow.solvers.fields import Lines
+from pytest_evals.dialects.latticeflow.solvers.line import Line, input_of
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.solvers.steps import Steps
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, cast
 
+from pytest_evals.core.dialogue import FollowUp
 from pytest_evals.core.request import FITTING, Generate, Message, Response, Role
-from pytest_evals.core.turn import FollowUp
 from pytest_evals.dialects.latticeflow.prompts.items import (
     items_of,
     messages_of,

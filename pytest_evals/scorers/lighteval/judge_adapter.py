@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from pytest_evals.core.dialogue import JUDGE, FollowUp, ModelSource, Turn
 from pytest_evals.core.doc import Doc
-from pytest_evals.core.turn import JUDGE, FollowUp, ModelSource, Turn
 from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.response import ModelResponse
 

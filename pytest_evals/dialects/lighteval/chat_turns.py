@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pytest_evals.core.dialogue import FollowUp, Turn
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Message, Prompt
-from pytest_evals.core.turn import FollowUp, Turn
 
 __all__ = ["TURNS", "next_turn", "split"]
 

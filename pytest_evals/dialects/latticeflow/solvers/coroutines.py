@@ -16,11 +16,11 @@ from contextlib import AbstractContextManager, suppress
 from time import monotonic
 from typing import Any
 
+from pytest_evals.core.dialogue import FollowUp
 from pytest_evals.core.request import Response
-from pytest_evals.core.turn import FollowUp
 from pytest_evals.dialects.latticeflow.prompts.structured import Structured
 from pytest_evals.dialects.latticeflow.snippets.running_loop import no_running_loop
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.steps import Steps
 
 __all__ = ["Asker", "Asking", "driven"]
 

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
+from pytest_evals.core.dialogue import Turn
 from pytest_evals.core.request import FITTING, Response
-from pytest_evals.core.turn import Turn
-from pytest_evals.dialects.latticeflow.solving.line import Line
-from pytest_evals.dialects.latticeflow.solving.steps import Done, replayed
+from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.steps import Done, replayed
 from pytest_evals.errors import DocumentError
 
 CHAT = """

@@ -11,8 +11,8 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from pytest_evals.core.dialogue import FollowUp, Turn
 from pytest_evals.core.request import Response
-from pytest_evals.core.turn import FollowUp, Turn
 from pytest_evals.errors import DocumentError
 
 __all__ = ["Asks", "Done", "Steps", "replayed", "together"]

@@ -7,7 +7,7 @@ from textwrap import indent
 import pytest
 
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
-from pytest_evals.dialects.latticeflow.solving.python import Row
+from pytest_evals.dialects.latticeflow.solvers.python import Row
 from pytest_evals.errors import DocumentError
 
 
@@ -73,7 +73,7 @@ async def run_solver(sample, model, trace):
     given = {"messages": [{"role": "user", "content": "a"}], "temperature": 0.5}
     await model.predict(given, max_tokens=5)
 """
-    from pytest_evals.dialects.latticeflow.solving.steps import replayed
+    from pytest_evals.dialects.latticeflow.solvers.steps import replayed
 
     parts, _ = read(solver(code))
     (asked,) = replayed(parts.solver.steps({}, 0), [])
@@ -99,8 +99,8 @@ async def run_solver(sample, model, trace):
 
 
 def test_the_same_question_twice_is_two_questions_to_a_model_that_draws(read):
-    from pytest_evals.dialects.latticeflow.solving.line import Line
-    from pytest_evals.dialects.latticeflow.solving.steps import replayed
+    from pytest_evals.dialects.latticeflow.solvers.line import Line
+    from pytest_evals.dialects.latticeflow.solvers.steps import replayed
 
     code = """
 import asyncio

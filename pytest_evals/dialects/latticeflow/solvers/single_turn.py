@@ -12,15 +12,15 @@ from pytest_evals.dialects.latticeflow.prompts.items import items_of
 from pytest_evals.dialects.latticeflow.prompts.output import ModelResponse, SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.parts import CustomTaskInputMessage, Part
 from pytest_evals.dialects.latticeflow.prompts.templates import Template
-from pytest_evals.dialects.latticeflow.solving.fields import (
+from pytest_evals.dialects.latticeflow.solvers.fields import (
     Lines,
     chat_role,
     required_text,
     template,
 )
-from pytest_evals.dialects.latticeflow.solving.line import Line
-from pytest_evals.dialects.latticeflow.solving.solver import Sample
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.solvers.steps import Steps
 from pytest_evals.dialects.yaml_reader.section import Section
 
 __all__ = ["GroupedSolver", "SingleTurnSolver", "read_grouped", "read_single_turn"]
