@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_evals.api import evaluate
-    from pytest_evals.core.dialogue import FollowUp, Turn
+    from pytest_evals.core.dialogue import Ask, Dialogue, Exchange
     from pytest_evals.core.doc import Doc
     from pytest_evals.core.gate import Bound, Gate, Verdict
     from pytest_evals.core.metric import Estimate, Metric, MetricResult
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pytest_evals.scorers.lighteval.response import ModelResponse
 
 _MODULES = {
+    "core.dialogue": ("Ask", "Dialogue", "Exchange"),
     "core.doc": ("Doc",),
     "core.gate": ("Bound", "Gate", "Verdict"),
     "core.metric": ("Estimate", "Metric", "MetricResult"),
@@ -63,7 +64,6 @@ _MODULES = {
     "core.result": ("RunResult", "TaskResult"),
     "core.score": ("Score",),
     "core.task": ("Asked", "Task", "TaskOptions"),
-    "core.dialogue": ("FollowUp", "Turn"),
     "errors": (
         "DocumentError",
         "EvalsError",
@@ -87,16 +87,18 @@ _MODULES = {
 }
 
 __all__ = [
+    "Ask",
     "Asked",
     "Bound",
     "CorpusLevelMetric",
     "CorpusLevelMetricGrouping",
+    "Dialogue",
     "Doc",
     "DocumentError",
     "Estimate",
     "EvalResults",
     "EvalsError",
-    "FollowUp",
+    "Exchange",
     "Gate",
     "Generate",
     "Loglikelihood",
@@ -121,7 +123,6 @@ __all__ = [
     "TaskFileError",
     "TaskOptions",
     "TaskResult",
-    "Turn",
     "Verdict",
     "assert_gate",
     "evaluate",

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
+from pytest_evals.errors import DocumentError
+
 __all__ = [
     "FITTING",
     "GRAMMAR",
@@ -141,6 +143,16 @@ class Response:
     latency_s: float = 0.0
     cost: float | None = None
     error: str = ""
+
+    def raise_for_error(self) -> Response:
+        """Return this response, or raise its error.
+
+        Raises:
+            DocumentError: There is no answer.
+        """
+        if self.error:
+            raise DocumentError(self.error)
+        return self
 
 
 class Model(Protocol):

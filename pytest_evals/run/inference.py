@@ -18,7 +18,13 @@ from pytest_evals.core.request import Model
 from pytest_evals.core.row import watch
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError, ModelError
-from pytest_evals.run.rounds import Furthers, Places, answered, followed, places_of
+from pytest_evals.run.rounds import (
+    AuxiliaryModels,
+    Places,
+    answered,
+    followed,
+    places_of,
+)
 
 __all__ = ["WINDOW", "Job", "Plan", "ask", "looked", "unsendable"]
 
@@ -80,7 +86,7 @@ def unsendable(rendered: Iterable[tuple[Task, Record]]) -> list[str]:
     return found
 
 
-def _no_furthers(task: Task, name: str) -> Model:
+def _no_auxiliary(task: Task, name: str) -> Model:
     raise ModelError(f"{task.name} asks the model {name!r}, and none was given")
 
 
@@ -113,7 +119,7 @@ class Plan:
             returns the records to ask instead.
         window: Documents in a window, at most.
         ends: Numbers of documents before which a window must end.
-        furthers: What opens the further models of a task, such as judges.
+        auxiliary: Finds the auxiliary models of a task, such as judges.
     """
 
     def __init__(
@@ -122,14 +128,14 @@ class Plan:
         prepare: Callable[[Task, list[Record]], list[Record]] | None = None,
         window: int = WINDOW,
         ends: Collection[int] = (),
-        furthers: Furthers = _no_furthers,
+        auxiliary: AuxiliaryModels = _no_auxiliary,
     ) -> None:
         """Plan the jobs; nothing is rendered yet."""
         self._jobs = jobs
         self._ends = frozenset(ends)
         self._dropped: set[int] = set()
         self._prepare = prepare
-        self._furthers = furthers
+        self._auxiliary = auxiliary
         self._window = window
         self._number = {job: n for n, job in enumerate(jobs)}
         self._next = 0
@@ -247,7 +253,7 @@ class Plan:
         stream = answered(records, places, model)
         tasks = [self._jobs[n].task for n in order]
         if any(task.follow_up is not None for task in tasks):
-            stream = followed(stream, tasks, model, self._furthers, self._sent)
+            stream = followed(stream, tasks, model, self._auxiliary, self._sent)
         self._stream = ((order[i], record) for i, record in stream)
 
     def _sent(self, n_requests: int) -> None:

@@ -88,7 +88,7 @@ def why_refused(asked: Asked, answers: Answers) -> EvalsError | None:
         return found[id(jobs[0].task)]
     with ExitStack() as closing:
         stored = _Stored(asked, answers, faults, closing)
-        plan = Plan(jobs, asked.prepare, _WINDOW, furthers=stored.further)
+        plan = Plan(jobs, asked.prepare, _WINDOW, auxiliary=stored.further)
         for job in jobs:
             if _lacks(plan.take(job, stored.open(asked.tested))):
                 return found[id(job.task)]
@@ -97,7 +97,7 @@ def why_refused(asked: Asked, answers: Answers) -> EvalsError | None:
 
 def _lacks(record: Record) -> bool:
     """Whether a response of a document is not stored."""
-    later = [turn.response for turn in record.turns]
+    later = [one.response for one in record.exchanges]
     return any(one.error == NOT_STORED for one in (*record.responses, *later))
 
 

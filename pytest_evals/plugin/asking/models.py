@@ -124,8 +124,8 @@ class Models:
             groups.setdefault(item.parent.model_definition(item), []).append(item)
         for definition, members in groups.items():
             jobs, prepare = [item.job for item in members], Prepare(members)
-            furthers = partial(self._furthers.find, definition)
-            plan = Plan(jobs, prepare, furthers=furthers)
+            auxiliary = partial(self._furthers.find, definition)
+            plan = Plan(jobs, prepare, auxiliary=auxiliary)
             model = wrap(self._open[definition])
             for item in members:
                 yield item, plan.take(item.job, model)

@@ -1,75 +1,77 @@
-"""Judges are asked in rounds: what all metrics of a document want to know next, and
-whose reply is whose. It depends on what was asked and answered before, and on nothing
-else."""
+"""The adapter between a metric that calls judges in its ``compute`` and a dialogue.
+
+The metric runs with the replies that are known. When it needs another one it is broken
+off, see :mod:`.judges.judge_lm`; its requests are yielded, and it runs again. So it
+depends on nothing but its document and the replies.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from pytest_evals.core.dialogue import JUDGE, FollowUp, ModelSource, Turn
+from pytest_evals.core.dialogue import JUDGE, Ask, Dialogue, ModelSource, together
 from pytest_evals.core.doc import Doc
+from pytest_evals.core.request import Response
 from pytest_evals.scorers.lighteval.computed import Computed
+from pytest_evals.scorers.lighteval.judges.judge_lm import Question
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
-__all__ = ["Judged", "Part", "heard", "judge_models"]
+__all__ = ["Part", "judge_models", "judged", "judged_together"]
 
 _SESSIONS = "judge"
-"""What follow-ups call the judge of the session."""
+"""The name of the session's judge in ``Ask.model``."""
 
 
 class Part(NamedTuple):
-    """A metric that may ask judges about a document's answers."""
+    """A metric, and the document and response that it measures."""
 
     metric: Computed
     doc: Doc
     response: ModelResponse
 
 
-class Judged(NamedTuple):
-    """How far judges have been asked.
-
-    Args:
-        replies: What each part has heard, in the order of the parts.
-        wanted: What is to be asked next; empty if no part wants to know more.
-    """
-
-    replies: tuple[tuple[str, ...], ...]
-    wanted: tuple[FollowUp, ...]
-
-
 def judge_models(metrics: Iterable[Computed]) -> Mapping[str, ModelSource]:
-    """Names in follow-ups → judges."""
+    """The judges of metrics, by their names in ``Ask.model``."""
     sources = [judge.source for metric in metrics for judge in metric.judges]
     return {source or _SESSIONS: source or JUDGE for source in sources}
 
 
-def heard(parts: Sequence[Part], turns: Sequence[Turn]) -> Judged:
-    """Hand the replies of all rounds to those who have asked for them.
+def judged_together(parts: Sequence[Part]) -> Dialogue[list[ModelResponse]]:
+    """:func:`judged` of several metrics, always in the same order."""
+    return together([judged(part) for part in parts])
+
+
+def _ask(question: Question) -> Ask:
+    return Ask(question.model or _SESSIONS, question.request)
+
+
+def _text(response: Response) -> str:
+    return response.raise_for_error().text
+
+
+def judged(
+    part: Part,
+    ask: Callable[[Question], Ask] = _ask,
+    read: Callable[[Response], str] = _text,
+) -> Dialogue[ModelResponse]:
+    """Ask the judges of a metric; the result is its response with their replies.
 
     Args:
-        parts: Metrics, always in the same order.
-        turns: What was asked of judges so far, round by round.
+        part: The metric, with what it measures.
+        ask: Makes a request of a question.
+        read: Reads a reply.
 
     Raises:
-        DocumentError: A judge gave no answer, or a metric cannot measure.
+        DocumentError: A judge gave no answer, or the metric cannot measure.
     """
-    replies: list[tuple[str, ...]] = [()] * len(parts)
-    left = list(turns)
+    metric, doc, response = part
+    replies: tuple[str, ...] = ()
     while True:
-        questions = [
-            part.metric.wants(part.doc, _with(part, replies[i]))
-            for i, part in enumerate(parts)
-        ]
-        wanted = [one for mine in questions for one in mine]
-        if not wanted or not left:
-            asked = (FollowUp(one.model or _SESSIONS, one.request) for one in wanted)
-            return Judged(tuple(replies), tuple(asked))
-        for i, mine in enumerate(questions):
-            answers, left = left[: len(mine)], left[len(mine) :]
-            replies[i] += tuple(turn.text for turn in answers)
-
-
-def _with(part: Part, replies: tuple[str, ...]) -> ModelResponse:
-    return replace(part.response, judged={part.metric.names[0]: replies})
+        heard = replace(response, judged={metric.names[0]: replies})
+        questions = metric.wants(doc, heard)
+        if not questions:
+            return heard
+        responses = yield [ask(question) for question in questions]
+        replies += tuple(map(read, responses))

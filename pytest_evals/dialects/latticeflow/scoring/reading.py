@@ -104,12 +104,12 @@ def _read(section: Section, context: _Context) -> Scorer | None:
     parts = _READERS[context.kind](section, noted, context.has_solver)
     numbers = _numbers(section, context, purpose, parts)
     section.close(f"a scorer of type {context.kind}")
-    if parts.steps is None:
+    if parts.dialogue is None:
         return None
     return Scorer(
         key=context.key,
         purpose="qa" if purpose == "qa" else "score",
-        steps=parts.steps,
+        dialogue=parts.dialogue,
         over_all=parts.over_all,
         target=parts.target,
         scores=parts.scores,
