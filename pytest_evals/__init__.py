@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_evals.api import evaluate
-    from pytest_evals.core.dialogue import Ask, Dialogue, Exchange
+    from pytest_evals.core.dialogue import Ask, Exchange
     from pytest_evals.core.doc import Doc
     from pytest_evals.core.gate import Bound, Gate, Verdict
     from pytest_evals.core.metric import Estimate, Metric, MetricResult
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pytest_evals.scorers.lighteval.response import ModelResponse
 
 _MODULES = {
-    "core.dialogue": ("Ask", "Dialogue", "Exchange"),
+    "core.dialogue": ("Ask", "Exchange"),
     "core.doc": ("Doc",),
     "core.gate": ("Bound", "Gate", "Verdict"),
     "core.metric": ("Estimate", "Metric", "MetricResult"),
@@ -92,7 +92,6 @@ __all__ = [
     "Bound",
     "CorpusLevelMetric",
     "CorpusLevelMetricGrouping",
-    "Dialogue",
     "Doc",
     "DocumentError",
     "Estimate",
