@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 from pytest_evals.core.dialogue import (
@@ -31,6 +32,7 @@ from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import NullFieldError
 from pytest_evals.dialects.latticeflow.scoring.scorer import Scorer
 from pytest_evals.dialects.latticeflow.scoring.trials import Trials
+from pytest_evals.dialects.latticeflow.solvers.coroutines import restarted
 from pytest_evals.dialects.latticeflow.solvers.fields import Lines
 from pytest_evals.dialects.latticeflow.solvers.python import Row
 from pytest_evals.dialects.latticeflow.solvers.reader import SolverParts
@@ -104,6 +106,13 @@ class Recipe:
     def _solver_asks(self) -> bool:
         return self.solver is not None and bool(self.solver.models)
 
+    @property
+    def _runs_code(self) -> bool:
+        """Whether a coroutine may wait for responses."""
+        return self.earlier is not None or not (
+            self.solver is None or self.solver.is_declared
+        )
+
     def asks_once(self, lines: Lines) -> bool:
         """Whether all that is asked is the tested model, and in one round."""
         if self.earlier is not None or any(one.models for one in self.scorers):
@@ -155,8 +164,14 @@ class Recipe:
         Raises:
             DocumentError: The sample cannot be solved.
         """
-        asking = self._asking(record.index, record)
-        work = yield from resumed(asking, _exchanges(record))
+        start, exchanges = (
+            partial(self._asking, record.index, record),
+            _exchanges(record),
+        )
+        if self._runs_code:
+            work = yield from restarted(start, exchanges)
+        else:
+            work = yield from resumed(start(), exchanges)
         if self.trials is None and not any(one.models for one in self.scorers):
             self._solved_last = (record, work.rows)
 

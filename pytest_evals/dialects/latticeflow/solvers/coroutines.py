@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from time import monotonic
 from typing import Any, TypeVar
@@ -29,12 +29,14 @@ Asker = Callable[[Ask], "asyncio.Future[Response]"]
 """What a coroutine asks by: the response comes to whoever awaits it."""
 
 
-def restarted(start: Callable[[], Dialogue[T]]) -> Dialogue[T]:
-    """A dialogue that is started again in each round and answered what it has asked
-    before. An open event loop holds files, so that none stays open between rounds."""
-    exchanges: list[Exchange] = []
+def restarted(
+    start: Callable[[], Dialogue[T]], exchanges: Sequence[Exchange]
+) -> Dialogue[T]:
+    """:func:`resumed`, of a dialogue that starts again in each round: an event loop
+    holds files, so that none may be open for each of thousands of waiting samples."""
+    known = [*exchanges]
     while True:
-        again = resumed(start(), exchanges)
+        again = resumed(start(), known)
         try:
             asks = next(again)
         except StopIteration as end:
@@ -43,7 +45,7 @@ def restarted(start: Callable[[], Dialogue[T]]) -> Dialogue[T]:
         again.close()
         responses = yield asks
         for ask, response in zip(asks, responses, strict=True):
-            exchanges.append(Exchange(*ask, response))
+            known.append(Exchange(*ask, response))
 
 
 def driven(

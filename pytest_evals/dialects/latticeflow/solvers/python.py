@@ -32,7 +32,6 @@ from pytest_evals.dialects.latticeflow.solvers.coroutines import (
     Asker,
     Asking,
     driven,
-    restarted,
 )
 from pytest_evals.dialects.latticeflow.solvers.fields import Lines
 from pytest_evals.dialects.latticeflow.solvers.line import Line, input_of
@@ -101,9 +100,6 @@ class PythonSolver:
 
     def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
         """Run it; requests that it awaits at the same time are one round."""
-        return restarted(lambda: self._run(sample, trial))
-
-    def _run(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
         chance = _Chance(sample, trial)
 
         async def start(ask: Asker) -> SolverOutput:

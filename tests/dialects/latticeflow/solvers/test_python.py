@@ -1,13 +1,11 @@
 """Python in solvers: rounds of a coroutine, and what it may return."""
 
 import gc
-import os
 import random
 from textwrap import indent
 
 import pytest
 
-from pytest_evals.core.request import Response
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.solvers.python import Row
 from pytest_evals.errors import DocumentError
@@ -233,23 +231,6 @@ async def run_solver(sample, model, trace):
     gc.collect()
     assert texts(output) == ["A"]
     assert [len(one) for one in rounds] == [1]
-
-
-def test_no_file_is_open_while_a_solver_waits_for_responses(read):
-    """Thousands of samples wait at once, and an event loop holds three files."""
-    code = """
-async def run_solver(sample, model, trace):
-    for _ in range(2):
-        trace.append_user_message("a")
-        trace.add_model_response(await model.predict(trace.items))
-"""
-    parts, _ = read(solver(code))
-    before = len(os.listdir("/dev/fd"))
-    waiting = [parts.solver.dialogue({"n": n}, 0) for n in range(20)]
-    for dialogue in waiting:
-        assert len(next(dialogue)) == 1
-        assert len(dialogue.send([Response(text="b")])) == 1
-    assert len(os.listdir("/dev/fd")) == before
 
 
 def test_a_solver_that_depends_on_time_is_an_error_and_not_an_answer(solve):
