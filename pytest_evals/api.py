@@ -297,7 +297,7 @@ class _Call:
 def _plan(run: Running, models: Models) -> Plan:
     """The documents in windows."""
     ends = [*run.early.ends()]
-    return Plan(run.jobs, run.prepared, ends=ends, auxiliary=models.find)
+    return Plan(run.jobs, run.prepared, ends=ends, auxiliary_models=models.find)
 
 
 def _answered(model: Model, plan: Plan, answers: Answers) -> RunResult:

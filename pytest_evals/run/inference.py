@@ -86,7 +86,7 @@ def unsendable(rendered: Iterable[tuple[Task, Record]]) -> list[str]:
     return found
 
 
-def _no_auxiliary(task: Task, name: str) -> Model:
+def _no_auxiliary_models(task: Task, name: str) -> Model:
     raise ModelError(f"{task.name} asks the model {name!r}, and none was given")
 
 
@@ -119,7 +119,7 @@ class Plan:
             returns the records to ask instead.
         window: Documents in a window, at most.
         ends: Numbers of documents before which a window must end.
-        auxiliary: Finds the auxiliary models of a task, such as judges.
+        auxiliary_models: Finds the auxiliary models of a task, such as judges.
     """
 
     def __init__(
@@ -128,14 +128,14 @@ class Plan:
         prepare: Callable[[Task, list[Record]], list[Record]] | None = None,
         window: int = WINDOW,
         ends: Collection[int] = (),
-        auxiliary: AuxiliaryModels = _no_auxiliary,
+        auxiliary_models: AuxiliaryModels = _no_auxiliary_models,
     ) -> None:
         """Plan the jobs; nothing is rendered yet."""
         self._jobs = jobs
         self._ends = frozenset(ends)
         self._dropped: set[int] = set()
         self._prepare = prepare
-        self._auxiliary = auxiliary
+        self._auxiliary_models = auxiliary_models
         self._window = window
         self._number = {job: n for n, job in enumerate(jobs)}
         self._next = 0
@@ -253,7 +253,7 @@ class Plan:
         stream = answered(records, places, model)
         tasks = [self._jobs[n].task for n in order]
         if any(task.follow_up is not None for task in tasks):
-            stream = followed(stream, tasks, model, self._auxiliary, self._sent)
+            stream = followed(stream, tasks, model, self._auxiliary_models, self._sent)
         self._stream = ((order[i], record) for i, record in stream)
 
     def _sent(self, n_requests: int) -> None:

@@ -88,7 +88,7 @@ def why_refused(asked: Asked, answers: Answers) -> EvalsError | None:
         return found[id(jobs[0].task)]
     with ExitStack() as closing:
         stored = _Stored(asked, answers, faults, closing)
-        plan = Plan(jobs, asked.prepare, _WINDOW, auxiliary=stored.further)
+        plan = Plan(jobs, asked.prepare, _WINDOW, auxiliary_models=stored.further)
         for job in jobs:
             if _lacks(plan.take(job, stored.open(asked.tested))):
                 return found[id(job.task)]

@@ -168,7 +168,7 @@ def _answered(model: ReferenceModel, answers: Answers, judge: Given) -> Referenc
         closing.callback(answers.close)
         opened = models.open(model.spec)
         jobs = model.jobs
-        plan = Plan(jobs, model.prepare, auxiliary=models.find)
+        plan = Plan(jobs, model.prepare, auxiliary_models=models.find)
         rows: dict[str, list[dict[str, Any]]] = {
             one.task.name: [] for one in model.documents
         }

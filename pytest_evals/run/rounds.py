@@ -82,7 +82,7 @@ def followed(
     first: Iterator[tuple[int, Record]],
     tasks: Sequence[Task],
     model: Model,
-    auxiliary: AuxiliaryModels,
+    auxiliary_models: AuxiliaryModels,
     tally: Callable[[int], None],
 ) -> Iterator[tuple[int, Record]]:
     """Yield records without a dialogue at once; run the dialogues of the others, all of
@@ -92,7 +92,7 @@ def followed(
         first: Positions, and records after the first round.
         tasks: Their tasks, by position.
         model: The tested model.
-        auxiliary: Finds the other models.
+        auxiliary_models: Finds the other models.
         tally: Called with the number of different requests of each batch.
 
     Raises:
@@ -114,7 +114,7 @@ def followed(
             except StopIteration as end:
                 del open_[i]
                 yield i, end.value
-        responses = _round(asks, tasks, model, auxiliary, tally)
+        responses = _round(asks, tasks, model, auxiliary_models, tally)
 
 
 def _dialogue(record: Record, task: Task) -> Dialogue[Record]:
@@ -174,7 +174,7 @@ def _round(
     asks: Mapping[int, Sequence[Ask]],
     tasks: Sequence[Task],
     model: Model,
-    auxiliary: AuxiliaryModels,
+    auxiliary_models: AuxiliaryModels,
     tally: Callable[[int], None],
 ) -> dict[int, list[Response]]:
     """One round: each model is sent one batch, of the requests of all documents."""
@@ -182,7 +182,7 @@ def _round(
     batches: dict[int, Places] = {}
     for i, own in asks.items():
         for j, one in enumerate(own):
-            target = auxiliary(tasks[i], one.model) if one.model else model
+            target = auxiliary_models(tasks[i], one.model) if one.model else model
             models[id(target)] = target
             places = batches.setdefault(id(target), {})
             places.setdefault(one.request, []).append((i, j))

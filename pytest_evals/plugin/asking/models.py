@@ -125,7 +125,7 @@ class Models:
         for definition, members in groups.items():
             jobs, prepare = [item.job for item in members], Prepare(members)
             auxiliary = partial(self._furthers.find, definition)
-            plan = Plan(jobs, prepare, auxiliary=auxiliary)
+            plan = Plan(jobs, prepare, auxiliary_models=auxiliary)
             model = wrap(self._open[definition])
             for item in members:
                 yield item, plan.take(item.job, model)
