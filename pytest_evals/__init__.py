@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_evals.api import evaluate
+    from pytest_evals.core.dialogue import Ask, Exchange
     from pytest_evals.core.doc import Doc
     from pytest_evals.core.gate import Bound, Gate, Verdict
     from pytest_evals.core.metric import Estimate, Metric, MetricResult
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from pytest_evals.core.result import RunResult, TaskResult
     from pytest_evals.core.score import Score
     from pytest_evals.core.task import Asked, Task, TaskOptions
-    from pytest_evals.core.turn import FollowUp, Turn
     from pytest_evals.errors import (
         DocumentError,
         EvalsError,
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pytest_evals.scorers.lighteval.response import ModelResponse
 
 _MODULES = {
+    "core.dialogue": ("Ask", "Exchange"),
     "core.doc": ("Doc",),
     "core.gate": ("Bound", "Gate", "Verdict"),
     "core.metric": ("Estimate", "Metric", "MetricResult"),
@@ -63,7 +64,6 @@ _MODULES = {
     "core.result": ("RunResult", "TaskResult"),
     "core.score": ("Score",),
     "core.task": ("Asked", "Task", "TaskOptions"),
-    "core.turn": ("FollowUp", "Turn"),
     "errors": (
         "DocumentError",
         "EvalsError",
@@ -87,6 +87,7 @@ _MODULES = {
 }
 
 __all__ = [
+    "Ask",
     "Asked",
     "Bound",
     "CorpusLevelMetric",
@@ -96,7 +97,7 @@ __all__ = [
     "Estimate",
     "EvalResults",
     "EvalsError",
-    "FollowUp",
+    "Exchange",
     "Gate",
     "Generate",
     "Loglikelihood",
@@ -121,7 +122,6 @@ __all__ = [
     "TaskFileError",
     "TaskOptions",
     "TaskResult",
-    "Turn",
     "Verdict",
     "assert_gate",
     "evaluate",

@@ -456,6 +456,29 @@ def test_dialect_of_the_hooks_page_is_read(suite):
     )
 
 
+def test_judge_of_the_hooks_page_is_asked_again_if_its_reply_is_unclear(suite):
+    (dialect,) = blocks(section("hooks", "Read another dialect"), "python")
+    (judged,) = blocks(section("hooks", "Judges and chats of several turns"), "python")
+    more = '            follow_up=follow_up,\n            models={"judge": ""},\n'
+    dialect = dialect.replace(
+        "            score=score,\n", f"            score=score,\n{more}"
+    )
+    suite.pytester.makeconftest(dialect + judged)
+    (suite.evals / "sums.quiz").write_text("1+1=2\n2+3=5\n")
+    replies = (
+        '{"regex": "1.1=.*one word", "text": "yes"}\n'
+        '{"regex": "1.1=", "text": "Yes, I think"}\n{"text": "no"}\n'
+    )
+    (suite.pytester.path / "judge.jsonl").write_text(replies)
+    result = suite.run("evals/sums.quiz", "--evals-judge=scripted:judge.jsonl", "-v")
+    result.stdout.fnmatch_lines(
+        ["*sums[[]line0[]] PASSED*", "*sums[[]line1[]] WRONG*", "sums *right *0.500*"]
+    )
+    (path,) = suite.pytester.path.glob(".evals/runs/*/samples_sums.jsonl")
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [len(row["exchanges"]) for row in rows] == [2, 1]
+
+
 def test_log_of_the_hooks_page_is_written(suite):
     suite.conftest("hooks", "Log elsewhere")
     suite.run("evals")

@@ -5,7 +5,7 @@
 | `doc`       | prompts                        | all                                   |
 | `requests`  | prompts                        | models                                |
 | `responses` | pipeline (answer)              | scorers, reports                      |
-| `turns`     | pipeline (answer)              | follow-ups, scorers, reports          |
+| `exchanges` | pipeline (answer)              | scorers, reports                      |
 | `scores`    | pipeline (score)               | metrics, reports, the item's outcome  |
 | `excluded`  | pipeline (score)               | metrics, gates, reports               |
 | `labels`    | whoever keeps it after scoring | gates                                 |
@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pytest_evals.core.dialogue import Exchange
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.reference import Compared
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.core.score import Score, Status
-from pytest_evals.core.turn import Turn
 
 __all__ = ["Record"]
 
@@ -38,7 +38,8 @@ class Record:
         doc: What is asked.
         requests: What the model is asked, in the order that the task's scorer expects.
         responses: One a request.
-        turns: What was asked after these, in order, of this model or another.
+        exchanges: Follow-up requests and their responses, in order, of the tested model
+            and of others.
         scores: One a metric and filter.
         error: Why the document could not be scored; empty if nothing went wrong.
         excluded: Why its scores are in no metric and no gate, though it was scored;
@@ -55,7 +56,7 @@ class Record:
     doc: Doc
     requests: tuple[Request, ...] = ()
     responses: tuple[Response, ...] = ()
-    turns: tuple[Turn, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
     scores: tuple[Score, ...] = ()
     error: str = ""
     excluded: str = ""
@@ -88,9 +89,9 @@ class Record:
     @property
     def said(self) -> tuple[Response, ...]:
         """All answers of the tested model, in order."""
-        if not self.turns:
+        if not self.exchanges:
             return self.responses
-        own = [turn.response for turn in self.turns if not turn.asked.model]
+        own = [one.response for one in self.exchanges if not one.model]
         return (*self.responses, *own)
 
     @property
@@ -102,9 +103,9 @@ class Record:
         """
         if not any(response.finish == "length" for response in self.said):
             return False
-        if not self.requests and not self.turns:  # left out by ``core.slim``
+        if not self.requests and not self.exchanges:  # left out by ``core.slim``
             return True
-        own = [(t.asked.request, t.response) for t in self.turns if not t.asked.model]
+        own = [(one.request, one.response) for one in self.exchanges if not one.model]
         pairs = (*zip(self.requests, self.responses, strict=False), *own)
         return any(_is_cut_short(request, response) for request, response in pairs)
 
@@ -114,8 +115,8 @@ class Record:
         n = 0
         for response in self.responses:
             n += response.n_prompt_tokens + response.n_tokens
-        for turn in self.turns:
-            n += turn.response.n_prompt_tokens + turn.response.n_tokens
+        for exchange in self.exchanges:
+            n += exchange.response.n_prompt_tokens + exchange.response.n_tokens
         return n
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
+from pytest_evals.errors import DocumentError
+
 __all__ = [
     "FITTING",
     "GRAMMAR",
@@ -139,3 +141,13 @@ class Response:
     latency_s: float = 0.0
     cost: float | None = None
     error: str = ""
+
+    def raise_for_error(self) -> Response:
+        """Return this response, or raise its error.
+
+        Raises:
+            DocumentError: There is no answer.
+        """
+        if self.error:
+            raise DocumentError(self.error)
+        return self

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from pytest_evals.core.dialogue import Dialogue, ModelSource
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.library import Library
@@ -13,7 +14,6 @@ from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Request
 from pytest_evals.core.score import Score
-from pytest_evals.core.turn import FollowUp, ModelSource
 from pytest_evals.core.variant import Variant
 from pytest_evals.errors import Place
 
@@ -155,11 +155,11 @@ class Task:
         ask: Position in the whole dataset → document and requests. Positions may come
             in any order; the answer never depends on which came before. Raises
             ``DocumentError`` for a document that cannot be built.
-        follow_up: Record with all its answers so far → what is asked next; empty when
-            nothing is. It depends on the record alone: it is called again after each
-            round, with one more turn for each follow-up. A turn may hold an error, see
-            ``Turn.text``. Raises ``DocumentError`` for a document that cannot go on.
-        models: Names in follow-ups → further models, such as judges.
+        follow_up: Record with the first responses → its dialogue: a generator that
+            yields lists of ``Ask`` and is sent lists of ``Response``. Its requests
+            depend on the record and the responses alone. Raises ``DocumentError`` if
+            the document cannot be continued.
+        models: Names in ``Ask.model`` → auxiliary models, such as judges.
         asks_model: Whether the tested model is asked anything at all.
         shows_images: Whether it is shown images, as far as the task's file says.
         score: Answered record → scores. Raises ``DocumentError`` for a document that
@@ -195,7 +195,7 @@ class Task:
     metric_for: Callable[[str, str], Metric | None] | None = None
     score_repeats: Callable[[Record], tuple[Score, ...]] | None = None
     exclude: Callable[[Record], str] | None = None
-    follow_up: Callable[[Record], Sequence[FollowUp]] | None = None
+    follow_up: Callable[[Record], Dialogue[object]] | None = None
     models: Mapping[str, ModelSource] = field(default_factory=dict)
     asks_model: bool = True
     shows_images: bool = False

@@ -95,7 +95,7 @@ class RunMetric:
 
 def _texts(record: Record) -> list[Response]:
     """Generated answers of the tested model."""
-    own = [(t.asked.request, t.response) for t in record.turns if not t.asked.model]
+    own = [(one.request, one.response) for one in record.exchanges if not one.model]
     pairs = (*zip(record.requests, record.responses, strict=False), *own)
     return [response for request, response in pairs if isinstance(request, Generate)]
 

@@ -141,8 +141,8 @@ class EvalSession:
         took_s = time.perf_counter() - start
         for response in record.responses:
             took_s += response.elapsed_s
-        for turn in record.turns:
-            took_s += turn.response.elapsed_s
+        for exchange in record.exchanges:
+            took_s += exchange.response.elapsed_s
         item.took_s = took_s
         item.word = _word(record)
         if item.word == "wrong" and self.run.compared is not None:

@@ -30,12 +30,12 @@ class ErrorBudget:
         Raises:
             ModelError: Too many came back with an error.
         """
-        if not record.requests and not record.turns:
+        if not record.requests and not record.exchanges:
             return
         self.n_asked += 1
-        if not record.error and not record.turns:
+        if not record.error and not record.exchanges:
             return
-        later = [turn.response for turn in record.turns]
+        later = [one.response for one in record.exchanges]
         if not any(one.error for one in (*record.responses, *later)):
             return
         self.n_lost += 1

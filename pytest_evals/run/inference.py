@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
+from pytest_evals.core.dialogue import JUDGE, ModelSource
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Request, Response
 from pytest_evals.core.result import Reuse
 from pytest_evals.core.task import Task
-from pytest_evals.core.turn import JUDGE, ModelSource
 from pytest_evals.gates.when import machine_of
 from pytest_evals.run.cached_model import Answers
 from pytest_evals.run.error_budget import ErrorBudget

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from pytest_evals.core.dialogue import JUDGE, ModelSource
 from pytest_evals.core.model import Model, ModelOpener
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Request, Response
 from pytest_evals.core.task import Task
-from pytest_evals.core.turn import JUDGE, ModelSource
 from pytest_evals.errors import EvalsError, ModelError, OptionError
 from pytest_evals.run.cached_model import Answers
 from pytest_evals.run.plan import Job, Plan
@@ -98,7 +98,7 @@ def why_refused(asked: Asked, answers: Answers) -> EvalsError | None:
 
 def _lacks(record: Record) -> bool:
     """Whether a response of a document is not stored."""
-    later = [turn.response for turn in record.turns]
+    later = [one.response for one in record.exchanges]
     return any(one.error == NOT_STORED for one in (*record.responses, *later))
 
 

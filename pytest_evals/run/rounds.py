@@ -1,22 +1,22 @@
-"""A batch of documents and what models say about them, round by round.
+"""Send the requests of a batch of documents, round by round.
 
-The first round asks the model that is tested. Each further round asks what the tasks'
-follow-ups want to know, of all documents that are open as one batch a model. Nothing
-here knows a dialect, a kind of model or a report.
+The first round goes to the tested model. Each further round holds the requests of all
+open dialogues, as one batch per model. Nothing here knows a dialect, a kind of model or
+a report.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from operator import itemgetter
+from typing import Any
 
+from pytest_evals.core.dialogue import Ask, Dialogue, Exchange
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Request, Response
 from pytest_evals.core.response_contract import responses_of
 from pytest_evals.core.task import Task
-from pytest_evals.core.turn import FollowUp, Turn
 from pytest_evals.errors import DocumentError
 
 __all__ = ["AuxiliaryModels", "Places", "answer", "answered", "followed", "places_of"]
@@ -86,81 +86,115 @@ def followed(
     auxiliary_models: AuxiliaryModels,
     tally: Callable[[int], None],
 ) -> Iterator[tuple[int, Record]]:
-    """Give the records of which nothing more is asked; ask on about the others, all of
-    them together in each round, and give each when it is through.
+    """Yield records without a dialogue at once; run the dialogues of the others, all of
+    them together in each round, and yield each record when its dialogue is over.
 
     Args:
         first: Positions, and records after the first round.
         tasks: Their tasks, by position.
-        model: What answers follow-ups that name no model.
-        auxiliary_models: What answers the others.
-        tally: Hears how many different requests are sent.
+        model: The tested model.
+        auxiliary_models: Finds the other models.
+        tally: Called with the number of different requests of each batch.
 
     Raises:
         ModelError: A model broke its contract, or cannot be opened.
     """
-    open_: list[tuple[int, Record]] = []
+    open_: dict[int, Dialogue[Record]] = {}
     for i, record in first:
         if record.error or tasks[i].follow_up is None:
             yield i, record
         else:
-            open_.append((i, record))
-    open_.sort(key=itemgetter(0))  # whatever order the answers came in
+            open_[i] = _dialogue(record, tasks[i])
+    open_ = dict(sorted(open_.items()))  # in whatever order the responses came
+    responses: dict[int, Any] = dict.fromkeys(open_)  # None starts a generator
     while open_:
-        asked: list[tuple[int, Record, Sequence[FollowUp]]] = []
-        for i, record in open_:
-            following, wanted = _next(record, tasks[i])
-            if wanted:
-                asked.append((i, following, wanted))
-            else:
-                yield i, following
-        open_ = _round(asked, tasks, model, auxiliary_models, tally)
+        asks: dict[int, Sequence[Ask]] = {}
+        for i, dialogue in [*open_.items()]:
+            try:
+                asks[i] = dialogue.send(responses[i])
+            except StopIteration as end:
+                del open_[i]
+                yield i, end.value
+        responses = _round(asks, tasks, model, auxiliary_models, tally)
 
 
-def _next(record: Record, task: Task) -> tuple[Record, Sequence[FollowUp]]:
-    """What is asked next about a document; or why it cannot go on."""
+def _dialogue(record: Record, task: Task) -> Dialogue[Record]:
+    """The dialogue of a document, whose result is the record with all exchanges, or
+    with the reason why it cannot be continued."""
     assert task.follow_up is not None
+    exchanges: list[Exchange] = []
+    error = ""
     try:
-        wanted = task.follow_up(record)
-        for one in wanted:
-            if one.model and one.model not in task.models:
-                known = ", ".join(map(repr, task.models)) or "none"
-                raise DocumentError(
-                    f"there is no model called {one.model!r} in {task.name}\n"
-                    f"  fix: name one of its models ({known}) in follow_up()"
-                )
-    except DocumentError as error:
-        return replace(record, error=str(error)), ()
-    return record, wanted
+        dialogue = task.follow_up(record)
+        _check_generator(dialogue, task)
+        asks = next(dialogue)
+        while True:
+            _check(asks, task)
+            responses = (yield asks) if asks else ()
+            for ask, response in zip(asks, responses, strict=True):
+                exchanges.append(Exchange(*ask, response))
+            asks = dialogue.send(responses)
+    except StopIteration:
+        pass
+    except DocumentError as problem:
+        error = str(problem)
+    if not exchanges and not error:
+        return record
+    return replace(record, exchanges=tuple(exchanges), error=error)
+
+
+def _check_generator(dialogue: Any, task: Task) -> None:
+    if not isinstance(dialogue, Generator):
+        raise DocumentError(
+            f"follow_up() of {task.name} must be a generator function, not return "
+            f"{type(dialogue).__name__}\n  fix: {_YIELD}"
+        )
+
+
+def _check(asks: Any, task: Task) -> None:
+    """Check what a dialogue has yielded."""
+    is_list = isinstance(asks, list | tuple) and not isinstance(asks, Ask)
+    if not is_list or not all(isinstance(one, Ask) for one in asks):
+        raise DocumentError(
+            f"follow_up() of {task.name} must yield a list of Ask, not {asks!r:.80}\n"
+            f"  fix: {_YIELD}"
+        )
+    for one in asks:
+        if one.model and one.model not in task.models:
+            known = ", ".join(map(repr, task.models)) or "none"
+            raise DocumentError(
+                f"there is no model called {one.model!r} in {task.name}\n"
+                f"  fix: name one of its models ({known}) in follow_up()"
+            )
+
+
+_YIELD = '(response,) = yield [Ask("judge", Generate("…"))]'
 
 
 def _round(
-    asked: Sequence[tuple[int, Record, Sequence[FollowUp]]],
+    asks: Mapping[int, Sequence[Ask]],
     tasks: Sequence[Task],
     model: Model,
     auxiliary_models: AuxiliaryModels,
     tally: Callable[[int], None],
-) -> list[tuple[int, Record]]:
-    """One round: each model is asked once, about all documents."""
+) -> dict[int, list[Response]]:
+    """One round: each model is sent one batch, of the requests of all documents."""
     models: dict[int, Model] = {}
     batches: dict[int, Places] = {}
-    for n, (i, _, wanted) in enumerate(asked):
-        for j, one in enumerate(wanted):
-            who = auxiliary_models(tasks[i], one.model) if one.model else model
-            models[id(who)] = who
-            places = batches.setdefault(id(who), {})
-            places.setdefault(one.request, []).append((n, j))
-    found = [[_NO_RESPONSE] * len(wanted) for _, _, wanted in asked]
+    for i, own in asks.items():
+        for j, one in enumerate(own):
+            target = auxiliary_models(tasks[i], one.model) if one.model else model
+            models[id(target)] = target
+            places = batches.setdefault(id(target), {})
+            places.setdefault(one.request, []).append((i, j))
+    found = {i: [_NO_RESPONSE] * len(own) for i, own in asks.items()}
     for key, places in batches.items():
         tally(len(places))
         where = list(places.values())
         for position, response in responses_of(list(places), models[key]):
-            for n, j in where[position]:
-                found[n][j] = response
-    return [
-        (i, replace(record, turns=(*record.turns, *map(Turn, wanted, found[n]))))
-        for n, (i, record, wanted) in enumerate(asked)
-    ]
+            for i, j in where[position]:
+                found[i][j] = response
+    return found
 
 
 def _with_responses(record: Record, responses: list[Response]) -> Record:

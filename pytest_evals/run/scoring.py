@@ -36,7 +36,7 @@ def _scored(record: Record, task: Task) -> Record:
         doc=record.doc,
         requests=record.requests,
         responses=record.responses,
-        turns=record.turns,
+        exchanges=record.exchanges,
         scores=scores,
         error=error,
     )

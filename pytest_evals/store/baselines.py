@@ -27,7 +27,7 @@ __all__ = ["check_name", "find_baseline", "save_baseline", "without_contents"]
 
 _OPTION = "--evals-save"
 _LEFT_OUT = frozenset(
-    {"arguments", "doc", "filtered_resps", "resps", "tokens", "turns"}
+    {"arguments", "doc", "filtered_resps", "resps", "tokens", "exchanges"}
 )
 """Fields of a document that baselines do not have."""
 

@@ -28,7 +28,8 @@ from pytest_evals.scorers.lighteval.extraction.maths import (
     ExprExtractionConfig,
     LatexExtractionConfig,
 )
-from pytest_evals.scorers.lighteval.judging import calibration, judge_texts
+from pytest_evals.scorers.lighteval.judges import calibration
+from pytest_evals.scorers.lighteval.judges import prompts as judge_texts
 from pytest_evals.scorers.lighteval.likelihoods import choices, logprobs
 from pytest_evals.scorers.lighteval.matching import distance, matches, rouge
 from pytest_evals.scorers.lighteval.metric import CorpusLevelComputation, Metric

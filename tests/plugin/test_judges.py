@@ -10,7 +10,7 @@ import pytest
 TASKS = """
 import pytest
 from pytest_evals import (
-    Asked, Doc, DocumentError, Estimate, FollowUp, Generate, Metric, Place, Score, Task
+    Ask, Asked, Doc, DocumentError, Estimate, Generate, Metric, Place, Score, Task
 )
 
 class Rows:
@@ -30,13 +30,11 @@ def pytest_evals_load_tasks(path, config):
         return Asked(doc, (Generate(question),) if ASKS else ())
 
     def follow_up(record):
-        if record.turns:
-            return ()
         said = record.responses[0].text if ASKS else record.doc.query
-        return (FollowUp("grader", Generate(f"{said} or {record.doc.choices[0]}?")),)
+        yield [Ask("grader", Generate(f"{said} or {record.doc.choices[0]}?"))]
 
     def score(record):
-        reply = record.turns[0].text
+        reply = record.exchanges[0].text
         if reply not in ("yes", "no"):
             return (Score(metric="right", value=None, unscored=f"the judge: {reply}"),)
         right = reply == "yes"
@@ -91,9 +89,9 @@ def test_a_judge_is_asked_about_answers_and_kept_apart_from_the_model(
     assert [*results["judges"]] == ["scripted:judge.json"]
     assert results["results"]["sums"]["right,none"] == 0.5
     rows = {row["id"]: row for row in judged.samples("sums")}
-    (turn,) = rows["a"]["turns"]
-    assert turn["model"] == "grader" and turn["resp"] == "yes"
-    assert turn["arguments"]["arg_0"] == "1 or 1?"
+    (exchange,) = rows["a"]["exchanges"]
+    assert exchange["model"] == "grader" and exchange["resp"] == "yes"
+    assert exchange["arguments"]["arg_0"] == "1 or 1?"
 
 
 def test_a_judge_that_fails_leaves_its_document_without_score(judged):

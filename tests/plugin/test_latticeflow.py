@@ -301,7 +301,9 @@ def test_a_judge_rates_answers(pytester):
     text = run.stdout.str()
     assert "maybe" in text
     row = samples(pytester, "hp")["0"]
-    assert row["correct"] is True and row["turns"][0]["model"] == "openai$gpt-4-1-nano"
+    assert (
+        row["correct"] is True and row["exchanges"][0]["model"] == "openai$gpt-4-1-nano"
+    )
     assert metrics(pytester, "hp")["accuracy"] == 0.5
 
 

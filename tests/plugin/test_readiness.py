@@ -170,7 +170,7 @@ def test_a_place_of_the_ini_file_is_told_where_its_option_is_named(suite):
 
 
 JUDGED = """
-from pytest_evals import FollowUp, Generate, Score
+from pytest_evals import Ask, Generate, Score
 from dataclasses import replace
 
 def pytest_evals_load_tasks(path, config):
@@ -181,10 +181,10 @@ def pytest_evals_load_tasks(path, config):
     (task,) = READERS["lm_eval"](path, session_of(config).task_options)
 
     def follow_up(record):
-        return () if record.turns else (FollowUp("grader", Generate("right?")),)
+        yield [Ask("grader", Generate("right?"))]
 
     def score(record):
-        said = record.turns[0].response.text
+        said = record.exchanges[0].response.text
         return (Score(metric="exact_match", value=1.0, correct=said == "yes"),)
 
     made = replace(task, follow_up=follow_up, score=score, models={"grader": GRADER})
@@ -238,13 +238,13 @@ def test_evaluate_refuses_a_judge_before_it_asks_the_model(suite, server):
         def pytest_evals_load_tasks(self, path, config):
             from dataclasses import replace
 
-            from pytest_evals import FollowUp, Generate, TaskOptions
+            from pytest_evals import Ask, Generate, TaskOptions
             from pytest_evals.dialects.readers import READERS
 
             (task,) = READERS["lm_eval"](path, TaskOptions())
 
             def follow_up(record):
-                return () if record.turns else (FollowUp("judge", Generate("right?")),)
+                yield [Ask("judge", Generate("right?"))]
 
             return [replace(task, follow_up=follow_up, models={"judge": ""})]
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_evals.core.dialogue import Ask, Dialogue
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.core.task import Asked, Task
-from pytest_evals.core.turn import FollowUp
 from pytest_evals.errors import DocumentError, ModelError, Place
 from pytest_evals.run.rounds import answer, followed
 
@@ -50,12 +51,11 @@ def chain(lengths: Sequence[int], names: Sequence[str] = ("",)) -> Task:
     """Document ``i`` is asked ``lengths[i]`` times more, each time about the last
     answer, of the models in turn."""
 
-    def follow_up(record: Record) -> Sequence[FollowUp]:
-        n = len(record.turns)
-        if n >= lengths[record.index]:
-            return ()
-        last = record.turns[-1].text if n else record.responses[0].text
-        return (FollowUp(names[n % len(names)], Generate(f"{last}?")),)
+    def follow_up(record: Record) -> Dialogue[None]:
+        last = record.responses[0].text
+        for n in range(lengths[record.index]):
+            (response,) = yield [Ask(names[n % len(names)], Generate(f"{last}?"))]
+            last = response.raise_for_error().text
 
     return Task(
         name="chain",
@@ -98,7 +98,7 @@ def test_a_round_is_one_batch_a_model_over_all_open_documents():
     assert judge.batches == [["m(a)?", "m(b)?"]]
     assert model.batches == [["a", "b", "c"], ["j(m(a)?)?", "j(m(b)?)?"]]
     assert order == [2, 0, 1]
-    assert found[0].turns[-1].text == "m(j(m(a)?)?)"
+    assert found[0].exchanges[-1].text == "m(j(m(a)?)?)"
     assert n_sent == 4
 
 
@@ -108,35 +108,109 @@ def test_equal_follow_ups_of_a_round_are_sent_once():
     found, _, n_sent = run(records, [chain([1, 1])] * 2, model, {})
     assert model.batches == [["q"], ["m(q)?"]]
     assert n_sent == 1
-    assert found[0].turns == found[1].turns
+    assert found[0].exchanges == found[1].exchanges
 
 
-def test_a_failed_turn_is_an_error_of_the_document_that_reads_it():
+def test_a_failed_response_is_an_error_of_the_document_that_reads_it():
     model, judge = Echo("m"), Echo("j", fails=["m(a)?"])
     task = chain([2, 2], ["judge", ""])
     found, _, _ = run(
         [record(0, "a"), record(1, "b")], [task] * 2, model, {"judge": judge}
     )
     assert found[0].error == "j is down"
-    assert not found[1].error and len(found[1].turns) == 2
+    assert not found[1].error and len(found[1].exchanges) == 2
     with pytest.raises(DocumentError, match="j is down"):
-        _ = found[0].turns[0].text
+        _ = found[0].exchanges[0].text
 
 
 def test_a_document_without_first_answer_is_not_asked_about_again():
     model = Echo("m", fails=["a"])
     found, _, _ = run([record(0, "a")], [chain([3])], model, {})
-    assert found[0].error == "m is down" and not found[0].turns
+    assert found[0].error == "m is down" and not found[0].exchanges
 
 
 def test_a_name_that_the_task_does_not_know_is_an_error_that_lists_its_models():
     task = chain([1], ["judge"])
-    lost = Task(
-        **{name: getattr(task, name) for name in task.__slots__} | {"models": {"x": ""}}
-    )
+    lost = replace(task, models={"x": ""})
     found, _, _ = run([record(0)], [lost], Echo("m"), {})
     assert "no model called 'judge' in chain" in found[0].error
     assert "'x'" in found[0].error
+
+
+def not_a_generator(record):
+    return [Ask("", Generate("?"))]
+
+
+def not_a_list(record):
+    yield Ask("", Generate("?"))
+
+
+def not_asks(record):
+    yield [Generate("?")]
+
+
+@pytest.mark.parametrize(
+    ("follow_up", "message"),
+    [
+        (not_a_generator, "must be a generator function, not return list"),
+        (not_a_list, "must yield a list of Ask, not Ask(model=''"),
+        (not_asks, "must yield a list of Ask, not [Generate("),
+    ],
+)
+def test_a_follow_up_of_another_form_is_an_error_that_shows_the_form(
+    follow_up, message
+):
+    task = replace(chain([1]), follow_up=follow_up)
+    found, _, _ = run([record(0)], [task], Echo("m"), {})
+    assert message in found[0].error
+    assert 'fix: (response,) = yield [Ask("judge"' in found[0].error
+
+
+def test_a_round_without_requests_is_over_at_once():
+    def follow_up(record):
+        assert (yield []) == ()
+        yield [Ask("", Generate("more"))]
+
+    model = Echo("m")
+    task = replace(chain([1]), follow_up=follow_up)
+    found, _, _ = run([record(0)], [task], model, {})
+    assert [one.text for one in found[0].exchanges] == ["m(more)"]
+    assert model.batches == [["q"], ["more"]]
+
+
+def test_an_error_in_a_dialogue_keeps_its_exchanges():
+    def follow_up(record):
+        (response,) = yield [Ask("", Generate("more"))]
+        raise DocumentError(f"{response.text} is not a number")
+
+    task = replace(chain([1]), follow_up=follow_up)
+    found, _, _ = run([record(0)], [task], Echo("m"), {})
+    assert found[0].error == "m(more) is not a number"
+    assert [one.text for one in found[0].exchanges] == ["m(more)"]
+
+
+def test_dialogues_that_are_not_over_are_closed_with_the_run():
+    closed = []
+
+    def follow_up(record):
+        try:
+            yield [Ask("", Generate("more"))]
+        finally:
+            closed.append(record.index)
+
+    task = replace(chain([1]), follow_up=follow_up)
+    none = replace(task, follow_up=lambda record: iter_nothing())
+    records, model = [record(0), record(1)], Echo("m")
+    stream = followed(
+        answer(records, model), [task, none], model, lambda _, name: model, [].append
+    )
+    assert next(stream)[0] == 1
+    stream.close()
+    assert closed == [0]
+
+
+def iter_nothing():
+    yield from ()
 
 
 def test_a_judge_that_breaks_its_contract_is_named():
@@ -152,7 +226,7 @@ def test_a_judge_that_breaks_its_contract_is_named():
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=8))
-def test_every_document_gets_as_many_turns_as_by_itself(lengths):
+def test_every_document_gets_as_many_exchanges_as_by_itself(lengths):
     names = ["judge", "", "other"]
 
     def others() -> dict[str, Model]:
@@ -163,5 +237,5 @@ def test_every_document_gets_as_many_turns_as_by_itself(lengths):
     together, _, _ = run(records, [task] * len(records), Echo("m"), others())
     for i, one in enumerate(records):
         alone, _, _ = run([one], [task], Echo("m"), others())
-        assert together[i].turns == alone[0].turns
-        assert len(alone[0].turns) == lengths[i]
+        assert together[i].exchanges == alone[0].exchanges
+        assert len(alone[0].exchanges) == lengths[i]

@@ -5,31 +5,36 @@ from random import Random
 
 import pytest
 
+from pytest_evals.core.dialogue import Ask, Exchange, replayed
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.request import Generate, Response
-from pytest_evals.core.turn import FollowUp, Turn
 from pytest_evals.errors import DocumentError
-from pytest_evals.scorers.lighteval.asking import Part, heard, judge_models
 from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE
 from pytest_evals.scorers.lighteval.computed import Computed
-from pytest_evals.scorers.lighteval.judging.calibration import (
+from pytest_evals.scorers.lighteval.judge_adapter import (
+    Part,
+    judge_models,
+    judged,
+    judged_together,
+)
+from pytest_evals.scorers.lighteval.judges.calibration import (
     CorpusLevelHLE,
     calibration_error,
 )
-from pytest_evals.scorers.lighteval.judging.judge_lm import (
+from pytest_evals.scorers.lighteval.judges.judge_lm import (
     Hearing,
     JudgeLM,
     dict_of_lists_to_list_of_dicts,
 )
-from pytest_evals.scorers.lighteval.judging.judge_texts import (
-    bracketed_number,
-    hle_verdict,
-    tagged_score,
-)
-from pytest_evals.scorers.lighteval.judging.judged import (
+from pytest_evals.scorers.lighteval.judges.metrics import (
     JudgeLLM,
     JudgeLLMMixEval,
     JudgeLLMMTBench,
+)
+from pytest_evals.scorers.lighteval.judges.prompts import (
+    bracketed_number,
+    hle_verdict,
+    tagged_score,
 )
 from pytest_evals.scorers.lighteval.metric import (
     SampleLevelMetric,
@@ -59,16 +64,21 @@ def of(judge, *names):
 
 def said(metric, doc, response, *replies):
     """The metric's values once the judge has replied; and all that it was asked."""
-    turns, left = [], list(replies)
+    exchanges, left, responses = [], list(replies), None
+    dialogue = judged(Part(metric, doc, response))
     while True:
-        judged = heard([Part(metric, doc, response)], turns)
-        if not judged.wanted:
-            break
-        turns += [Turn(one, Response(text=left.pop(0))) for one in judged.wanted]
-    assert not left, "everything was asked for"
-    known = {metric.names[0]: judged.replies[0]}
-    response.judged = known
-    return metric.measure(doc, response), [turn.asked.request for turn in turns]
+        try:
+            asks = dialogue.send(responses)
+        except StopIteration as end:
+            assert not left, "everything was asked for"
+            again = replayed(judged(Part(metric, doc, response)), exchanges)
+            assert again == end.value
+            return metric.measure(doc, end.value), [one.request for one in exchanges]
+        responses = [Response(text=left.pop(0)) for _ in asks]
+        exchanges += [
+            Exchange(*one, response)
+            for one, response in zip(asks, responses, strict=True)
+        ]
 
 
 def simpleqa():
@@ -104,11 +114,10 @@ def test_reply_without_score_is_no_score_of_zero():
 
 
 def test_a_judge_that_fails_is_an_error_of_the_document():
-    part = Part(simpleqa(), DOC, ANSWER)
-    (asked,) = heard([part], ()).wanted
-    turn = Turn(asked, Response(error="HTTP 500"))
+    dialogue = judged(Part(simpleqa(), DOC, ANSWER))
+    next(dialogue)
     with pytest.raises(DocumentError, match="HTTP 500"):
-        heard([part], [turn])
+        dialogue.send([Response(error="HTTP 500")])
 
 
 def test_unjudged_document_has_no_value():
@@ -132,15 +141,26 @@ def test_judges_of_several_metrics_are_asked_in_one_round_and_told_apart():
     two = of(JudgeLLM("gpt-4o", template, bracketed_number), "two")
     assert judge_models([one, two]) == {"openai:big": "openai:big", "judge": ""}
     parts = [Part(metric, DOC, ANSWER) for metric in (one, two)]
-    wanted = heard(parts, ()).wanted
-    assert [asked.model for asked in wanted] == ["openai:big", "judge"]
-    replies = ("[[0.1]]", "[[0.2]]")
-    turns = [
-        Turn(asked, Response(text=text))
-        for asked, text in zip(wanted, replies, strict=True)
-    ]
-    judged = heard(parts, turns)
-    assert judged.replies == (("[[0.1]]",), ("[[0.2]]",)) and not judged.wanted
+    dialogue = judged_together(parts)
+    assert [ask.model for ask in next(dialogue)] == ["openai:big", "judge"]
+    with pytest.raises(StopIteration) as end:
+        dialogue.send([Response(text="[[0.1]]"), Response(text="[[0.2]]")])
+    heard = [response.judged for response in end.value.value]
+    assert heard == [{"one": ("[[0.1]]",)}, {"two": ("[[0.2]]",)}]
+
+
+def test_a_judge_whose_prompt_is_drawn_at_random_is_matched_by_order():
+    """lighteval calls judges at once, so that a template may shuffle its parts."""
+    random = Random(1)
+
+    def shuffled(question, options, answer, gold, **more):
+        return [{"role": "user", "content": f"{random.random()}"}]
+
+    part = Part(of(JudgeLLM("j", shuffled, bracketed_number), "one"), DOC, ANSWER)
+    (ask,) = next(judged(part))
+    exchange = Exchange(*ask, Response(text="[[0.5]]"))
+    heard = replayed(judged(part), [exchange], by_order=True)
+    assert heard.judged == {"one": ("[[0.5]]",)}
 
 
 def test_a_metric_of_the_users_own_may_ask_again_after_a_reply():
@@ -242,5 +262,6 @@ def test_mapping_of_lists_becomes_a_list_of_mappings():
 
 def test_follow_ups_are_the_same_each_time():
     part = Part(simpleqa(), DOC, ANSWER)
-    assert heard([part], ()) == heard([part], ())
-    assert all(isinstance(one, FollowUp) for one in heard([part], ()).wanted)
+    asks = next(judged(part))
+    assert asks == next(judged(part))
+    assert all(isinstance(one, Ask) for one in asks)

@@ -12,7 +12,7 @@ from pytest_evals.dialects.latticeflow.entities import Entity
 from pytest_evals.dialects.latticeflow.header import read_header
 from pytest_evals.dialects.latticeflow.prompts.parts import wrapped
 from pytest_evals.dialects.latticeflow.prompts.templates import Template
-from pytest_evals.dialects.latticeflow.solving.fields import template
+from pytest_evals.dialects.latticeflow.solvers.fields import template
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Problem, TaskFileError
 from pytest_evals.models.latticeflow.adapters import Adapter, ModelInfo, parsed

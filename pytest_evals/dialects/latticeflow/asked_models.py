@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from pytest_evals.core.turn import JUDGE, ModelSource
-from pytest_evals.dialects.latticeflow.solving.line import Line
+from pytest_evals.core.dialogue import JUDGE, ModelSource
+from pytest_evals.dialects.latticeflow.solvers.line import Line
 from pytest_evals.dialects.latticeflow.suite import Suite
 from pytest_evals.errors import Place
 

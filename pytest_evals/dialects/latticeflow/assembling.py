@@ -26,7 +26,7 @@ from pytest_evals.dialects.latticeflow.sample_rows import (
 from pytest_evals.dialects.latticeflow.scoring.reading import read_scorers
 from pytest_evals.dialects.latticeflow.scoring.scorer import Scorer
 from pytest_evals.dialects.latticeflow.scoring.trials import Trials, read_trials
-from pytest_evals.dialects.latticeflow.solving.reading import read_solver
+from pytest_evals.dialects.latticeflow.solvers.reader import read_solver
 from pytest_evals.dialects.latticeflow.substitution import Values, substituted
 from pytest_evals.dialects.latticeflow.suite import Suite
 from pytest_evals.dialects.latticeflow.system_task import (

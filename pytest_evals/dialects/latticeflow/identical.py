@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+from pytest_evals.core.dialogue import Ask
 from pytest_evals.core.request import Response
 from pytest_evals.core.task import Asked
-from pytest_evals.core.turn import FollowUp
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.latticeflow.recipe import Recipe
 from pytest_evals.errors import DocumentError, Place
@@ -47,21 +47,21 @@ def refusing_identical(
     return ask
 
 
-def _sent(recipe: Recipe, index: int) -> list[FollowUp]:
+def _sent(recipe: Recipe, index: int) -> list[Ask]:
     """All that a solver asks about a sample, if it always gets the same reply."""
     assert recipe.solver is not None
-    steps = recipe.solver.solver.steps(recipe.sample(index), 0)
-    sent: list[FollowUp] = []
+    dialogue = recipe.solver.solver.dialogue(recipe.sample(index), 0)
+    sent: list[Ask] = []
     try:
-        asked = next(steps)
+        asked = next(dialogue)
         for _ in range(_MOST_ROUNDS):
             sent += asked
-            asked = steps.send([_REPLY] * len(asked))
+            asked = dialogue.send([_REPLY] * len(asked))
     except StopIteration:
         pass
     except DocumentError:
         if not sent:
             raise
     finally:
-        steps.close()
+        dialogue.close()
     return sent

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.parts import wrapped
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
 from pytest_evals.errors import DocumentError
 
 __all__ = ["COLUMNS", "EarlierTask", "later_row"]
@@ -32,7 +32,7 @@ class EarlierTask:
         asks: Whether it asks any model.
     """
 
-    sample: Callable[[int], Steps[Mapping[str, Any]]]
+    sample: Callable[[int], Dialogue[Mapping[str, Any]]]
     asks: bool
 
 

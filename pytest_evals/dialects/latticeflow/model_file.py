@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
+from pytest_evals.core.dialogue import ModelSource
 from pytest_evals.core.model import Model, ModelOpener
-from pytest_evals.core.turn import ModelSource
 from pytest_evals.dialects.latticeflow.entities import Entity
 from pytest_evals.dialects.latticeflow.header import read_header
 from pytest_evals.dialects.latticeflow.snippets.snippet import snippet_of
-from pytest_evals.dialects.latticeflow.solving.fields import required_text
+from pytest_evals.dialects.latticeflow.solvers.fields import required_text
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import EvalsError, MissingExtraError, Problem, TaskFileError
 from pytest_evals.masking.values import masked, masked_text

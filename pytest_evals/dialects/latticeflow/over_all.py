@@ -11,25 +11,25 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any
 
+from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.sample_rows import SampleRows
 from pytest_evals.dialects.latticeflow.scoring.scorer import Scorer
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
 from pytest_evals.errors import DocumentError
 
 __all__ = ["seen_together"]
 
 
 def seen_together(scorers: Sequence[Scorer], rows: SampleRows) -> tuple[Scorer, ...]:
-    """The scorers, each with steps for one sample."""
+    """The scorers, each with a dialogue for one sample."""
     return tuple(
-        one if one.over_all is None else replace(one, steps=_Together(one, rows))
+        one if one.over_all is None else replace(one, dialogue=_Together(one, rows))
         for one in scorers
     )
 
 
 class _Together:
-    """The steps of a scorer that sees all samples at once."""
+    """The dialogue of a scorer that sees all samples at once."""
 
     def __init__(self, scorer: Scorer, rows: SampleRows) -> None:
         self._scorer, self._rows = scorer, rows
@@ -37,7 +37,7 @@ class _Together:
         self._fault = ""
         self._lock = Lock()
 
-    def __call__(self, sample: Any, output: Any) -> Steps[SampleScore]:
+    def __call__(self, sample: Any, output: Any) -> Dialogue[SampleScore]:
         """What is said of a sample, which is one of the task's by identity."""
         yield from ()
         with self._lock:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pytest_evals.core.dialogue import ModelSource
 from pytest_evals.core.task import Task
-from pytest_evals.core.turn import ModelSource
 from pytest_evals.dialects.latticeflow.actions import Action
 from pytest_evals.dialects.latticeflow.asked_models import AskedModels
 from pytest_evals.dialects.latticeflow.parameters import Given
@@ -15,7 +15,7 @@ from pytest_evals.dialects.latticeflow.recipe import Recipe
 from pytest_evals.dialects.latticeflow.sample_rows import SampleRows, Subsample
 from pytest_evals.dialects.latticeflow.scoring.scorer import Scorer
 from pytest_evals.dialects.latticeflow.scoring.trials import Trials
-from pytest_evals.dialects.latticeflow.solving.reading import SolverParts
+from pytest_evals.dialects.latticeflow.solvers.reader import SolverParts
 from pytest_evals.errors import Place, Problem, TaskFileError
 
 __all__ = ["Assembled", "Parts", "Use"]

@@ -6,17 +6,24 @@ Each scorer stands for itself: what it cannot score is unscored, and the others 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
+from pytest_evals.core.dialogue import (
+    Ask,
+    Dialogue,
+    Exchange,
+    replayed,
+    resumed,
+    together,
+)
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Response
 from pytest_evals.core.row import like, read_all
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Asked
-from pytest_evals.core.turn import FollowUp, Turn
 from pytest_evals.dialects.latticeflow.actions import Action, excluding
 from pytest_evals.dialects.latticeflow.later_rows import EarlierTask, later_row
 from pytest_evals.dialects.latticeflow.numbers import NOTHING, Number
@@ -25,16 +32,10 @@ from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import NullFieldError
 from pytest_evals.dialects.latticeflow.scoring.scorer import Scorer
 from pytest_evals.dialects.latticeflow.scoring.trials import Trials
-from pytest_evals.dialects.latticeflow.solving.fields import Lines
-from pytest_evals.dialects.latticeflow.solving.python import Row
-from pytest_evals.dialects.latticeflow.solving.reading import SolverParts
-from pytest_evals.dialects.latticeflow.solving.steps import (
-    Asks,
-    Done,
-    Steps,
-    replayed,
-    together,
-)
+from pytest_evals.dialects.latticeflow.solvers.coroutines import restarted
+from pytest_evals.dialects.latticeflow.solvers.fields import Lines
+from pytest_evals.dialects.latticeflow.solvers.python import Row
+from pytest_evals.dialects.latticeflow.solvers.reader import SolverParts
 from pytest_evals.errors import DocumentError
 
 __all__ = ["KEPT", "NamedNumber", "Recipe"]
@@ -92,7 +93,7 @@ class Recipe:
     earlier: EarlierTask | None = None
     _last: tuple[Record, _Work] | None = field(default=None, init=False)
     _solved_last: tuple[Record, Sequence[Row]] | None = field(default=None, init=False)
-    """What was solved when the last follow-ups were asked for."""
+    """The last result of ``follow_up``, for a record that needed no further request."""
 
     @property
     def asks(self) -> bool:
@@ -104,6 +105,13 @@ class Recipe:
     @property
     def _solver_asks(self) -> bool:
         return self.solver is not None and bool(self.solver.models)
+
+    @property
+    def _runs_code(self) -> bool:
+        """Whether a coroutine may wait for responses."""
+        return self.earlier is not None or not (
+            self.solver is None or self.solver.is_declared
+        )
 
     def asks_once(self, lines: Lines) -> bool:
         """Whether all that is asked is the tested model, and in one round."""
@@ -125,8 +133,8 @@ class Recipe:
         # An earlier task's answer that is lacking is no fault of this one.
         if not self._solver_asks or self.earlier is not None:
             return Asked(doc, ())
-        first = replayed(self._asking(index), ())
-        if isinstance(first, Done) or any(one.model for one in first):
+        first: Sequence[Ask] = next(resumed(self._asking(index), ()), ())
+        if any(one.model for one in first):
             return Asked(doc, ())
         return Asked(doc, tuple(one.request for one in first))
 
@@ -150,18 +158,22 @@ class Recipe:
                     found.append(None)
         return found[0] if found else None
 
-    def follow_up(self, record: Record) -> Sequence[FollowUp]:
-        """What is asked next, of whatever model.
+    def follow_up(self, record: Record) -> Dialogue[None]:
+        """The work as far as it sends requests, without those of :meth:`ask`.
 
         Raises:
             DocumentError: The sample cannot be solved.
         """
-        found = replayed(self._asking(record.index, record), _turns(record))
-        if not isinstance(found, Done):
-            return found
+        start, exchanges = (
+            partial(self._asking, record.index, record),
+            _exchanges(record),
+        )
+        if self._runs_code:
+            work = yield from restarted(start, exchanges)
+        else:
+            work = yield from resumed(start(), exchanges)
         if self.trials is None and not any(one.models for one in self.scorers):
-            self._solved_last = (record, found.value.rows)
-        return ()
+            self._solved_last = (record, work.rows)
 
     def score(self, record: Record) -> tuple[Score, ...]:
         """A score for each number that has something to read.
@@ -203,41 +215,40 @@ class Recipe:
         keys = [self._excluded(work, n) for n in range(len(work.rows))]
         return keys[0] if keys and all(keys) else ""
 
-    def _asking(self, index: int, record: Record | None = None) -> Steps[_Work]:
-        """The work as far as it may ask: solving, and the scorers that ask."""
+    def _asking(self, index: int, record: Record | None = None) -> Dialogue[_Work]:
+        """The work as far as it may send requests: the solver, and scorers with
+        models."""
         scorers = [one for one in self.scorers if one.models]
-        return self._steps(index, scorers, record)
+        return self._dialogue(index, scorers, record)
 
     def _work(self, record: Record) -> _Work:
         """What was made of a record; scoring and excluding look at the same one."""
         last = self._last
         if last is not None and _is_same(last[0], record):
             return last[1]
-        steps, turns = self._steps(record.index, self.scorers, record), _turns(record)
         solved = self._solved_last
         if solved is not None and _is_same(solved[0], record):
-            steps.close()
-            steps, turns = self._scored(solved[1], self.scorers), ()
-        found = replayed(steps, turns)
-        if not isinstance(found, Done):
-            raise DocumentError("a solver or scorer asks on after its last answer")
-        self._last = (record, found.value)
-        return found.value
+            work = replayed(self._scored(solved[1], self.scorers), ())
+        else:
+            dialogue = self._dialogue(record.index, self.scorers, record)
+            work = replayed(dialogue, _exchanges(record))
+        self._last = (record, work)
+        return work
 
-    def evidence(self, index: int) -> Steps[Mapping[str, Any]]:
+    def evidence(self, index: int) -> Dialogue[Mapping[str, Any]]:
         """What was made of a sample, as the sample of a later task."""
         row = {"sample": self.sample(index), "sample_id": self.id(index)}
         try:
-            work = yield from self._steps(index, self.scorers)
+            work = yield from self._dialogue(index, self.scorers)
         except DocumentError as error:
             return later_row(row, None, {}, [f"{error}"])
         first = work.rows[0].output if work.rows else None
         scores = {key: found[0] for key, found in work.scores.items() if found}
         return later_row(row, first, scores)
 
-    def _steps(
+    def _dialogue(
         self, index: int, scorers: Sequence[Scorer], record: Record | None = None
-    ) -> Steps[_Work]:
+    ) -> Dialogue[_Work]:
         sample = self.sample(index)
         if record is not None and any(one.over_all is not None for one in scorers):
             read_all(record.doc.row)  # these know a sample by its identity
@@ -248,11 +259,15 @@ class Recipe:
         rows = yield from self._solved(sample)
         return (yield from self._scored(rows, scorers))
 
-    def _scored(self, rows: Sequence[Row], scorers: Sequence[Scorer]) -> Steps[_Work]:
+    def _scored(
+        self, rows: Sequence[Row], scorers: Sequence[Scorer]
+    ) -> Dialogue[_Work]:
         if self.solver is not None and not rows:
             return _Work((), {})
         works = [
-            _kept(one.steps(row.sample, row.output)) for one in scorers for row in rows
+            _kept(one.dialogue(row.sample, row.output))
+            for one in scorers
+            for row in rows
         ]
         flat = yield from together(works)
         n = len(rows)
@@ -264,13 +279,13 @@ class Recipe:
             rows = rows[-1:]
         return _Work(tuple(rows), scores)
 
-    def _solved(self, sample: Mapping[str, Any]) -> Steps[Sequence[Row]]:
+    def _solved(self, sample: Mapping[str, Any]) -> Dialogue[Sequence[Row]]:
         """What is scored: a row for each trial; or what a postprocessor makes."""
         if self.solver is None:
             return [Row(sample, None)]  # type: ignore[arg-type]
         n = self.trials.n if self.trials is not None else 1
         solver, postprocessor = self.solver.solver, self.solver.postprocessor
-        outputs = yield from together([solver.steps(sample, t) for t in range(n)])
+        outputs = yield from together([solver.dialogue(sample, t) for t in range(n)])
         if postprocessor is None:
             return [Row(sample, output) for output in outputs]
         return [row for one in outputs for row in postprocessor.rows(sample, one)]
@@ -341,26 +356,25 @@ class Recipe:
         return self.solver is not None and self.solver.postprocessor is not None
 
 
-def _kept(steps: Steps[SampleScore]) -> Generator[Asks, Sequence[Response], Found]:
-    """The steps of a scorer; what it raises is what it gives."""
+def _kept(dialogue: Dialogue[SampleScore]) -> Dialogue[Found]:
+    """The dialogue of a scorer, whose error is its result."""
     try:
-        return (yield from steps)
+        return (yield from dialogue)
     except DocumentError as error:
         return error
 
 
-def _turns(record: Record) -> tuple[Turn, ...]:
-    """All that was asked, the first requests too."""
+def _exchanges(record: Record) -> tuple[Exchange, ...]:
+    """All exchanges, those of the first requests too."""
     pairs = zip(record.requests, record.responses, strict=True)
-    first = tuple(Turn(FollowUp("", request), answer) for request, answer in pairs)
-    return (*first, *record.turns)
+    return (*(Exchange("", *pair) for pair in pairs), *record.exchanges)
 
 
 def _is_same(one: Record, other: Record) -> bool:
     return (
         one.index == other.index
         and one.responses is other.responses
-        and one.turns is other.turns
+        and one.exchanges is other.exchanges
     )
 
 

@@ -33,7 +33,8 @@ from pytest_evals.scorers.lighteval.corpus import (
     translation,
 )
 from pytest_evals.scorers.lighteval.extraction import extractive, letters, maths
-from pytest_evals.scorers.lighteval.judging import judge_lm, judged
+from pytest_evals.scorers.lighteval.judges import judge_lm
+from pytest_evals.scorers.lighteval.judges import metrics as judged
 from pytest_evals.scorers.lighteval.likelihoods import choices, logprobs
 from pytest_evals.scorers.lighteval.matching import (
     distance,

@@ -7,15 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pytest_evals.core.dialogue import Dialogue, ModelSource, replayed
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
 from pytest_evals.core.score import Score
-from pytest_evals.core.turn import FollowUp, ModelSource
-from pytest_evals.dialects.lighteval.talk import next_turn, split
+from pytest_evals.dialects.lighteval.chat_turns import later_turns
 from pytest_evals.errors import DocumentError
-from pytest_evals.scorers.lighteval.asking import Part, heard, judge_models
 from pytest_evals.scorers.lighteval.computed import Computed
+from pytest_evals.scorers.lighteval.judge_adapter import (
+    Part,
+    judge_models,
+    judged_together,
+)
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.measured import score_of
@@ -59,59 +63,62 @@ class Scorer:
             DocumentError: It cannot be scored, and why.
         """
         scores: list[Score] = []
-        parts = self._parts(record)
-        _, judges = split(record.turns)
-        replies = heard(parts, judges).replies if judges else ()
-        for i, (metric, doc, response) in enumerate(parts):
+        if record.exchanges:
+            dialogue = self.follow_up(record)
+            parts = replayed(dialogue, record.exchanges, by_order=True)
+        else:
+            parts = self._parts(record)
+        for metric, doc, response in parts:
             filtered = _filtered(response)
-            if replies:
-                said = {metric.names[0]: replies[i]}
-                response = replace(response, judged=said)
             for measured in metric.measure(doc, response):
                 decides = self._accuracies.get(measured.metric, True)
                 scores.append(score_of(measured, FILTER, filtered, decides))
         return tuple(scores)
 
-    def follow_up(self, record: Record) -> Sequence[FollowUp]:
-        """What is asked next about an answered document: of the model, where it is a
-        talk; then of judges.
+    def follow_up(self, record: Record) -> Dialogue[list[Part]]:
+        """Send the later turns of a chat to the tested model, then ask the judges; the
+        result is what each metric measures.
 
         Raises:
             DocumentError: It cannot be scored, and why.
         """
-        following = next_turn(record)
-        if following is not None:
-            return (following,)
-        _, judges = split(record.turns)
-        return heard(self._parts(record), judges).wanted
+        parts = self._parts(record, (yield from later_turns(record)))
+        responses = yield from judged_together(parts)
+        pairs = zip(parts, responses, strict=True)
+        return [part._replace(response=response) for part, response in pairs]
 
     @property
     def models(self) -> Mapping[str, ModelSource]:
-        """The judges, by the names that follow-ups give them."""
+        """The judges, by their names in ``Ask.model``."""
         return judge_models(self.metrics)
 
-    def _parts(self, record: Record) -> list[Part]:
+    def _parts(self, record: Record, later: Sequence[str] = ()) -> list[Part]:
         """The metrics with what each of them sees; each may write into its
         document."""
         return [
-            Part(metric, replace(record.doc), _response(record, metric.metric.category))
+            Part(
+                metric,
+                replace(record.doc),
+                _response(record, metric.metric.category, later),
+            )
             for metric in self.metrics
         ]
 
 
-def _response(record: Record, method: SamplingMethod) -> ModelResponse:
-    """What a metric sees: the answers to requests of one kind."""
+def _response(
+    record: Record, method: SamplingMethod, later: Sequence[str]
+) -> ModelResponse:
+    """What a metric sees: the answers to requests of one kind, and to the later turns
+    of a chat."""
     pairs = list(zip(record.requests, record.responses, strict=True))
     mine = [(q, a) for q, a in pairs if _method(q) == method]
     answers = [answer for _, answer in mine]
     for answer in answers:
-        if answer.error:
-            raise DocumentError(answer.error)
+        answer.raise_for_error()
     if method is SamplingMethod.GENERATIVE:
-        own, _ = split(record.turns)
         return ModelResponse(
             input=mine[0][0].prompt if isinstance(mine[0][0], Generate) else None,
-            text=[answer.text for answer in answers] + [turn.text for turn in own],
+            text=[*(answer.text for answer in answers), *later],
             output_tokens=[range(answer.n_tokens) for answer in answers],
         )
     n = len(record.doc.choices) if method is SamplingMethod.LOGPROBS else len(answers)

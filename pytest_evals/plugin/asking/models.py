@@ -13,10 +13,10 @@ from typing import Any, TypeVar, cast
 import pytest
 from _pytest.fixtures import TopRequest
 
+from pytest_evals.core.dialogue import JUDGE
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
 from pytest_evals.core.task import Task
-from pytest_evals.core.turn import JUDGE
 from pytest_evals.errors import EvalsError
 from pytest_evals.plugin.asking.definitions import Definition, DocumentItem
 from pytest_evals.reports.files.rendered import Render

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evals.core.dialogue import JUDGE
 from pytest_evals.core.gate import Gate
-from pytest_evals.core.turn import JUDGE
 from pytest_evals.errors import EvalsError
 from pytest_evals.models.registry import KINDS
 from pytest_evals.models.spec import kind_name

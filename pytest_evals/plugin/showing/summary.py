@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_evals.core.turn import JUDGE
+from pytest_evals.core.dialogue import JUDGE
 from pytest_evals.masking.values import masked_text
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import GateItem

@@ -13,6 +13,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from pytest_evals.core.dialogue import Exchange
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record
 from pytest_evals.core.reference import Compared
@@ -26,7 +27,6 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.core.score import Score
 from pytest_evals.core.slim import bare_doc
-from pytest_evals.core.turn import FollowUp, Turn
 from pytest_evals.errors import DocumentError
 from pytest_evals.plugin.workers.telling import Told
 from pytest_evals.reports.files.samples import Sample
@@ -76,7 +76,7 @@ def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
         record.excluded,
         _of_doc(record.doc),
         [_of_request(request) for request in record.requests],
-        [_of_turn(turn) for turn in record.turns],
+        [_of_exchange(exchange) for exchange in record.exchanges],
         dict(record.labels),
         record.compared and (dict(record.compared.answers), record.compared.logprobs),
         dict(record.facts),
@@ -100,7 +100,7 @@ def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
 def unpack(data: bytes) -> Arrived:
     """What :func:`pack` packed."""
     said, task, index, error, excluded, *parts, sample, told = marshal.loads(data)
-    doc, requests, turns, labels, compared, facts = parts
+    doc, requests, exchanges, labels, compared, facts = parts
     responses, scores = _said(said) if requests else _slim_said(said)
     record = Record(
         task=task,
@@ -108,7 +108,7 @@ def unpack(data: bytes) -> Arrived:
         doc=_doc(doc),
         requests=tuple([_request(kind, values) for kind, *values in requests]),
         responses=responses,
-        turns=tuple([_turn(*values) for values in turns]),
+        exchanges=tuple([_exchange(*values) for values in exchanges]),
         scores=scores,
         error=error,
         excluded=excluded,
@@ -123,9 +123,8 @@ def _of_request(request: Request) -> tuple[Any, ...]:
     return (type(request).__name__, *_values(request))
 
 
-def _of_turn(turn: Turn) -> tuple[Any, ...]:
-    asked = turn.asked
-    return (asked.model, _of_request(asked.request), _of_response(turn.response))
+def _of_exchange(one: Exchange) -> tuple[Any, ...]:
+    return (one.model, _of_request(one.request), _of_response(one.response))
 
 
 def _values(one: Any) -> list[Any]:
@@ -146,9 +145,11 @@ def _request(kind: str, values: list[Any]) -> Request:
     return _REQUESTS[kind](prompt, *rest)
 
 
-def _turn(model: str, request: tuple[Any, ...], response: tuple[Any, ...]) -> Turn:
+def _exchange(
+    model: str, request: tuple[Any, ...], response: tuple[Any, ...]
+) -> Exchange:
     kind, *values = request
-    return Turn(FollowUp(model, _request(kind, values)), _response(response))
+    return Exchange(model, _request(kind, values), _response(response))
 
 
 def _doc(values: tuple[Any, ...]) -> Doc:

@@ -41,7 +41,7 @@ def error_of(record: Record) -> str:
 def prompt_of(record: Record) -> str:
     """The text of the first that was asked about a document; its query, if that was not
     kept."""
-    asked_later = (turn.asked.request for turn in record.turns)
+    asked_later = (one.request for one in record.exchanges)
     request = next(iter(record.requests), None) or next(asked_later, None)
     if request is None:
         return record.doc.query

@@ -4,7 +4,7 @@ The fields and hashes are lm-eval's (0.4.13, ``evaluator.py``), one row per filt
 Other than there, numbers stay numbers, and a document that could not be scored has its
 row too. Ours are ``id``, ``status``, ``error``, ``correct``, ``answer``, ``finish`` and
 ``tokens``; ``choices_hash``; ``reads``, the fields of the row that scoring reads;
-``turns``, where more was asked after the first answers; and ``explanations``, where a
+``exchanges``, where there were follow-up requests; and ``explanations``, where a
 metric gives some.
 """
 
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from pytest_evals.core.dialogue import Exchange
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.key import public_options
 from pytest_evals.core.record import Record
@@ -33,7 +34,6 @@ from pytest_evals.core.request import (
 from pytest_evals.core.row import unwatched
 from pytest_evals.core.score import Score, Status
 from pytest_evals.core.task import Task
-from pytest_evals.core.turn import Turn
 from pytest_evals.reports.strict import strict, strict_line
 
 __all__ = ["HASHES", "SHORT", "Sample", "sample_of"]
@@ -161,16 +161,16 @@ def _facts(record: Record) -> dict[str, Any]:
         facts["reads"] = reads
     if record.excluded:
         facts["excluded"] = record.excluded
-    if record.turns:
-        facts["turns"] = [*map(_turn, record.turns)]
+    if record.exchanges:
+        facts["exchanges"] = [*map(_exchange, record.exchanges)]
     return facts
 
 
-def _turn(turn: Turn) -> dict[str, Any]:
-    """What was asked later, of whom, and what came back."""
-    request, response = turn.asked.request, turn.response
+def _exchange(exchange: Exchange) -> dict[str, Any]:
+    """A follow-up request, its model and its response."""
+    model, request, response = exchange
     return {
-        "model": turn.asked.model,
+        "model": model,
         "arguments": _arguments(request),
         "resp": _answer(request, response),
         "error": response.error,

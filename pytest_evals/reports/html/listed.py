@@ -115,7 +115,7 @@ def _document(rows: Sequence[Row], shots: Shots, before: Before) -> Listed:
         "asked": asked,
         "answers": row.get("resps") or [],
         "finish": row.get("finish") or [],
-        "turns": [_turn(one) for one in row.get("turns") or ()],
+        "exchanges": [_exchange(one) for one in row.get("exchanges") or ()],
         "tokens": row.get("tokens") or {},
         "target": str(row.get("target", "")),
         "wanted": target,
@@ -188,7 +188,7 @@ def _requests(
     return parts, asked
 
 
-def _turn(one: Row) -> dict[str, Any]:
+def _exchange(one: Row) -> dict[str, Any]:
     """What was asked later, of a judge say, and what came back."""
     arguments = one.get("arguments") or {}
     return {

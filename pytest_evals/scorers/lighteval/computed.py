@@ -26,7 +26,7 @@ from pytest_evals.scorers.aggregations import (
     totals_of,
 )
 from pytest_evals.scorers.lighteval.corpus_level import aggregations_of
-from pytest_evals.scorers.lighteval.judging.judge_lm import (
+from pytest_evals.scorers.lighteval.judges.judge_lm import (
     Hearing,
     JudgeLM,
     NoScoreError,

@@ -38,8 +38,8 @@ from pytest_evals.dialects.latticeflow import filters, generator, parameters
 from pytest_evals.dialects.latticeflow.loading import entities_of, load_tasks
 from pytest_evals.dialects.latticeflow.metrics.trials import FUNCTIONS
 from pytest_evals.dialects.latticeflow.scoring import metrics, reading
-from pytest_evals.dialects.latticeflow.solving import multi
-from pytest_evals.dialects.latticeflow.solving import reading as solvers
+from pytest_evals.dialects.latticeflow.solvers import multi_turn as multi
+from pytest_evals.dialects.latticeflow.solvers import reader as solvers
 from pytest_evals.errors import TaskFileError
 
 FOLDER = Path(__file__).parents[2] / "task_files" / "latticeflow"

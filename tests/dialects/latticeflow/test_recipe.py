@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,36 @@ def test_answers_are_held_against_the_truth(tmp_path: Path) -> None:
     assert numbers(result) == {"accuracy": 2 / 3}
     assert [record.correct for record in result.records] == [True, False, True]
     assert {one.temperature for one in model.asked} == {0.0}
+
+
+def test_no_file_stays_open_while_a_python_solver_waits(tmp_path: Path) -> None:
+    """Thousands of samples wait at once, and an event loop holds three files."""
+
+    open_files: list[int] = []
+
+    class Watching(Canned):
+        def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
+            open_files.append(len(os.listdir("/dev/fd")))
+            return super().answer(requests)
+
+    definition = """
+  dataset: {key: rows}
+  solver:
+    type: python
+    run_solver_snippet: |
+      async def run_solver(sample, model, trace):
+          for word in ("first", "second", "third"):
+              trace.append_user_message(word)
+              trace.add_model_response(await model.predict(trace.items))
+"""
+    model = Watching({word: ["1"] for word in ("first", "second", "third")})
+    rows = [{"question": f"{n}?", "answer": "1"} for n in range(20)]
+    result = run(
+        tmp_path, definition + EQUALS, model, rows=rows, allow_unsafe_code=True
+    )
+    assert numbers(result) == {"accuracy": 1.0}
+    assert len(open_files) == 3
+    assert max(open_files) <= open_files[0] + 3
 
 
 def test_trials_ask_several_times_and_are_added_up_for_each_sample(

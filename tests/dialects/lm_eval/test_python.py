@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_evals.core.dialogue import Exchange
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.core.turn import Turn
 from pytest_evals.dialects.lm_eval.task import load_tasks
 from pytest_evals.errors import DocumentError, TaskFileError
 from pytest_evals.scorers.summary import summarise
@@ -285,10 +285,12 @@ def test_metrics_of_lighteval_are_measured_beside_those_of_the_class(tmp_path):
     names = [metric.name for metric in task.metrics]
     assert names == ["seen", "em:strip_strings=True", "simpleqa_judge"]
     record = answered(task, 3, "TQ3")
-    (asked,) = task.follow_up(record)
-    assert asked.model in task.models and "TQ3" in asked.request.prompt[-1].content
-    record = replace(record, turns=(Turn(asked, Response(text="B")),))
-    assert task.follow_up(record) == ()
+    dialogue = task.follow_up(record)
+    (ask,) = next(dialogue)
+    assert ask.model in task.models and "TQ3" in ask.request.prompt[-1].content
+    with pytest.raises(StopIteration):
+        dialogue.send([Response(text="B")])
+    record = replace(record, exchanges=(Exchange(*ask, Response(text="B")),))
     values = {score.metric: score.value for score in task.score(record)}
     assert values == {"seen": 3, "em:strip_strings=True": 1, "simpleqa_judge": 0}
 

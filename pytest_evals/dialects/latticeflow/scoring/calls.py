@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.latticeflow.metrics.coverage import SCORES, Call, cover
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
@@ -14,9 +15,8 @@ from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import Template
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts
 from pytest_evals.dialects.latticeflow.scoring.strings import listed, rendered
-from pytest_evals.dialects.latticeflow.solving.fields import Lines, template
-from pytest_evals.dialects.latticeflow.solving.solver import Sample
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.fields import Lines, template
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 
 __all__ = ["read_coverage"]
@@ -35,7 +35,7 @@ def read_coverage(section: Section, _lines: Lines, has_solver: bool) -> ScorerPa
     if required is None:
         return ScorerParts()
 
-    def steps(sample: Sample, output: SolverOutput | None) -> Steps[SampleScore]:
+    def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
         yield from ()
         assert output is not None, "there is a solver"
         wanted = _required(required, sample)
@@ -43,7 +43,7 @@ def read_coverage(section: Section, _lines: Lines, has_solver: bool) -> ScorerPa
         found = cover(wanted, made, in_order=in_order)
         return SampleScore(found.values, found.metadata)
 
-    return ScorerParts(steps=steps, scores=SCORES, target=rendered(required))
+    return ScorerParts(dialogue=dialogue, scores=SCORES, target=rendered(required))
 
 
 def _required(template: Template, sample: Sample) -> list[Call]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.core.metric import Span
 from pytest_evals.dialects.latticeflow.metrics.verdicts import (
     Verdict,
@@ -23,15 +24,14 @@ from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import Template
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts, variables_of
-from pytest_evals.dialects.latticeflow.solving.fields import (
+from pytest_evals.dialects.latticeflow.solvers.fields import (
     Lines,
     line_to,
     template,
     text_template,
 )
-from pytest_evals.dialects.latticeflow.solving.line import Line
-from pytest_evals.dialects.latticeflow.solving.solver import Sample
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 
 __all__ = ["read_classifier", "read_grader", "read_labeler"]
@@ -58,7 +58,7 @@ class _Judge:
     form: _Form
     is_structured: bool
 
-    def ask(self, sample: Sample, output: SolverOutput | None) -> Steps[str]:
+    def ask(self, sample: Sample, output: SolverOutput | None) -> Dialogue[str]:
         """Its reply."""
         variables = variables_of(sample, output)
         user = f"{self.user.render(variables)}\n\n{self.form.instructions}"
@@ -181,11 +181,11 @@ def _scoring(
     if judge is None:
         return ScorerParts()
 
-    def steps(sample: Sample, output: SolverOutput | None) -> Steps[SampleScore]:
+    def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
         reply = yield from judge.ask(sample, output)
         return read(reply)
 
-    return ScorerParts(steps=steps, scores=(score,))
+    return ScorerParts(dialogue=dialogue, scores=(score,))
 
 
 def _read(section: Section, lines: Lines, system: str, form: _Form) -> _Judge | None:

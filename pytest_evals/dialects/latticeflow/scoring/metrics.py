@@ -30,7 +30,7 @@ from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,
     snippet_of,
 )
-from pytest_evals.dialects.latticeflow.solving.fields import required_text
+from pytest_evals.dialects.latticeflow.solvers.fields import required_text
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.scorers.user_code import plain
 

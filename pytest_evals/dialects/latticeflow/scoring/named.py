@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from pytest_evals.core.dialogue import Ask, Dialogue
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Metric
+from pytest_evals.core.request import Response
 from pytest_evals.dialects.latticeflow.metrics.metrics import lacking, mean_measure
 from pytest_evals.dialects.latticeflow.metrics.rows import flat
 from pytest_evals.dialects.latticeflow.numbers import NOTHING, Number
@@ -24,20 +26,20 @@ from pytest_evals.dialects.latticeflow.scoring.strings import (
     needs_answer,
     rendered,
 )
-from pytest_evals.dialects.latticeflow.solving.fields import (
+from pytest_evals.dialects.latticeflow.solvers.fields import (
     Lines,
     line_to,
     required_text,
     template,
 )
-from pytest_evals.dialects.latticeflow.solving.line import Line
-from pytest_evals.dialects.latticeflow.solving.solver import Sample
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.entry import lighteval_metric
-from pytest_evals.scorers.lighteval.judging.judge_lm import Question
+from pytest_evals.scorers.lighteval.judge_adapter import Part, judged
+from pytest_evals.scorers.lighteval.judges.judge_lm import Question
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.user_code import plain
@@ -56,7 +58,7 @@ def read_named(section: Section, lines: Lines, has_solver: bool) -> ScorerParts:
         return ScorerParts()
     named = _Named(metric, truth, value, judge)
     return ScorerParts(
-        steps=named.steps,
+        dialogue=named.dialogue,
         scores=metric.names,
         numbers=tuple(_numbers(metric)),
         target=rendered(truth) if truth else None,
@@ -115,19 +117,18 @@ class _Named:
     value: Template | None
     judge: Line | None
 
-    def steps(self, sample: Sample, output: SolverOutput | None) -> Steps[SampleScore]:
-        """What the metric says of a sample; its judge is asked round by round."""
+    def dialogue(
+        self, sample: Sample, output: SolverOutput | None
+    ) -> Dialogue[SampleScore]:
+        """What the metric says of a sample."""
         golds = [self.truth.render({"sample": sample})] if self.truth else []
         doc = Doc(
             _question(output), golds, list(range(len(golds))), specific=dict(sample)
         )
         response = ModelResponse(text=[answer_said(self.value, sample, output)])
-        replies: tuple[str, ...] = ()
-        while questions := self.metric.wants(doc, self._with(response, replies)):
-            assert self.judge is not None, "read_named gives a judge to who asks one"
-            answers = yield tuple(self._asked(one, sample) for one in questions)
-            replies += tuple(self.judge.read(one).text for one in answers)
-        measured = self.metric.measure(doc, self._with(response, replies))
+        part = Part(self.metric, doc, response)
+        response = yield from judged(part, partial(self._ask, sample), self._read)
+        measured = self.metric.measure(doc, response)
         for one in measured:
             if one.unscored:
                 raise DocumentError(one.unscored)
@@ -135,10 +136,11 @@ class _Named:
         metadata = {"answer_gt": golds[0]} if golds else {}
         return SampleScore(values, {**metadata, "answer_pred": response.text[0]})
 
-    def _with(self, response: ModelResponse, replies: tuple[str, ...]) -> ModelResponse:
-        return replace(response, judged={self.metric.names[0]: replies})
+    def _read(self, response: Response) -> str:
+        assert self.judge is not None, "read_named gives a judge to who asks one"
+        return self.judge.read(response).text
 
-    def _asked(self, question: Question, sample: Sample) -> Any:
+    def _ask(self, sample: Sample, question: Question) -> Ask:
         assert self.judge is not None, "read_named gives a judge to who asks one"
         request = question.request
         messages = [

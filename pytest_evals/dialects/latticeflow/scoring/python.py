@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
+from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts
@@ -14,9 +15,8 @@ from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,
     snippet_of,
 )
-from pytest_evals.dialects.latticeflow.solving.fields import Lines
-from pytest_evals.dialects.latticeflow.solving.solver import Sample
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.fields import Lines
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 
 __all__ = ["read_all_samples", "read_python_scorer"]
@@ -32,7 +32,7 @@ def read_python_scorer(
     if function is None:
         return ScorerParts()
 
-    def steps(sample: Sample, output: SolverOutput | None) -> Steps[SampleScore]:
+    def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
         yield from ()
         # Whatever it does to them, other scorers see what was there.
         given = sample if isinstance(sample, dict) else dict(sample)
@@ -40,7 +40,7 @@ def read_python_scorer(
         arguments = _arguments(function, own, solved)
         return function.read(lambda found: _score(found, function), *arguments)
 
-    return ScorerParts(steps=steps)
+    return ScorerParts(dialogue=dialogue)
 
 
 def _arguments(
@@ -82,10 +82,10 @@ def read_all_samples(section: Section, _lines: Lines, has_solver: bool) -> Score
 
         return function.read(read, deepcopy(samples))
 
-    return ScorerParts(steps=_never, over_all=scores)
+    return ScorerParts(dialogue=_never, over_all=scores)
 
 
-def _never(sample: Sample, output: SolverOutput | None) -> Steps[SampleScore]:
+def _never(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
     raise AssertionError("a scorer over all samples scores none by itself")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.dialects.latticeflow.metrics.claims import (
     SCORES,
     Entailed,
@@ -20,10 +21,9 @@ from pytest_evals.dialects.latticeflow.metrics.verdicts import read_json
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts
-from pytest_evals.dialects.latticeflow.solving.fields import Lines, line_to
-from pytest_evals.dialects.latticeflow.solving.line import Line
-from pytest_evals.dialects.latticeflow.solving.solver import Sample
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.fields import Lines, line_to
+from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, did_you_mean
 
@@ -79,7 +79,9 @@ class _Checker:
     labeling: str
     mode: str
 
-    def steps(self, sample: Sample, output: SolverOutput | None) -> Steps[SampleScore]:
+    def dialogue(
+        self, sample: Sample, output: SolverOutput | None
+    ) -> Dialogue[SampleScore]:
         """Extract the claims, then hold them against texts."""
         if output is None:
             raise DocumentError("rag_checker needs the output of a solver")
@@ -119,7 +121,7 @@ class _Checker:
 
     def _claims(
         self, sample: Sample, query: str, target: str, answer: str
-    ) -> Steps[tuple[list[str], list[str]]]:
+    ) -> Dialogue[tuple[list[str], list[str]]]:
         """The claims of target and answer: those of a column, else the judge's."""
         given = [
             self._column(sample, "target_claims_column"),
@@ -140,7 +142,7 @@ class _Checker:
         sample: Sample,
         claims: tuple[list[str], list[str]],
         texts: Mapping[str, Sequence[str]],
-    ) -> Steps[Entailed]:
+    ) -> Dialogue[Entailed]:
         """Hold the claims of target and answer against the texts."""
         sides = {
             "target_by_answer": (claims[0], texts["answer"]),
@@ -301,7 +303,7 @@ def read_rag(section: Section, lines: Lines, has_solver: bool) -> ScorerParts:
         mode=mode,
     )
     return ScorerParts(
-        steps=checker.steps, scores=_names(scores, mode), target=checker.target
+        dialogue=checker.dialogue, scores=_names(scores, mode), target=checker.target
     )
 
 

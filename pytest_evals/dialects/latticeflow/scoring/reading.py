@@ -35,8 +35,8 @@ from pytest_evals.dialects.latticeflow.scoring.strings import (
     read_equals,
     read_mcqa,
 )
-from pytest_evals.dialects.latticeflow.solving.fields import Lines
-from pytest_evals.dialects.latticeflow.solving.line import Line
+from pytest_evals.dialects.latticeflow.solvers.fields import Lines
+from pytest_evals.dialects.latticeflow.solvers.line import Line
 from pytest_evals.dialects.yaml_reader.section import Section
 
 __all__ = ["ReadScorers", "read_scorers"]
@@ -104,12 +104,12 @@ def _read(section: Section, context: _Context) -> Scorer | None:
     parts = _READERS[context.kind](section, noted, context.has_solver)
     numbers = _numbers(section, context, purpose, parts)
     section.close(f"a scorer of type {context.kind}")
-    if parts.steps is None:
+    if parts.dialogue is None:
         return None
     return Scorer(
         key=context.key,
         purpose="qa" if purpose == "qa" else "score",
-        steps=parts.steps,
+        dialogue=parts.dialogue,
         over_all=parts.over_all,
         target=parts.target,
         scores=parts.scores,

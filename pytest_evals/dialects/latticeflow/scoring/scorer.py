@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.core.metric import Span
 from pytest_evals.dialects.latticeflow.metrics.trials import Aggregator, aggregated
 from pytest_evals.dialects.latticeflow.numbers import Number
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
-from pytest_evals.dialects.latticeflow.solving.solver import Sample
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 
 __all__ = [
     "AllSamples",
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 Purpose = Literal["score", "qa"]
-Scoring = Callable[[Sample, SolverOutput | None], Steps[SampleScore]]
+Scoring = Callable[[Sample, SolverOutput | None], Dialogue[SampleScore]]
 """A sample, and its output where there is a solver, to what is said of it. Raises
 ``DocumentError`` where nothing can be said, which is no wrong answer."""
 AllSamples = Callable[[Any], Sequence[SampleScore]]
@@ -41,7 +41,7 @@ class ScorerParts:
     """What the types of scorers differ in.
 
     Args:
-        steps: Scores one sample; ``None`` if the section cannot be used.
+        dialogue: Scores one sample; ``None`` if the section cannot be used.
         over_all: Scores all samples at once, where only that can be done.
         scores: Names of its scores; none where a snippet gives them.
         numbers: What its values add up to if its section says nothing of metrics, with
@@ -50,7 +50,7 @@ class ScorerParts:
         scale: The values that its scores are converted from.
     """
 
-    steps: Scoring | None = None
+    dialogue: Scoring | None = None
     over_all: AllSamples | None = None
     scores: tuple[str, ...] = ()
     numbers: tuple[Number, ...] = ()
@@ -65,7 +65,7 @@ class Scorer:
     Args:
         key: Its name in ``scores``.
         purpose: Whether its values are added up; those of ``qa`` are kept only.
-        steps: Scores one sample.
+        dialogue: Scores one sample.
         over_all: Scores all samples at once, where only that can be done.
         target: What an answer is held against, where that can be said beforehand.
         scores: Names of its scores; none where a snippet gives them.
@@ -75,7 +75,7 @@ class Scorer:
 
     key: str
     purpose: Purpose
-    steps: Scoring
+    dialogue: Scoring
     over_all: AllSamples | None = None
     target: Target | None = None
     scores: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
@@ -19,9 +20,8 @@ from pytest_evals.dialects.latticeflow.prompts.templates import (
     compile_template,
 )
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts, Target
-from pytest_evals.dialects.latticeflow.solving.fields import Lines, template
-from pytest_evals.dialects.latticeflow.solving.solver import Sample
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.fields import Lines, template
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import MissingExtraError
 from pytest_evals.scorers.corpus import check_library
@@ -77,12 +77,12 @@ def _comparing(
     if truth is None:
         return ScorerParts()
 
-    def steps(sample: Sample, output: SolverOutput | None) -> Steps[SampleScore]:
+    def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
         yield from ()
         said = answer_said(value, sample, output)
         return compare(truth.render({"sample": sample}), said)
 
-    return ScorerParts(steps=steps, scores=scores, target=rendered(truth))
+    return ScorerParts(dialogue=dialogue, scores=scores, target=rendered(truth))
 
 
 def rendered(template: Template) -> Target:
@@ -117,7 +117,7 @@ def read_mcqa(section: Section, _lines: Lines, has_solver: bool) -> ScorerParts:
     if right is None or choices is None:
         return ScorerParts()
 
-    def steps(sample: Sample, output: SolverOutput | None) -> Steps[SampleScore]:
+    def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
         yield from ()
         assert output is not None, "there is a solver"
         known = listed(choices, sample)
@@ -132,7 +132,9 @@ def read_mcqa(section: Section, _lines: Lines, has_solver: bool) -> ScorerParts:
             },
         )
 
-    return ScorerParts(steps=steps, scores=("is_correct",), target=rendered(right))
+    return ScorerParts(
+        dialogue=dialogue, scores=("is_correct",), target=rendered(right)
+    )
 
 
 def _validity(said: str, known: Any) -> str:

@@ -14,13 +14,13 @@ from copy import copy, deepcopy
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
 from pytest_evals.core.row import like, read_all
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import Asked, TaskOptions
-from pytest_evals.core.turn import FollowUp
 from pytest_evals.data.rows import Table, document_ids, selection
 from pytest_evals.dialects.lm_eval.python.metrics import ComputedMetrics
 from pytest_evals.dialects.lm_eval.python.requests import (
@@ -220,14 +220,14 @@ class PythonDocuments:
             self._built.pop(record.index, None)
         return tuple(scores)
 
-    def follow_up(self, record: Record) -> Sequence[FollowUp]:
-        """What judges are asked next about an answered document.
+    def follow_up(self, record: Record) -> Dialogue[object]:
+        """Ask the judges about an answered document.
 
         Raises:
             DocumentError: It cannot be scored, and why.
         """
         instances = self._answered(self._build(record.index), record)
-        return self._measuring.wanted(record, instances)
+        return self._measuring.dialogue(record, instances)
 
     def _score(
         self, metric: str, name: str, value: Any, filtered: tuple[Any, ...]
@@ -332,8 +332,7 @@ def _question(requests: Sequence[Request]) -> str:
 def _seen(request: Request, response: Response) -> Any:
     """What lm-eval hands on of a response: text, log-probability, or log-probability
     with greedy flag."""
-    if response.error:
-        raise DocumentError(response.error)
+    response.raise_for_error()
     if isinstance(request, Generate):
         return response.text
     if response.logprob is None:

@@ -5,21 +5,25 @@ measured beside what its ``process_results`` gives."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
+from pytest_evals.core.dialogue import Dialogue, ModelSource, replayed
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.record import Record
 from pytest_evals.core.score import Score
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.core.turn import FollowUp, ModelSource
 from pytest_evals.dialects.lm_eval.python.requests import repeats_of
 from pytest_evals.dialects.lm_eval.scoring.metric_names import LIGHTEVAL, MetricNames
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
-from pytest_evals.scorers.lighteval.asking import Part, heard, judge_models
 from pytest_evals.scorers.lighteval.computed import Computed
+from pytest_evals.scorers.lighteval.judge_adapter import (
+    Part,
+    judge_models,
+    judged_together,
+)
 from pytest_evals.scorers.lighteval.response import ModelResponse, response_of
 from pytest_evals.scorers.measured import score_of
 from pytest_evals.scorers.user_aggregation import Decides
@@ -115,7 +119,7 @@ class ComputedMetrics:
 
     @property
     def judges(self) -> Mapping[str, ModelSource]:
-        """The judges that they ask, by the names that follow-ups give them."""
+        """The judges that they ask, by their names in ``Ask.model``."""
         return judge_models(self.metrics)
 
     def house_metrics(self, pipelines: Sequence[str]) -> Iterator[Metric]:
@@ -137,31 +141,28 @@ class ComputedMetrics:
         Raises:
             DocumentError: It cannot be measured, and why.
         """
-        parts = self._parts(record, instances)
-        replies = heard([part for _, part in parts], record.turns).replies
-        for (name, part), mine in zip(parts, replies, strict=True):
+        dialogue = self.dialogue(record, instances)
+        for name, part in replayed(dialogue, record.exchanges, by_order=True):
             if name == pipeline:
-                judged = {part.metric.names[0]: mine}
-                response = replace(part.response, judged=judged)
                 filtered = tuple(one.filtered_resps[name] for one in instances)
-                for measured in part.metric.measure(part.doc, response):
+                for measured in part.metric.measure(part.doc, part.response):
                     decides = self._accuracies.get(measured.metric, True)
                     yield score_of(measured, name, filtered, decides)
 
-    def wanted(self, record: Record, instances: Sequence[Any]) -> tuple[FollowUp, ...]:
-        """What judges are asked next."""
-        parts = [part for _, part in self._parts(record, instances)]
-        return heard(parts, record.turns).wanted
-
-    def _parts(
+    def dialogue(
         self, record: Record, instances: Sequence[Any]
-    ) -> list[tuple[str, Part]]:
-        if not self.metrics:
-            return []
-        return [
+    ) -> Dialogue[list[tuple[str, Part]]]:
+        """Ask the judges; the result is what each metric measures, with the name of its
+        pipeline."""
+        parts = [
             (name, Part(metric, record.doc, self._response(record, instances, name)))
             for name in instances[0].filtered_resps
             for metric in self.metrics
+        ]
+        responses = yield from judged_together([part for _, part in parts])
+        return [
+            (name, part._replace(response=response))
+            for (name, part), response in zip(parts, responses, strict=True)
         ]
 
     def _response(

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_evals.core.dialogue import Dialogue, ModelSource, replayed
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Response
 from pytest_evals.core.score import Score
-from pytest_evals.core.turn import FollowUp, ModelSource
 from pytest_evals.dialects.lm_eval.scoring.measures import (
     Measure,
     ProcessResults,
@@ -39,7 +39,6 @@ from pytest_evals.scorers.user_aggregation import Decides
 from pytest_evals.scorers.user_code import plain
 
 if TYPE_CHECKING:
-    from pytest_evals.scorers.lighteval.asking import Part
     from pytest_evals.scorers.lighteval.computed import Computed
     from pytest_evals.scorers.lighteval.response import ModelResponse
 
@@ -47,6 +46,8 @@ __all__ = ["Scorer"]
 
 _Answered = tuple[list[list[Any]], Mapping[str, Any]]
 """The responses to each request of a document, and its row."""
+_Judged = Mapping[str, Mapping[str, Sequence[str]]]
+"""Name of a pipeline → name of a metric → the replies of its judges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +109,10 @@ class Scorer:
             DocumentError: It cannot be scored, and why.
         """
         scores: list[Score] = []
-        judged = self._judged(record)
+        judged: _Judged = {}
+        if record.exchanges and self._with_judges:
+            dialogue = self.follow_up(record)
+            judged = replayed(dialogue, record.exchanges, by_order=True)
         for pipeline, filtered, response in self._seen(record):
             if response is not None and pipeline.name in judged:
                 response = replace(response, judged=judged[pipeline.name])
@@ -132,49 +136,36 @@ class Scorer:
 
     @property
     def judges(self) -> Mapping[str, ModelSource]:
-        """The judges of computed metrics, by the names that follow-ups give them."""
-        if not self._judging:
+        """The judges of computed metrics, by their names in ``Ask.model``."""
+        if not self._with_judges:
             return {}
-        from pytest_evals.scorers.lighteval.asking import judge_models
+        from pytest_evals.scorers.lighteval.judge_adapter import judge_models
 
-        return judge_models(self._judging)
+        return judge_models(self._with_judges)
 
     @property
-    def _judging(self) -> list[Computed]:
+    def _with_judges(self) -> list[Computed]:
         computed = [spec.computed for spec in self.metrics if spec.computed is not None]
         return [one for one in computed if one.judges]
 
-    def follow_up(self, record: Record) -> Sequence[FollowUp]:
-        """What judges are asked next about an answered document.
+    def follow_up(self, record: Record) -> Dialogue[_Judged]:
+        """Ask the judges about an answered document; the result is their replies.
 
         Raises:
             DocumentError: It cannot be scored, and why.
         """
-        from pytest_evals.scorers.lighteval.asking import heard
+        from pytest_evals.scorers.lighteval.judge_adapter import Part, judged_together
 
-        return heard([part for _, part in self._parts(record)], record.turns).wanted
-
-    def _parts(self, record: Record) -> list[tuple[str, Part]]:
-        """Each pipeline's name with each metric that asks judges."""
-        from pytest_evals.scorers.lighteval.asking import Part
-
-        return [
+        parts = [
             (pipeline.name, Part(computed, record.doc, response))
             for pipeline, _, response in self._seen(record)
-            for computed in self._judging
+            for computed in self._with_judges
             if response is not None
         ]
-
-    def _judged(self, record: Record) -> Mapping[str, Mapping[str, Sequence[str]]]:
-        """Name of a pipeline → name of a metric → what its judges have replied."""
+        responses = yield from judged_together([part for _, part in parts])
         found: dict[str, dict[str, Sequence[str]]] = {}
-        if record.turns and self._judging:
-            from pytest_evals.scorers.lighteval.asking import heard
-
-            parts = self._parts(record)
-            replies = heard([part for _, part in parts], record.turns).replies
-            for (name, part), mine in zip(parts, replies, strict=True):
-                found.setdefault(name, {})[part.metric.names[0]] = mine
+        for (name, _), response in zip(parts, responses, strict=True):
+            found.setdefault(name, {}).update(response.judged)
         return found
 
     @property
@@ -310,8 +301,7 @@ def _check_unique(noun: str, names: Sequence[str]) -> None:
 def _seen(output_type: str, response: Response) -> Any:
     """What lm-eval hands on of a response (0.4.13): text, log-probability, or
     log-probability with greedy flag."""
-    if response.error:
-        raise DocumentError(response.error)
+    response.raise_for_error()
     if output_type == "generate_until":
         return response.text
     if response.logprob is None:

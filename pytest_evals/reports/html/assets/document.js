@@ -12,7 +12,7 @@ function documentPane(doc, whole) {
     answersOf(whole),
     beforeOf(whole),
     scoresOf(whole),
-    turnsOf(whole),
+    exchangesOf(whole),
     promptsOf(whole),
     dataOf(doc, whole),
   );
@@ -91,15 +91,15 @@ function scoresOf(whole) {
   return h("section", h("h3", "Scores"), h("div.scroll", h("table", h("thead", h("tr", heads.map((text) => h("th", text)))), h("tbody", rows))));
 }
 
-/** What was asked after the first answers, of a judge say. */
-function turnsOf(whole) {
-  if (!whole.turns.length) return null;
-  return h("section", h("h3", "Asked later"), whole.turns.map((turn) => h(
+/** Requests after the first responses, to a judge for example. */
+function exchangesOf(whole) {
+  if (!whole.exchanges.length) return null;
+  return h("section", h("h3", "Follow-up requests"), whole.exchanges.map((one) => h(
     "div.prompt",
-    h("h4", turn.model ? `of ${turn.model}` : "of the model itself"),
-    turn.parts.map((part) => [part.title ? h("h4", part.title) : null, block(part.text)]),
-    h("h4", "reply"),
-    turn.error ? h("p.trouble", visible(turn.error)) : block(typeof turn.answer === "string" ? turn.answer : JSON.stringify(turn.answer)),
+    h("h4", one.model ? `to ${one.model}` : "to the tested model"),
+    one.parts.map((part) => [part.title ? h("h4", part.title) : null, block(part.text)]),
+    h("h4", "response"),
+    one.error ? h("p.trouble", visible(one.error)) : block(typeof one.answer === "string" ? one.answer : JSON.stringify(one.answer)),
   )));
 }
 

@@ -172,7 +172,7 @@ function grouped(items, keyOf) {
 function holds(whole, needle) {
   const texts = [whole.row, whole.error, whole.excluded, whole.target, ...whole.prompts.flat().map((part) => part.text), ...whole.asked.map((one) => one.text ?? "")];
   for (const one of whole.answers.flat()) if (typeof one === "string") texts.push(one);
-  for (const turn of whole.turns) texts.push(String(turn.answer), ...turn.parts.map((part) => part.text));
+  for (const one of whole.exchanges) texts.push(String(one.answer), ...one.parts.map((part) => part.text));
   for (const one of whole.scores) texts.push(one.answer, ...Object.values(one.explanations));
   return texts.some((text) => text.toLowerCase().includes(needle));
 }

@@ -23,8 +23,8 @@ from pytest_evals.scorers.lighteval.following.ifeval import (
     IFBenchMetrics,
     IFEvalMetrics,
 )
-from pytest_evals.scorers.lighteval.judging.calibration import CorpusLevelHLE
-from pytest_evals.scorers.lighteval.judging.judged import JudgeLLMHLE, JudgeLLMSimpleQA
+from pytest_evals.scorers.lighteval.judges.calibration import CorpusLevelHLE
+from pytest_evals.scorers.lighteval.judges.metrics import JudgeLLMHLE, JudgeLLMSimpleQA
 from pytest_evals.scorers.lighteval.matching.distance import StringDistance
 from pytest_evals.scorers.lighteval.matching.drop import DropMetrics
 from pytest_evals.scorers.lighteval.matching.fragments import Extractiveness

@@ -4,15 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from pytest_evals.core.dialogue import Exchange, replayed
 from pytest_evals.core.request import Response
-from pytest_evals.core.turn import Turn
 from pytest_evals.dialects.latticeflow.numbers import NOTHING
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.reader import read_entity_file
 from pytest_evals.dialects.latticeflow.scoring.reading import read_scorers
 from pytest_evals.dialects.latticeflow.scoring.trials import read_trials
-from pytest_evals.dialects.latticeflow.solving.line import Line
-from pytest_evals.dialects.latticeflow.solving.steps import Done, replayed
+from pytest_evals.dialects.latticeflow.solvers.line import Line
 from pytest_evals.dialects.yaml_reader.section import Section
 
 
@@ -58,15 +57,19 @@ def scored(read):
             message = {"role": "assistant", "content": answer}
             raw = [{"choices": [{"message": message}]}] if trace is None else []
             output = SolverOutput(trace=trace, raw_outputs=raw)
-        turns = []
+        exchanges = []
+        dialogue, responses = scorer.dialogue(sample, output), None
         while True:
-            found = replayed(scorer.steps(sample, output), turns)
-            if isinstance(found, Done):
-                return found.value
-            for one in found:
+            try:
+                asks = dialogue.send(responses)
+            except StopIteration:
+                return replayed(scorer.dialogue(sample, output), exchanges)
+            responses = []
+            for one in asks:
                 prompt = one.request.prompt
                 text = reply(prompt) if callable(reply) else reply
-                turns.append(Turn(one, Response(text=text)))
+                responses.append(Response(text=text))
+                exchanges.append(Exchange(*one, responses[-1]))
 
     return score
 

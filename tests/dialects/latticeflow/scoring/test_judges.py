@@ -70,12 +70,12 @@ def test_a_reply_with_no_label_is_no_wrong_answer(scored, reply, told):
 
 
 def test_structured_outputs_are_asked_for_with_the_labels(read):
+
     from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
-    from pytest_evals.dialects.latticeflow.solving.steps import replayed
 
     (scorer,), _, _ = read(f"{CLASSIFIER}  use_structured_outputs: true\n")
     output = SolverOutput(trace=[{"role": "assistant", "content": "b"}])
-    (asked,) = replayed(scorer.steps({"gt": "a"}, output), ())
+    (asked,) = next(scorer.dialogue({"gt": "a"}, output))
     form = json.loads(dict(asked.request.options)["response_format"])
     schema = form["json_schema"]["schema"]
     assert (form["type"], form["json_schema"]["strict"]) == ("json_schema", True)

@@ -90,7 +90,7 @@ def story(write, tmp_path_factory):
     secret = "The needle stands " + "far " * 200 + "in front. Question?"
     asked = [{"role": "user", "content": "Rate: right"}]
     judged = {
-        "turns": [
+        "exchanges": [
             {
                 "model": "judge",
                 "arguments": {"arg_0": asked, "arg_1": {"until": []}},

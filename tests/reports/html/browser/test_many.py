@@ -36,7 +36,8 @@ def many(tmp_path_factory):
     whole = {
         "id": "any", "doc_id": 0, "status": "scored", "error": "", "correct": True,
         "prompts": [[{"title": "", "text": "any question"}]], "asked": [],
-        "answers": [["yes"]], "finish": [], "turns": [], "tokens": {}, "target": "yes",
+        "answers": [["yes"]], "finish": [], "exchanges": [], "tokens": {},
+        "target": "yes",
         "wanted": "yes", "excluded": "", "scores": [], "row": "", "hashes": {},
         "before": None,
     }  # fmt: skip

@@ -115,8 +115,8 @@ def test_an_error_says_why_and_is_no_answer(tab, story):
 def test_words_of_a_judge_are_shown(tab, story):
     page = tab.open(story, "#/documents?doc=quiz/2")
     sync_api.expect(page.locator(".document .said")).to_have_text("it is to the point")
-    later = page.locator("section", has_text="Asked later")
-    assert later.locator("h4").all_inner_texts() == ["of judge", "user", "reply"]
+    later = page.locator("section", has_text="Follow-up requests")
+    assert later.locator("h4").all_inner_texts() == ["to judge", "user", "response"]
     assert later.locator("pre").all_inner_texts() == ["Rate: right", "Rating: 5"]
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import ColumnError, FieldError
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.trace import Trace, trace_of
-from pytest_evals.dialects.latticeflow.solving.fields import required_text
-from pytest_evals.dialects.latticeflow.solving.solver import Sample
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.fields import required_text
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, Place, did_you_mean
 
@@ -47,7 +47,7 @@ class PassThroughSolver:
 
     column: TraceColumn
 
-    def steps(self, sample: Sample, trial: int) -> Steps[SolverOutput]:
+    def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
         """Ask nothing."""
         yield from ()
         return SolverOutput(trace=self.column.of(sample))

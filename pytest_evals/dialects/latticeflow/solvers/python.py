@@ -16,7 +16,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pytest_evals.core.turn import FollowUp
+from pytest_evals.core.dialogue import Ask, Dialogue
 from pytest_evals.dialects.latticeflow.prompts.output import (
     ModelResponse,
     SolverOutput,
@@ -28,11 +28,14 @@ from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,
     snippet_of,
 )
-from pytest_evals.dialects.latticeflow.solving.awaiting import Asker, Asking, driven
-from pytest_evals.dialects.latticeflow.solving.fields import Lines
-from pytest_evals.dialects.latticeflow.solving.line import Line, input_of
-from pytest_evals.dialects.latticeflow.solving.solver import Sample
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.coroutines import (
+    Asker,
+    Asking,
+    driven,
+)
+from pytest_evals.dialects.latticeflow.solvers.fields import Lines
+from pytest_evals.dialects.latticeflow.solvers.line import Line, input_of
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError
 
@@ -54,7 +57,7 @@ class _Model:
 
     def __init__(self, line: Line, sample: Sample, trial: int, ask: Asker) -> None:
         self._line, self._sample, self._trial, self._ask = line, sample, trial, ask
-        self._asked = Counter[FollowUp]()
+        self._asked = Counter[Ask]()
 
     def predict(
         self, items: Any, sample: Mapping[str, Any] | None = None, **kwargs: Any
@@ -95,8 +98,8 @@ class PythonSolver:
     line: Line
     function: SnippetFunction
 
-    def steps(self, sample: Sample, trial: int) -> Steps[SolverOutput]:
-        """Let it run; whatever it asks at the same time is one round."""
+    def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
+        """Run it; requests that it awaits at the same time are one round."""
         chance = _Chance(sample, trial)
 
         async def start(ask: Asker) -> SolverOutput:

@@ -1,37 +1,57 @@
-"""A coroutine that asks a model in between, driven round by round.
+"""The adapter between a coroutine that awaits a model and a dialogue.
 
-It runs in an event loop of its own, so that ``asyncio.gather`` and the like do what
-they do everywhere. When that loop would wait while answers are lacking, all that is
-asked so far is one round; time that a model takes passes for no timer. Nor does time
-that the code itself takes: its clock goes on only while the loop waits, so that timers
-go off in the same order in every run.
+The coroutine runs in an event loop of its own, so that ``asyncio.gather`` and the like
+do what they do everywhere. When that loop would wait while answers are lacking, all
+that is asked so far is one round; time that a model takes passes for no timer. Nor does
+time that the code itself takes: its clock goes on only while the loop waits, so that
+timers go off in the same order in every run.
 """
 
 from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
+from pytest_evals.core.dialogue import Ask, Dialogue, Exchange, resumed
 from pytest_evals.core.request import Response
-from pytest_evals.core.turn import FollowUp
 from pytest_evals.dialects.latticeflow.prompts.structured import Structured
 from pytest_evals.dialects.latticeflow.snippets.running_loop import no_running_loop
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
 
-__all__ = ["Asker", "Asking", "driven"]
+__all__ = ["Asker", "Asking", "driven", "restarted"]
 
-Asker = Callable[[FollowUp], "asyncio.Future[Response]"]
+T = TypeVar("T")
+
+Asker = Callable[[Ask], "asyncio.Future[Response]"]
 """What a coroutine asks by: the response comes to whoever awaits it."""
+
+
+def restarted(
+    start: Callable[[], Dialogue[T]], exchanges: Sequence[Exchange]
+) -> Dialogue[T]:
+    """:func:`resumed`, of a dialogue that starts again in each round: an event loop
+    holds files, so that none may be open for each of thousands of waiting samples."""
+    known = [*exchanges]
+    while True:
+        again = resumed(start(), known)
+        try:
+            asks = next(again)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        again.close()
+        responses = yield asks
+        for ask, response in zip(asks, responses, strict=True):
+            known.append(Exchange(*ask, response))
 
 
 def driven(
     start: Callable[[Asker], Coroutine[Any, Any, Any]],
     guarded: Callable[[], AbstractContextManager[None]],
-) -> Steps[Any]:
+) -> Dialogue[Any]:
     """What a coroutine returns.
 
     Args:
@@ -45,7 +65,7 @@ def driven(
     loop = _Loop(selector)
     waiting = selector.waiting
 
-    def ask(one: FollowUp) -> asyncio.Future[Response]:
+    def ask(one: Ask) -> asyncio.Future[Response]:
         future = loop.create_future()
         waiting.append((one, future))
         return future
@@ -124,7 +144,7 @@ class _Selector(selectors.DefaultSelector):
 
     def __init__(self) -> None:
         super().__init__()
-        self.waiting: list[tuple[FollowUp, asyncio.Future[Response]]] = []
+        self.waiting: list[tuple[Ask, asyncio.Future[Response]]] = []
         self.waited_s = 0.0
 
     def select(self, timeout: float | None = None) -> Any:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
-from pytest_evals.dialects.latticeflow.solving.builders import (
+from pytest_evals.dialects.latticeflow.solvers.builders import (
     Builder,
     ChatMessage,
     Conversation,
@@ -17,16 +18,15 @@ from pytest_evals.dialects.latticeflow.solving.builders import (
     Loop,
     run,
 )
-from pytest_evals.dialects.latticeflow.solving.fields import (
+from pytest_evals.dialects.latticeflow.solvers.fields import (
     Lines,
     chat_role,
     line_to,
     required_text,
     template,
 )
-from pytest_evals.dialects.latticeflow.solving.passing import read_trace_column
-from pytest_evals.dialects.latticeflow.solving.solver import Sample
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.pass_through import read_trace_column
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 
 __all__ = ["MultiTurnSolver", "read_multi_turn"]
@@ -38,7 +38,7 @@ class MultiTurnSolver:
 
     builders: tuple[Builder, ...]
 
-    def steps(self, sample: Sample, trial: int) -> Steps[SolverOutput]:
+    def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
         """Build the conversation."""
         talk = Conversation(sample, trial)
         yield from run(self.builders, talk, None)

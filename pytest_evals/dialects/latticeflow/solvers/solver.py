@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
 
 __all__ = ["Sample", "Solver"]
 
@@ -17,7 +17,7 @@ Sample = Mapping[str, Any]
 class Solver(Protocol):
     """Whatever turns a sample into an output by asking models."""
 
-    def steps(self, sample: Sample, trial: int) -> Steps[SolverOutput]:
+    def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
         """The work on one sample.
 
         Args:

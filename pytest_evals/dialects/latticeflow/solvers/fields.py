@@ -9,7 +9,7 @@ from pytest_evals.dialects.latticeflow.prompts.templates import (
     Template,
     compile_template,
 )
-from pytest_evals.dialects.latticeflow.solving.line import Line
+from pytest_evals.dialects.latticeflow.solvers.line import Line
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import TaskFileError
 

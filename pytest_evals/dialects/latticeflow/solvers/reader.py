@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from pytest_evals.dialects.latticeflow.solving.fields import Lines
-from pytest_evals.dialects.latticeflow.solving.line import Line
-from pytest_evals.dialects.latticeflow.solving.multi import read_multi_turn
-from pytest_evals.dialects.latticeflow.solving.passing import read_pass_through
-from pytest_evals.dialects.latticeflow.solving.python import (
+from pytest_evals.dialects.latticeflow.solvers.fields import Lines
+from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.multi_turn import read_multi_turn
+from pytest_evals.dialects.latticeflow.solvers.pass_through import read_pass_through
+from pytest_evals.dialects.latticeflow.solvers.python import (
     Postprocessor,
     read_postprocessor,
     read_python,
 )
-from pytest_evals.dialects.latticeflow.solving.single import (
+from pytest_evals.dialects.latticeflow.solvers.single_turn import (
     read_grouped,
     read_single_turn,
 )
-from pytest_evals.dialects.latticeflow.solving.solver import Solver
+from pytest_evals.dialects.latticeflow.solvers.solver import Solver
 from pytest_evals.dialects.yaml_reader.section import Section
 
 __all__ = ["SolverParts", "read_solver"]

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.latticeflow.prompts.items import text_of
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.parts import Message, Part
 from pytest_evals.dialects.latticeflow.prompts.templates import Template
-from pytest_evals.dialects.latticeflow.solving.line import Line, input_of
-from pytest_evals.dialects.latticeflow.solving.passing import TraceColumn
-from pytest_evals.dialects.latticeflow.solving.solver import Sample
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.line import Line, input_of
+from pytest_evals.dialects.latticeflow.solvers.pass_through import TraceColumn
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.errors import Place
 
 __all__ = [
@@ -74,7 +74,7 @@ class Builder(Protocol):
         """When what it adds is the last; ``None`` for never."""
         ...
 
-    def steps(self, talk: Conversation, loop_index: int | None) -> Steps[str]:
+    def dialogue(self, talk: Conversation, loop_index: int | None) -> Dialogue[str]:
         """Add to it; gives the text that was added last.
 
         Args:
@@ -112,7 +112,7 @@ class ChatMessage:
         text = self.content.render(talk.variables(loop_index))
         return Message(role=self.role, content=text)
 
-    def steps(self, talk: Conversation, loop_index: int | None) -> Steps[str]:
+    def dialogue(self, talk: Conversation, loop_index: int | None) -> Dialogue[str]:
         """Ask nothing."""
         yield from ()
         message = self.message(talk, loop_index)
@@ -127,7 +127,7 @@ class Generate:
     line: Line
     ending: Ending | None = None
 
-    def steps(self, talk: Conversation, loop_index: int | None) -> Steps[str]:
+    def dialogue(self, talk: Conversation, loop_index: int | None) -> Dialogue[str]:
         """Ask once."""
         given = input_of(talk.items)
         (response,) = yield (self.line.ask(given, talk.sample, talk.trial),)
@@ -156,7 +156,7 @@ class GenerateMessage:
     role: str = "assistant"
     ending: Ending | None = None
 
-    def steps(self, talk: Conversation, loop_index: int | None) -> Steps[str]:
+    def dialogue(self, talk: Conversation, loop_index: int | None) -> Dialogue[str]:
         """Ask once."""
         said = talk.items if self.with_conversation else []
         extra = [one.message(talk, loop_index) for one in self.extra]
@@ -174,7 +174,7 @@ class LoadTrace:
     column: TraceColumn
     ending: Ending | None = None
 
-    def steps(self, talk: Conversation, loop_index: int | None) -> Steps[str]:
+    def dialogue(self, talk: Conversation, loop_index: int | None) -> Dialogue[str]:
         """Ask nothing."""
         yield from ()
         talk.items += self.column.of(talk.sample).items
@@ -198,7 +198,7 @@ class Loop:
     place: Place
     ending: Ending | None = None
 
-    def steps(self, talk: Conversation, loop_index: int | None) -> Steps[str]:
+    def dialogue(self, talk: Conversation, loop_index: int | None) -> Dialogue[str]:
         """Go round.
 
         Raises:
@@ -220,12 +220,12 @@ class Loop:
 
 def run(
     builders: Sequence[Builder], talk: Conversation, loop_index: int | None
-) -> Steps[Ending | None]:
+) -> Dialogue[Ending | None]:
     """Let builders add to a conversation, one after the other, until one has met its
     ending; gives that ending."""
     for builder in builders:
         mark = talk.mark()
-        text = yield from builder.steps(talk, loop_index)
+        text = yield from builder.dialogue(talk, loop_index)
         ending = builder.ending
         if ending is not None and ending.includes in text:
             if loop_index is None and not ending.keep:

@@ -1,5 +1,5 @@
 """Metrics that another model says. What it is asked and how its replies are read is in
-:mod:`.judge_texts`, or the user's."""
+:mod:`.prompts`, or the user's."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
-from pytest_evals.scorers.lighteval.judging.judge_lm import JudgeLM, Reader, Template
-from pytest_evals.scorers.lighteval.judging.judge_texts import (
+from pytest_evals.scorers.lighteval.judges.judge_lm import JudgeLM, Reader, Template
+from pytest_evals.scorers.lighteval.judges.prompts import (
     hle_prompt,
     hle_verdict,
     mt_bench_prompt,

@@ -5,10 +5,9 @@ import json
 
 import pytest
 
+from pytest_evals.core.dialogue import Exchange, replayed
 from pytest_evals.core.request import FITTING, Response
-from pytest_evals.core.turn import Turn
-from pytest_evals.dialects.latticeflow.solving.line import Line
-from pytest_evals.dialects.latticeflow.solving.steps import Done, replayed
+from pytest_evals.dialects.latticeflow.solvers.line import Line
 from pytest_evals.errors import DocumentError
 
 CHAT = """
@@ -48,7 +47,7 @@ def test_a_chat_is_asked_once(solve):
 def test_a_generic_input_says_how_it_is_answered(read):
     """SEED: extra keys such as temperature are passed on."""
     parts, _ = read(GENERIC)
-    (asked,) = replayed(parts.solver.steps({"word": "hi"}, 0), [])
+    (asked,) = next(parts.solver.dialogue({"word": "hi"}, 0))
     request = asked.request
     assert (request.temperature, request.max_tokens) == (0.5, 7)
     assert (request.stop, request.options) == (("END",), (("top_p", 0.9),))
@@ -58,7 +57,7 @@ def test_a_generic_input_says_how_it_is_answered(read):
 def test_a_length_that_nobody_has_said_is_a_bound_only(read, asked):
     """Said in the input, or on the command line, it is meant."""
     parts, _ = read(CHAT, lambda key: Line(name=key, gen_kwargs=asked))
-    (found,) = replayed(parts.solver.steps({"word": "hi"}, 0), [])
+    (found,) = next(parts.solver.dialogue({"word": "hi"}, 0))
     length, fits = found.request.max_tokens, (FITTING, True)
     wanted = (5, False) if asked else (1024, True)
     assert (length, fits in found.request.options) == wanted
@@ -66,7 +65,7 @@ def test_a_length_that_nobody_has_said_is_a_bound_only(read, asked):
 
 def test_the_command_line_says_how_long_answers_are_by_any_name(read):
     parts, _ = read(GENERIC, lambda key: Line(name=key, gen_kwargs={"max_tokens": 3}))
-    (found,) = replayed(parts.solver.steps({"word": "hi"}, 0), [])
+    (found,) = next(parts.solver.dialogue({"word": "hi"}, 0))
     assert found.request.max_tokens == 3
 
 
@@ -115,11 +114,10 @@ def test_trials_of_a_sampling_model_are_asked_for_apart(read):
     hot = Line(temperature=1.0)
     parts, _ = read(CHAT, lambda _key: hot)
     cold, _ = read(CHAT)
-    asks = [replayed(parts.solver.steps({"word": "a"}, n), ())[0] for n in range(2)]
+    asks = [next(parts.solver.dialogue({"word": "a"}, n))[0] for n in range(2)]
     assert [one.request.repeat for one in asks] == [0, 1]
     assert [
-        replayed(cold.solver.steps({"word": "a"}, n), ())[0].request.repeat
-        for n in range(2)
+        next(cold.solver.dialogue({"word": "a"}, n))[0].request.repeat for n in range(2)
     ] == [0, 0]
 
 
@@ -367,11 +365,11 @@ def test_all_models_that_may_be_asked_are_known_beforehand(read):
     assert parts.models == {"", "user-sim"}
 
 
-def test_steps_that_ask_something_else_when_run_again_are_told(read):
+def test_a_solver_that_sends_something_else_when_it_is_replayed_is_an_error(read):
     parts, _ = read(CHAT)
-    steps = parts.solver.steps
-    (asked,) = replayed(steps({"word": "a"}, 0), [])
-    turn = Turn(asked, Response(text="x"))
-    assert isinstance(replayed(steps({"word": "a"}, 0), [turn]), Done)
+    dialogue = parts.solver.dialogue
+    (ask,) = next(dialogue({"word": "a"}, 0))
+    exchange = Exchange(*ask, Response(text="x"))
+    assert replayed(dialogue({"word": "a"}, 0), [exchange]).output == "x"
     with pytest.raises(DocumentError, match="asks something else than before"):
-        replayed(steps({"word": "b"}, 0), [turn])
+        replayed(dialogue({"word": "b"}, 0), [exchange])

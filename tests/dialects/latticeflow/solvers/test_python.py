@@ -7,7 +7,7 @@ from textwrap import indent
 import pytest
 
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
-from pytest_evals.dialects.latticeflow.solving.python import Row
+from pytest_evals.dialects.latticeflow.solvers.python import Row
 from pytest_evals.errors import DocumentError
 
 
@@ -73,10 +73,9 @@ async def run_solver(sample, model, trace):
     given = {"messages": [{"role": "user", "content": "a"}], "temperature": 0.5}
     await model.predict(given, max_tokens=5)
 """
-    from pytest_evals.dialects.latticeflow.solving.steps import replayed
 
     parts, _ = read(solver(code))
-    (asked,) = replayed(parts.solver.steps({}, 0), [])
+    (asked,) = next(parts.solver.dialogue({}, 0))
     assert (asked.request.temperature, asked.request.max_tokens) == (0.5, 5)
 
 
@@ -99,8 +98,8 @@ async def run_solver(sample, model, trace):
 
 
 def test_the_same_question_twice_is_two_questions_to_a_model_that_draws(read):
-    from pytest_evals.dialects.latticeflow.solving.line import Line
-    from pytest_evals.dialects.latticeflow.solving.steps import replayed
+
+    from pytest_evals.dialects.latticeflow.solvers.line import Line
 
     code = """
 import asyncio
@@ -112,7 +111,7 @@ async def run_solver(sample, model, trace):
     for heat, n in ((1.0, 2), (0.0, 1)):
         line = Line(temperature=heat)
         parts, _ = read(solver(code), lambda _key, line=line: line)
-        asked = replayed(parts.solver.steps({}, 0), [])
+        asked = next(parts.solver.dialogue({}, 0))
         assert (len(asked), len(set(asked))) == (2, n)
 
 
@@ -232,3 +231,16 @@ async def run_solver(sample, model, trace):
     gc.collect()
     assert texts(output) == ["A"]
     assert [len(one) for one in rounds] == [1]
+
+
+def test_a_solver_that_depends_on_time_is_an_error_and_not_an_answer(solve):
+    code = """
+import time
+
+async def run_solver(sample, model, trace):
+    for _ in range(2):
+        trace.append_user_message(str(time.perf_counter_ns()))
+        trace.add_model_response(await model.predict(trace.items))
+"""
+    with pytest.raises(DocumentError, match="must not depend on time or chance"):
+        solve(solver(code), {}, echo)

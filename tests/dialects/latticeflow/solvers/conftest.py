@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from pytest_evals.core.dialogue import Exchange, replayed
 from pytest_evals.core.request import Response
-from pytest_evals.core.turn import Turn
 from pytest_evals.dialects.latticeflow.reader import read_entity_file
-from pytest_evals.dialects.latticeflow.solving.line import Line
-from pytest_evals.dialects.latticeflow.solving.reading import read_solver
-from pytest_evals.dialects.latticeflow.solving.steps import Done, replayed
+from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.reader import read_solver
 from pytest_evals.dialects.yaml_reader.section import Section
 
 
@@ -36,15 +35,22 @@ def solve(read):
     def run(text, sample, reply, *, trial=0, lines=lambda key: Line(name=key)):
         parts, problems = read(text, lines)
         assert problems == []
-        turns, rounds = [], []
+        exchanges, rounds = [], []
+        dialogue, responses = parts.solver.dialogue(sample, trial), None
         while True:
-            found = replayed(parts.solver.steps(sample, trial), turns)
-            if isinstance(found, Done):
-                return found.value, rounds
-            rounds.append([(one.model, one.request.prompt) for one in found])
-            turns += [
-                Turn(one, Response(text=reply(one.model, one.request.prompt)))
-                for one in found
+            try:
+                asks = dialogue.send(responses)
+            except StopIteration:
+                # Scoring runs it again with what was answered.
+                again = parts.solver.dialogue(sample, trial)
+                return replayed(again, exchanges), rounds
+            rounds.append([(one.model, one.request.prompt) for one in asks])
+            responses = [
+                Response(text=reply(one.model, one.request.prompt)) for one in asks
+            ]
+            exchanges += [
+                Exchange(*one, response)
+                for one, response in zip(asks, responses, strict=True)
             ]
 
     return run

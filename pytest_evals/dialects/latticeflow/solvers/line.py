@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, cast
 
+from pytest_evals.core.dialogue import Ask
 from pytest_evals.core.request import FITTING, Generate, Message, Response, Role
-from pytest_evals.core.turn import FollowUp
 from pytest_evals.dialects.latticeflow.prompts.items import (
     items_of,
     messages_of,
@@ -39,7 +39,7 @@ class Line:
     """How one model is asked.
 
     Args:
-        name: As :class:`FollowUp` has it; empty for the model that is tested.
+        name: As ``Ask.model``; empty for the model that is tested.
         native: Whether it is a model of a LatticeFlow file.
         takes_sample: Whether it looks at the sample.
         temperature: Where the input says nothing.
@@ -64,7 +64,7 @@ class Line:
         sample: Mapping[str, Any],
         repeat: int = 0,
         kwargs: Mapping[str, Any] | None = None,
-    ) -> FollowUp:
+    ) -> Ask:
         """The request for a model input.
 
         Args:
@@ -77,10 +77,10 @@ class Line:
             DocumentError: The model cannot take it.
         """
         if self.native:
-            return FollowUp(self.name, self._native(given, sample, repeat, kwargs))
+            return Ask(self.name, self._native(given, sample, repeat, kwargs))
         if kwargs:
             given = {**given, **kwargs} if isinstance(given, Mapping) else given
-        return FollowUp(self.name, self._plain(given, repeat))
+        return Ask(self.name, self._plain(given, repeat))
 
     def read(self, response: Response) -> ModelResponse:
         """What the model gave.
@@ -88,8 +88,7 @@ class Line:
         Raises:
             DocumentError: There is no response.
         """
-        if response.error:
-            raise DocumentError(response.error)
+        response.raise_for_error()
         if self.native:
             return ModelResponse(json.loads(response.text))
         usage = {

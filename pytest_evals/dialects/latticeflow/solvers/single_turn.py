@@ -7,20 +7,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.latticeflow.prompts.items import items_of
 from pytest_evals.dialects.latticeflow.prompts.output import ModelResponse, SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.parts import CustomTaskInputMessage, Part
 from pytest_evals.dialects.latticeflow.prompts.templates import Template
-from pytest_evals.dialects.latticeflow.solving.fields import (
+from pytest_evals.dialects.latticeflow.solvers.fields import (
     Lines,
     chat_role,
     required_text,
     template,
 )
-from pytest_evals.dialects.latticeflow.solving.line import Line
-from pytest_evals.dialects.latticeflow.solving.solver import Sample
-from pytest_evals.dialects.latticeflow.solving.steps import Steps
+from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 
 __all__ = ["GroupedSolver", "SingleTurnSolver", "read_grouped", "read_single_turn"]
@@ -85,7 +85,7 @@ class SingleTurnSolver:
     line: Line
     builder: InputBuilder
 
-    def steps(self, sample: Sample, trial: int) -> Steps[SolverOutput]:
+    def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
         """Ask once."""
         given = self.builder.given(sample)
         (response,) = yield (self.line.ask(given, sample, trial),)
@@ -99,7 +99,7 @@ class GroupedSolver:
     line: Line
     builder: GenericInput
 
-    def steps(self, sample: Sample, trial: int) -> Steps[SolverOutput]:
+    def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
         """Ask for each part, all at once.
 
         Raises:

@@ -1,0 +1,165 @@
+"""Dialogues about a document: a generator yields requests and is sent responses.
+
+Judges, chats of several turns and solvers are dialogues. ``run.rounds`` runs all open
+dialogues together: each round is one batch per model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
+
+from pytest_evals.core.model import Model
+from pytest_evals.core.request import Request, Response
+from pytest_evals.errors import DocumentError
+
+__all__ = [
+    "JUDGE",
+    "Ask",
+    "Dialogue",
+    "Exchange",
+    "ModelSource",
+    "replayed",
+    "resumed",
+    "together",
+]
+
+JUDGE = ""
+"""As a :data:`ModelSource`: the session's judge, of ``--evals-judge``."""
+
+ModelSource = str | Callable[[], Model]
+"""Where an auxiliary model of a task comes from: a spec as for ``--model``,
+:data:`JUDGE`, or a function that opens it. Equal sources are one model, opened once."""
+
+T = TypeVar("T")
+
+
+class Ask(NamedTuple):
+    """A request and the model that it is sent to.
+
+    Args:
+        model: Empty for the tested model, else a name in the task's ``models``.
+        request: The request.
+    """
+
+    model: str
+    request: Request
+
+
+class Exchange(NamedTuple):
+    """An :class:`Ask` and its response."""
+
+    model: str
+    request: Request
+    response: Response
+
+    @property
+    def text(self) -> str:
+        """The text of the response.
+
+        Raises:
+            DocumentError: The response is an error.
+        """
+        return self.response.raise_for_error().text
+
+
+Dialogue = Generator[Sequence[Ask], Sequence[Response], T]
+"""Yields the requests of a round, is sent their responses in the same order, returns
+its result. A response may hold an error, see ``Response.raise_for_error``."""
+
+
+def together(dialogues: Sequence[Dialogue[T]]) -> Dialogue[list[T]]:
+    """Run dialogues side by side: a round holds the requests of all that are open."""
+    results: dict[int, T] = {}
+    asks: dict[int, Sequence[Ask]] = dict.fromkeys(range(len(dialogues)), ())
+    sent: dict[int, Any] = dict.fromkeys(asks)  # None starts a generator
+    try:
+        while True:
+            for n, responses in sent.items():
+                _advance(n, dialogues[n], responses, asks, results)
+            if not asks:
+                return [results[n] for n in range(len(dialogues))]
+            left = iter((yield [one for own in asks.values() for one in own]))
+            sent = {n: [*islice(left, len(own))] for n, own in asks.items()}
+    finally:
+        for dialogue in dialogues:
+            dialogue.close()
+
+
+def _advance(
+    n: int,
+    dialogue: Dialogue[T],
+    responses: Any,
+    asks: dict[int, Sequence[Ask]],
+    results: dict[int, T],
+) -> None:
+    """Run a dialogue until its next round or its end; both dicts change."""
+    try:
+        asks[n] = dialogue.send(responses)
+    except StopIteration as end:
+        del asks[n]
+        results[n] = end.value
+
+
+def resumed(
+    dialogue: Dialogue[T], exchanges: Sequence[Exchange], *, by_order: bool = False
+) -> Dialogue[T]:
+    """Answer the first rounds of a dialogue from exchanges; yield the later rounds.
+
+    Args:
+        dialogue: Not started yet.
+        exchanges: Earlier exchanges of the same dialogue.
+        by_order: Match requests and exchanges by their order alone. By default they
+            must be equal, and their order within a round is free.
+
+    Raises:
+        DocumentError: A request is not among the exchanges; or the dialogue raises it.
+    """
+    left = list(exchanges)
+    try:
+        asks = next(dialogue)
+        while True:
+            known = left or not asks
+            responses = _recorded(asks, left, by_order) if known else (yield asks)
+            asks = dialogue.send(responses)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    finally:
+        dialogue.close()
+
+
+def _recorded(
+    asks: Sequence[Ask], left: list[Exchange], by_order: bool
+) -> list[Response]:
+    """The responses to a round, whose exchanges are removed from those left."""
+    found = []
+    for one in asks:
+        matches = (n for n, past in enumerate(left) if by_order or past[:2] == one)
+        place = next(matches, None)
+        if place is None:
+            raise DocumentError(
+                "asked again, this asks something else than before; snippets must not "
+                "depend on time or chance"
+            )
+        found.append(left.pop(place).response)
+    return found
+
+
+def replayed(
+    dialogue: Dialogue[T], exchanges: Sequence[Exchange], *, by_order: bool = False
+) -> T:
+    """The result of a dialogue whose exchanges are all known; see :func:`resumed`.
+
+    Raises:
+        DocumentError: The dialogue sends other requests or more of them.
+    """
+    again = resumed(dialogue, exchanges, by_order=by_order)
+    try:
+        next(again)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    again.close()
+    raise DocumentError("a solver or scorer asks on after its last answer")
