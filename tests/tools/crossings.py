@@ -4,9 +4,10 @@
     python tests/tools/crossings.py OUT.json evaluate TASK_FILE MODEL
 
 Writes JSON: ``calls``, the calls of the whole run; ``gate``, those of the first gate
-that pytest judges; ``modules``, all modules loaded at the end. Calls are lists ``[caller,
-callee, function, number]``. The caller is the nearest frame of ours, so that a call
-through pytest, pluggy or jinja2 has one too. Constructors of data classes count.
+that pytest judges; ``modules``, all modules loaded at the end. Calls are lists
+``[caller, callee, function, number]``. The caller is the nearest frame of ours, so
+that a call through pytest, pluggy or jinja2 has one too. Constructors of data classes
+count.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
 are read from its files. Documents and gates are traced in real runs of a small suite
 with a scripted model. One document (its row, requests, responses, scores, results) is
 what a run of 5 documents calls beyond a run of 4, and a run of 6 beyond one of 5: work
-that is done once does not count, work that is done in batches does. A hop is a call from
-one module of ours into another.
+that is done once does not count, work that is done in batches does. A hop is a call
+from one module of ours into another.
 
 Speed is measured by other scripts:
 
