@@ -39,8 +39,6 @@ from pytest_evals.scorers.neighbours import LOOKS_BEYOND, Neighbours
 from pytest_evals.scorers.user_aggregation import Decides
 from pytest_evals.scorers.user_code import plain
 
-__all__ = ["Scorer"]
-
 _Answered = tuple[list[list[Any]], Mapping[str, Any]]
 """The responses to each request of a document, and its row."""
 

@@ -19,8 +19,6 @@ from pytest_evals.scorers.perplexity import measure_continuation, measure_rollin
 from pytest_evals.scorers.text import shown, text_metric
 from pytest_evals.scorers.user_code import UserCode
 
-__all__ = ["Measure", "ProcessResults", "by_task", "measured_by"]
-
 ProcessResults = Callable[[dict[str, Any], list[Any]], Mapping[str, Any]]
 """A task's own scoring: row and filtered responses, one a request, to values by
 metric."""

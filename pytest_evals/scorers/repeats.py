@@ -15,8 +15,6 @@ from pytest_evals.core.score import Score
 from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.documents import Scorer
 
-__all__ = ["Repeats"]
-
 
 @dataclass(frozen=True, slots=True)
 class Repeats:

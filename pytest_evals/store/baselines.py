@@ -23,14 +23,6 @@ from pytest_evals.store.files import append_lines, make_folder, write_json
 from pytest_evals.store.history import EarlierRun, load_run, read_run
 from pytest_evals.store.noise import NOISE
 
-__all__ = [
-    "check_name",
-    "check_replaceable",
-    "find_baseline",
-    "save_baseline",
-    "without_contents",
-]
-
 _OPTION = "--evals-save"
 _LEFT_OUT = frozenset(
     {"arguments", "doc", "filtered_resps", "resps", "tokens", "turns"}

@@ -13,8 +13,6 @@ from pytest_evals.store.base import make_base
 from pytest_evals.store.files import make_folder, replace_text
 from pytest_evals.store.schema import SCHEMAS, Kind, schema_fault
 
-__all__ = ["read_cache", "write_cache"]
-
 _OPTION = "--evals-dir"
 _FOLDER = "cache"
 _VERSION = "schema_version"

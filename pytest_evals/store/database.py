@@ -14,16 +14,6 @@ from urllib.parse import quote
 
 from pytest_evals.store.schema import SCHEMAS, schema_fault
 
-__all__ = [
-    "DamagedError",
-    "connect",
-    "create",
-    "is_damage",
-    "other_schema",
-    "own_place",
-    "set_aside",
-]
-
 _SCHEMA = SCHEMAS["responses"].current
 APPLICATION = 0x65766C73
 """``evls``: what tells our files from others."""

@@ -17,8 +17,6 @@ from pathlib import Path
 from pytest_evals.errors import StoreError
 from pytest_evals.store.cache import read_cache, write_cache
 
-__all__ = ["FileHashes"]
-
 NAME = "hashes.json"
 SETTLED_S = 5.0
 """Seconds after which a change of a file would be seen in its times."""

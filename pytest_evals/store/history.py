@@ -14,8 +14,6 @@ from typing import Any
 from pytest_evals.errors import StoreError
 from pytest_evals.store.schema import schema_fault
 
-__all__ = ["EarlierRun", "earlier_runs", "last_run", "load_run", "read_run"]
-
 RESULTS = "results.json"
 
 

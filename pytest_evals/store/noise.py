@@ -13,8 +13,6 @@ from pytest_evals.errors import StoreError
 from pytest_evals.store.files import write_json
 from pytest_evals.store.schema import SCHEMAS, schema_fault
 
-__all__ = ["NOISE", "keep_noise", "recorded_rate"]
-
 NOISE = "noise.json"
 _VERSION = "schema_version"
 

@@ -33,8 +33,6 @@ from pytest_evals.store.database import (
 )
 from pytest_evals.store.writer import Writer
 
-__all__ = ["NAME", "Responses", "model_hash"]
-
 T = TypeVar("T")
 Row = tuple[RequestKey, Response]
 

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-__all__ = ["SCHEMAS", "Kind", "schema_fault"]
-
 Kind = Literal["results", "responses", "hashes", "index"]
 
 

@@ -18,8 +18,6 @@ from pytest_evals.store.baselines import check_replaceable
 from pytest_evals.store.files import cannot_write, make_folder, replace_text
 from pytest_evals.store.responses import NAME
 
-__all__ = ["check_base", "check_file", "remove_made"]
-
 _SIZE = 65_536
 """Bytes that are written and deleted again: the results of a small run."""
 
