@@ -213,9 +213,7 @@ class _Call:
                 + "\n  ".join(faults)
             )
         if self.stores:
-            check_base(
-                self.config.dir, "folder", stores=True, saves=bool(self.config.save)
-            )
+            check_base(self.config.dir, "folder", stores=True, save=self.config.save)
 
     def _reference_runs(self, suite: Suite) -> Mapping[str, Any]:
         """Return the answers of the models that gates name as their baseline. The

@@ -63,6 +63,8 @@ def _write(folder: Path, output: Path, compare: str) -> Path:
     try:
         run = read_run(folder.parent if folder.name == "results.json" else folder)
     except StoreError as error:
+        if "\n  fix: " in str(error):
+            raise
         raise StoreError(
             f"{error}\n  fix: give the folder of a run, .evals/runs/<time>-<model>"
         ) from None

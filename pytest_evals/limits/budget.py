@@ -11,18 +11,6 @@ from jinja2 import TemplateRuntimeError
 
 from pytest_evals.errors import DocumentError
 
-__all__ = [
-    "LARGEST",
-    "MOST_STEPS",
-    "SECONDS",
-    "TemplateLimitError",
-    "begin",
-    "counted",
-    "spend",
-    "step",
-    "weight",
-]
-
 LARGEST = 2**25
 """Characters of a text that a template makes; an entry of a list counts as eight."""
 _IN_ALL = 2**28

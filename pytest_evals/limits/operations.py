@@ -12,14 +12,6 @@ from typing import Any
 
 from pytest_evals.limits.budget import LARGEST, weight
 
-__all__ = [
-    "size_inside",
-    "size_of_binary",
-    "size_of_call",
-    "size_of_filter",
-    "size_of_result",
-]
-
 _MOST_BITS = 100_000
 """Of an integer: ten thousands of digits, more than Python writes."""
 _TOO_LARGE = LARGEST + 1

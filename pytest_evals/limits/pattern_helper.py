@@ -17,8 +17,6 @@ import sys
 from collections.abc import Callable
 from typing import IO, Any
 
-__all__ = ["LENGTH", "METHODS", "MOST_CHARACTERS", "serve"]
-
 LENGTH = struct.Struct("<I")
 MOST_CHARACTERS = 2**26
 """Of a text that is made by replacing."""

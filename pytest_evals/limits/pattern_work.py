@@ -11,8 +11,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["longest_text"]
-
 _LONGEST = 2**24
 _LONGEST_PATTERN = 4096
 """Characters; looking at a longer one takes longer than asking another process."""

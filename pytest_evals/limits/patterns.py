@@ -22,8 +22,6 @@ from pytest_evals.errors import DocumentError
 from pytest_evals.limits.pattern_helper import LENGTH, METHODS, MOST_CHARACTERS
 from pytest_evals.limits.pattern_work import longest_text
 
-__all__ = ["SECONDS", "BoundedPattern", "PatternLimitError", "compiled"]
-
 SECONDS = 2.0
 """Of the processor, for one call."""
 _STEPS = 1e8

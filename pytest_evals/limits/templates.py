@@ -25,8 +25,6 @@ from pytest_evals.limits.operations import (
     size_of_result,
 )
 
-__all__ = ["LimitedChatTemplates", "LimitedTemplates", "is_simple"]
-
 _COUNTED = "rounds that are counted"
 """A filter whose name no template can write."""
 _SIMPLE = (

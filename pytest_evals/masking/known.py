@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
-__all__ = ["MASK", "hidden", "is_reference", "knows_any", "learn_secret", "remembering"]
-
 MASK = "***"
 _REFERENCE = r"\$\{?\w+\}?|\{\w+\}|<<.*>>|\{\{.*\}\}|\*+|…|\.\.\."
 _NOTHING = frozenset({"", "none", "null", "true", "false", "empty"})

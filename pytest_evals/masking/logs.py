@@ -9,8 +9,6 @@ from typing import Any
 
 from pytest_evals.masking.known import hidden, knows_any
 
-__all__ = ["masking_logs"]
-
 
 @contextmanager
 def masking_logs() -> Iterator[None]:

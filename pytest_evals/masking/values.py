@@ -18,8 +18,6 @@ from urllib.parse import unquote, unquote_plus
 from pytest_evals.masking.known import MASK, hidden, is_reference, learn_secret
 from pytest_evals.masking.names import is_secret_name, names_token
 
-__all__ = ["identity", "learn", "masked", "masked_text"]
-
 T = TypeVar("T")
 
 _BEFORE_HOST = re.compile(r"(?<=://)([^/?#\s\"'<>]*)@")

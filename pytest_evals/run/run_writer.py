@@ -18,7 +18,8 @@ from pytest_evals.reports.files.environment import environment
 from pytest_evals.reports.files.hashes import TaskHashes
 from pytest_evals.reports.files.jsonfile import results_json
 from pytest_evals.reports.files.samples import Sample
-from pytest_evals.store.folder import RunFolder, write_json
+from pytest_evals.store.files import write_json
+from pytest_evals.store.folder import RunFolder
 
 __all__ = ["RunWriter"]
 

@@ -34,17 +34,6 @@ from pytest_evals.scorers.corpus import (
 from pytest_evals.scorers.user_code import UserCode, plain
 from pytest_evals.stats import agreement, averages, bootstrap, resampling
 
-__all__ = [
-    "AGGREGATIONS",
-    "Aggregation",
-    "check_installed",
-    "estimate",
-    "number_of",
-    "own",
-    "statistic_of",
-    "totals_of",
-]
-
 
 def _as_they_are(values: Sequence[Any]) -> Sequence[Any]:
     return values

@@ -16,8 +16,6 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.measured import Measured
 
-__all__ = ["CHOICE_METRICS", "Ballot", "ballot", "check_pair", "measure_choices"]
-
 NO_CHOICE = -100
 """The gold index of a right answer that is not among the choices."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     Counts = NDArray[np.int64]
 
-__all__ = ["chrf_counts"]
-
 
 def chrf_counts(
     metric: Any, texts: Sequence[str], references: Sequence[Sequence[str | None]]

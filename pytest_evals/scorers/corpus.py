@@ -21,8 +21,6 @@ from pytest_evals.stats.resampling import resampled_scores
 if TYPE_CHECKING:
     from pytest_evals.stats.bootstrap import Draws, Replicates, Statistic
 
-__all__ = ["CORPUS_METRICS", "SPANS", "Corpus", "check_library"]
-
 
 def _bleu(language: str) -> Any:
     from sacrebleu.metrics.bleu import BLEU

@@ -18,8 +18,6 @@ from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.limits import patterns
 from pytest_evals.limits.patterns import BoundedPattern
 
-__all__ = ["FormatSpan", "MultiChoiceRegex", "Regex", "RegexPos", "compiled"]
-
 Responses = Sequence[Sequence[Any]]
 """One list of responses a request."""
 Rows = Sequence[Mapping[str, Any]]

@@ -24,16 +24,6 @@ from pytest_evals.scorers.extraction import (
 )
 from pytest_evals.scorers.user_code import UserCode
 
-__all__ = [
-    "FILTERS",
-    "TAKE_FIRST",
-    "Filter",
-    "FilterStep",
-    "Pipeline",
-    "ignored_arguments",
-    "pipeline",
-]
-
 
 class Filter(Protocol):
     """What a filter is, ours or a task's: lm-eval's interface."""

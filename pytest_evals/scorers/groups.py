@@ -15,8 +15,6 @@ from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.stats.pooling import mean_of_means, plain_stderr, pooled_stderr
 
-__all__ = ["overall_results", "summarise_group"]
-
 _SHOWN = 5
 """Tasks that a note names."""
 

@@ -8,8 +8,6 @@ from pytest_evals.core.score import Score
 from pytest_evals.scorers.user_aggregation import Decides
 from pytest_evals.scorers.user_code import plain
 
-__all__ = ["Measured", "score_of"]
-
 
 class Measured(NamedTuple):
     """A metric's value, with what a person would want to see beside it; ``unscored`` is

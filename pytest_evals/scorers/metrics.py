@@ -36,17 +36,6 @@ from pytest_evals.scorers.user_aggregation import Decides, PrefersOnes
 if TYPE_CHECKING:
     from pytest_evals.scorers.lighteval.computed import Computed
 
-__all__ = [
-    "METRICS",
-    "KnownMetric",
-    "MetricSpec",
-    "default_metrics",
-    "is_accuracy",
-    "is_measured",
-    "known_metrics",
-    "metric",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSpec:

@@ -15,13 +15,6 @@ from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.choices import check_pair
 from pytest_evals.scorers.measured import Measured
 
-__all__ = [
-    "CONTINUATION_METRICS",
-    "ROLLING_METRICS",
-    "measure_continuation",
-    "measure_rolling",
-]
-
 CONTINUATION_METRICS: Mapping[str, Callable[[float, bool], float | int]] = {
     "acc": lambda logprob, greedy: int(greedy),
     # Of the whole target: perplexity per target, not per token.

@@ -15,8 +15,6 @@ from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.metrics import MetricSpec, metric
 
-__all__ = ["summarise"]
-
 
 def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskResult:
     """All that can be said of a task: its metrics and its counts.

@@ -22,8 +22,6 @@ from pytest_evals.scorers.measured import Measured
 from pytest_evals.scorers.metrics import METRICS, MetricSpec, known_metrics
 from pytest_evals.scorers.user_code import UserCode
 
-__all__ = ["TEXT_METRICS", "ExactMatch", "TextMetric", "shown", "text_metric"]
-
 TextMetric = Callable[[Doc, Any], list[Measured]]
 """A document and its filtered response to what the metric says of it."""
 

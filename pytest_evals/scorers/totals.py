@@ -12,15 +12,6 @@ from collections.abc import Hashable, Sequence
 from pytest_evals.core.metric import Totals
 from pytest_evals.stats.agreement import squared_distance
 
-__all__ = [
-    "brier_totals",
-    "f1_totals",
-    "matthews_totals",
-    "mean_totals",
-    "perplexity_totals",
-    "weighted_totals",
-]
-
 Labels = tuple[Sequence[Hashable], Sequence[Hashable]]
 Pairs = tuple[Sequence[float], Sequence[float]]
 

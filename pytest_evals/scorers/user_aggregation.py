@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["LONGEST_S", "Decides", "PrefersOnes", "estimate_user", "is_mean"]
-
 LONGEST_S = 30.0
 """Time that the bootstrap of one function may take."""
 _LENGTHS = (2, 3, 5, 8, 101)

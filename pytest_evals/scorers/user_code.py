@@ -14,8 +14,6 @@ from typing import Any
 
 from pytest_evals.errors import DocumentError, EvalsError, Place
 
-__all__ = ["UserCode", "plain"]
-
 _OURS = str(Path(__file__).parent.parent)
 
 

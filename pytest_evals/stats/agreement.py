@@ -11,16 +11,6 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal
 
-__all__ = [
-    "averaged_f1",
-    "brier_score",
-    "check_binary",
-    "f1_by_label",
-    "f1_score",
-    "matthews_corrcoef",
-    "squared_distance",
-]
-
 
 def check_binary(golds: Sequence[Hashable], predictions: Sequence[Hashable]) -> None:
     """Make sure that binary F1 is defined: at most two labels, one of them 1.

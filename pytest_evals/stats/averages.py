@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["mean", "mean_stderr", "median", "nanmean", "weighted_mean"]
-
 
 def mean(values: Sequence[float]) -> float:
     """Sum over count; values must not be empty."""

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     """(B,) the statistic of each resample."""
     Statistic = Callable[[Draws], Replicates]
 
-__all__ = ["Compiled", "bootstrap_stderr", "draws"]
-
 CHUNK = 1000
 """Replicates that share a seed."""
 BLOCK = 1 << 15

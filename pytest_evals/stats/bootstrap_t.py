@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["BootstrapT", "Quotient", "bootstrap_t"]
-
 N_RESAMPLES = 1999
 _CHUNK = 2_000_000
 """Draws that are held in memory at once."""

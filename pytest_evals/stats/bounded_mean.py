@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["BoundedMean", "bounded_mean", "probability_not_positive"]
-
 MOST_DISTINCT = 512
 """Distinct values that are kept; more are grouped into as many bins by their mean."""
 _STEPS = 128

@@ -9,8 +9,6 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-__all__ = ["Clustered", "clustered_stderr"]
-
 
 class Clustered(NamedTuple):
     """A standard error that knows of clusters.

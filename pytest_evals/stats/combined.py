@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from pytest_evals.stats.spread import Located, Spread, Still
 
-__all__ = ["Part", "combined"]
-
 _USUAL = 0.95
 """The confidence whose bounds stand in where no answer varies."""
 

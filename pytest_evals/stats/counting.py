@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     Sums = Callable[[Draws], NDArray[np.float64]]
     """(B, n) positions to (B, m) sums of m columns."""
 
-__all__ = ["counts_of", "sums_of", "taken"]
-
 BITS = 63
 """Bits of a word that sums may use: the last one is the sign."""
 WORDS = 3

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pytest_evals.stats.intervals import Interval
 from pytest_evals.stats.spread import Spread
 
-__all__ = ["IndependentDifference"]
-
 _HALVINGS = 60
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["influences"]
-
 _STEP = 1e-5
 """Of a sum, for the slope by differences on both sides."""
 

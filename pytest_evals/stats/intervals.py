@@ -11,13 +11,6 @@ import math
 from statistics import NormalDist
 from typing import NamedTuple
 
-__all__ = [
-    "Interval",
-    "cumulative",
-    "quantile",
-    "student",
-]
-
 
 class Interval(NamedTuple):
     """Two one-sided bounds."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["holm"]
-
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted p-values, in the same order (Holm 1979).

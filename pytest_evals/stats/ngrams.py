@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     Whole = NDArray[np.int64]
 
-__all__ = ["Sequences", "shared_ngrams"]
-
 _BATCH = 512
 """Pairs that are counted together: their n-grams fit into a processor's cache."""
 _LARGEST = 2**62

@@ -17,8 +17,6 @@ from typing import NamedTuple
 
 from pytest_evals.stats.intervals import Interval
 
-__all__ = ["PairedShares"]
-
 _HALVINGS = 60
 """Steps that bring an interval of length 2 below the precision of a double."""
 _NEGLIGIBLE = 1e-12

@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["mean_of_means", "plain_stderr", "pooled_stderr"]
-
 
 def mean_of_means(values: Sequence[float], weights: Sequence[int]) -> float:
     """The mean of ``values``, each counted ``weights`` times.

@@ -5,12 +5,6 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-__all__ = [
-    "POWER",
-    "chance_below",
-    "paired_stderr",
-]
-
 POWER = 0.8
 """The usual probability of detecting a drop."""
 _NORMAL = NormalDist()

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from pytest_evals.stats.bootstrap import Statistic
 
-__all__ = ["Replicates", "resample", "resample_sums"]
-
 N_REPLICATES = 4000
 """Enough that a bound at 0.95 rests on 200 replicates beyond it."""
 _BLOCK = 1 << 15

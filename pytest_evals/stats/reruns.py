@@ -10,8 +10,6 @@ import numpy as np
 
 from pytest_evals.stats.spread import Located
 
-__all__ = ["Turning", "mean_over_reruns", "turning"]
-
 
 class Turning(NamedTuple):
     """What repeated runs of the same documents have shown.

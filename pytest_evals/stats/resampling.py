@@ -22,17 +22,6 @@ if TYPE_CHECKING:
     Seeded = Callable[[int, int], NDArray[Any]]
     """Seed and number of resamples to what is counted in each: (size, …)."""
 
-__all__ = [
-    "Resampled",
-    "resampled_f1",
-    "resampled_matthews",
-    "resampled_mean",
-    "resampled_median",
-    "resampled_nanmean",
-    "resampled_perplexity",
-    "resampled_scores",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Resampled:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 
-__all__ = ["first_that"]
-
 
 def first_that(
     holds: Callable[[int], bool], least: int, most: int, guess: int = 0

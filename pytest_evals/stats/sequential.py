@@ -17,8 +17,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Bounds", "Evidence", "Urn", "sum_bounds"]
-
 Numbers = NDArray[np.float64]
 
 _FRACTIONS = np.geomspace(0.01, 0.9, 10)

@@ -12,8 +12,6 @@ from typing import Protocol
 
 from pytest_evals.stats.intervals import Interval, cumulative, student
 
-__all__ = ["Located", "Proportion", "Spread", "Still", "Widest"]
-
 
 class Spread(Protocol):
     """A number with its uncertainty."""

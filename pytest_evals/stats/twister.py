@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     Key = NDArray[np.uint32]
     """(624,) state of a generator that has drawn nothing yet."""
 
-__all__ = ["counts", "key_of", "middles", "sums"]
-
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from pytest_evals.store.files import make_folder, replace_text
 
-__all__ = ["make_base"]
-
 _OPTION = "--evals-dir"
 _IGNORE = """\
 # Results of pytest-evals-suites. Baselines are meant to be committed, the rest is not.

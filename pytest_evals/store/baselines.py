@@ -20,10 +20,8 @@ from pytest_evals.core.row import ALL, field_hash
 from pytest_evals.errors import StoreError, did_you_mean
 from pytest_evals.store.base import make_base
 from pytest_evals.store.files import append_lines, make_folder, write_json
-from pytest_evals.store.history import EarlierRun, read_run
+from pytest_evals.store.history import EarlierRun, load_run, read_run
 from pytest_evals.store.noise import NOISE
-
-__all__ = ["check_name", "find_baseline", "save_baseline", "without_contents"]
 
 _OPTION = "--evals-save"
 _LEFT_OUT = frozenset(
@@ -68,6 +66,20 @@ def find_baseline(base: Path, name: str, here: Path) -> EarlierRun:
     return read_run(place)
 
 
+def check_replaceable(base: Path, name: str) -> None:
+    """Check that a baseline of a name, if there is one, may be replaced.
+
+    Raises:
+        StoreError: It has another schema version.
+    """
+    try:
+        fault = load_run(base / "baselines" / name).schema_fault if name else ""
+    except StoreError:  # it does not exist or is damaged
+        return
+    if fault:
+        raise StoreError(f"cannot replace the baseline {name!r}: {fault}")
+
+
 def save_baseline(base: Path, name: str, run: EarlierRun) -> Path:
     """Make a run a baseline; it replaces one of that name.
 
@@ -77,6 +89,7 @@ def save_baseline(base: Path, name: str, run: EarlierRun) -> Path:
     Raises:
         StoreError: It cannot be written; an earlier one is there as it was then.
     """
+    check_replaceable(base, name)
     make_base(base)
     folder = base / "baselines"
     make_folder(folder, _OPTION)

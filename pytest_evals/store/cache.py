@@ -5,36 +5,44 @@ or of another version makes it anew.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pytest_evals.store.base import make_base
 from pytest_evals.store.files import make_folder, replace_text
-
-__all__ = ["read_cache", "write_cache"]
+from pytest_evals.store.schema import SCHEMAS, Kind, schema_fault
 
 _OPTION = "--evals-dir"
 _FOLDER = "cache"
+_VERSION = "schema_version"
 
 
-def read_cache(base: Path, name: str) -> object:
-    """The JSON value of a file, ``None`` if there is none that can be read.
+def read_cache(base: Path, name: str, kind: Kind) -> dict[str, Any]:
+    """The JSON object in a file; empty if it cannot be read.
 
     Args:
         base: The results folder.
         name: Of the file.
+        kind: What it holds.
     """
+    path = base / _FOLDER / name
     try:
-        return json.loads((base / _FOLDER / name).read_bytes())
+        found = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
-        return None
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {} if schema_fault(kind, found.pop(_VERSION, None), path) else found
 
 
-def write_cache(base: Path, name: str, data: object) -> None:
-    """Put a JSON value in its place, at once.
+def write_cache(base: Path, name: str, kind: Kind, data: Mapping[str, Any]) -> None:
+    """Write a JSON object to a file, whole or not at all.
 
     Raises:
         StoreError: It cannot be written.
     """
     make_base(base)
     make_folder(base / _FOLDER, _OPTION)
-    replace_text(base / _FOLDER / name, json.dumps(data), _OPTION)
+    versioned = {_VERSION: SCHEMAS[kind].current, **data}
+    replace_text(base / _FOLDER / name, json.dumps(versioned), _OPTION)

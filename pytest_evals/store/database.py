@@ -12,19 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
-__all__ = [
-    "DamagedError",
-    "connect",
-    "create",
-    "is_damage",
-    "own_place",
-    "set_aside",
-]
+from pytest_evals.store.schema import SCHEMAS, schema_fault
 
+_SCHEMA = SCHEMAS["responses"].current
 APPLICATION = 0x65766C73
 """``evls``: what tells our files from others."""
-SCHEMA = 1
-"""Raised when a table or what a key is made of changes its meaning."""
 BUSY_S = 60.0
 """Seconds that a process waits for others which write."""
 _CAUSES_OUTSIDE = frozenset(
@@ -101,7 +93,7 @@ def create(path: Path) -> None:
         connection = sqlite3.connect(draft, isolation_level=None)
         try:
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {SCHEMA}")
+            connection.execute(f"PRAGMA user_version = {_SCHEMA}")
             connection.executescript(_TABLES)
             # Last, so that all tables are in the file that is put in its place and none
             # in a log beside it. Where the file system cannot do it, SQLite stays with
@@ -127,11 +119,18 @@ def _put(draft: Path, path: Path) -> None:
 
 
 def own_place(path: Path) -> Path:
-    """Where the store of this version is: here; or beside a file of another version,
-    which stays what it is for those who use that.
+    """The file that this version uses: this one, or one next to it if this one has
+    another schema version. That file stays as it is, for the version that wrote it.
     """
-    if not path.is_file():
+    if not other_schema(path):
         return path
+    return path.with_name(f"{path.stem}-schema-{_SCHEMA}{path.suffix}")
+
+
+def other_schema(path: Path) -> str:
+    """Why a store of another schema version is not used; empty for any other file."""
+    if not path.is_file():
+        return ""
     try:
         # SQLite reads the head: closing a file of our own would drop the locks that
         # other connections of this process hold on it (POSIX), and so lose their rows.
@@ -141,10 +140,9 @@ def own_place(path: Path) -> Path:
         finally:
             connection.close()
     except (sqlite3.Error, UnicodeDecodeError):
-        return path
-    if application != APPLICATION or schema == SCHEMA:
-        return path
-    return path.with_name(f"{path.stem}-schema-{SCHEMA}{path.suffix}")
+        return ""
+    fault = schema_fault("responses", schema, path)
+    return fault.partition("\n")[0] if application == APPLICATION else ""
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -173,7 +171,7 @@ def _open(path: Path, mode: str) -> sqlite3.Connection:
         # A commit survives the process, though perhaps not a power cut; nothing is
         # damaged.
         connection.execute("PRAGMA synchronous = NORMAL")
-        _check(connection)
+        _check(connection, path)
     except UnicodeDecodeError:
         connection.close()
         raise DamagedError("the schema is malformed") from None
@@ -203,12 +201,13 @@ def _version(connection: sqlite3.Connection) -> tuple[object, object]:
     return application, schema
 
 
-def _check(connection: sqlite3.Connection) -> None:
+def _check(connection: sqlite3.Connection, path: Path) -> None:
     application, schema = _version(connection)
     if application != APPLICATION:
         raise DamagedError("it is a database of something else")
-    if schema != SCHEMA:
-        raise DamagedError(f"it has schema {schema}; this version has {SCHEMA}")
+    fault = schema_fault("responses", schema, path)
+    if fault:
+        raise DamagedError(fault.partition("\n")[0])
     connection.execute("SELECT id, hash, fingerprint, info FROM models").fetchone()
     connection.execute(
         "SELECT key, model, prompt, settings, response, stored, checksum "

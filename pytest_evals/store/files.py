@@ -19,14 +19,6 @@ from typing import Any
 from pytest_evals.errors import StoreError
 from pytest_evals.masking.known import hidden
 
-__all__ = [
-    "append_lines",
-    "cannot_write",
-    "make_folder",
-    "replace_text",
-    "write_json",
-]
-
 
 def write_json(
     path: Path, data: Mapping[str, Any], option: str = "--evals-json"

@@ -24,8 +24,6 @@ from pytest_evals.store.files import (
     write_json,
 )
 
-__all__ = ["RunFolder", "write_json"]
-
 _OPTION = "--evals-dir"
 _UNSAFE = re.compile(r'["<>:/|\\?*\[\]\s\x00-\x1f\x7f]+')
 _NO_WORD = re.compile(r"\W")  # lm-eval 0.4.13, utils.py, sanitize_task_name

@@ -17,8 +17,6 @@ from pathlib import Path
 from pytest_evals.errors import StoreError
 from pytest_evals.store.cache import read_cache, write_cache
 
-__all__ = ["FileHashes"]
-
 NAME = "hashes.json"
 SETTLED_S = 5.0
 """Seconds after which a change of a file would be seen in its times."""
@@ -35,8 +33,7 @@ class FileHashes:
             writes: Whether anything is to be written there.
         """
         self._base, self._writes = base, writes
-        found = read_cache(base, NAME)
-        self._known: dict[str, object] = dict(found) if isinstance(found, dict) else {}
+        self._known: dict[str, object] = read_cache(base, NAME, "hashes")
 
     def __call__(self, path: Path) -> str:
         """The hash of a file's content, in hexadecimal.
@@ -57,12 +54,11 @@ class FileHashes:
 
     def _remember(self, fresh: Mapping[str, object]) -> None:
         """Keep a hash, beside those that other processes have written meanwhile."""
-        found = read_cache(self._base, NAME)
-        others = found if isinstance(found, dict) else {}
+        others = read_cache(self._base, NAME, "hashes")
         self._known = {**others, **self._known, **fresh}
         if self._writes:
             with suppress(StoreError):  # it only saves time
-                write_cache(self._base, NAME, self._known)
+                write_cache(self._base, NAME, "hashes", self._known)
 
 
 def _mark(path: Path) -> list[int]:

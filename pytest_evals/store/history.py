@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.errors import StoreError
-
-__all__ = ["EarlierRun", "earlier_runs", "last_run", "read_run"]
+from pytest_evals.store.schema import schema_fault
 
 RESULTS = "results.json"
 
@@ -29,6 +28,12 @@ class EarlierRun:
 
     path: Path
     results: Mapping[str, Any]
+
+    @property
+    def schema_fault(self) -> str:
+        """Why this version does not read the run; empty if it does."""
+        found = self.results.get("schema_version")
+        return schema_fault("results", found, self.path / RESULTS)
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -74,6 +79,18 @@ def read_run(path: Path) -> EarlierRun:
     """The run in a folder.
 
     Raises:
+        StoreError: There is none, it cannot be read, or it has another schema version.
+    """
+    run = load_run(path)
+    if run.schema_fault:
+        raise StoreError(run.schema_fault)
+    return run
+
+
+def load_run(path: Path) -> EarlierRun:
+    """The run in a folder, whatever its schema version.
+
+    Raises:
         StoreError: There is none, or it cannot be read.
     """
     place = path / RESULTS
@@ -94,21 +111,28 @@ def last_run(base: Path, model: str) -> EarlierRun | None:
     Args:
         base: The results folder.
         model: The option that named the model, as results files have it.
+
+    Raises:
+        StoreError: It has another schema version.
     """
-    for run in earlier_runs(base):
+    for run in _stored(base):
         options = run.results.get("options")
         if isinstance(options, dict) and options.get("model") == model:
-            return run
+            return read_run(run.path)
     return None
 
 
 def earlier_runs(base: Path, most: int | None = None) -> list[EarlierRun]:
-    """All runs that can be read, the newest first.
+    """All runs that can be read, the newest first; none of another schema version.
 
     Args:
         base: The results folder.
         most: Folders that are looked at, the newest by their names; ``None`` for all.
     """
+    return [run for run in _stored(base, most) if not run.schema_fault]
+
+
+def _stored(base: Path, most: int | None = None) -> list[EarlierRun]:
     try:
         folders = [path for path in (base / "runs").iterdir() if path.is_dir()]
     except OSError:
@@ -118,7 +142,7 @@ def earlier_runs(base: Path, most: int | None = None) -> list[EarlierRun]:
     found = []
     for folder in folders:
         with suppress(StoreError):
-            run = read_run(folder)
+            run = load_run(folder)
             date = run.results.get("date")
             if isinstance(date, int | float) and run.tasks:
                 found.append((date, folder.name, run))

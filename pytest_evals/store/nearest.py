@@ -15,8 +15,6 @@ from pytest_evals.errors import StoreError
 from pytest_evals.store.database import connect, own_place
 from pytest_evals.store.responses import NAME
 
-__all__ = ["Change", "Nearest", "nearest"]
-
 
 class Change(NamedTuple):
     """One part of a key that differs; ``None`` where it does not exist."""

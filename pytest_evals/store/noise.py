@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pytest_evals.errors import StoreError
 from pytest_evals.store.files import write_json
-
-__all__ = ["NOISE", "keep_noise", "recorded_rate"]
+from pytest_evals.store.schema import SCHEMAS, schema_fault
 
 NOISE = "noise.json"
+_VERSION = "schema_version"
 
 
 def keep_noise(folder: Path, noise: Mapping[str, Any]) -> None:
@@ -25,9 +26,9 @@ def keep_noise(folder: Path, noise: Mapping[str, Any]) -> None:
             answer is right or wrong, and what else was measured.
 
     Raises:
-        StoreError: It cannot be written.
+        StoreError: It cannot be written, or has another schema version.
     """
-    known = _read(folder / NOISE)
+    known = {**_read(folder / NOISE), _VERSION: SCHEMAS["results"].current}
     write_json(folder / NOISE, {**known, **noise}, "--evals-calibrate")
 
 
@@ -42,7 +43,10 @@ def recorded_rate(base: Path, name: str, task: str, key: str) -> float | None:
         key: Metric and filter; any filter where it is the metric alone.
     """
     for folder in _folders(base, name):
-        numbers = _read(folder / NOISE).get(task)
+        try:
+            numbers = _read(folder / NOISE).get(task)
+        except StoreError:  # said when it would be written again
+            continue
         for known, found in numbers.items() if isinstance(numbers, dict) else ():
             if isinstance(found, dict) and key in (known, known.partition(",")[0]):
                 rate = _rate(found)
@@ -76,4 +80,9 @@ def _read(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    fault = schema_fault("results", found.get(_VERSION), path)
+    if fault:
+        raise StoreError(fault)
+    return found

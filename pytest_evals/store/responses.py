@@ -27,12 +27,11 @@ from pytest_evals.store.database import (
     connect,
     create,
     is_damage,
+    other_schema,
     own_place,
     set_aside,
 )
 from pytest_evals.store.writer import Writer
-
-__all__ = ["NAME", "Responses", "model_hash"]
 
 T = TypeVar("T")
 Row = tuple[RequestKey, Response]
@@ -84,8 +83,8 @@ class Responses:
         """What went wrong, for the report."""
         if self._path.name != NAME:
             self.notes.append(
-                f"{str(base / NAME)!r} is of another version of pytest-evals-suites, "
-                f"and stays as it is; responses are in {str(self._path)!r}"
+                f"{other_schema(base / NAME)}; it is not changed, and responses are in "
+                f"{str(self._path)!r}"
             )
         self._n_damaged = 0
         # One connection for the thread that asks and for the one that writes.

@@ -12,8 +12,6 @@ from pytest_evals.core.response_contract import checked_response, responses_of
 from pytest_evals.core.result import Reuse
 from pytest_evals.store.responses import Responses
 
-__all__ = ["NOT_STORED", "Render", "StoredModel"]
-
 Render = Callable[[Prompt], Prompt]
 _Keys = list[RequestKey | None]
 _Found = dict[RequestKey, Response]

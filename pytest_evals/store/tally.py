@@ -9,8 +9,6 @@ from pathlib import Path
 from pytest_evals.store.database import connect, own_place
 from pytest_evals.store.responses import NAME
 
-__all__ = ["stored_since"]
-
 
 def stored_since(base: Path, moment: float) -> int:
     """Responses that were stored since a moment, whichever process has stored them; 0

@@ -14,17 +14,16 @@ from pathlib import Path
 
 from pytest_evals.errors import StoreError
 from pytest_evals.store.base import make_base
+from pytest_evals.store.baselines import check_replaceable
 from pytest_evals.store.files import cannot_write, make_folder, replace_text
 from pytest_evals.store.responses import NAME
-
-__all__ = ["check_base", "check_file", "remove_made"]
 
 _SIZE = 65_536
 """Bytes that are written and deleted again: the results of a small run."""
 
 
 def check_base(
-    base: Path, option: str, *, stores: bool, saves: bool
+    base: Path, option: str, *, stores: bool, save: str = ""
 ) -> tuple[Path, ...]:
     """Check that a run can be written to the results folder, which is made.
 
@@ -32,19 +31,21 @@ def check_base(
         base: The results folder.
         option: The option that sets it, for messages.
         stores: Whether responses are stored.
-        saves: Whether the run is saved as a baseline.
+        save: Name of the baseline that the run is saved as, if it is.
 
     Returns:
         Folders that were made, for :func:`remove_made`.
 
     Raises:
-        StoreError: A folder or a file in it cannot be made.
+        StoreError: A folder or a file in it cannot be made, or the baseline cannot be
+            replaced.
     """
+    check_replaceable(base, save)
     runs, baselines = base / "runs", base / "baselines"
     missing = (*_missing(runs), *_missing(baselines))
     try:
         make_base(base, option)
-        folders = {base: stores, runs: True, baselines: saves}
+        folders = {base: stores, runs: True, baselines: bool(save)}
         for folder, is_needed in folders.items():
             if is_needed:
                 _check_folder(folder, option)

@@ -11,8 +11,6 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-__all__ = ["Writer"]
-
 T = TypeVar("T")
 
 PAUSE_S = 0.1

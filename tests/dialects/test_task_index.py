@@ -108,7 +108,7 @@ def test_a_kept_index_is_used_and_followed_when_a_file_changes(
     assert "other" in found
     assert "t7" not in found
     assert "t8" not in found
-    assert json.loads(file.read_text())["version"]
+    assert json.loads(file.read_text())["schema_version"]
 
 
 def test_a_file_of_the_same_size_and_time_is_read_again_if_it_is_another(

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from pytest_evals.core.key import request_keys
 from pytest_evals.core.request import Generate, Response
-from pytest_evals.store import database
 from pytest_evals.store.responses import NAME, Responses
+from pytest_evals.store.schema import SCHEMAS
 
 MODEL = {"weights": "0a1b"}
 
@@ -184,9 +184,9 @@ def other_database(path):
     connection.close()
 
 
-def other_schema(path):
+def other_schema(path, version):
     with sqlite3.connect(path) as connection:
-        connection.execute(f"PRAGMA user_version = {database.SCHEMA + 1}")
+        connection.execute(f"PRAGMA user_version = {SCHEMAS['responses'].current + 1}")
     connection.close()
 
 
@@ -224,7 +224,9 @@ def test_a_file_that_cannot_be_trusted_is_set_aside(tmp_path, damage, why):
 def test_a_file_of_another_version_stays_and_has_one_beside_it(tmp_path):
     """So that who goes back and forth between two versions pays for neither again."""
     path = fill(tmp_path, 20)
-    other_schema(path)
+    ours = SCHEMAS["responses"].current
+    other = ours + 1
+    other_schema(path, other)
     before = path.read_bytes()
     new = Response(text="new")
     for kept in ({}, {keys()[0]: new}):
@@ -233,10 +235,11 @@ def test_a_file_of_another_version_stays_and_has_one_beside_it(tmp_path):
         responses.add(keys()[0], new)
         responses.close()
         (note,) = responses.notes
-        own = tmp_path / f"responses-schema-{database.SCHEMA}.sqlite"
+        own = tmp_path / f"responses-schema-{ours}.sqlite"
         assert note == (
-            f"'{path}' is of another version of pytest-evals-suites, and stays as it "
-            f"is; responses are in '{own}'"
+            f"'{path}' has schema version {other}; this version of "
+            f"pytest-evals-suites reads version {ours}; it is not changed, and "
+            f"responses are in '{own}'"
         )
     assert path.read_bytes() == before
     assert {file.name for file in tmp_path.glob("*.sqlite")} == {path.name, own.name}

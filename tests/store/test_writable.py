@@ -20,9 +20,9 @@ def full_disk():
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def why_base(base: Path, *, stores: bool = True, saves: bool = False) -> str:
+def why_base(base: Path, *, stores: bool = True, save: str = "") -> str:
     with pytest.raises(StoreError) as caught:
-        check_base(base, "--evals-dir", stores=stores, saves=saves)
+        check_base(base, "--evals-dir", stores=stores, save=save)
     what, fix = str(caught.value).splitlines()
     assert fix.endswith("choose another place with --evals-dir")
     return what
@@ -40,13 +40,13 @@ def tree(path: Path) -> list[str]:
 
 def test_a_results_folder_is_made_with_its_gitignore_and_no_draft(tmp_path):
     base = tmp_path / "new" / ".evals"
-    check_base(base, "--evals-dir", stores=True, saves=True)
+    check_base(base, "--evals-dir", stores=True, save="main")
     assert tree(base) == [".gitignore", "runs"]
 
 
 def test_what_was_made_for_a_run_that_writes_nothing_is_removed(tmp_path):
     base = tmp_path / "new" / ".evals"
-    made = check_base(base, "--evals-dir", stores=True, saves=False)
+    made = check_base(base, "--evals-dir", stores=True)
     (base / "runs" / "mine").write_text("")
     remove_made(made)
     assert tree(base) == [".gitignore", "runs", "runs/mine"]
@@ -86,7 +86,7 @@ def test_folders_in_the_results_folder_are_checked_too(tmp_path, name):
     base = tmp_path / ".evals"
     base.mkdir()
     (base / name).symlink_to(tmp_path / "nowhere")
-    assert f"{name}': it is a link to" in why_base(base, saves=True)
+    assert f"{name}': it is a link to" in why_base(base, save="main")
     assert tree(base) == [name]
 
 
@@ -94,7 +94,7 @@ def test_what_is_in_the_place_of_the_store_is_told(tmp_path):
     path = tmp_path / "responses.sqlite"
     path.mkdir()
     assert why_base(tmp_path).endswith(f"'{path}': Is a directory")
-    check_base(tmp_path, "--evals-dir", stores=False, saves=False)
+    check_base(tmp_path, "--evals-dir", stores=False)
     path.rmdir()
     path.symlink_to("nowhere")
     assert "is a link to 'nowhere', which is not there" in why_base(tmp_path)
@@ -104,7 +104,7 @@ def test_a_baseline_that_is_not_saved_needs_no_room(tmp_path):
     base = tmp_path / ".evals"
     base.mkdir()
     (base / "baselines").write_text("")
-    check_base(base, "--evals-dir", stores=True, saves=False)
+    check_base(base, "--evals-dir", stores=True)
 
 
 def test_a_full_disk_is_refused_and_nothing_is_left(tmp_path, full_disk):

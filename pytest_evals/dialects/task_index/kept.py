@@ -28,8 +28,6 @@ __all__ = [
     "write_kept",
 ]
 
-VERSION = 2
-"""Raised when other things are kept."""
 SETTLED_S = 2.0
 """Seconds after which a file that is written again has other times for certain."""
 
@@ -84,13 +82,12 @@ def read_kept(base: Path | None, file: str) -> Kept:
         base: The results folder; ``None`` for nothing.
         file: Name of the file.
     """
-    match read_cache(base, file) if base is not None else None:
+    match read_cache(base, file, "index") if base is not None else None:
         case {
-            "version": version,
             "stamps": dict(stamps),
             "keys": dict(keys),
             "names": dict() | None as names,
-        } if version == VERSION and stamps.keys() == keys.keys():
+        } if stamps.keys() == keys.keys():
             return Kept(stamps, keys, names)
     return Kept()
 
@@ -100,9 +97,9 @@ def write_kept(base: Path | None, file: str, kept: Kept) -> None:
     if base is None:
         return
     stamps, keys, names = kept.stamps, kept.keys, kept.names
-    data = {"version": VERSION, "stamps": stamps, "keys": keys, "names": names}
+    data = {"stamps": stamps, "keys": keys, "names": names}
     with suppress(StoreError):
-        write_cache(base, file, data)
+        write_cache(base, file, "index", data)
 
 
 def stamp(name: str) -> Stamp | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evals.errors import StoreError
 from pytest_evals.masking.values import masked_text
 from pytest_evals.plugin.nodes import DocItem, GateItem
 from pytest_evals.reports.escape import near
@@ -102,8 +103,17 @@ class Selecting:
 
 
 def run_to_select_from(options: Options) -> EarlierRun | None:
-    """The last run of this session's model, if there is one."""
-    return last_run(options.dir, masked_text(options.model) if options.model else "")
+    """The last run of this session's model, if there is one.
+
+    Raises:
+        pytest.UsageError: It cannot be read, since it has another schema version.
+    """
+    try:
+        return last_run(
+            options.dir, masked_text(options.model) if options.model else ""
+        )
+    except StoreError as error:
+        raise pytest.UsageError(f"--evals-select: {error}") from None
 
 
 class _Rows:

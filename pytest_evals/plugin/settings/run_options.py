@@ -68,8 +68,8 @@ def check_places(config: pytest.Config, options: Options) -> tuple[Path, ...]:
             path = getattr(options, name)
             if path is not None:
                 check_file(path, f"--evals-{name}")
-        stores, saves = not options.no_cache, bool(options.save)
-        return check_base(options.dir, "--evals-dir", stores=stores, saves=saves)
+        stores = not options.no_cache
+        return check_base(options.dir, "--evals-dir", stores=stores, save=options.save)
     except StoreError as error:
         raise with_place(config, pytest.UsageError(str(error))) from None
 

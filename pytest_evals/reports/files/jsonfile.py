@@ -31,11 +31,10 @@ from pytest_evals.reports.files.model import (
     tokenizer_of,
 )
 from pytest_evals.reports.strict import strict
+from pytest_evals.store.schema import SCHEMAS
 
-__all__ = ["SCHEMA_VERSION", "results_json", "version_of"]
+__all__ = ["results_json", "version_of"]
 
-SCHEMA_VERSION = 1
-"""Raised when a field of ours changes its meaning."""
 _NO_ENVIRONMENT: Mapping[str, str | None] = {
     "git_hash": None,
     "pretty_env_info": "",
@@ -150,7 +149,7 @@ def _ours(result: RunResult, exit_code: int | None) -> dict[str, Any]:
     options = result.options
     info = {k: v for k, v in result.model_info.items() if k != "chat_template"}
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": SCHEMAS["results"].current,
         "verdict": _verdict(result.verdicts),
         "exit_code": exit_code,
         "gates": [_gate(verdict) for verdict in result.verdicts],

@@ -19,8 +19,6 @@ from typing import Any
 from pytest_evals.errors import EvalsError, MissingExtraError
 from pytest_evals.scorers.user_code import UserCode
 
-__all__ = ["find_metric"]
-
 _KINDS = ("metric", "comparison", "measurement")
 """Kinds of scripts on the Hub, in the order in which ``evaluate`` looks for them."""
 

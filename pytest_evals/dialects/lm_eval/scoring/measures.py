@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pytest_evals.scorers.lighteval.computed import Computed
     from pytest_evals.scorers.lighteval.response import ModelResponse
 
-__all__ = ["Measure", "ProcessResults", "by_task", "measured_by"]
-
 ProcessResults = Callable[[dict[str, Any], list[Any]], Mapping[str, Any]]
 """A task's own scoring: row and filtered responses, one a request, to values by
 metric."""

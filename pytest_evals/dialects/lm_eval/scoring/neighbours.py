@@ -14,8 +14,6 @@ from typing import Any
 
 from pytest_evals.errors import DocumentError
 
-__all__ = ["LOOKS_BEYOND", "Neighbours"]
-
 _PAIRS = 4
 """Pairs of documents that are compared."""
 

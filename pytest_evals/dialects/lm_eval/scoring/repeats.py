@@ -15,8 +15,6 @@ from pytest_evals.core.score import Score
 from pytest_evals.dialects.lm_eval.scoring.scorer import Scorer
 from pytest_evals.errors import DocumentError
 
-__all__ = ["Repeats"]
-
 
 @dataclass(frozen=True, slots=True)
 class Repeats:

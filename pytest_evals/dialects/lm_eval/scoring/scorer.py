@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from pytest_evals.scorers.lighteval.computed import Computed
     from pytest_evals.scorers.lighteval.response import ModelResponse
 
-__all__ = ["Scorer"]
-
 _Answered = tuple[list[list[Any]], Mapping[str, Any]]
 """The responses to each request of a document, and its row."""
 _Judged = Mapping[str, Mapping[str, Sequence[str]]]

@@ -1,0 +1,59 @@
+"""Schema versions of stored files, and which of them this version reads.
+
+A file of another version is never changed, replaced or deleted. Files without a version
+were written before there were versions, or by lm-eval; they count as version 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+Kind = Literal["results", "responses", "hashes", "index"]
+
+
+class Schema(NamedTuple):
+    """The version that is written, and the oldest one that can still be read."""
+
+    current: int
+    oldest: int
+
+
+SCHEMAS: Mapping[Kind, Schema] = {
+    # results.json, and the files in its folder: samples, comparison.json, noise.json.
+    "results": Schema(1, oldest=1),
+    # Tables of responses.sqlite, and the values that a request's hash is made of.
+    "responses": Schema(1, oldest=1),
+    "hashes": Schema(1, oldest=1),
+    "index": Schema(2, oldest=2),
+}
+"""Raise ``current`` when a field changes its meaning or is removed, and ``oldest`` when
+the readers no longer handle the version before."""
+
+
+def schema_fault(kind: Kind, found: object, path: Path) -> str:
+    """Why a file cannot be read with this schema version; empty if it can.
+
+    Args:
+        kind: The kind of file.
+        found: Its version; ``None`` for a file without one.
+        path: The file, for the message.
+    """
+    current, oldest = SCHEMAS[kind]
+    if found is None:
+        found = 1
+    if type(found) is int and oldest <= found <= current:
+        return ""
+    reads = (
+        f"version {current}" if oldest == current else f"versions {oldest} to {current}"
+    )
+    ours = f"this version of pytest-evals-suites reads {reads}"
+    if type(found) is not int:
+        return f"{str(path)!r} has the schema version {found!r}, not a number; {ours}"
+    fix = (
+        "update pytest-evals-suites"
+        if found > current
+        else "write it again, with this version of pytest-evals-suites"
+    )
+    return f"{str(path)!r} has schema version {found}; {ours}\n  fix: {fix}"

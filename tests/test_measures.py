@@ -1,0 +1,27 @@
+"""The measures of the program run, and find the modules that are there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.slow
+def test_measures_trace_a_document_and_a_gate_through_their_modules() -> None:
+    pytest.importorskip("grimp")  # comes with import-linter
+    printed = subprocess.run(
+        [sys.executable, "-m", "tests.tools.measures", "--verbose"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    document, _, gate = printed.partition("first gate")
+    assert "prompts.build -> " in document
+    assert "scorers.summary -> " in document
+    assert "-> gates." in gate

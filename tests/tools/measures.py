@@ -1,0 +1,271 @@
+"""The size of the program, and how far a document and a gate walk through it.
+
+    python -m tests.tools.measures [--tree DIR] [--verbose]
+
+``--tree`` measures another checkout, such as an older commit's. Sizes, names and cycles
+are read from its files. Documents and gates are traced in real runs of a small suite
+with a scripted model. One document (its row, requests, responses, scores, results) is
+what a run of 5 documents calls beyond a run of 4, and a run of 6 beyond one of 5: work
+that is done once does not count, work that is done in batches does. A hop is a call
+from one module of ours into another.
+
+Speed is measured by other scripts:
+
+    python tests/bench/plugin_overhead.py             cost of the plugin per document
+    python tests/bench/collection.py                  documents collected per second
+    python tests/bench/index.py --tree LM_EVAL/tasks  start next to lm-eval's tasks
+    python tests/bench/bootstrap.py --gates           confidence limits by resampling
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = "pytest_evals"
+TRACER = Path(__file__).with_name("crossings.py")
+SIZES = (4, 5, 6)
+TASK = """\
+task: sums
+dataset_path: json
+dataset_kwargs: {data_files: {test: rows.jsonl}}
+test_split: test
+output_type: multiple_choice
+doc_to_text: "{{question}}"
+doc_to_choice: "{{choices}}"
+doc_to_target: answer
+metric_list:
+  - metric: acc
+  - metric: acc_norm
+gates:
+  - acc >= 0.1
+"""
+# Words that end like participles but are nouns.
+NOUNS = frozenset({"bed", "king", "need", "ring", "seed", "speed", "string", "thing"})
+
+Trace = Mapping[str, Any]
+Calls = Counter[tuple[str, str, str]]
+
+
+def main() -> None:
+    """Print the measures of a tree."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--tree", type=Path, default=ROOT)
+    parser.add_argument("--verbose", action="store_true", help="list what is counted")
+    options = parser.parse_args()
+    tree = options.tree.resolve()
+    for measure in (size, names, cycles, traces):
+        for line, details in measure(tree):
+            print(line)
+            for detail in details if options.verbose else ():
+                print(f"    {detail}")
+
+
+Lines = Iterator[tuple[str, Iterable[str]]]
+
+
+def size(tree: Path) -> Lines:
+    """Lines and modules of the package."""
+    lines = {
+        _module(tree, path): path.read_text(encoding="utf-8").count("\n")
+        for path in _files(tree)
+    }
+    longest = sorted(lines.items(), key=lambda entry: -entry[1])[:10]
+    yield (
+        f"package: {sum(lines.values()):,} lines in {len(lines)} modules",
+        (f"{n} {name}" for name, n in longest),
+    )
+
+
+def names(tree: Path) -> Lines:
+    """Public class names that are used twice; modules that are named by participles."""
+    homes = defaultdict(list)
+    for path in _files(tree):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(_module(tree, path))
+    twice = {name: where for name, where in sorted(homes.items()) if len(where) > 1}
+    yield (
+        f"public classes: {sum(map(len, homes.values()))}, of which "
+        f"{sum(map(len, twice.values()))} share {len(twice)} names",
+        (f"{name}: {', '.join(where)}" for name, where in twice.items()),
+    )
+    modules = [_module(tree, path) for path in _files(tree)]
+    participles = [name for name in modules if _is_participle(name.rpartition(".")[2])]
+    yield f"modules named by participles: {len(participles)}", participles
+
+
+def _is_participle(name: str) -> bool:
+    return any(
+        len(word) > 4 and word.endswith(("ing", "ed")) and word not in NOUNS
+        for word in name.split("_")
+    )
+
+
+def cycles(tree: Path) -> Lines:
+    """Cycles of imports among modules, with those under ``TYPE_CHECKING``."""
+    code = (
+        "import grimp, json; graph = grimp.build_graph("
+        f"{PACKAGE!r}, cache_dir=None, exclude_type_checking_imports=False); "
+        "print(json.dumps({name: sorted(graph.find_modules_directly_imported_by(name))"
+        " for name in graph.modules}))"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tree,
+        env=_environment(tree),
+        capture_output=True,
+        check=True,
+    ).stdout
+    components = [
+        sorted(component)
+        for component in _components(json.loads(printed))
+        if len(component) > 1
+    ]
+    yield (
+        f"import cycles: {len(components)} (with TYPE_CHECKING), "
+        f"{sum(map(len, components))} modules in them",
+        (", ".join(component) for component in components),
+    )
+
+
+def _components(imports: Mapping[str, list[str]]) -> Iterator[set[str]]:
+    """Strongly connected components: modules that import each other, in any steps."""
+    reached = {name: _reached(name, imports) for name in imports}
+    seen: set[str] = set()
+    for name in sorted(imports):
+        if name not in seen:
+            component = {other for other in reached[name] if name in reached[other]} | {
+                name
+            }
+            seen |= component
+            yield component
+
+
+def _reached(name: str, imports: Mapping[str, list[str]]) -> set[str]:
+    reached: set[str] = set()
+    queue = [name]
+    while queue:
+        new = set(imports[queue.pop()]) - reached
+        reached |= new
+        queue += new
+    return reached
+
+
+def traces(tree: Path) -> Lines:
+    """Modules and hops of a document and of a gate, and what a small suite imports."""
+    with tempfile.TemporaryDirectory() as folder:
+        runs = {
+            how: [_trace(tree, Path(folder) / f"{how}-{n}", how, n) for n in SIZES]
+            for how in ("evaluate", "pytest")
+        }
+    for how, three in runs.items():
+        calls = _document([_calls(trace["calls"]) for trace in three])
+        yield _walk(f"one document, {how}", calls)
+    small = runs["pytest"][0]
+    yield _walk("first gate, pytest", _calls(small["gate"]))
+    ours = [name for name in small["modules"] if name.partition(".")[0] == PACKAGE]
+    yield (
+        f"modules imported for {SIZES[0]} documents: {len(ours)} of ours, "
+        f"{len(small['modules'])} in all",
+        ours,
+    )
+    foreign = [name for name in ours if _is_foreign(name)]
+    yield f"  of lighteval, LatticeFlow or shims: {len(foreign)}", foreign
+
+
+def _is_foreign(name: str) -> bool:
+    """Whether a module serves another dialect than lm-eval's YAML."""
+    parts = name.split(".")
+    return bool(
+        {"lighteval", "latticeflow", "shims", "stand_ins"}.intersection(parts)
+        or parts[-1].startswith(("lighteval_", "latticeflow_"))
+    )
+
+
+def _trace(tree: Path, folder: Path, how: str, n_documents: int) -> Trace:
+    folder.mkdir()
+    (folder / "sums.yaml").write_text(TASK)
+    rows = (
+        {
+            "question": f"What is {i} + 1?",
+            "choices": [f"{i + 1}", f"{i + 2}"],
+            "answer": 0,
+        }
+        for i in range(1, n_documents + 1)
+    )
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = folder / "trace.json"
+    arguments = ["sums.yaml", "scripted:first"]
+    if how == "pytest":
+        arguments = ["--model=scripted:first", "--rootdir=.", "-pno:cacheprovider"]
+    done = subprocess.run(
+        [sys.executable, str(TRACER), str(out), how, *arguments],
+        cwd=folder,
+        env=_environment(tree),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(f"{how} failed:\n{done.stdout}{done.stderr}")
+    trace: Trace = json.loads(out.read_text())
+    return trace
+
+
+def _calls(listed: list[list[Any]]) -> Calls:
+    return Counter({(call[0], call[1], call[2]): call[3] for call in listed})
+
+
+def _document(runs: list[Calls]) -> Calls:
+    """What each further document adds: the smaller of the two differences."""
+    small, middle, large = runs
+    return (middle - small) & (large - middle)
+
+
+def _walk(title: str, calls: Calls) -> tuple[str, Iterable[str]]:
+    modules = {name for call in calls for name in call[:2] if name}
+    return (
+        f"{title}: {len(modules)} modules in {calls.total()} hops",
+        (
+            f"{n} {_short(caller) or 'outside'} -> {_short(callee)}: {function}"
+            for (caller, callee, function), n in sorted(calls.items())
+        ),
+    )
+
+
+def _short(name: str) -> str:
+    return name.removeprefix(f"{PACKAGE}.")
+
+
+def _files(tree: Path) -> list[Path]:
+    return sorted((tree / PACKAGE).rglob("*.py"))
+
+
+def _module(tree: Path, path: Path) -> str:
+    parts = path.relative_to(tree).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _environment(tree: Path) -> dict[str, str]:
+    """That of this process, with the tree's package and no plugins but ours."""
+    return {
+        **os.environ,
+        "PYTHONPATH": str(tree),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "PYTEST_PLUGINS": f"{PACKAGE}.plugin.hooks",
+    }
+
+
+if __name__ == "__main__":
+    main()
