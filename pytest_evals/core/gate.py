@@ -195,6 +195,11 @@ class Gate:
         """Whether it checks single documents and not a metric."""
         return bool(self.must_pass) or self.every is not None
 
+    @property
+    def ci(self) -> str:
+        """Both one-sided limits together: ``90% CI`` at a confidence of 0.95."""
+        return f"{100 * (2 * self.confidence - 1):.4g}% CI"
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:

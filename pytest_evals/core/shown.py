@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,11 +25,12 @@ _MOST = 30
 def run_text(run: RunResult) -> str:
     """The run on a few lines: numbers, then gates."""
     lines = [f"<RunResult of {run.model}: {_counts(run)}>"]
+    judged = _judged(run)
     metrics = [*_metrics(run)]
     width = max((len(f"{m['task']}  {m['metric']}") for m in metrics), default=0)
     for one in metrics[:_MOST]:
         name = f"{one['task']}  {one['metric']}"
-        lines.append(f"  {name:<{width}}  {_value(one)}")
+        lines.append(f"  {name:<{width}}  {_value(one, judged)}")
     for gate in [*_gates(run)][:_MOST]:
         lines.append(f"  {gate['outcome']}: {gate['task']}: {gate['gate']}")
     if run.comparison is not None:
@@ -40,8 +41,10 @@ def run_text(run: RunResult) -> str:
 
 def run_html(run: RunResult) -> str:
     """Two tables, for notebooks; nothing in them is markup but ours."""
+    judged = _judged(run)
     metrics = [
-        (m["task"], m["metric"], _value(m), m["n_scored"]) for m in _metrics(run)
+        (m["task"], m["metric"], _value(m, judged), m["n_scored"])
+        for m in _metrics(run)
     ]
     gates = [(g["task"], g["gate"], g["outcome"], g["reason"]) for g in _gates(run)]
     parts = [f"<p><b>{escape(run.model)}</b>: {escape(_counts(run))}</p>"]
@@ -83,7 +86,7 @@ def run_frame(run: RunResult, rows: Rows) -> Any:
 def task_text(result: TaskResult) -> str:
     """A task on one line."""
     numbers = ", ".join(
-        f"{one.key} {_value({'value': one.estimate and one.estimate.value})}"
+        f"{one.key} {_value({'value': one.estimate and one.estimate.value}, {})}"
         for one in result.metrics
     )
     n = len(result.records)
@@ -186,11 +189,28 @@ def _compared(found: Comparison) -> Iterator[str]:
     yield from (f"not compared: {text}" for text in found.refused)
 
 
-def _value(row: dict[str, Any]) -> str:
+def _judged(run: RunResult) -> dict[tuple[str, str], str]:
+    """Task and key of each metric with a gate → the confidence limits of that gate;
+    empty for gates that compare the number."""
+    found: dict[tuple[str, str], str] = {}
+    for verdict in run.verdicts:
+        if verdict.metric is None:
+            continue
+        interval, limits = verdict.interval, ""
+        if interval is not None and verdict.change is None and not verdict.early:
+            limits = f", {verdict.gate.ci} [{interval.low:.4g}, {interval.high:.4g}]"
+        key = (verdict.gate.task, verdict.metric.key)
+        found[key] = found.get(key) or limits
+    return found
+
+
+def _value(row: dict[str, Any], judged: Mapping[tuple[str, str], str]) -> str:
+    """A number with its standard error, or with the limits of its gate."""
     if row.get("value") is None:
         return "-"
-    stderr = row.get("stderr")
-    return f"{row['value']:.4g}" + ("" if stderr is None else f" ± {stderr:.2g}")
+    key, stderr = (row.get("task", ""), row.get("metric", "")), row.get("stderr")
+    noise = "" if stderr is None else f" ± {stderr:.2g}"
+    return f"{row['value']:.4g}{judged.get(key, noise)}"
 
 
 def _table(heading: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
