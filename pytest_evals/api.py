@@ -34,6 +34,7 @@ from pytest_evals.run.config import RunConfig, StopMode
 from pytest_evals.run.event_loop import in_own_thread
 from pytest_evals.run.inference import Given, Inference, open_model
 from pytest_evals.run.plugins import Plugins
+from pytest_evals.run.profile import RELEASE, Profile, policy_of
 from pytest_evals.run.readiness import Asked, why_refused
 from pytest_evals.run.reference_models import Documents, answered_by, named_by
 from pytest_evals.run.run import Run
@@ -65,6 +66,7 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
     save_failed: bool = False,
     stop: StopMode = "off",
     stop_error: float = 0.01,
+    profile: Profile = "",
     plugins: Sequence[object] = (),
 ) -> RunResult:
     """Run tasks and judge their gates: the numbers and verdicts that pytest gives.
@@ -89,6 +91,9 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
             from ``options.typed_seed``.
         stop_error: Probability, over all gates, that a verdict of ``stop="auto"`` is
             not that of the full run.
+        profile: ``"release"`` as for ``--evals-profile``: inconclusive gates fail,
+            thresholds without ``over`` are on the population, and ``options`` must not
+            limit the documents.
         plugins: Objects or modules with hooks, as a ``conftest.py`` has them;
             ``pytest_evals_result`` is called at the end. ``config`` is ``None``.
 
@@ -118,6 +123,7 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
         consent="evaluate(…, save_failed=True)",
         stop=stop,
         stop_error=stop_error,
+        inconclusive=policy_of(profile),
         order_seed=options.typed_seed if options is not None else None,
         chat=options.chat if options is not None else False,
         keeps_records=True,
@@ -129,6 +135,7 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
         model=model if isinstance(model, str) else as_model(model, "model"),
         options=options or TaskOptions(),
         gates=gates,
+        is_release=profile == RELEASE,
         judge=judge if isinstance(judge, str) else as_model(judge, "judge"),
         stores=folder is not None,
         hook=Plugins(plugins),
@@ -146,6 +153,7 @@ class _Call:
     model: Given
     options: TaskOptions
     gates: Sequence[str]
+    is_release: bool
     judge: Given
     stores: bool
     hook: Plugins
@@ -190,7 +198,8 @@ class _Call:
         if config.spec and not options.model_arguments:
             options = replace(options, model_arguments=model_arguments(config.spec))
         noise = partial(measured_rate, config.dir, config.compare)
-        gates = SuiteGates(config.here, tuple(map(read_expression, self.gates)), noise)
+        given = tuple(map(read_expression, self.gates))
+        gates = SuiteGates(config.here, given, noise, is_release=self.is_release)
         reads = bool(hook.pytest_evals_load_tasks.get_hookimpls())
         load = self.hook.load if reads else None
         return read_suite(

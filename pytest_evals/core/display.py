@@ -26,7 +26,7 @@ def as_text(
 
     Args:
         heading: The first line.
-        metrics: Rows with ``task``, ``metric``, ``value`` and ``stderr``.
+        metrics: Rows with ``task``, ``metric``, ``value``, ``stderr`` and ``limits``.
         gates: Rows with ``task``, ``gate`` and ``outcome``.
         notes: The last lines.
     """
@@ -82,11 +82,14 @@ def as_frame(rows: Iterable[Row]) -> Any:
 
 
 def number(row: Row) -> str:
-    """``value`` with its ``stderr``, as a person reads it."""
+    """``value`` with its ``stderr``, or with the ``limits`` of its gate."""
     if row.get("value") is None:
         return "-"
-    stderr = row.get("stderr")
-    return f"{row['value']:.4g}" + ("" if stderr is None else f" ± {stderr:.2g}")
+    stderr, limits = row.get("stderr"), row.get("limits")
+    noise = "" if stderr is None else f" ± {stderr:.2g}"
+    if limits is not None:
+        noise = f", {limits}" if limits else ""
+    return f"{row['value']:.4g}{noise}"
 
 
 def _table(heading: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> str:

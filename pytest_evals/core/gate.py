@@ -195,6 +195,11 @@ class Gate:
         """Whether it checks single documents and not a metric."""
         return bool(self.must_pass) or self.every is not None
 
+    @property
+    def ci(self) -> str:
+        """Both one-sided limits together: ``90% CI`` at a confidence of 0.95."""
+        return f"{100 * (2 * self.confidence - 1):.4g}% CI"
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -324,6 +329,14 @@ class Verdict:
     def high(self) -> float | None:
         """One-sided upper confidence limit, ``None`` if no noise counts."""
         return self.interval.high if self.interval else None
+
+    @property
+    def shown_limits(self) -> str:
+        """The confidence limits of the number that was compared, as text; empty for a
+        change, an early verdict and a gate that compares the number itself."""
+        if self.interval is None or self.change is not None or self.early:
+            return ""
+        return f"{self.gate.ci} [{self.interval.low:.4g}, {self.interval.high:.4g}]"
 
     @property
     def p_value(self) -> float | None:

@@ -27,10 +27,13 @@ class Compared(NamedTuple):
     Args:
         answers: Filter → answer, as text.
         logprobs: Log-probability of each choice, in nats; empty if there are none.
+        top_logprobs: Those of the first generated answer, as compact JSON
+            (:mod:`pytest_evals.core.top_logprobs`); empty if there are none.
     """
 
     answers: Mapping[str, str]
     logprobs: tuple[float, ...]
+    top_logprobs: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ __all__ = [
     "GRAMMAR",
     "IMAGES",
     "LEADING_IMAGES",
+    "TOP_LOGPROBS",
     "Finish",
     "Generate",
     "Loglikelihood",
@@ -25,6 +26,7 @@ __all__ = [
     "Response",
     "Role",
     "Rolling",
+    "TopLogprobs",
 ]
 
 IMAGES = "images"
@@ -39,6 +41,12 @@ GRAMMAR = "grammar"
 """The option of a :class:`Generate` that its answer is held to, as JSON text: a mapping
 of ``type``, ``json`` or ``regex``, and ``value``, the schema or the expression. A model
 that cannot do that answers with an error."""
+TOP_LOGPROBS = "top_logprobs"
+"""The option of a :class:`Generate` with the number of likeliest tokens whose
+log-probabilities are returned for each generated token."""
+TopLogprobs = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
+"""For each generated token the one that was chosen, and the likeliest ones with their
+log-probabilities (:mod:`pytest_evals.core.top_logprobs`)."""
 Role = Literal["system", "user", "assistant"]
 """Who speaks in a chat."""
 Finish = Literal["", "stop", "length", "refused"]
@@ -128,6 +136,8 @@ class Response:
             unknown, as for models that answer in batches.
         cost: Price of the answer, ``None`` if unknown.
         error: Why there is no answer; then only ``finish`` may say more.
+        top_logprobs: Of each generated token, if the request has that option and the
+            model returns them.
     """
 
     text: str = ""
@@ -141,6 +151,7 @@ class Response:
     latency_s: float = 0.0
     cost: float | None = None
     error: str = ""
+    top_logprobs: TopLogprobs = ()
 
     def raise_for_error(self) -> Response:
         """Return this response, or raise its error.

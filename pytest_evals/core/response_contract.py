@@ -14,6 +14,7 @@ from typing import Any
 
 from pytest_evals.core.model import AdaptedModel, Model
 from pytest_evals.core.request import Generate, Request, Response
+from pytest_evals.core.top_logprobs import read_top_logprobs
 from pytest_evals.errors import ModelError
 from pytest_evals.masking.known import hidden
 
@@ -148,7 +149,7 @@ def checked_response(request: Request, given: object, model: Model) -> Response:
     )
     if given.error and kinds[-1] is str:
         return _without_secrets(given)
-    if kinds not in _PLAIN or not _in_range(given):
+    if kinds not in _PLAIN or given.top_logprobs != () or not _in_range(given):
         try:
             given = _converted(given)
         except _FieldError as error:
@@ -277,6 +278,10 @@ def _cost(value: object) -> float | None:
 _A_COUNT = (_count, "a whole number, 0 or more")
 _FIELDS: Mapping[str, tuple[Callable[[object], object], str]] = {
     "error": (_text, "a str"),
+    "top_logprobs": (
+        read_top_logprobs,
+        "one (token, ((token, log-probability), …)) for each generated token",
+    ),
     "text": (_text, "a str"),
     "logprob": (_logprob, "a log-probability: a number of at most 0, in nats"),
     "greedy": (_greedy, "True, False or None"),

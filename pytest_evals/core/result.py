@@ -264,12 +264,12 @@ class RunResult:
     def __repr__(self) -> str:
         """The numbers and the gates on a few lines."""
         heading = f"<RunResult of {self.model}: {_counts(self)}>"
-        rows = [*_metrics(self)], [*_gates(self)]
+        rows = [*_shown(self)], [*_gates(self)]
         return as_text(heading, *rows, _compared(self.comparison))
 
     def _repr_html_(self) -> str:
         """The same as tables, for notebooks."""
-        rows = [*_metrics(self)], [*_gates(self)]
+        rows = [*_shown(self)], [*_gates(self)]
         return as_html(self.model, _counts(self), *rows, _compared(self.comparison))
 
     def to_pandas(self, rows: Rows = "metrics") -> Any:
@@ -308,6 +308,16 @@ def _metrics(run: RunResult) -> Iterator[dict[str, Any]]:
         yield from ({"task": group.group.name, **row} for row in _numbers(group))
     for task in run.tasks:
         yield from ({"task": task.task.name, **row} for row in _numbers(task))
+
+
+def _shown(run: RunResult) -> Iterator[dict[str, Any]]:
+    """The rows of metrics, with the confidence limits of their first gate, if any."""
+    judged = [one for one in run.verdicts if one.metric is not None]
+    for row in _metrics(run):
+        key = row["task"], row["metric"]
+        own = (v for v in judged if (v.gate.task, v.metric and v.metric.key) == key)
+        limits = [one.shown_limits for one in own]
+        yield {**row, "limits": max(limits, default=None)}
 
 
 def _numbers(result: TaskResult | GroupResult) -> Iterator[dict[str, Any]]:

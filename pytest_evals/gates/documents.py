@@ -13,11 +13,17 @@ from pytest_evals.core.reference import Compared
 from pytest_evals.core.request import Loglikelihood
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import Task
+from pytest_evals.core.top_logprobs import (
+    compact,
+    shown_top_logprobs,
+    task_with_top_logprobs,
+)
 from pytest_evals.gates.run_metrics import RUN_METRICS, facts_of
 
 __all__ = [
     "InvalidGateError",
     "Required",
+    "asking_for",
     "labels_in",
     "labels_of",
     "required_by",
@@ -75,6 +81,12 @@ def required_by(gates: Iterable[Gate], *, every_count: bool = False) -> Required
     return Required(fields, every_count or repeats, compared or every_count, counts)
 
 
+def asking_for(task: Task, gates: Iterable[Gate]) -> Task:
+    """The task, whose requests ask for what its gates need."""
+    needs_tokens = any(gate.metric == "kl" and gate.baseline for gate in gates)
+    return task_with_top_logprobs(task) if needs_tokens else task
+
+
 def with_required(record: Record, task: Task, required: Required) -> Record:
     """The scored record with its clusters and the values of its answers."""
     if required.fields:
@@ -95,7 +107,12 @@ def _compared(record: Record) -> Compared:
     is_choice = all(isinstance(one, Loglikelihood) for one in record.requests)
     found = [one.logprob for one in record.responses if is_choice]
     logprobs = tuple(one for one in found if one is not None)
-    return Compared(answers, logprobs[: len(record.doc.choices) or None])
+    tops = record.responses[0].top_logprobs if record.responses else ()
+    return Compared(
+        answers,
+        logprobs[: len(record.doc.choices) or None],
+        compact(shown_top_logprobs(tops)),
+    )
 
 
 def with_labels(

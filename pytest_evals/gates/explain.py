@@ -9,7 +9,7 @@ from fractions import Fraction
 from statistics import NormalDist
 
 from pytest_evals.core.gate import Change as ShownChange
-from pytest_evals.core.gate import Gate, Outcome
+from pytest_evals.core.gate import Gate, Interval, Outcome, Unit, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.gates.decide import Condition, Decision, distance, p_fails, p_passes
@@ -30,13 +30,13 @@ __all__ = [
     "WITHIN_NOISE",
     "change_notes",
     "change_reason",
-    "ci",
     "documents_to_decide",
     "limits_reason",
     "missing_decide",
     "number_reason",
     "reversal_text",
     "shown",
+    "shown_limits",
     "skipped_reason",
 ]
 
@@ -141,7 +141,7 @@ def limits_reason(
     assert condition is not None
     assert interval is not None
     value = figure_beside(float(estimate.value), Fraction(condition.threshold))
-    limits = f"{ci(gate)} [{figure(interval.low)}, {figure(interval.high)}]"
+    limits = _limits(gate, interval)
     counted = (
         f"{estimate.n} documents"
         if estimate.count is None
@@ -159,9 +159,30 @@ def limits_reason(
     return text
 
 
-def ci(gate: Gate) -> str:
-    """Both one-sided limits together: ``90% CI`` at a confidence of 0.95."""
-    return f"{100 * (2 * gate.confidence - 1):.4g}% CI"
+def _limits(gate: Gate, interval: Interval, unit: Unit | None = None) -> str:
+    """Both one-sided limits together: ``90% CI [0.7, 0.8]`` at a confidence of 0.95.
+
+    Args:
+        gate: The gate.
+        interval: Its limits.
+        unit: The unit of a change; ``None`` for a number.
+    """
+    low, high = (
+        figure(end) if unit is None else shown_change(end, unit)
+        for end in (interval.low, interval.high)
+    )
+    return f"{gate.ci} [{low}, {high}]"
+
+
+def shown_limits(verdict: Verdict) -> str:
+    """The confidence limits that a gate compared, for a table; empty for a gate that
+    compared the number."""
+    interval, change = verdict.interval, verdict.change
+    if interval is None or verdict.early:  # early limits have a level of their own
+        return ""
+    if change is None:
+        return _limits(verdict.gate, interval)
+    return _limits(verdict.gate, interval, change.unit) + suffix(change.unit)
 
 
 def _edge(condition: Condition) -> str:
@@ -226,8 +247,7 @@ def change_reason(
     text, interval = change_text(change), decision.interval
     limits, how = "", f"over: {gate.over}"
     if interval is not None:
-        ends = (shown_change(end, change.unit) for end in (interval.low, interval.high))
-        limits = f"{ci(gate)} [{', '.join(ends)}]"
+        limits = _limits(gate, interval, change.unit)
         how += f", {interval.method}"
     counted = f"{change.n} documents"
     if change.gained is not None:

@@ -176,7 +176,7 @@ def _of_two_runs(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Ve
     reference = find(gate.baseline, gate.task)
     try:
         estimate, metric = estimate_compared(gate, result, reference)
-        return _verdict(gate, metric, estimate)
+        return replace(_verdict(gate, metric, estimate), notes=estimate.notes)
     except InvalidGateError as error:
         return Verdict(gate=gate, outcome=error.outcome, reason=error.reason)
 

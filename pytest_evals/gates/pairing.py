@@ -23,6 +23,7 @@ from typing import Any
 from pytest_evals.core.comparison import Comparison, DocumentChange, MetricChange
 from pytest_evals.core.reference import Answers, Compared, Reference, logprobs_in
 from pytest_evals.core.scored_fields import field_faults, reads_of
+from pytest_evals.core.top_logprobs import compact
 from pytest_evals.errors import did_you_mean
 
 __all__ = [
@@ -163,7 +164,9 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
                 values.setdefault(key, {})[at] = value
             for key, answers in _repeats(row):
                 repeats.setdefault(key, {})[at] = answers
-            both = compared.get(at, Compared({}, logprobs_in(row)))
+            both = compared.get(
+                at, Compared({}, logprobs_in(row), compact(row.get("top_logprobs")))
+            )
             filters = {**both.answers, str(row.get("filter")): str(row.get("answer"))}
             compared[at] = both._replace(answers=filters)
     notes = tuple(_machine_changes(before, now))

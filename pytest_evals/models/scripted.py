@@ -13,6 +13,7 @@ A ``.jsonl`` file holds a rule a line; the first that fits answers::
     {"prompt": "the end of it", "text": "Paris"}
     {"regex": "capital of (France|Italy)", "error": "the server is down"}
     {"continuation": " Paris", "logprob": -0.5, "greedy": true}
+    {"prompt": "2 + 2 =", "text": "4", "top_logprobs": [["4", {"4": -0.1, "5": -2.4}]]}
     {"text": "anything else"}
 
 A ``text`` also answers choices: the continuation that equals it, white space around it
@@ -25,19 +26,22 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.model import Model
 from pytest_evals.core.request import (
+    TOP_LOGPROBS,
     Generate,
     Loglikelihood,
     Prompt,
     Request,
     Response,
     Rolling,
+    TopLogprobs,
 )
+from pytest_evals.core.top_logprobs import read_top_logprobs
 from pytest_evals.data.user_files import read_text
 from pytest_evals.errors import ModelError, OptionError, TaskFileError, did_you_mean
 from pytest_evals.limits.patterns import PatternLimitError, compiled
@@ -63,6 +67,8 @@ class Rule:
         greedy: Whether greedy decoding gives the continuation; ``None`` to go by the
             log-probability.
         error: Why there is no answer.
+        top_logprobs: Top log-probabilities of the text's tokens, for requests that ask
+            for them.
     """
 
     prompt: str = ""
@@ -72,6 +78,7 @@ class Rule:
     logprob: float | None = None
     greedy: bool | None = None
     error: str = ""
+    top_logprobs: TopLogprobs = ()
 
     def fits(self, request: Request) -> bool:
         """Whether this rule answers the request.
@@ -94,7 +101,10 @@ class Rule:
         if self.error:
             return Response(error=self.error)
         if isinstance(request, Generate):
-            return _generated(request, self.text)
+            found = _generated(request, self.text)
+            if dict(request.options).get(TOP_LOGPROBS):
+                found = replace(found, top_logprobs=self.top_logprobs)
+            return found
         logprob = self.logprob
         if logprob is None:
             said = isinstance(request, Loglikelihood) and (
@@ -216,10 +226,22 @@ def _rule(where: str, found: Any) -> Rule:
         compiled(found.get("regex", ""))
     except re.error as error:
         raise OptionError(f"{where}: not a regular expression: {error}") from None
-    return Rule(**found)
+    return Rule(**{**found, TOP_LOGPROBS: _top_logprobs(where, found)})
 
 
-_TYPES: Mapping[str, tuple[type, ...]] = {"logprob": (int, float), "greedy": (bool,)}
+def _top_logprobs(where: str, found: Mapping[str, Any]) -> TopLogprobs:
+    try:
+        return read_top_logprobs(found.get(TOP_LOGPROBS, ()))
+    except (TypeError, ValueError):
+        what = "top_logprobs is a list of [token, {token: log-probability, …}]"
+        raise OptionError(f"{where}: {what}") from None
+
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "logprob": (int, float),
+    "greedy": (bool,),
+    TOP_LOGPROBS: (list,),
+}
 
 
 def _first(request: Request) -> Response:

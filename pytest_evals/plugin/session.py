@@ -28,7 +28,6 @@ from pytest_evals.plugin.settings.process import (
     load_conftests,
     orders_of,
 )
-from pytest_evals.plugin.settings.profile import RELEASE
 from pytest_evals.plugin.settings.run_options import (
     answers_of,
     run_config,
@@ -42,6 +41,7 @@ from pytest_evals.plugin.workers.telling import Told
 from pytest_evals.plugin.workers.wire import pack, unpack
 from pytest_evals.run.baselines import measured_rate
 from pytest_evals.run.inference import Inference
+from pytest_evals.run.profile import RELEASE
 from pytest_evals.run.run import Run
 from pytest_evals.run.selection import Selection
 from pytest_evals.run.suite import GroupRun, Suite, TaskRun

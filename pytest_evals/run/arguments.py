@@ -18,6 +18,7 @@ from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.data.user_files import path_fault
 from pytest_evals.errors import OptionError, did_you_mean
 from pytest_evals.prompts.generation import check_overrides
+from pytest_evals.run.profile import PROFILES, conflict
 from pytest_evals.store.baselines import check_name
 
 __all__ = ["with_checked_arguments"]
@@ -80,6 +81,7 @@ def _check(given: Mapping[str, object]) -> None:
         check_overrides(options.gen_kwargs)
     _check_encoding(given)
     _check_stop(given.get("stop", "off"), given.get("stop_error", 0.0))
+    _check_profile(str(given.get("profile", "")), options)
     _check_save(given.get("save"), given.get("save_failed"), folder)
 
 
@@ -88,6 +90,20 @@ def _check_stop(stop: object, error: Any) -> None:
         raise OptionError(f"stop={stop!r}: expected off, curtail or auto")
     if not 0 <= error <= 1:
         raise OptionError(f"stop_error={error!r}: expected a fraction from 0 to 1")
+
+
+def _check_profile(profile: str, options: object) -> None:
+    if profile and profile not in PROFILES:
+        hint = did_you_mean(profile, PROFILES) or f"; known: {', '.join(PROFILES)}"
+        raise OptionError(f"profile={profile!r}: unknown profile{hint}")
+    if not isinstance(options, TaskOptions):
+        return
+    found = conflict(profile, options.limit, options.sample)
+    if found is not None:
+        raise OptionError(
+            f"TaskOptions({found.setting}={found.value!r}) and profile={profile!r} "
+            f"contradict each other: {found.why}; give one"
+        )
 
 
 def _check_save(save: object, save_failed: object, folder: object) -> None:
@@ -205,6 +221,7 @@ _ARGUMENTS: Mapping[str, Check] = {
     "save_failed": _FLAG,
     "stop": (_of(str), "'off', 'curtail' or 'auto'"),
     "stop_error": (_is_number, "a fraction from 0 to 1"),
+    "profile": (_of(str), "'' or 'release'"),
     "plugins": (_is_list, "a list of objects or modules with hooks"),
 }
 _TEXTS = ("model", "gates", "judge", "compare", "save")

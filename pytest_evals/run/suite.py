@@ -30,7 +30,7 @@ from pytest_evals.dialects.gates_section.gate_faults import (
 )
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
-from pytest_evals.gates.documents import Required, required_by
+from pytest_evals.gates.documents import Required, asking_for, required_by
 from pytest_evals.run.selection import Selection
 
 __all__ = ["GroupRun", "Suite", "TaskRun"]
@@ -146,7 +146,8 @@ class Suite:
             raise TaskFileError([_twice(task, self.groups[task.name])])
         gates, ids = self._gates_and_ids(task, path.parent)
         indices = task.rows.indices()
-        run = TaskRun(task, path, nodeid, changed, ids, indices, gates)
+        asking = asking_for(task, gates)
+        run = TaskRun(asking, path, nodeid, changed, ids, indices, gates)
         self.tasks[task.name] = run
         return run
 

@@ -19,7 +19,8 @@ from typing import Any, TypeVar
 from zlib import crc32
 
 from pytest_evals.core.key import RequestKey, canonical
-from pytest_evals.core.request import Response
+from pytest_evals.core.request import TOP_LOGPROBS, Response
+from pytest_evals.core.top_logprobs import read_top_logprobs
 from pytest_evals.errors import StoreError
 from pytest_evals.masking.values import identity, masked
 from pytest_evals.store.base import make_base
@@ -315,7 +316,10 @@ def _response(digest: bytes, body: object, checksum: object) -> Response | None:
     if not isinstance(body, bytes) or checksum != _checksum(digest, body):
         return None
     try:
-        return Response(**json.loads(body))
+        given = json.loads(body)
+        if TOP_LOGPROBS in given:
+            given[TOP_LOGPROBS] = read_top_logprobs(given[TOP_LOGPROBS])
+        return Response(**given)
     except (TypeError, ValueError, RecursionError):
         return None
 

@@ -1,13 +1,14 @@
 """A run as people see it at a prompt, in a notebook, as a data frame."""
 
 import sys
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.core.gate import Bound, Gate, Outcome, Verdict
+from pytest_evals.core.gate import Bound, Gate, Interval, Outcome, Verdict
 from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import RunResult, TaskResult
@@ -65,7 +66,7 @@ def test_repr_has_numbers_and_gates(run):
     assert repr(run).splitlines() == [
         "<RunResult of hf:acme/llm: 1 task, 2 documents, 1 of them without a score, "
         "gates: 1 failed>",
-        "  quiz  acc,none  0.75 ± 0.25",
+        "  quiz  acc,none  0.75",
         f"  failed: quiz: acc >= 0.9 {HOSTILE}",
     ]
     assert repr(run.tasks[0]) == "<TaskResult quiz: 2 documents; acc,none 0.75>"
@@ -75,7 +76,16 @@ def test_html_is_escaped(run):
     html = run._repr_html_()
     assert "<img" not in html
     assert "&lt;img src=x onerror=alert(1)&gt;" in html
-    assert "<td>0.75 ± 0.25</td>" in html
+    assert "<td>0.75</td>" in html
+
+
+def test_a_metric_has_its_standard_error_or_the_limits_of_its_gate(run):
+    (verdict,) = run.verdicts
+    limits = Interval(0.41, 0.94, "Clopper-Pearson")
+    judged = replace(run, verdicts=(replace(verdict, interval=limits),))
+    assert "acc,none  0.75, 90% CI [0.41, 0.94]\n" in repr(judged)
+    assert "<td>0.75, 90% CI [0.41, 0.94]</td>" in judged._repr_html_()
+    assert "acc,none  0.75 ± 0.25" in repr(replace(run, verdicts=()))
 
 
 def test_frames_have_a_row_for_each_metric_gate_and_document(run):

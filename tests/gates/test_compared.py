@@ -1,5 +1,7 @@
 """Gates on the answers of two runs: agreement, flips and divergence."""
 
+import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +24,7 @@ from pytest_evals.gates.read.entry import read_gate
 HERE = Place(Path("arc.yaml"), 7)
 
 
-def run(answers, logprobs=None, correct=None, lost=()):
+def run(answers, logprobs=None, correct=None, lost=(), tops=None):
     """A run in which documents have these answers."""
     n = len(answers)
     right = correct or [True] * n
@@ -33,7 +35,9 @@ def run(answers, logprobs=None, correct=None, lost=()):
             doc=Doc("", ["a", "b"], 0, id=f"d{i}"),
             scores=(Score(metric="acc", value=float(right[i]), correct=right[i]),),
             compared=Compared(
-                {"none": answers[i]}, tuple(logprobs[i] if logprobs else ())
+                {"none": answers[i]},
+                tuple(logprobs[i] if logprobs else ()),
+                json.dumps(tops[i]) if tops else "",
             ),
             error="lost" if i in lost else "",
         )
@@ -116,11 +120,55 @@ def test_documents_without_an_answer_count_as_both():
     assert "20 of 100 documents have no score" in found.reason
 
 
-def test_generated_answers_have_no_divergence():
-    old = run(["a"] * 10)
-    found = verdict(old, old, metric="kl", max=0.1)
+def token(name, **p):
+    """One generated token with the probabilities of the likeliest ones."""
+    return [name, {one: math.log(value) for one, value in p.items()}]
+
+
+def test_generated_answers_diverge_up_to_the_first_token_that_differs():
+    """By hand, of whole distributions: the third token comes after other texts."""
+    old = [token("a", a=0.8, b=0.2), token("b", a=0.3, b=0.7), token("x", x=1)]
+    new = [token("a", a=0.7, b=0.3), token("a", a=0.6, b=0.4), token("y", y=1)]
+    first = 0.8 * math.log(0.8 / 0.7) + 0.2 * math.log(0.2 / 0.3)
+    second = 0.3 * math.log(0.3 / 0.6) + 0.7 * math.log(0.7 / 0.4)
+    before, now = run(["b"] * 40, tops=[old] * 40), run(["a"] * 40, tops=[new] * 40)
+    found = verdict(before, now, metric="kl", max=0.5)
+    assert found.value == pytest.approx((first + second) / 2, abs=1e-5)
+    assert found.outcome == "passed"
+    assert found.low < found.value < found.high  # though all documents are alike
+    assert found.notes[0].startswith("a lower bound of kl: the 5 likeliest tokens")
+    point = verdict(before, now, metric="kl", max=0.5, over="run")
+    assert point.notes == found.notes
+    same = verdict(before, before, metric="kl", max=0.1)
+    assert (same.value, same.outcome) == (0, "passed")
+    assert verdict(before, now, metric="kl", max=0.01).outcome == "failed"
+
+
+def test_a_token_without_a_name_ends_the_comparison():
+    """The texts after it may differ."""
+    old = [token("", a=0.5, b=0.5), token("a", a=0.99, b=0.01)]
+    new = [token("", a=0.5, b=0.5), token("a", a=0.01, b=0.99)]
+    before, now = run(["a"] * 40, tops=[old] * 40), run(["a"] * 40, tops=[new] * 40)
+    assert verdict(before, now, metric="kl", max=0.1).value == 0
+
+
+def test_tokens_of_another_vocabulary_are_not_compared():
+    old = run(["a"] * 10, tops=[[token("5:a", **{"5:a": 0.9})]] * 10)
+    new = run(["a"] * 10, tops=[[token("a", a=0.9)]] * 10)
+    found = verdict(old, new, metric="kl", max=0.1)
     assert found.outcome == "invalid"
-    assert "log-likelihoods of two or more choices" in found.reason
+    assert "needs the same kind of model and the same tokenizer" in found.reason
+
+
+def test_generated_answers_without_top_log_probabilities_have_no_divergence():
+    bare, full = run(["a"] * 10), run(["a"] * 10, tops=[[token("a", a=0.9)]] * 10)
+    found = verdict(full, bare, metric="kl", max=0.1)
+    assert found.outcome == "invalid"
+    assert found.reason.startswith("the model returns no top log-probabilities")
+    found = verdict(bare, full, metric="kl", max=0.1)
+    assert found.outcome == "invalid"
+    assert "'main' has no top log-probabilities" in found.reason
+    assert found.reason.endswith("--evals-save=main")
 
 
 def test_runs_that_are_not_comparable_are_invalid():

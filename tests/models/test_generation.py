@@ -8,7 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.core.request import FITTING, Generate, Loglikelihood, Message
+from pytest_evals.core.request import (
+    FITTING,
+    TOP_LOGPROBS,
+    Generate,
+    Loglikelihood,
+    Message,
+)
 from pytest_evals.errors import ModelError
 from pytest_evals.models.registry import open_model, parse_spec
 
@@ -553,3 +559,53 @@ def test_settings_of_the_model_itself_count(saved_model, oracle, ask):
     config.stop_strings = ["a"]
     with pytest.raises(ModelError, match="sets 'stop_strings', which is not supported"):
         ask(model, request)
+
+
+TOP = ((TOP_LOGPROBS, 5),)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_top_log_probabilities_are_those_of_a_plain_pass_over_the_text(
+    kind, opened, oracle, ask
+):
+    """Of the logits before penalties, and the text is that of the request without."""
+    import torch
+
+    penalty = (("repetition_penalty", 1.5),)
+    requests = [
+        Generate(prompt, max_tokens=6, options=(*penalty, *TOP)) for prompt in PROMPTS
+    ]
+    plain = oracle(kind)
+    bare = [replace(request, options=penalty) for request in requests]
+    for request, found, same in zip(
+        requests, ask(opened(kind), *requests), ask(opened(kind), *bare), strict=True
+    ):
+        assert (found.text, found.n_tokens) == (same.text, same.n_tokens)
+        assert (same.top_logprobs, len(found.top_logprobs)) == ((), found.n_tokens)
+        ids = plain.tokenizer.encode(request.prompt)
+        for token, top in found.top_logprobs:
+            with torch.no_grad():
+                logits = plain.model(torch.tensor([ids])).logits[0, -1]
+            values, best = logits.double().log_softmax(-1).topk(5)
+            assert [value for _, value in top] == pytest.approx(
+                values.tolist(), abs=1e-4
+            )
+            assert {int(name.partition(":")[0]) for name, _ in top} == {*best.tolist()}
+            ids.append(int(token.partition(":")[0]))
+
+
+def test_top_log_probabilities_change_no_draw(opened, ask):
+    plain = Generate("the cat", max_tokens=8, temperature=1.0)
+    with_top = replace(plain, options=TOP)
+    first, second = ask(opened("gpt2"), plain, with_top)
+    assert first.text == second.text
+    assert len(second.top_logprobs) == second.n_tokens
+
+
+@pytest.mark.parametrize("n", ["5", -1, True])
+def test_a_bad_number_of_top_log_probabilities_is_an_error(n, opened, ask):
+    request = Generate("a", options=((TOP_LOGPROBS, n),))
+    (response,) = ask(opened("gpt2"), request)
+    assert (
+        response.error == f"top_logprobs is {n!r}; it must be a whole number, 0 or more"
+    )

@@ -133,6 +133,44 @@ def test_options_and_gates_of_the_call_count(both):
     assert result.options["limit"] == 2
 
 
+def test_a_release_asks_for_more_evidence_as_in_pytest(both):
+    """8 of 10 are correct: the exact 95% limits are 0.493 and 0.963."""
+    gates = ["zoo/exact_match >= 0.7"]
+    model = SimpleNamespace(name="m", answer=Knowing().answer)
+    usual = evaluate("evals/zoo.yaml", model, gates=gates).verdicts
+    assert [(one.gate.over, one.is_red) for one in usual] == [("run", False)] * 2
+    strict = evaluate("evals/zoo.yaml", model, gates=gates, profile="release").verdicts
+    assert [(one.gate.over, one.outcome.value, one.is_red) for one in strict] == [
+        ("population", "inconclusive", True)
+    ] * 2
+    # The file's gate and that of the call; both would have failed pytest.
+    both.pytester.makeconftest(CONFTEST)
+    both.run(
+        "evals/zoo.yaml",
+        "--evals-profile=release",
+        "--evals-gate=zoo/exact_match >= 0.7",
+        model=None,
+    )
+    by_pytest = both.results()["gates"]
+    assert [one["reason"] for one in by_pytest] == [one.reason for one in strict]
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"profile": "relase"}, "profile='relase': unknown profile; did you mean 're"),
+        (
+            {"profile": "release", "options": TaskOptions(limit=3)},
+            "TaskOptions(limit=3) and profile='release' contradict each other: a "
+            "release is judged over all documents; give one",
+        ),
+    ],
+)
+def test_a_profile_that_cannot_hold_is_refused(both, keys, message):
+    with pytest.raises(OptionError, match=re.escape(message)):
+        evaluate("evals", "scripted:echo", **keys)
+
+
 def test_a_spec_opens_a_model(both):
     result = evaluate("evals/zoo.yaml", "scripted:answers.jsonl")
     assert result.model == "scripted:answers.jsonl"

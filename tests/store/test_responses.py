@@ -75,12 +75,20 @@ RESPONSES = st.builds(
     elapsed_s=st.floats(0, 1e6),
     latency_s=st.floats(0, 1e6),
     cost=st.none() | st.floats(0, 1e6),
+    top_logprobs=st.lists(
+        st.tuples(
+            st.text(),
+            st.lists(st.tuples(st.text(), st.floats(-1e6, 0)), max_size=3).map(tuple),
+        ),
+        max_size=3,
+    ).map(tuple),
 )
 
 
 def test_the_strategy_of_the_next_test_knows_all_fields():
     known = {"text", "logprob", "greedy", "n_prompt_tokens", "n_tokens", "n_truncated"}
     known |= {"finish", "elapsed_s", "latency_s", "cost", "error"}
+    known |= {"top_logprobs"}
     assert {field.name for field in dataclasses.fields(Response)} == known
 
 

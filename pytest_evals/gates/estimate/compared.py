@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,7 +14,9 @@ from pytest_evals.core.gate import Gate, Outcome, Published
 from pytest_evals.core.metric import Estimate, MetricResult, Totals
 from pytest_evals.core.record import Record
 from pytest_evals.core.reference import Compared, Reference
+from pytest_evals.core.request import TopLogprobs
 from pytest_evals.core.result import TaskResult
+from pytest_evals.core.top_logprobs import N_TOP, read_top_logprobs
 from pytest_evals.gates.documents import InvalidGateError, labels_of
 from pytest_evals.gates.estimate.estimate import Change, GateEstimate, antilog
 from pytest_evals.gates.estimate.sums import (
@@ -23,12 +26,17 @@ from pytest_evals.gates.estimate.sums import (
     ratio,
 )
 from pytest_evals.gates.estimate.value import estimate_proportion
+from pytest_evals.stats.divergence import divergence, least_divergence
 from pytest_evals.stats.independent import IndependentDifference
 from pytest_evals.stats.spread import Located, Proportion, Spread, Still
 
 __all__ = ["estimate_compared", "estimate_published", "protocol_fault"]
 
 _HIGHER_IS_BETTER = {"agreement": True, "flips": False, "kl": False}
+_LOWER_BOUND = (
+    f"a lower bound of kl: the {N_TOP} likeliest tokens at each position up to the "
+    "first where the answers differ"
+)
 
 
 def estimate_published(
@@ -154,7 +162,8 @@ def estimate_compared(
 
     ``agreement`` is the share of documents with the same answer or choice, ``flips``
     that of documents that became correct or wrong, and ``kl`` the mean over documents
-    of KL(baseline || run) in nats, of the softmax over the choices' log-likelihoods.
+    of KL(baseline || run) in nats: of the softmax over the choices' log-likelihoods, or
+    of the next token's distribution in generated answers (:func:`_of_tokens`).
 
     Args:
         gate: The gate.
@@ -170,14 +179,23 @@ def estimate_compared(
     included = [one for one in result.records if not one.excluded]
     filter_ = gate.filter or _only_filter(gate, included)
     values: dict[int, float] = {}
+    positions = _Positions()
     for record in included:
         old = reference.compared.get(record.index)
         if old is not None and record.compared is not None and not record.error:
-            value = _value(gate, record, reference, filter_, old)
+            if gate.metric == "kl":
+                value = _divergence(old, record.compared, positions)
+            else:
+                value = _value(gate, record, reference, filter_, old)
             if value is not None:
                 values[record.index] = value
     if not values:
-        raise InvalidGateError(_nothing(gate, reference))
+        raise InvalidGateError(_nothing(gate, included, reference))
+    if 2 * positions.n_named < positions.n:
+        raise InvalidGateError(
+            "this run and the baseline give their tokens different names; kl of "
+            "generated answers needs the same kind of model and the same tokenizer"
+        )
     n_missing = len(included) - len(values)
     labels = labels_of(result, gate.cluster, [*values])
     found = _estimate(gate, [*values.values()], labels)
@@ -185,6 +203,8 @@ def estimate_compared(
         found = replace(
             found, n_errored=n_missing, missing=_extremes(gate, found, n_missing)
         )
+    if positions.n:
+        found = replace(found, notes=(*found.notes, _LOWER_BOUND))
     assert found.spread is not None
     estimate = Estimate(float(found.value), found.spread.stderr)
     metric = MetricResult(
@@ -217,8 +237,6 @@ def _value(
     """The document's value; ``None`` if it has none in one of the runs."""
     new = record.compared
     assert new is not None
-    if gate.metric == "kl":
-        return _divergence(old.logprobs, new.logprobs)
     if gate.metric == "agreement":
         if filter_ not in old.answers or filter_ not in new.answers:
             return None
@@ -230,30 +248,74 @@ def _value(
     return None
 
 
-def _divergence(old: Sequence[float], new: Sequence[float]) -> float | None:
-    """KL(old || new) in nats of the softmax over the choices."""
-    n = len(new)
-    if n < 2 or len(old) < n:
+@dataclass(slots=True)
+class _Positions:
+    """Tokens of generated answers that were compared, and how many of them have a
+    common name in both tops."""
+
+    n: int = 0
+    n_named: int = 0
+
+
+def _divergence(old: Compared, new: Compared, positions: _Positions) -> float | None:
+    """KL(old || new) in nats; ``None`` if there is nothing to compute it from."""
+    if old.top_logprobs and new.top_logprobs:
+        return _of_tokens(old.top_logprobs, new.top_logprobs, positions)
+    n = len(new.logprobs)
+    if n < 2 or len(old.logprobs) < n:
         return None
-    before, now = _log_softmax(old[:n]), _log_softmax(new)
-    total = math.fsum(
-        math.exp(p) * (p - q) for p, q in zip(before, now, strict=True) if p > -math.inf
-    )
-    return max(0.0, total)
+    return divergence(old.logprobs[:n], new.logprobs)
 
 
-def _log_softmax(logprobs: Sequence[float]) -> list[float]:
-    top = max(logprobs)
-    norm = top + math.log(math.fsum(math.exp(one - top) for one in logprobs))
-    return [one - norm for one in logprobs]
+def _of_tokens(old: str, new: str, positions: _Positions) -> float | None:
+    """The mean over tokens of a lower bound of KL(old || new).
+
+    The tokens up to the first where the answers differ are compared, with that one:
+    after it, the two models have read different texts.
+    """
+    found = []
+    pairs = zip(_read(old), _read(new), strict=False)
+    for (was, before), (now, after) in pairs:
+        if not before or not after:
+            break
+        first, second = dict(before), dict(after)
+        found.append(least_divergence(first, second))
+        positions.n_named += not first.keys().isdisjoint(second)
+        if was != now or not was:
+            break
+    positions.n += len(found)
+    return math.fsum(found) / len(found) if found else None
 
 
-def _nothing(gate: Gate, reference: Reference) -> str:
+def _read(compact: str) -> TopLogprobs:
+    try:
+        return read_top_logprobs(json.loads(compact))
+    except (TypeError, ValueError) as error:
+        what = "the top_logprobs of a document in the baseline are damaged"
+        raise InvalidGateError(f"{what}: {error}") from None
+
+
+def _nothing(gate: Gate, records: Sequence[Record], reference: Reference) -> str:
+    """Why no document can be compared, and what to do."""
     what = {
         "kl": "log-likelihoods of two or more choices",
         "agreement": "an answer",
         "flips": "a correct or wrong result",
     }[gate.metric]
+    if gate.metric == "kl" and not any(
+        one.compared and one.compared.logprobs for one in records
+    ):
+        if not any(one.compared and one.compared.top_logprobs for one in records):
+            return (
+                "the model returns no top log-probabilities of generated tokens, which "
+                "kl needs; hf: models and openai: servers with logprobs do (not with "
+                "beam search, nor in dialogues)"
+            )
+        return (
+            f"{reference.baseline!r} has no top log-probabilities of generated tokens, "
+            "which kl needs; save it again with this gate: "
+            f"--evals-save={reference.baseline}"
+        )
     return f"no document has {what} in both this run and {reference.baseline!r}"
 
 
@@ -263,10 +325,10 @@ def _estimate(gate: Gate, values: list[float], labels: Labels) -> GateEstimate:
         count = int(sum(values))
         found = estimate_proportion(count, n, values, labels)
         return replace(found, value=Fraction(count, n), n=n, count=count)
-    if not any(values):
-        # Identical runs have no variance; a document that differs is taken to differ by
-        # log 2 at most, so that the number of documents counts.
-        found = estimate_bounded(values, labels, (0.0, math.log(2)))
+    if len({*values}) == 1:
+        # Equal values have no variance; another document is taken to differ by log 2
+        # more at most, so that the number of documents counts.
+        found = estimate_bounded(values, labels, (0.0, values[0] + math.log(2)))
         return replace(found, n=n, method=f"{found.method}, up to log 2")
     totals = Totals(columns=(values, [1.0] * n), score=ratio, is_ratio=True)
     try:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.model import Model
 from pytest_evals.core.request import Finish, Generate, Request, Response
+from pytest_evals.core.top_logprobs import without_top_logprobs
 from pytest_evals.errors import ModelError
 from pytest_evals.models.openai.asking import Asker, Backoff
 from pytest_evals.models.openai.background import Background
@@ -22,11 +23,13 @@ from pytest_evals.models.openai.usage import METER, Meter, Usage
 from pytest_evals.models.openai.writing import asked, read_text
 
 if TYPE_CHECKING:
-    from pytest_evals.models.openai.encoding import Encoding
+    from pytest_evals.models.openai.encoding import Encoding, Fit
 
 __all__ = ["OpenAIModel"]
 
 Answer = tuple[int, Response]
+_INVALID = ("400", "422")
+"""HTTP statuses of a request with a parameter that the server does not accept."""
 
 
 class OpenAIModel(Model):
@@ -48,6 +51,7 @@ class OpenAIModel(Model):
             _made(settings, key, self._usage, backoff or Backoff())
         )
         self._scorer = Scorer(self._asker, settings, _encoding_of(settings))
+        self._gives_top = True
         self._fitting = Fitting(self._background, lister, settings, self._scorer)
         self.info: dict[str, Any] = {
             "model": name,
@@ -100,6 +104,10 @@ class OpenAIModel(Model):
                 f"{self._settings.target} takes no temperature: its answers are "
                 "sampled, also where a task wants greedy ones"
             )
+        if not self._gives_top:
+            notes.append(
+                "the server does not accept requests for top log-probabilities"
+            )
         return tuple(f"{self._settings.target}: {note}" for note in notes)
 
     def close(self) -> None:
@@ -111,7 +119,7 @@ class OpenAIModel(Model):
         try:
             began = time.perf_counter()
             if isinstance(request, Generate):
-                response = await self._text(request)
+                response = await self._text_with_top(request)
             else:
                 response = await self._scorer.score(request)
         except Fault as fault:
@@ -124,9 +132,23 @@ class OpenAIModel(Model):
             cost=meter.cost,
         )
 
-    async def _text(self, request: Generate) -> Response:
-        settings = self._settings
+    async def _text_with_top(self, request: Generate) -> Response:
+        """The answer; without top log-probabilities if the server refuses these."""
+        bare = without_top_logprobs(request)
         fit = self._fitting.take(request)
+        if bare is not request and not self._gives_top:
+            request = bare
+        try:
+            return await self._text(request, fit)
+        except Fault as fault:
+            if bare is request or fault.kind not in _INVALID:
+                raise
+        response = await self._text(bare, fit)
+        self._gives_top = False
+        return response
+
+    async def _text(self, request: Generate, fit: Fit | None) -> Response:
+        settings = self._settings
         path, body = asked(request, settings, fit)
         response = await self._asker.ask(
             path,

@@ -7,7 +7,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_evals.core.request import FITTING, GRAMMAR, IMAGES, LEADING_IMAGES, Generate
+from pytest_evals.core.request import (
+    FITTING,
+    GRAMMAR,
+    IMAGES,
+    LEADING_IMAGES,
+    TOP_LOGPROBS,
+    Generate,
+)
+from pytest_evals.core.top_logprobs import without_top_logprobs
 from pytest_evals.errors import did_you_mean
 from pytest_evals.models.openai.faults import Fault
 from pytest_evals.models.openai.settings import OpenAISettings
@@ -72,6 +80,7 @@ def body_of(
         and not _is_without_effect(name, value)
     }
     grammar = options.pop(GRAMMAR, None)
+    top = _top_logprobs(options.pop(TOP_LOGPROBS, 0), chat=chat)
     held = {} if grammar is None else _held(json.loads(str(grammar)), settings)
     for name in options:
         if name not in OPTIONS:
@@ -94,7 +103,7 @@ def body_of(
             body["stop"] = stops  # type: ignore[assignment]
     if settings.send_seed and request.temperature > 0 and not settings.thinks:
         body["seed"] = _seed(request, seed)
-    return {**body, **options, **held}
+    return {**body, **options, **held, **top}
 
 
 def sent_stops(request: Generate, settings: OpenAISettings) -> list[str]:
@@ -122,6 +131,14 @@ def _held(grammar: Mapping[str, Any], settings: OpenAISettings) -> dict[str, Any
     return {"structured_outputs": {"regex": grammar["value"]}}
 
 
+def _top_logprobs(n: Any, *, chat: bool) -> dict[str, Any]:
+    if type(n) is not int or n < 0:
+        raise Fault(f"{TOP_LOGPROBS} is {n!r}; it must be a whole number, 0 or more")
+    if not n:
+        return {}
+    return {"logprobs": True, TOP_LOGPROBS: n} if chat else {"logprobs": n}
+
+
 def _form(text: str) -> Any:
     try:
         return json.loads(text)
@@ -134,7 +151,7 @@ def _seed(request: Generate, given: Any) -> int:
     also where the task gives a seed."""
     if isinstance(given, int):
         return (given + request.repeat) % SEEDS
-    digest = hashlib.sha256(repr(request).encode()).digest()
+    digest = hashlib.sha256(repr(without_top_logprobs(request)).encode()).digest()
     return int.from_bytes(digest[:8], "big") % SEEDS
 
 

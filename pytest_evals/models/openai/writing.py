@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 from pytest_evals.core.request import (
     IMAGES,
     LEADING_IMAGES,
+    TOP_LOGPROBS,
     Finish,
     Generate,
     Message,
     Response,
+    TopLogprobs,
 )
+from pytest_evals.core.top_logprobs import top_entry
 from pytest_evals.models.openai.endpoint import Path, Reply
 from pytest_evals.models.openai.faults import REFUSED, Fault, shortened
 from pytest_evals.models.openai.sampling import body_of
@@ -174,7 +177,33 @@ def read_text(
         n_prompt_tokens=n_prompt_tokens,
         n_tokens=n_tokens,
         finish="stop" if cut != text else _FINISH.get(ended, ""),
+        top_logprobs=_top_logprobs(choice, dict(request.options).get(TOP_LOGPROBS, 0)),
     )
+
+
+def _top_logprobs(choice: Mapping[str, Any], n: int) -> TopLogprobs:
+    """Those of the tokens of an answer; empty if the server does not return them.
+
+    Two forms exist: ``content`` with one object a token (chats; llama.cpp also for
+    completions), and the lists of OpenAI's completions.
+    """
+    found: Any = choice.get("logprobs")
+    if not n or not isinstance(found, dict):
+        return ()
+    try:
+        if "content" in found:
+            return tuple(
+                top_entry(
+                    one["token"],
+                    [(top["token"], top["logprob"]) for top in one["top_logprobs"]],
+                    n,
+                )
+                for one in found["content"] or ()
+            )
+        pairs = zip(found["tokens"], found["top_logprobs"], strict=True)
+        return tuple(top_entry(token, top.items(), n) for token, top in pairs)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return ()  # the answer itself is complete
 
 
 def choice_of(reply: Reply) -> Mapping[str, Any]:

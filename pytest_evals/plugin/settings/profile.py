@@ -11,12 +11,9 @@ import pytest
 
 from pytest_evals.plugin.settings.ini import ini_value
 from pytest_evals.plugin.settings.option_table import TABLE
+from pytest_evals.run.profile import PROFILES, RELEASE, conflict, policy_of
 
-__all__ = ["RELEASE", "apply_profile", "profile_line"]
-
-RELEASE = "release"
-_PROFILES = ("default", RELEASE)
-_ALL_DOCUMENTS = "a release is judged over all documents"
+__all__ = ["apply_profile", "profile_line"]
 
 
 def apply_profile(config: pytest.Config, raw: dict[str, Any]) -> None:
@@ -30,22 +27,21 @@ def apply_profile(config: pytest.Config, raw: dict[str, Any]) -> None:
         pytest.UsageError: The profile is unknown, or another option contradicts it.
     """
     name = raw["profile"]
-    if name not in _PROFILES:
+    if name not in PROFILES:
         from pytest_evals.errors import did_you_mean
 
-        hint = did_you_mean(name, _PROFILES) or f"; known: {', '.join(_PROFILES)}"
+        hint = did_you_mean(name, PROFILES) or f"; known: {', '.join(PROFILES)}"
         raise pytest.UsageError(f"--evals-profile={name}: unknown profile{hint}")
     if name != RELEASE:
         return
-    for option in ("limit", "sample"):
-        if raw[option]:
-            raise _contradiction(option, raw[option], _ALL_DOCUMENTS)
     policy = _given(config, "inconclusive")
-    if policy not in (None, "", "fail"):
-        raise _contradiction(
-            "inconclusive", policy, "inconclusive gates fail a release"
+    found = conflict(name, raw["limit"], raw["sample"], policy)
+    if found is not None:
+        raise pytest.UsageError(
+            f"--evals-{found.setting}={found.value} and --evals-profile={name} "
+            f"contradict each other: {found.why}; give one"
         )
-    raw["inconclusive"] = "fail"
+    raw["inconclusive"] = policy_of(name)
 
 
 def profile_line(name: str) -> list[str]:
@@ -63,10 +59,3 @@ def _given(config: pytest.Config, name: str) -> Any:
     option = next(one for one in TABLE if one.name == name)
     typed = config.getoption(option.dest)
     return ini_value(config, option) if typed is None else typed
-
-
-def _contradiction(option: str, value: str, why: str) -> pytest.UsageError:
-    return pytest.UsageError(
-        f"--evals-{option}={value} and --evals-profile={RELEASE} contradict each "
-        f"other: {why}; give one"
-    )

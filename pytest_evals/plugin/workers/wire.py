@@ -78,7 +78,7 @@ def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
         [_of_request(request) for request in record.requests],
         [_of_exchange(exchange) for exchange in record.exchanges],
         dict(record.labels),
-        record.compared and (dict(record.compared.answers), record.compared.logprobs),
+        record.compared and (dict(record.compared.answers), *record.compared[1:]),
         dict(record.facts),
         tuple(sample),
         told and tuple(told),

@@ -85,7 +85,7 @@ def _facts(verdict: Verdict, result: TaskResult | GroupResult) -> Iterator[str]:
         yield f"It is {figure(verdict.short)} beyond the threshold{_answers(verdict)}."
     elif verdict.outcome is Outcome.INVALID:
         yield "The gate could not be evaluated; this says nothing about the model."
-    if verdict.metric is not None:
+    if verdict.metric is not None and verdict.interval is None:
         yield from _numbers(verdict.metric)
     if isinstance(result, GroupResult) and verdict.gate.metric:
         result = result.having(verdict.gate.metric, verdict.gate.filter)

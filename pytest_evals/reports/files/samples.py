@@ -4,7 +4,8 @@ The fields and hashes are lm-eval's (0.4.13, ``evaluator.py``), one row per filt
 Other than there, numbers stay numbers, and a document that could not be scored has its
 row too. Ours are ``id``, ``status``, ``error``, ``correct``, ``answer``, ``finish`` and
 ``tokens``; ``choices_hash``; ``reads``, the fields of the row that scoring reads;
-``exchanges``, where there were follow-up requests; and ``explanations``, where a
+``exchanges``, where there were follow-up requests; ``top_logprobs`` of the first
+answer's tokens, for a gate on ``kl``; and ``explanations``, where a
 metric gives some.
 """
 
@@ -34,6 +35,7 @@ from pytest_evals.core.request import (
 from pytest_evals.core.row import unwatched
 from pytest_evals.core.score import Score, Status
 from pytest_evals.core.task import Task
+from pytest_evals.core.top_logprobs import shown_top_logprobs
 from pytest_evals.reports.strict import strict, strict_line
 
 __all__ = ["HASHES", "SHORT", "Sample", "sample_of"]
@@ -87,7 +89,7 @@ def _rows(facts: dict[str, Any], record: Record, task: Task) -> list[dict[str, A
     if len(filters) < 2:
         name = next(iter(filters), "none")
         return [_row(facts, name, record.scores, record.requests)]
-    return [
+    rows = [
         _row(
             facts.copy(),
             name,
@@ -96,6 +98,9 @@ def _rows(facts: dict[str, Any], record: Record, task: Task) -> list[dict[str, A
         )
         for name in filters
     ]
+    for row in rows[1:]:  # they do not depend on the filter and are long
+        row.pop("top_logprobs", None)
+    return rows
 
 
 def _row(
@@ -161,6 +166,8 @@ def _facts(record: Record) -> dict[str, Any]:
         facts["reads"] = reads
     if record.excluded:
         facts["excluded"] = record.excluded
+    if record.responses and (tops := record.responses[0].top_logprobs):
+        facts["top_logprobs"] = shown_top_logprobs(tops)
     if record.exchanges:
         facts["exchanges"] = [*map(_exchange, record.exchanges)]
     return facts

@@ -8,6 +8,7 @@ from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.core.task import Task
+from pytest_evals.gates.explain import shown_limits
 from pytest_evals.gates.figures import figure, figure_beside
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.overview.hierarchy import ordered
@@ -72,7 +73,7 @@ def _rows(
                 one_line(_filter(found)),
                 one_line(found.name if found else _claimed(verdict)),
                 _value(found, verdict),
-                _stderr(found),
+                _stderr(found) if verdict is None else shown_limits(verdict),
                 _claim(verdict),
                 verdict_word(verdict),
             ),

@@ -7,6 +7,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from pytest_evals.core.comparison import Comparison, DocumentChange
+from pytest_evals.core.gate import Interval
 from pytest_evals.core.metric import Estimate
 from pytest_evals.reports.github.pull_request import run_markdown
 
@@ -54,7 +55,18 @@ def test_red_gates_come_first_and_are_open(run):
     failed, inconclusive = text.index("<details open>"), text.index("<details>\n")
     assert "&#62;= 0.75</b> FAILED" in text[failed:inconclusive]
     assert "&#62;= 0.3</b> inconclusive" in text[inconclusive:]
-    assert "| `gsm8k` | 4/3 | `acc` | 0.250 ± 0.250 | `>= 0.1` | ✅ passed |" in text
+    assert "| `gsm8k` | 4/3 | `acc` | 0.250 | `>= 0.1` | ✅ passed |" in text
+
+
+def test_a_gate_stands_beside_the_limits_that_it_compared(make):
+    metric = make.metric(0.75, 0.025)
+    limits = Interval(0.70488, 0.79113, "Clopper-Pearson")
+    verdict = make.verdict(
+        make.gate("acc >= 0.65"), "passed", metric=metric, interval=limits
+    )
+    run = make.run(make.result(make.task(), metric), verdicts=[verdict])
+    row = "| `gsm8k` | 0/200 | `acc` | 0.750 90% CI &#91;0.705, 0.791&#93; |"
+    assert row in run_markdown(run, 10**6)
 
 
 def test_at_most_ten_changed_documents_are_shown(run):

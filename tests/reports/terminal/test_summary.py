@@ -1,9 +1,12 @@
 """The summary, whole; written by hand."""
 
+import re
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
+from pytest_evals.core.gate import Change, Interval, Margin
 from pytest_evals.reports.escape import cells
 from pytest_evals.reports.terminal.summary import summary_lines
 
@@ -56,7 +59,7 @@ def test_a_wide_terminal_shows_everything(run):
         "task             docs  shots  filter            metric       value"
         "           gate         verdict",
         "gsm8k     200 of 1319      5  strict-match      exact_match  0.750"
-        "  ± 0.031  >= 0.7501    FAILED",
+        "           >= 0.7501    FAILED",
         "          200 of 1319         flexible-extract  exact_match  0.800  ± 0.028",
         "Refusals      197/200      0                    refused      0.990"
         "           >= 0.98      INVALID",
@@ -106,6 +109,51 @@ def test_colours_only_repeat_what_words_say(run):
         "INVALID": {"red": True},
         "passed": {"green": True},
     }
+
+
+@pytest.fixture
+def gates(make):
+    """Gates of every kind on one metric, and a metric without a gate."""
+    acc, other = make.metric(0.75, 0.025), make.metric(0.6, 0.04, "f1")
+    interval = Interval(0.70488, 0.79113, "Clopper-Pearson")
+    floor = make.gate("acc >= 0.65")
+    sure = replace(floor, confidence=0.99, over="population")
+    change = Change(
+        baseline="main",
+        before=0.7,
+        now=0.75,
+        difference=0.05,
+        op=">=",
+        bar=-0.02,
+        unit="points",
+        n=300,
+    )
+    drop = replace(floor, bounds=(), margin=Margin("max_drop", Decimal("0.02")))
+    drop = replace(drop, baseline="main")
+    moved = Interval(0.0123, 0.0877, "paired")
+    early = Interval(0.6, 0.9, "")
+    verdicts = (
+        make.verdict(floor, "passed", metric=acc),
+        make.verdict(replace(floor), "passed", metric=acc, interval=interval),
+        make.verdict(sure, "passed", metric=acc, interval=interval),
+        make.verdict(drop, "passed", metric=acc, interval=moved, change=change),
+        make.verdict(floor, "passed", metric=acc, interval=early, early=True),
+    )
+    result = make.result(make.task(), acc, other, n=300)
+    return make.run(result, verdicts=verdicts)
+
+
+def test_a_gate_stands_beside_the_limits_that_it_compared_and_no_others(gates):
+    """One standard error beside a gate would look like what it compared."""
+    rows = [re.split(" {2,}", line)[-3:] for line in shown(gates, 120)[1:7]]
+    assert rows == [
+        ["0.750", ">= 0.65", "passed"],
+        ["90% CI [0.705, 0.791]", ">= 0.65", "passed"],
+        ["98% CI [0.705, 0.791]", ">= 0.65", "passed"],
+        ["90% CI [+1.23, +8.77] points", "drop <= 0.02 vs main", "passed"],
+        ["0.750", ">= 0.65", "passed (early)"],
+        ["f1", "0.600", "± 0.040"],
+    ]
 
 
 def test_a_value_is_shown_on_its_side_of_the_bound(make):

@@ -62,6 +62,7 @@ class Encoder:
         self._coder = Coder(tokenizer)
         self._settings = settings
         self._n_embeddings = n_embeddings
+        self._names: dict[int, str] = {}
         self._rendered = lru_cache(KEPT)(self._render)
         self.prefix_id: int | None = settings.prefix_token_id
         if self.prefix_id is None:
@@ -130,6 +131,13 @@ class Encoder:
         """The text of ids, with special tokens or without."""
         text: str = self._tokenizer.decode(list(ids), skip_special_tokens=not specials)
         return text
+
+    def name_of(self, token: int) -> str:
+        """A name that no other token has: its id and its entry in the vocabulary."""
+        if token not in self._names:
+            entry = self._tokenizer.convert_ids_to_tokens(token)
+            self._names[token] = f"{token}:{entry}"
+        return self._names[token]
 
     def decode_all(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """The texts of several sequences, with special tokens."""

@@ -107,4 +107,5 @@ def _response(job: _Job, text: Text | Unusable) -> Response:
         n_truncated=job.n_prompt - len(job.writing.prompt),
         finish=text.finish,
         elapsed_s=text.elapsed_s,
+        top_logprobs=text.top_logprobs,
     )

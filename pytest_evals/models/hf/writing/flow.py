@@ -24,7 +24,7 @@ from pytest_evals.models.hf.text.tokens import Encoder, Ids
 from pytest_evals.models.hf.writing.branches import Branch
 from pytest_evals.models.hf.writing.decoding import Steps
 from pytest_evals.models.hf.writing.room import Room
-from pytest_evals.models.hf.writing.sampling import History, Recipe, pick
+from pytest_evals.models.hf.writing.sampling import History, Recipe, pick, top_of
 from pytest_evals.models.hf.writing.stops import Stops
 
 __all__ = ["Flow", "Row"]
@@ -50,6 +50,7 @@ class Row:
         whole: Whether its prompt must be read in one pass.
         turn: The length at which all of it is read anew, 0 for none.
         tokens: What has been written.
+        tops: Ids and log-probabilities of the likeliest tokens at each of these.
         ended: Whether no more is to be written.
         sound: Whether all logits were numbers.
         elapsed_s: Its share of the time.
@@ -66,6 +67,7 @@ class Row:
     whole: bool = False
     turn: int = 0
     tokens: list[int] = field(default_factory=list)
+    tops: list[list[tuple[int, float]]] = field(default_factory=list)
     ended: bool = False
     sound: bool = True
     elapsed_s: float = 0.0
@@ -105,10 +107,12 @@ class Row:
 
 
 class _Chosen(NamedTuple):
-    """A token for each of some rows, and whether its logits were numbers."""
+    """A token for each of some rows, whether its logits were numbers, and the likeliest
+    tokens."""
 
     tokens: list[int]
     sound: list[bool]
+    tops: list[list[tuple[int, float]]]
 
 
 class Flow:
@@ -305,17 +309,19 @@ class Flow:
             sound = ~logits.isnan().any(dim=-1)
             # Rows with NaN end here; zeros keep the choice defined meanwhile.
             logits = torch.where(sound[:, None], logits, 0.0)
+            tops = top_of(logits, self._recipe.top_logprobs)
             logits = self._history.change(logits, first)
             tokens = pick(logits, self._recipe, points)
-            return _Chosen(tokens.tolist(), sound.tolist())
+            return _Chosen(tokens.tolist(), sound.tolist(), tops)
 
     def _grow(self, rows: Sequence[Row], chosen: _Chosen, first: int) -> None:
         """Give rows their tokens, and see which of them end."""
         with torch.inference_mode():
             self._history.add(chosen.tokens, first)
         watched = []
-        for row, token, sound in zip(rows, *chosen, strict=True):
+        for row, token, sound, top in zip(rows, *chosen, strict=True):
             row.grow(token)
+            row.tops.append(top)
             row.sound = sound
             full = len(row.tokens) >= row.max_tokens
             row.ended = full or token in self._ends or not sound

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
-from pytest_evals.core.request import Finish
+from pytest_evals.core.request import Finish, TopLogprobs
 from pytest_evals.models.hf.scaling import forget_scale, scaling_of
 from pytest_evals.models.hf.text.tokens import Encoder, Ids, Unusable
 from pytest_evals.models.hf.writing.branches import leaves
@@ -60,6 +60,7 @@ class Text(NamedTuple):
         finish: Why it ended.
         elapsed_s: Seconds it took, its share of what was done at the same time.
         sound: Whether all logits were numbers.
+        top_logprobs: Of each new token, if they were asked for.
     """
 
     text: str
@@ -67,6 +68,7 @@ class Text(NamedTuple):
     finish: Finish
     elapsed_s: float
     sound: bool = True
+    top_logprobs: TopLogprobs = ()
 
 
 class Writer:
@@ -165,7 +167,17 @@ class Writer:
             tokens[-1] in self._ends or len(tokens) < row.max_tokens or shown != text
         )
         finish: Finish = "stop" if stopped else "length"
-        return Text(shown, len(tokens), finish, row.elapsed_s, row.sound)
+        return Text(
+            shown, len(tokens), finish, row.elapsed_s, row.sound, self._top(row)
+        )
+
+    def _top(self, row: Row) -> TopLogprobs:
+        name = self._encoder.name_of
+        return tuple(
+            (name(token), tuple((name(one), value) for one, value in top))
+            for token, top in zip(row.tokens, row.tops, strict=False)
+            if top
+        )
 
     def _after_thinking(self, row: Row) -> str:
         """The text, without what the model thought (lm-eval 0.4.13,

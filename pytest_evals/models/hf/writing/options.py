@@ -132,6 +132,7 @@ _RULES: Mapping[str, _Rule] = {
         "true, false or 'never'", lambda v: isinstance(v, bool) or v == "never"
     ),
     "max_length": _Rule("a whole number, 1 or more", lambda v: _is_whole(v) and v >= 1),
+    "top_logprobs": _COUNT,
     "num_return_sequences": _Rule("1", lambda v: _is_whole(v) and v == 1),
 }
 """Of the others transformers itself looks at the values."""

@@ -16,7 +16,15 @@ import torch
 from torch import Tensor
 from transformers.generation import logits_process
 
-from pytest_evals.core.request import FITTING, GRAMMAR, IMAGES, LEADING_IMAGES, Generate
+from pytest_evals.core.request import (
+    FITTING,
+    GRAMMAR,
+    IMAGES,
+    LEADING_IMAGES,
+    TOP_LOGPROBS,
+    Generate,
+)
+from pytest_evals.core.top_logprobs import without_top_logprobs
 from pytest_evals.models.hf.text.tokens import Unusable
 from pytest_evals.models.hf.writing.options import (
     DEFAULTS,
@@ -26,7 +34,10 @@ from pytest_evals.models.hf.writing.options import (
     unknown,
 )
 
-__all__ = ["History", "Recipe", "pick", "recipe_of", "seed_of"]
+__all__ = ["History", "Recipe", "pick", "recipe_of", "seed_of", "top_of"]
+
+DIGITS = 6
+"""Digits of top log-probabilities behind the point."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +55,7 @@ class Recipe:
         num_beams: Beams of a beam search, 1 for none.
         length_penalty: Exponent of the length by which beams are compared.
         early_stopping: When a beam search ends, as in transformers.
+        top_logprobs: How many of the likeliest tokens are returned for each token.
         others: Further settings, which only transformers' ``generate`` knows, as sorted
             pairs.
         of_model: The names of those that the model's ``generation_config`` adds.
@@ -59,6 +71,7 @@ class Recipe:
     num_beams: int = 1
     length_penalty: float = 1.0
     early_stopping: bool | str = False
+    top_logprobs: int = 0
     others: tuple[tuple[str, Any], ...] = ()
     of_model: tuple[str, ...] = ()
 
@@ -99,6 +112,7 @@ def recipe_of(
     # A form for the answer is a wish: whoever has it reads the answer strictly.
     options.pop("response_format", None)
     options.pop(FITTING, None)
+    n_top = options.pop(TOP_LOGPROBS, None) or 0
     if IMAGES in options or LEADING_IMAGES in options:
         return Unusable(
             "this model reads texts, and the request shows images; an openai: model "
@@ -110,7 +124,7 @@ def recipe_of(
             "structured outputs can"
         )
     problem = unknown(options) or bad_value(
-        {**options, "temperature": request.temperature}
+        {**options, "temperature": request.temperature, TOP_LOGPROBS: n_top}
     )
     if problem:
         return Unusable(problem)
@@ -132,6 +146,7 @@ def recipe_of(
         temperature=request.temperature if sample else 0.0,
         others=tuple((k, v) for k, v in sorted(others.items()) if k not in unused),
         of_model=tuple(k for k in slow if k not in others and k not in unused),
+        top_logprobs=n_top,
         **chosen,
     )
 
@@ -143,7 +158,8 @@ def _listed(value: Any) -> Any:
 
 def seed_of(request: Generate) -> int:
     """The request's own seed, the same in every process."""
-    return int.from_bytes(hashlib.sha256(repr(request).encode()).digest(), "big")
+    text = repr(without_top_logprobs(request))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
 
 
 class History:
@@ -231,6 +247,23 @@ def pick(logits: Tensor, recipe: Recipe, points: Sequence[float]) -> Tensor:
     where = torch.tensor(points, dtype=exact, device=logits.device)[:, None]
     tokens = torch.searchsorted(shares, where * shares[:, -1:], right=True)[:, 0]
     return tokens.clamp(max=shares.shape[1] - 1)
+
+
+def top_of(logits: Tensor, n: int) -> list[list[tuple[int, float]]]:
+    """The ``n`` likeliest tokens of each row with their log-probabilities.
+
+    Args:
+        logits: (B, V).
+        n: How many, 0 for none.
+    """
+    if not n:
+        return [[]] * len(logits)
+    logprobs = logits.float().log_softmax(dim=-1)
+    values, ids = logprobs.topk(min(n, logits.shape[1]), dim=-1)  # (B, n) each
+    return [
+        [(token, round(value, DIGITS)) for token, value in zip(*row, strict=True)]
+        for row in zip(ids.tolist(), values.tolist(), strict=True)
+    ]
 
 
 def _warpers(recipe: Recipe) -> list[Any]:

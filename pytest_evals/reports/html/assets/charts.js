@@ -16,20 +16,26 @@ function label(x, y, text, anchor = "middle", kind = "tick") {
 /** Standard errors on each side of a 90% confidence interval: both one-sided 95% limits. */
 const REACH = 1.645;
 
-/** A share from 0 to 1 with its approximate 90% confidence interval. */
-function scoreBar(metric) {
+/** The ends of an approximate 90% confidence interval, from the standard error. */
+function aroundStderr({ value, stderr }) {
+  if (typeof stderr !== "number") return null;
+  return { low: value - REACH * stderr, high: value + REACH * stderr, name: "90% CI" };
+}
+
+/** A share from 0 to 1 with a confidence interval, if there is one. */
+function scoreBar(metric, limits = aroundStderr(metric)) {
   const width = 112, height = 18, y = 9, pad = 5;
   const at = (v) => pad + Math.min(1, Math.max(0, v)) * (width - 2 * pad);
-  const { value, stderr } = metric;
+  const { value } = metric;
   if (typeof value !== "number" || value < 0 || value > 1) return "";
   const parts = [line(at(0), y, at(1), y, "track"), line(at(0), y, at(value), y, "level")];
-  if (typeof stderr === "number") {
-    const ends = [value - REACH * stderr, value + REACH * stderr];
+  if (limits) {
+    const ends = [limits.low, limits.high];
     parts.push(line(at(ends[0]), y, at(ends[1]), y, "error"));
     for (const end of ends) parts.push(line(at(end), y - 4, at(end), y + 4, "error"));
   }
   parts.push(dot(at(value), y, 3.5, "point"));
-  const reach = typeof stderr === "number" ? `, 90% CI ± ${figure(REACH * stderr)}` : "";
+  const reach = limits ? `, ${limits.name} ${figure(limits.low)} to ${figure(limits.high)}` : "";
   return drawing(width, height, `${figure(value)} of 1${reach}`, parts);
 }
 

@@ -57,7 +57,7 @@ function gateFacts(gate, open) {
   const { change, interval } = gate;
   const facts = [
     ["value", typeof gate.value === "number" ? figure(gate.value) : null],
-    ["standard error", typeof gate.stderr === "number" ? figure(gate.stderr) : null],
+    ["standard error", typeof gate.stderr === "number" && !interval ? figure(gate.stderr) : null],
     ["documents scored", gate.n_scored === null ? null : count(gate.n_scored ?? 0)],
     ["noise that counts", SCOPES[gate.over] ?? null],
     ["confidence interval", interval ? `${intervalName(interval)} ${shownBound(interval.low, change)} to ${shownBound(interval.high, change)}, ${interval.method}` : null],

@@ -129,12 +129,24 @@ function taskRows(name, depth, compared) {
     h(`td.name.depth-${Math.min(depth, 4)}`, i ? "" : link("task", { name }, part.alias.replace(/^[\s-]+/, ""))),
     h("td.number.docs", docsCell(name, metric, i === 0)),
     h("td", metric ? keyName(metric.key) : h("span.soft", "group")),
-    h("td.bar", metric ? scoreBar(metric) : ""),
-    h("td.number.value", metric ? [figure(metric.value), metric.stderr === null ? "" : h("span.soft", ` ± ${figure(metric.stderr)}`)] : ""),
+    ...numberCells(metric, gatesOf(name, metric, false)),
     compared.size ? h("td.number", metric ? changeCell(compared.get(`${name}\n${metric.key}`)) : "") : null,
     h("td.spark", metric && run.facts.history[name]?.[metric.key] ? sparkline(run.facts.history[name][metric.key]) : ""),
     h("td", gateMarks(name, metric, i === 0)),
   ));
+}
+
+/** A number with its standard error, or with the confidence limits that its gate compared. */
+function numberCells(metric, gates) {
+  if (!metric) return [h("td.bar", ""), h("td.number.value", "")];
+  const judged = gates.find((gate) => gate.interval && !gate.change && !gate.early);
+  const limits = judged ? { ...judged.interval, name: intervalName(judged.interval) } : null;
+  const reach = limits ? ` ${limits.name} ${figure(limits.low)} to ${figure(limits.high)}` : ` ± ${figure(metric.stderr)}`;
+  const isShown = limits || (!gates.length && metric.stderr !== null);
+  return [
+    h("td.bar", gates.length ? scoreBar(metric, limits) : scoreBar(metric)),
+    h("td.number.value", [figure(metric.value), isShown ? h("span.soft", reach) : ""]),
+  ];
 }
 
 /** Of a group, those of its tasks that have the metric; of a task, once. */
@@ -160,9 +172,13 @@ function changeCell(one) {
 }
 
 /** The gates on a metric; those on documents stand beside the first. */
-function gateMarks(name, metric, isFirst) {
+function gatesOf(name, metric, isFirst) {
   const isOn = (gate) => (gate.metric ? gate.metric === metric?.name && (gate.filter ?? metric.filter) === metric.filter : isFirst);
-  const found = run.facts.gates.filter((gate) => gate.task === name && isOn(gate));
+  return run.facts.gates.filter((gate) => gate.task === name && isOn(gate));
+}
+
+function gateMarks(name, metric, isFirst) {
+  const found = gatesOf(name, metric, isFirst);
   return found.map((gate) => h(
     "a.gate-mark",
     { href: address("gates", { gate: gate.node }), title: `${gate.claim}: ${gate.outcome}` },

@@ -1,0 +1,115 @@
+"""Top log-probabilities of generated tokens: how a request asks for them, and their
+form.
+
+The value is a tuple with one entry a generated token: the token that was chosen, and
+the likeliest tokens of the model's distribution there, each with its log-probability in
+nats. The distribution is the model's own, before temperature, penalties and truncation.
+A token's name identifies it among all tokens of the model; ``""`` is a chosen token
+whose name does not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pytest_evals.core.request import TOP_LOGPROBS, Generate, Request, TopLogprobs
+from pytest_evals.core.task import Asked, Task
+
+__all__ = [
+    "N_TOP",
+    "compact",
+    "read_top_logprobs",
+    "shown_top_logprobs",
+    "task_with_top_logprobs",
+    "top_entry",
+    "without_top_logprobs",
+]
+
+N_TOP = 5
+"""How many a request asks for: OpenAI's completions and TGI give no more than 5."""
+_BROKEN = "\ufffd"
+"""Stands for bytes that are not a whole character: many tokens have this text."""
+
+
+def task_with_top_logprobs(task: Task) -> Task:
+    """The task, whose requests for texts also ask for top log-probabilities."""
+    return replace(task, ask=_asking(task.ask))
+
+
+def _asking(ask: Callable[[int], Asked]) -> Callable[[int], Asked]:
+    def asked(index: int) -> Asked:
+        doc, requests = ask(index)
+        return Asked(doc, tuple(map(_with_top_logprobs, requests)))
+
+    return asked
+
+
+def _with_top_logprobs(request: Request) -> Request:
+    if not isinstance(request, Generate):
+        return request
+    options = {TOP_LOGPROBS: N_TOP, **dict(request.options)}
+    return replace(request, options=tuple(sorted(options.items())))
+
+
+def without_top_logprobs(request: Generate) -> Generate:
+    """The same request for the text alone."""
+    options = tuple(one for one in request.options if one[0] != TOP_LOGPROBS)
+    if options == request.options:
+        return request
+    return replace(request, options=options)
+
+
+def top_entry(
+    token: str, top: Iterable[tuple[str, float]], n: int
+) -> tuple[str, tuple[tuple[str, float], ...]]:
+    """The entry of one generated token, by the texts of tokens.
+
+    Texts that do not identify a token are left out: those of incomplete characters, and
+    those of several tokens.
+
+    Args:
+        token: The text of the token that was chosen.
+        top: Texts and log-probabilities, at least those of the ``n`` likeliest tokens.
+        n: How many count.
+    """
+    ranked = sorted(top, key=lambda one: -one[1])[:n]
+    texts = [text for text, _ in ranked]
+    named = tuple(
+        (text, value)
+        for text, value in ranked
+        if text and _BROKEN not in text and texts.count(text) == 1
+    )
+    is_named = _BROKEN not in token and texts.count(token) < 2
+    return token if is_named else "", named
+
+
+def read_top_logprobs(value: Any) -> TopLogprobs:
+    """The value from nested sequences, such as JSON's lists. The top of each token may
+    be a mapping; log-probabilities that are not finite are left out.
+
+    Raises:
+        TypeError: It has another form.
+        ValueError: It has another form.
+    """
+    found = []
+    for token, top in value:
+        pairs = top.items() if isinstance(top, Mapping) else top
+        numbers = [(name, float(number)) for name, number in pairs]
+        if not all(isinstance(name, str) for name in (token, *dict(numbers))):
+            raise TypeError("tokens are texts")
+        found.append((token, tuple(one for one in numbers if math.isfinite(one[1]))))
+    return tuple(found)
+
+
+def shown_top_logprobs(value: TopLogprobs) -> list[list[Any]]:
+    """The value for results files: ``[token, {token: log-probability}]`` each."""
+    return [[token, dict(top)] for token, top in value]
+
+
+def compact(shown: Any) -> str:
+    """The value in results files as text; empty for none."""
+    return json.dumps(shown, separators=(",", ":")) if shown else ""

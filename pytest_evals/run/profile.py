@@ -1,0 +1,50 @@
+"""Profiles: settings that belong together, under one name. Standard library only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from pytest_evals.core.gate import Policy
+
+__all__ = ["PROFILES", "RELEASE", "Conflict", "Profile", "conflict", "policy_of"]
+
+Profile = Literal["", "default", "release"]
+"""The name of a profile; empty is the default one."""
+PROFILES = ("default", "release")
+RELEASE = "release"
+_ALL_DOCUMENTS = "a release is judged over all documents"
+
+
+class Conflict(NamedTuple):
+    """A setting that contradicts the profile, and why."""
+
+    setting: str
+    value: Any
+    why: str
+
+
+def policy_of(profile: str) -> Policy:
+    """What becomes of inconclusive gates, unless they say otherwise."""
+    return "fail" if profile == RELEASE else "warn"
+
+
+def conflict(
+    profile: str, limit: float | None, sample: float | None, policy: object = None
+) -> Conflict | None:
+    """The first of these settings that contradicts the profile.
+
+    Args:
+        profile: Its name.
+        limit: Documents of each task, if they are limited.
+        sample: Documents that are drawn, if any are.
+        policy: What becomes of inconclusive gates; empty if it was not given.
+    """
+    if profile != RELEASE:
+        return None
+    for setting, value in (("limit", limit), ("sample", sample)):
+        if value:
+            return Conflict(setting, value, _ALL_DOCUMENTS)
+    if policy not in (None, "", "fail"):
+        return Conflict("inconclusive", policy, "inconclusive gates fail a release")
+    return None
