@@ -330,6 +330,10 @@ class Verdict:
         """One-sided upper confidence limit, ``None`` if no noise counts."""
         return self.interval.high if self.interval else None
 
+    def is_about(self, task: str, key: str) -> bool:
+        """Whether the gate judges this metric of a task or group."""
+        return (self.gate.task, self.metric and self.metric.key) == (task, key)
+
     @property
     def shown_limits(self) -> str:
         """The confidence limits of the number that was compared, as text; empty for a

@@ -66,13 +66,10 @@ class TaskResult:
 
     def __repr__(self) -> str:
         """The task and its numbers on one line."""
-        numbers = ", ".join(
-            f"{m['metric']} {number({'value': m['value']})}" for m in _numbers(self)
-        )
+        named = ((m["metric"], number({"value": m["value"]})) for m in _numbers(self))
+        numbers = ", ".join(map(" ".join, named)) or "no metrics"
         n = len(self.records)
-        return (
-            f"<TaskResult {self.task.name}: {n} documents; {numbers or 'no metrics'}>"
-        )
+        return f"<TaskResult {self.task.name}: {n} documents; {numbers}>"
 
     @property
     def sample_len(self) -> int:
@@ -312,12 +309,9 @@ def _metrics(run: RunResult) -> Iterator[dict[str, Any]]:
 
 def _shown(run: RunResult) -> Iterator[dict[str, Any]]:
     """The rows of metrics, with the confidence limits of their first gate, if any."""
-    judged = [one for one in run.verdicts if one.metric is not None]
     for row in _metrics(run):
-        key = row["task"], row["metric"]
-        own = (v for v in judged if (v.gate.task, v.metric and v.metric.key) == key)
-        limits = [one.shown_limits for one in own]
-        yield {**row, "limits": max(limits, default=None)}
+        gates = (v for v in run.verdicts if v.is_about(row["task"], row["metric"]))
+        yield {**row, "limits": max((v.shown_limits for v in gates), default=None)}
 
 
 def _numbers(result: TaskResult | GroupResult) -> Iterator[dict[str, Any]]:

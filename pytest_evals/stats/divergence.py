@@ -6,8 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-__all__ = ["divergence", "least_divergence"]
-
 _ROUNDING = 1e-6
 """Probability that rounded log-probabilities may lack; it lowers the bound."""
 
