@@ -16,6 +16,7 @@ from parity_lighteval_handlers import Handler, doc_of
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.group import Group
+from pytest_evals.core.model import Model
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import REASONING_TAGS, Task, TaskOptions
@@ -178,7 +179,7 @@ def task_string(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
     return found
 
 
-class Knowing:
+class Knowing(Model):
     """The recorder's model."""
 
     name = "fake"

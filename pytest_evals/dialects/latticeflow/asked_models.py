@@ -32,7 +32,7 @@ class AskedModels:
     place: Place
     temperature: float = 0.0
     sources: dict[str, ModelSource] = field(default_factory=dict)
-    """Name in follow-ups → where the model comes from, of all that were asked for."""
+    """``Ask.model`` → where the model comes from, for each model that was requested."""
 
     def line(self, key: str) -> Line:
         """The line to a model.
