@@ -108,10 +108,10 @@ class Recipe:
 
     @property
     def _runs_code(self) -> bool:
-        """Whether a coroutine may wait for responses."""
-        return self.earlier is not None or not (
-            self.solver is None or self.solver.is_declared
-        )
+        """Whether a user's coroutine may wait for responses, here or in the earlier
+        task."""
+        runs_code = self.solver is not None and not self.solver.is_declared
+        return runs_code or self.earlier is not None
 
     def asks_once(self, lines: Lines) -> bool:
         """Whether all that is asked is the tested model, and in one round."""
@@ -164,14 +164,12 @@ class Recipe:
         Raises:
             DocumentError: The sample cannot be solved.
         """
-        start, exchanges = (
-            partial(self._asking, record.index, record),
-            _exchanges(record),
-        )
+        first = _exchanges(record)
         if self._runs_code:
-            work = yield from restarted(start, exchanges)
+            start = partial(self._asking, record.index, record)
+            work = yield from restarted(start, first)
         else:
-            work = yield from resumed(start(), exchanges)
+            work = yield from resumed(self._asking(record.index, record), first)
         if self.trials is None and not any(one.models for one in self.scorers):
             self._solved_last = (record, work.rows)
 
