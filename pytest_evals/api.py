@@ -6,7 +6,7 @@ folder. If an event loop is running already, the run happens in a thread of its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,29 +14,28 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pytest_evals.core.gate import Gate
 from pytest_evals.core.group import Group
 from pytest_evals.core.model import Model
 from pytest_evals.core.response_contract import as_model
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
-from pytest_evals.errors import OptionError, StoreError
+from pytest_evals.errors import OptionError
 from pytest_evals.gates.read.entry import read_expression
 from pytest_evals.masking.known import remembering
 from pytest_evals.masking.logs import masking_logs
 from pytest_evals.models.registry import ModelHook
 from pytest_evals.reports.files.model import model_arguments
 from pytest_evals.run.arguments import with_checked_arguments
-from pytest_evals.run.baselines import is_model, measured_rate
-from pytest_evals.run.cached_model import Answers
+from pytest_evals.run.baselines import measured_rate
+from pytest_evals.run.cached_model import Answers, Keeping
 from pytest_evals.run.config import RunConfig, StopMode
 from pytest_evals.run.event_loop import in_own_thread
 from pytest_evals.run.inference import Given, Inference, open_model
 from pytest_evals.run.plugins import Plugins
 from pytest_evals.run.profile import RELEASE, Profile, policy_of
 from pytest_evals.run.readiness import Asked, why_refused
-from pytest_evals.run.reference_models import Documents, answered_by, named_by
+from pytest_evals.run.reference_models import answered_by, named_by
 from pytest_evals.run.run import Run
 from pytest_evals.run.start import Start
 from pytest_evals.run.suite import Suite
@@ -171,7 +170,9 @@ class _Call:
             config = replace(config, options=self._public())
             run = Run(config, suite, inference, hook)
             self._check(run)
-            run.baselines.add(self._reference_runs(suite))
+            models = named_by(suite, run.baselines.is_model, lambda path: hook)
+            found = answered_by(models, self._answers(), self.judge, no_judge=NO_JUDGE)
+            run.baselines.add(found)
             model = open_model(inference.answers, self.model, closing)
             closing.callback(inference.close)  # also of a run that does not end
             inference.open(None, model)
@@ -184,7 +185,12 @@ class _Call:
                     run.judge(gate)
             result = run.finish(run.warnings())
             if config.writes:
-                result = self._write(run, result)
+                run.writer.sort()  # early stopping has an order of its own
+                run.writer.results(result, node_ids=suite.node_ids())
+                run.compare()
+            if config.save:
+                run.save()
+            result = run.result or result
         hook.pytest_evals_result(result=result)
         return result
 
@@ -209,7 +215,7 @@ class _Call:
     def _answers(self) -> Answers:
         """Return the store in front of all models."""
         plugins = self.hook
-        keeping = _Keeping(dir=self.config.dir, no_cache=not self.stores)
+        keeping = Keeping(dir=self.config.dir, no_cache=not self.stores)
         hook = ModelHook(lambda: plugins.open_models, plugins.open_model)
         return Answers(keeping, hook)
 
@@ -223,28 +229,6 @@ class _Call:
             )
         if self.stores:
             check_base(self.config.dir, "folder", stores=True, save=self.config.save)
-
-    def _reference_runs(self, suite: Suite) -> Mapping[str, Any]:
-        """Return the answers of the models that gates name as their baseline. The
-        tested model is opened later, unless it was given."""
-        config, hook = self.config, self.hook.hook
-
-        def documents_of(gate: Gate) -> Iterator[Documents]:
-            for name in suite.tasks_of(gate.task):
-                run = suite.tasks[name]
-                yield Documents(
-                    task=run.task,
-                    indices=run.indices,
-                    hook=hook,
-                    required=suite.required(name),
-                )
-
-        gates = [gate for run in suite.all() for gate in run.gates]
-        gates = [g for g in gates if is_model(config.dir, g.baseline, config.here)]
-        models = named_by(gates, documents_of)
-        if not models:
-            return {}
-        return answered_by(models, self._answers(), self.judge, no_judge=NO_JUDGE)
 
     def _answer(self, run: Run) -> None:
         """Answer, score and keep all documents."""
@@ -263,24 +247,6 @@ class _Call:
         run.inference.add_plan(None, jobs, prepare, ends=ends)
         run.answer(jobs)
 
-    def _write(self, run: Run, result: RunResult) -> RunResult:
-        """Write the run, compare it and save it.
-
-        Raises:
-            StoreError: The run cannot be written, compared or saved.
-        """
-        run.writer.sort()  # early stopping has an order of its own
-        run.writer.results(result, node_ids=run.suite.node_ids())
-        run.compare()
-        if self.config.save:
-            try:
-                run.save()
-            except StoreError as error:
-                path = run.writer.path
-                raise StoreError(f"{error}\n  the run itself is in {path}") from None
-        assert run.result is not None
-        return run.result
-
     def _public(self) -> Mapping[str, Any]:
         """Return the options as JSON values, by the names of pytest's options."""
         left_out = ("takes", "library", "metrics", "model_arguments", "base")
@@ -292,14 +258,3 @@ class _Call:
         chat, config = plain.pop("chat"), self.config
         named = {"model": config.spec, "judge": config.judge}
         return {**plain, "apply_chat_template": chat, **named}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Keeping:
-    """Which responses are stored and used."""
-
-    dir: Path
-    no_cache: bool
-    fresh: bool = False
-    rescore: bool = False
-    explain_cache: str = ""

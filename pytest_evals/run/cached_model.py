@@ -4,8 +4,9 @@ are kept, and which are used."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pytest_evals.core.model import NO_FINGERPRINT, Model
 from pytest_evals.core.response_contract import as_model, described
@@ -28,33 +29,23 @@ from pytest_evals.store.stored import Render, StoredModel
 __all__ = ["Answers", "Keeping"]
 
 
-class Keeping(Protocol):
-    """What is kept, and what is used; the plugin's options are one."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    """Which responses are stored and used.
 
-    @property
-    def dir(self) -> Path:
-        """The results folder."""
-        ...
+    Args:
+        dir: The results folder.
+        no_cache: Whether none are stored or used.
+        fresh: Whether none are used.
+        rescore: Whether no model is opened.
+        explain_cache: A document for which nothing is sent, if any.
+    """
 
-    @property
-    def no_cache(self) -> bool:
-        """Whether nothing is kept and nothing used."""
-        ...
-
-    @property
-    def fresh(self) -> bool:
-        """Whether nothing is used."""
-        ...
-
-    @property
-    def rescore(self) -> bool:
-        """Whether no model is opened."""
-        ...
-
-    @property
-    def explain_cache(self) -> str:
-        """A document for which nothing shall be asked, if any."""
-        ...
+    dir: Path
+    no_cache: bool = False
+    fresh: bool = False
+    rescore: bool = False
+    explain_cache: str = ""
 
 
 class Answers:

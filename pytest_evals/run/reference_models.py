@@ -26,6 +26,7 @@ from pytest_evals.run.inference import Given, Inference, info_of, open_model
 from pytest_evals.run.plan import Job
 from pytest_evals.run.readiness import Asked, why_refused
 from pytest_evals.run.scoring import score
+from pytest_evals.run.suite import Suite, TaskRun
 from pytest_evals.run.user_hooks import prepared, scored
 from pytest_evals.store.baselines import without_contents
 
@@ -96,24 +97,37 @@ class ReferenceModel:
 
 
 def named_by(
-    gates: Iterable[Gate],
-    documents_of: Callable[[Gate], Iterable[Documents]],
+    suite: Suite,
+    is_model: Callable[[str], bool],
+    hook_of: Callable[[Path], Any],
+    *,
+    is_whole: Callable[[TaskRun], bool] = lambda run: True,
     spec_of: Callable[[str], str] = str,
 ) -> list[ReferenceModel]:
-    """The models that gates name, each once, with the documents of all its gates.
+    """Return the models that gates name, each once, with the documents of its gates.
 
     Args:
-        gates: Gates whose baseline is a model.
-        documents_of: The documents that a gate needs; none if it will not be judged.
+        suite: The tasks and groups with their gates.
+        is_model: Whether the baseline of a gate is a model.
+        hook_of: The path of a file to the hooks of users in its folder.
+        is_whole: Whether all documents of a task are selected, so that it is judged.
         spec_of: A gate's baseline to the spec that is opened.
     """
     first: dict[str, Gate] = {}
     found: dict[str, dict[str, Documents]] = {}
-    for gate in gates:
-        for documents in documents_of(gate):
+    for gate in [gate for run in suite.all() for gate in run.gates]:
+        names = suite.tasks_of(gate.task)
+        runs = [run for name, run in suite.tasks.items() if name in names]
+        if not is_model(gate.baseline) or not all(map(is_whole, runs)):
+            continue
+        for run in runs:
             first.setdefault(gate.baseline, gate)
-            tasks = found.setdefault(gate.baseline, {})
-            tasks.setdefault(documents.task.name, documents)
+            found.setdefault(gate.baseline, {})[run.task.name] = Documents(
+                task=run.task,
+                indices=run.indices,
+                hook=hook_of(run.path),
+                required=suite.required(run.task.name),
+            )
     return [
         ReferenceModel(
             spec=spec_of(name), gate=first[name], documents=tuple(tasks.values())

@@ -3,14 +3,13 @@ in the process that judges gates, before the tested model is opened."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_evals.core.dialogue import JUDGE
-from pytest_evals.core.gate import Gate
 from pytest_evals.errors import EvalsError
 from pytest_evals.models.registry import KINDS
 from pytest_evals.models.spec import kind_name
@@ -18,10 +17,8 @@ from pytest_evals.plugin.asking.fitness import check_model, overrides_judge
 from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.plugin.settings.run_options import answers_of, full_spec
 from pytest_evals.reports.escape import one_line
-from pytest_evals.run.baselines import is_model
 from pytest_evals.run.readiness import NO_JUDGE
 from pytest_evals.run.reference_models import (
-    Documents,
     ReferenceModel,
     answered_by,
     named_by,
@@ -46,12 +43,6 @@ def reference_models(
         ids: Node ids of what will run; ``None`` for everything.
         hook_of: The path of a file to what calls the hooks of its folder.
     """
-    config, known = session.config, session.suite
-    here, base = config.invocation_params.dir, session.options.dir
-    gates = [gate for run in known.all() for gate in run.gates]
-    gates = [gate for gate in gates if is_model(base, gate.baseline, here)]
-    if not gates:
-        return []
     # What was not selected is taken from the store.
     selected = None if ids is None or session.options.select else {*ids}
 
@@ -60,25 +51,15 @@ def reference_models(
             f"{run.nodeid}[{i}]" in selected for i in run.ids
         )
 
-    def documents_of(gate: Gate) -> Iterator[Documents]:
-        names = known.tasks_of(gate.task)
-        runs = [run for run in known.tasks.values() if run.task.name in names]
-        if not all(map(is_whole, runs)):
-            return
-        for run in runs:
-            yield Documents(
-                task=run.task,
-                indices=run.indices,
-                hook=hook_of(run.path),
-                required=known.required(run.task.name),
-            )
-
     def spec_of(name: str) -> str:
         kind = kind_name(name)
         is_local = kind in KINDS and KINDS[kind].is_local
         return full_spec(session.options, name) if is_local else name
 
-    return named_by(gates, documents_of, spec_of)
+    is_model = session.run.baselines.is_model
+    return named_by(
+        session.suite, is_model, hook_of, is_whole=is_whole, spec_of=spec_of
+    )
 
 
 def check_reference_models(session: EvalSession, ids: Iterable[str] | None) -> None:

@@ -16,7 +16,7 @@ from pytest_evals.plugin.settings.options import OPTIONS, Options, suite_root
 from pytest_evals.plugin.settings.process import STARTED
 from pytest_evals.plugin.settings.refusals import usage_errors, with_place
 from pytest_evals.reports.files.model import model_arguments
-from pytest_evals.run.cached_model import Answers
+from pytest_evals.run.cached_model import Answers, Keeping
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.selection import Selection
 from pytest_evals.run.user_hooks import registered_metrics
@@ -51,7 +51,15 @@ def answers_of(config: pytest.Config) -> Answers:
         return found
 
     model_hook = ModelHook(lambda: len(hook.get_hookimpls()) > 1, call)
-    return Answers(config.stash[OPTIONS], model_hook)
+    options = config.stash[OPTIONS]
+    keeping = Keeping(
+        dir=options.dir,
+        no_cache=options.no_cache,
+        fresh=options.fresh,
+        rescore=options.rescore,
+        explain_cache=options.explain_cache,
+    )
+    return Answers(keeping, model_hook)
 
 
 def check_places(config: pytest.Config, options: Options) -> tuple[Path, ...]:
