@@ -1,1 +1,1 @@
-"""From somebody's file to a task; one module a dialect."""
+"""From somebody's file to a task; one package a dialect."""

@@ -29,6 +29,7 @@ __all__ = [
     "looks_like",
     "may_hold_entities",
     "may_look_alike",
+    "raw_of",
 ]
 
 YAML_SUFFIXES = (".yaml", ".yml")
@@ -77,6 +78,8 @@ TASK_KEYS = (
 )  # fmt: skip
 """The keys of a task, in the order of results files."""
 
+_LARGEST = 4 * 1024 * 1024
+"""Bytes; a file beyond this is data, not a task."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _TASK = re.compile(rb"""^(["']?)task\1[ \t]*:[ \t]+[^\s#\[{|>]""", re.MULTILINE)
 """``task`` with a name on the same line; a job of a build file has a mapping there."""
@@ -112,6 +115,14 @@ def dialect_of(path: Path, read: Callable[[Path], bytes] = Path.read_bytes) -> s
     if path.suffix == ".py":
         return "lighteval" if is_task_module(read(path)) else ""
     return ""
+
+
+def raw_of(path: Path) -> bytes:
+    """The bytes of a file; empty if it cannot be read or is too large for a task."""
+    try:
+        return b"" if path.stat().st_size > _LARGEST else path.read_bytes()
+    except OSError:
+        return b""
 
 
 def is_task_module(raw: bytes) -> bool:

@@ -22,6 +22,7 @@ from pytest_evals.dialects.detect import (
     dialect,
     looks_like,
     may_look_alike,
+    raw_of,
 )
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, read_yaml
 from pytest_evals.errors import Place, Problem, TaskFileError, nearest
@@ -70,7 +71,7 @@ def is_included(path: Path, files: Iterable[Path]) -> bool:
     name = rb"(?:^|[\s/'\"\[,])%s(?:$|[\s'\"\],])" % re.escape(path.name.encode())
     for other in files:
         wanted = other != path and other.suffix in YAML_SUFFIXES
-        raw = _raw(other) if wanted else b""
+        raw = raw_of(other) if wanted else b""
         if b"include" in raw and re.search(name, raw):
             return True
     return False
@@ -199,10 +200,3 @@ def _decoded(raw: bytes) -> bytes:
     if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return raw.decode("utf-16", "replace").encode()
     return raw
-
-
-def _raw(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""

@@ -1,1 +1,2 @@
-"""From a row of a dataset to a document and its requests."""
+"""What dialects share to build prompts: templates, fields of a row, few-shot draws,
+chats, images, generation options."""

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_evals.core.metric import Span, Totals
 from pytest_evals.errors import EvalsError, MissingExtraError
-from pytest_evals.scorers.chrf import chrf_counts
-from pytest_evals.stats.resampling import resampled_scores
 
 if TYPE_CHECKING:
     from pytest_evals.stats.bootstrap import Draws, Replicates, Statistic
@@ -120,6 +118,8 @@ class Corpus:
         references = [[pair.references[i] for pair in known] for i in range(n)]
         texts = [pair.text for pair in known]
         if self._name in _SMOOTH:
+            from pytest_evals.scorers.chrf import chrf_counts
+
             rows = iter(chrf_counts(self._metric, texts, references))
         else:  # not public, but what sacrebleu's own significance tests stand on
             rows = iter(self._metric._extract_corpus_statistics(texts, references))
@@ -146,11 +146,14 @@ class Corpus:
         return Totals(columns=columns, score=self._of_sums, is_smooth=smooth)
 
     def _of_sums(self, sums: Sequence[float]) -> float:
+
         return self._score([*sums])
 
     def resampled(self) -> Statistic:
         """The metric of each resample of the texts."""
         import numpy as np
+
+        from pytest_evals.stats.resampling import resampled_scores
 
         by_number = {
             n: resampled_scores(columns, self._score)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from pytest_evals.core.doc import Doc
+from pytest_evals.dialects.lighteval import dynamic_metrics
 from pytest_evals.dialects.lighteval.names import NAMES
-from pytest_evals.scorers.lighteval import dynamic
 from pytest_evals.scorers.lighteval.catalogue.names import PUBLISHED
 from pytest_evals.scorers.lighteval.corpus import (
     labels,
@@ -290,7 +290,7 @@ EXACT: dict[str, Handler] = {
     "F1_score": of_class(matches.F1_score),
     "GPassAtK.g_pass_at_k": g_pass_at_k,
     "LogLikelihoodAccMetric.metric_name": lambda params, given: (
-        dynamic.LogLikelihoodAccMetric(**params).metric_name
+        dynamic_metrics.LogLikelihoodAccMetric(**params).metric_name
     ),
     "LoglikelihoodAcc": of_class(choices.LoglikelihoodAcc),
     "MRR": of_class(choices.MRR),
@@ -298,13 +298,13 @@ EXACT: dict[str, Handler] = {
     "MatthewsCorrCoef": pairs(labels.MatthewsCorrCoef),
     "MultilingualExtractiveMatchMetric": extract,
     "MultilingualQuasiExactMatchMetric": of_metric(
-        dynamic.MultilingualQuasiExactMatchMetric, "language", "match_type"
+        dynamic_metrics.MultilingualQuasiExactMatchMetric, "language", "match_type"
     ),
     "MultilingualQuasiF1ScoreMetric": of_metric(
-        dynamic.MultilingualQuasiF1ScoreMetric, "language"
+        dynamic_metrics.MultilingualQuasiF1ScoreMetric, "language"
     ),
     "NormalizedMultiChoiceProbMetric.metric_name": lambda params, given: (
-        dynamic.NormalizedMultiChoiceProbMetric(**params).metric_name
+        dynamic_metrics.NormalizedMultiChoiceProbMetric(**params).metric_name
     ),
     "NormalizedMultiChoiceProbability": of_class(
         choices.NormalizedMultiChoiceProbability
@@ -316,7 +316,7 @@ EXACT: dict[str, Handler] = {
     ),
     "Probability": of_class(partial(choices.Probability, published=True)),
     "ProbabilityMetric.metric_name": lambda params, given: (
-        dynamic.ProbabilityMetric(**params).metric_name
+        dynamic_metrics.ProbabilityMetric(**params).metric_name
     ),
     "ROUGE": of_class(rouge.ROUGE),
     "Recall": of_class(lambda k: choices.Recall(k, published=True)),

@@ -7,7 +7,7 @@ import yaml
 
 from pytest_evals import evaluate
 from pytest_evals.errors import OptionError, TaskFileError
-from tests.plugin.test_script import Knowing
+from tests.plugin.test_api import Knowing
 
 WAYS = {
     "folder": ["evals"],

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_evals import evaluate
 from pytest_evals.errors import TaskFileError
-from tests.plugin.test_script import Knowing
+from tests.plugin.test_api import Knowing
 
 NO_TASK = "looks like a task file of lm-eval, but it has no 'task' key"
 

@@ -4,6 +4,7 @@ arguments of its earlier releases. The values are those that the definitions giv
 import pytest
 
 from pytest_evals.core.doc import Doc
+from pytest_evals.dialects.lighteval.named_metrics import MajAtK
 from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.lighteval.corpus.prepared import GenerativePreparator
 from pytest_evals.scorers.lighteval.extraction.extractive import (
@@ -27,7 +28,6 @@ from pytest_evals.scorers.lighteval.metric import (
     SampleLevelComputation,
     SamplingMethod,
 )
-from pytest_evals.scorers.lighteval.repeats.legacy import MajAtK
 from pytest_evals.scorers.lighteval.repeats.of_k import GPassAtK, PassAtK
 from pytest_evals.scorers.lighteval.repeats.of_n import AvgAtN, MajAtN
 from pytest_evals.scorers.lighteval.response import ModelResponse

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_evals.core.group import Group
 from pytest_evals.core.task import Task
-from pytest_evals.dialects.detect import is_group
+from pytest_evals.dialects.detect import YAML_SUFFIXES, is_group, raw_of
 from pytest_evals.dialects.gates_section.gate_faults import GateFaults, group_faults
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.errors import Place, Problem, TaskFileError
@@ -92,8 +92,8 @@ def _group_files(
     )
     for folder in folders:
         for path in sorted(folder.glob("*.y*ml")):
-            if path not in read and path.suffix in (".yaml", ".yml"):
-                raw = _raw(path)
+            if path not in read and path.suffix in YAML_SUFFIXES:
+                raw = raw_of(path)
                 if is_group(raw) and (b"gates" in raw or _mentions(raw, gates.names())):
                     yield path
 
@@ -101,7 +101,7 @@ def _group_files(
 def _names_one(path: Path, tasks: Collection[Task]) -> bool:
     """Whether a file names one of these tasks, or a tag of one."""
     names = (name for task in tasks for name in (task.name, *task.tags))
-    return _mentions(_raw(path), names)
+    return _mentions(raw_of(path), names)
 
 
 def _mentions(raw: bytes, names: Iterable[str]) -> bool:
@@ -109,10 +109,3 @@ def _mentions(raw: bytes, names: Iterable[str]) -> bool:
         re.search(rb"(?<![\w-])%s(?![\w-])" % re.escape(name.encode()), raw)
         for name in names
     )
-
-
-def _raw(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""

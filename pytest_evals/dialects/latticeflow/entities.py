@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_evals.dialects.detect import may_hold_entities
+from pytest_evals.dialects.detect import YAML_SUFFIXES, may_hold_entities, raw_of
 from pytest_evals.dialects.latticeflow.reader import read_entity_file
 from pytest_evals.dialects.yaml_reader.yaml_file import Step, YamlFile
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
@@ -34,9 +34,6 @@ LISTS: Mapping[str, Kind] = {
 }
 """Lists of a run file → what they hold."""
 PROVIDER = "$provider"
-_SUFFIXES = (".yaml", ".yml")
-LARGEST = 4 * 1024 * 1024
-"""Bytes; a YAML file beyond this is data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,7 +253,7 @@ class Entities:
             )
             for name in sorted(names):
                 path = Path(here, name)
-                if name.endswith(_SUFFIXES) and _is_ours(path):
+                if name.endswith(YAML_SUFFIXES) and may_hold_entities(raw_of(path)):
                     yield path
 
     def _read(self, path: Path) -> Sequence[Entity] | TaskFileError:
@@ -267,15 +264,6 @@ class Entities:
             except TaskFileError as error:
                 self._files[path] = error
         return self._files[path]
-
-
-def _is_ours(path: Path) -> bool:
-    try:
-        if path.stat().st_size > LARGEST:
-            return False
-        return may_hold_entities(path.read_bytes())
-    except OSError:
-        return False
 
 
 def _only(found: Sequence[Entity], key: str) -> Entity:

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from pytest_evals.core.doc import Doc, as_list
+from pytest_evals.dialects.lighteval import dynamic_metrics
 from pytest_evals.dialects.lighteval.config import LightevalTaskConfig
 from pytest_evals.dialects.lighteval.grammar import TextGenerationInputGrammarType
 from pytest_evals.dialects.lighteval.inert import Inert
@@ -19,13 +20,17 @@ from pytest_evals.dialects.lighteval.language import (
     manage_duplicate_language_codes,
     standardize_tag,
 )
-from pytest_evals.dialects.lighteval.named_metrics import NamedMetrics, extend_enum
-from pytest_evals.dialects.lighteval.templates.measuring import (
+from pytest_evals.dialects.lighteval.named_metrics import (
+    MajAtK,
+    NamedMetrics,
+    extend_enum,
+)
+from pytest_evals.dialects.lighteval.templates.formulation import (
     get_metrics_for_formulation,
     normalize_subset,
 )
 from pytest_evals.dialects.lighteval.templates.names import TEMPLATES
-from pytest_evals.scorers.lighteval import dynamic, metric, response
+from pytest_evals.scorers.lighteval import metric, response
 from pytest_evals.scorers.lighteval.corpus import (
     labels,
     perplexities,
@@ -44,7 +49,7 @@ from pytest_evals.scorers.lighteval.matching import (
     neural,
     rouge,
 )
-from pytest_evals.scorers.lighteval.repeats import legacy, of_k, of_n, sampling
+from pytest_evals.scorers.lighteval.repeats import of_k, of_n, sampling
 from pytest_evals.scorers.lighteval.texts import (
     languages,
     math_text,
@@ -121,7 +126,7 @@ _SAMPLE = {
 } | {
     "AvgAtN": of_n.AvgAtN,
     "GPassAtK": of_k.GPassAtK,
-    "MajAtK": legacy.MajAtK,
+    "MajAtK": MajAtK,
     "MajAtN": of_n.MajAtN,
     "PassAtK": of_k.PassAtK,
     "SamplingMetric": sampling.SamplingMetric,
@@ -156,7 +161,7 @@ _NORMALIZERS = {
     "remove_punc": normalizers.remove_punc,
 }
 _DYNAMIC = {
-    **{name: getattr(dynamic, name) for name in dynamic.__all__},
+    **{name: getattr(dynamic_metrics, name) for name in dynamic_metrics.__all__},
     "ExprExtractionConfig": maths.ExprExtractionConfig,
     "IndicesExtractionConfig": letters.IndicesExtractionConfig,
     "LatexExtractionConfig": maths.LatexExtractionConfig,

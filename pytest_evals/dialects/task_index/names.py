@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytest_evals.core.library import Entry
+from pytest_evals.dialects.detect import YAML_SUFFIXES
 from pytest_evals.dialects.task_index.kept import (
     Kept,
     Stamp,
@@ -32,7 +33,6 @@ __all__ = ["Scanner", "TaskIndex"]
 
 LEAST = 200
 """Files of a tree that is worth to be kept on disk."""
-_SUFFIXES = (".yaml", ".yml")
 _IGNORED = frozenset({"__pycache__", ".ipynb_checkpoints"})
 
 
@@ -245,7 +245,7 @@ def _files(root: str, skips: Callable[[Path], bool]) -> dict[str, Stamp]:
                 if entry.is_dir(follow_symlinks=False):
                     if entry.name not in _IGNORED and not skips(Path(entry.path)):
                         folders.append(entry.path)
-                elif entry.name.endswith(_SUFFIXES) and entry.is_file():
+                elif entry.name.endswith(YAML_SUFFIXES) and entry.is_file():
                     files[entry.path] = stamp_of(entry.stat())
             except OSError:
                 continue

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_evals.dialects.detect import dialect_of
+from pytest_evals.dialects.detect import YAML_SUFFIXES, dialect_of, raw_of
 from pytest_evals.dialects.task_index.library import TaskLibrary
 from pytest_evals.errors import Place
 
@@ -68,10 +68,10 @@ class SuiteNames:
             return Lookup(is_below=True)
         maybe = "the files that a plugin reads" if self._has_hooks else ""
         for path in _files(folder, self._skips):
-            found = "" if path in read else dialect_of(path, _raw)
+            found = "" if path in read else dialect_of(path, raw_of)
             if found not in ("latticeflow", "lighteval"):
                 continue
-            if name.encode() in _raw(path):
+            if name.encode() in raw_of(path):
                 return Lookup(is_below=True)
             if found == "lighteval":
                 maybe = f"the tasks of {Place(path)}, which is not collected"
@@ -91,12 +91,5 @@ def _files(folder: Path, skips: Callable[[Path], bool]) -> Iterator[Path]:
     for place, folders, names in os.walk(folder):
         folders[:] = [one for one in folders if not skips(Path(place, one))]
         for name in names:
-            if name.endswith((".yaml", ".yml", ".py")):
+            if name.endswith((*YAML_SUFFIXES, ".py")):
                 yield Path(place, name)
-
-
-def _raw(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""

@@ -8,17 +8,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.plugin.checks.gates import GATE_PROBLEMS
-from pytest_evals.reports.github.annotations import (
-    Annotation,
-    annotation_lines,
-    of_problems,
-)
+
+if TYPE_CHECKING:
+    from pytest_evals.reports.github.annotations import Annotation
 
 __all__ = ["FAULTS", "Faults", "write_annotations"]
 
@@ -65,6 +63,8 @@ class Faults:
         self, terminalreporter: pytest.TerminalReporter
     ) -> None:
         """The annotations, which GitHub takes from the log."""
+        from pytest_evals.reports.github.annotations import of_problems
+
         gates = terminalreporter.config.stash.get(GATE_PROBLEMS, [])
         found = [*dict.fromkeys([*self._problems, *gates])]
         write_annotations(terminalreporter, [*of_problems(found)])
@@ -74,6 +74,8 @@ def write_annotations(
     terminal: pytest.TerminalReporter, found: Sequence[Annotation]
 ) -> None:
     """Write annotations into the log; files are named from the repository's root."""
+    from pytest_evals.reports.github.annotations import annotation_lines
+
     root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
     for line in annotation_lines(found, root):
         terminal.write_line(line)

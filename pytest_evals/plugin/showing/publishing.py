@@ -17,13 +17,12 @@ from pytest_evals.errors import StoreError
 from pytest_evals.gates.pairing import Side, changed
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.showing.faults import write_annotations
-from pytest_evals.reports.github.annotations import of_verdicts
-from pytest_evals.reports.github.pull_request import Changes, run_markdown
 from pytest_evals.store.files import append_lines, make_folder, replace_text
 from pytest_evals.store.history import read_run
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
+    from pytest_evals.reports.github.pull_request import Changes
 
 __all__ = ["Publishing"]
 
@@ -60,6 +59,8 @@ class Publishing:
         result, path = self._session.run.result, self._session.options.markdown
         if result is None:
             return
+        from pytest_evals.reports.github.pull_request import run_markdown
+
         changes = self._changes(result)
         try:
             if path is not None:
@@ -76,6 +77,8 @@ class Publishing:
 
     def _append(self, path: Path, result: RunResult, changes: Changes) -> None:
         """Add to the summary of the step what there is room for."""
+        from pytest_evals.reports.github.pull_request import run_markdown
+
         try:
             room = SUMMARY - (path.stat().st_size if path.exists() else 0) - 1
             if room < LEAST:
@@ -120,6 +123,8 @@ class Publishing:
         for text, is_bad in self._told:
             write_text(terminalreporter, text, red=is_bad, yellow=not is_bad)
         if self._on_github:
+            from pytest_evals.reports.github.annotations import of_verdicts
+
             result = self._session.run.result
             verdicts = result.verdicts if result else ()
             write_annotations(terminalreporter, [*of_verdicts(verdicts)])

@@ -19,14 +19,10 @@ __all__ = [
     "is_test_file",
     "matches",
     "named_places",
-    "raw_of",
 ]
 
 OURS = "pytest_evals.plugin.hooks"
 """The module of our own hooks."""
-
-LARGEST = 4 * 1024 * 1024
-"""Bytes; a file beyond this is data, not a task."""
 
 
 def is_eval_file(path: Path, hook: Any, config: pytest.Config) -> bool:
@@ -49,7 +45,7 @@ def dialect_here(path: Path, config: pytest.Config) -> str:
             return ""
     elif path.suffix not in (".yaml", ".yml", ".py"):
         return ""
-    from pytest_evals.dialects.detect import dialect_of
+    from pytest_evals.dialects.detect import dialect_of, raw_of
 
     return dialect_of(path, raw_of)
 
@@ -71,14 +67,6 @@ def named_places(config: pytest.Config) -> set[Path]:
     base = config.invocation_params.dir
     args = (str(arg).partition("::")[0] for arg in config.args)
     return {Path(os.path.normpath(base / arg)) for arg in args}
-
-
-def raw_of(path: Path) -> bytes:
-    """The bytes of a file; none of one that cannot be read, or is too large."""
-    try:
-        return b"" if path.stat().st_size > LARGEST else path.read_bytes()
-    except OSError:
-        return b""
 
 
 def _others_read(path: Path, hook: Any, config: pytest.Config) -> bool:

@@ -14,10 +14,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_evals.dialects.detect import GATES_FILES, may_look_alike
+from pytest_evals.dialects.detect import (
+    GATES_FILES,
+    YAML_SUFFIXES,
+    may_look_alike,
+    raw_of,
+)
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
-from pytest_evals.plugin.suite.eval_files import is_eval_file, named_places, raw_of
+from pytest_evals.plugin.suite.eval_files import is_eval_file, named_places
 
 if TYPE_CHECKING:
     from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
@@ -34,7 +39,6 @@ _GATES_FILES: pytest.StashKey[list[Path]] = pytest.StashKey()
 """The gates files that pytest has walked over."""
 _EVAL_FILES: pytest.StashKey[list[Path]] = pytest.StashKey()
 """The files that are collected."""
-_SUFFIXES = (".yaml", ".yml")
 
 
 class LostFile(pytest.File):
@@ -63,7 +67,7 @@ def check_named(config: pytest.Config) -> None:
     """
     found = []
     for path in sorted(named_places(config)):
-        if path.suffix.lower() in _SUFFIXES and path.is_file():
+        if path.suffix.lower() in YAML_SUFFIXES and path.is_file():
             problem = None
             if not is_eval_file(path, config.hook, config):
                 problem = _problem(path)
@@ -112,10 +116,10 @@ def lost_gates(config: pytest.Config, gates: SuiteGates) -> Iterator[Problem]:
 
 
 def _problem(path: Path) -> Problem | None:
-    if path.suffix.lower() not in _SUFFIXES:
+    if path.suffix.lower() not in YAML_SUFFIXES:
         return None
     raw = raw_of(path)
-    if not may_look_alike(raw) and b"\0" not in raw and path.suffix in _SUFFIXES:
+    if not may_look_alike(raw) and b"\0" not in raw and path.suffix in YAML_SUFFIXES:
         return None
     from pytest_evals.dialects.lookalikes import lookalike
 
@@ -142,7 +146,7 @@ def _near(path: Path, root: Path, config: pytest.Config) -> Iterator[Path]:
                 continue
             seen.add(place)
             folders[:] = [one for one in folders if not skips(Path(place, one))]
-            yield from (Path(place, n) for n in names if n.endswith(_SUFFIXES))
+            yield from (Path(place, n) for n in names if n.endswith(YAML_SUFFIXES))
         if top == root or not top.is_relative_to(root):
             return
 

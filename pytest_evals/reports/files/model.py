@@ -52,8 +52,7 @@ def config_of(result: RunResult) -> dict[str, Any]:
 
 def model_arguments(model: str) -> dict[str, Any]:
     """lm-eval's ``model_args``: what the spec names, with numbers as numbers."""
-    spec = _spec(model)
-    if not spec.target:
+    if not model or not (spec := _spec(model)).target:
         return {}
     first = KINDS[spec.kind].target_key if spec.kind in KINDS else "model"
     return {first: spec.target, **{k: typed(v) for k, v in spec.arguments.items()}}

@@ -22,8 +22,6 @@ from pytest_evals.dialects.lighteval.templates.formulation import (
     CFFormulation,
     HybridFormulation,
     MCFFormulation,
-)
-from pytest_evals.dialects.lighteval.templates.measuring import (
     get_metrics_for_formulation,
 )
 from pytest_evals.dialects.lighteval.templates.wording import (

@@ -4,15 +4,16 @@ document: it may take so long, and can end neither the session nor the process."
 from __future__ import annotations
 
 import opcode
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType, TracebackType
-from typing import cast
+from typing import NoReturn, cast
 
 from pytest_evals.data.calls import FieldError, fault_of
-from pytest_evals.dialects.latticeflow.snippets.ending import no_end
 from pytest_evals.dialects.latticeflow.snippets.running_loop import no_running_loop
 from pytest_evals.dialects.latticeflow.snippets.time_limit import (
     OvertimeError,
@@ -21,6 +22,10 @@ from pytest_evals.dialects.latticeflow.snippets.time_limit import (
 from pytest_evals.errors import Place
 
 __all__ = ["guarded"]
+
+_GUARDED = ContextVar("_GUARDED", default=0)
+"""Id of the process whose code is guarded, 0 outside: a child may end as it likes."""
+_exit = os._exit
 
 
 @contextmanager
@@ -38,7 +43,7 @@ def guarded(what: str, place: Place, seconds: float) -> Iterator[None]:
         KeyboardInterrupt: Somebody has pressed Ctrl-C.
     """
     try:
-        with no_running_loop(), no_end(), time_limit(seconds):
+        with no_running_loop(), _no_exit(), time_limit(seconds):
             yield
     except FieldError:
         raise
@@ -72,3 +77,22 @@ def _code_in(place: Place) -> Callable[[], object]:
 @lru_cache(maxsize=64)
 def _code_of(path: Path) -> CodeType:
     return compile("lambda: None", str(path), "eval")
+
+
+@contextmanager
+def _no_exit() -> Iterator[None]:
+    """A block in which ``os._exit`` raises ``SystemExit``, as ``sys.exit`` does. It
+    would end the process without a message, and maybe with 0."""
+    if os._exit is not _checked:
+        os._exit = _checked
+    token = _GUARDED.set(os.getpid())
+    try:
+        yield
+    finally:
+        _GUARDED.reset(token)
+
+
+def _checked(status: int) -> NoReturn:
+    if _GUARDED.get() == os.getpid():
+        raise SystemExit(status)
+    _exit(status)

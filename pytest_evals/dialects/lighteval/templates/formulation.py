@@ -1,10 +1,15 @@
-"""How a template puts choices: listed or not, answered by label or by text (lighteval
-0.13.0, ``tasks/templates/utils/formulation.py``). Tasks have its name in theirs."""
+"""How a template puts choices: listed or not, answered by label or by text; and which
+metrics fit (lighteval 0.13.0, ``tasks/templates/utils/formulation.py`` and
+``tasks/multilingual/utils/task_utils.py``). Tasks have its name in theirs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from pytest_evals.dialects.lighteval.dynamic_metrics import LogLikelihoodAccMetric
+from pytest_evals.scorers.lighteval.metric import Metric
 
 __all__ = [
     "CFFormulation",
@@ -12,6 +17,8 @@ __all__ = [
     "Formulation",
     "HybridFormulation",
     "MCFFormulation",
+    "get_metrics_for_formulation",
+    "normalize_subset",
 ]
 
 ChoicePrefix = Literal["Letters", "NativeLetters", "Numbers"]
@@ -42,3 +49,19 @@ class CFFormulation:
 
 
 Formulation = MCFFormulation | HybridFormulation | CFFormulation
+
+
+def get_metrics_for_formulation(
+    formulation: Formulation, metrics: Sequence[Metric]
+) -> list[Metric]:
+    """The metrics; of answers that are letters only the plain accuracy, since all of
+    them are as long."""
+    is_listed = isinstance(formulation, MCFFormulation)
+    if is_listed and getattr(formulation, "choice_prefix", "") == "Letters":
+        return [LogLikelihoodAccMetric(normalization=None)]
+    return list(metrics)
+
+
+def normalize_subset(subset: str) -> str:
+    """A name without spaces and brackets, in lower case."""
+    return subset.replace(" ", "_").replace("(", "").replace(")", "").lower()

@@ -15,7 +15,10 @@ from pytest_evals.scorers.lighteval.likelihoods.logprobs import (
     LogProbNormalization,
     normalization,
 )
-from pytest_evals.scorers.lighteval.matching.matches import ExactMatches, F1_score
+from pytest_evals.scorers.lighteval.matching.matches import (
+    ExactMatches,
+    F1_score,
+)
 from pytest_evals.scorers.lighteval.metric import SampleLevelMetric, SamplingMethod
 from pytest_evals.scorers.lighteval.texts.languages import (
     code_of,
