@@ -8,10 +8,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from pytest_evals.errors import StoreError
-from pytest_evals.reports.files.changes import comparison_json
 from pytest_evals.reports.html.write import write_html
 from pytest_evals.run.comparison import changes
 from pytest_evals.store.baselines import find_baseline
@@ -70,7 +70,7 @@ def _write(folder: Path, output: Path, compare: str) -> Path:
         ) from None
     base = run.path.resolve().parent.parent
     before = find_baseline(base, compare, Path.cwd()) if compare else None
-    found = comparison_json(changes(compare, before, run)) if before else None
+    found = asdict(changes(compare, before, run)) if before else None
     write_html(run, output, before=before, comparison=found, option="-o")
     return output
 

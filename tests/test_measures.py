@@ -22,6 +22,6 @@ def test_measures_trace_a_document_and_a_gate_through_their_modules() -> None:
         check=True,
     ).stdout
     document, _, gate = printed.partition("first gate")
-    assert "lm_eval.prompts.documents -> " in document
-    assert "scorers.summary -> " in document
+    assert "-> prompts." in document
+    assert "-> core.score" in document
     assert "-> gates." in gate

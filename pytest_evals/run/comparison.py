@@ -4,6 +4,7 @@ ask for. It starts from what is on the disk, so that it is the same later."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 from pytest_evals.core.comparison import Comparison
@@ -13,7 +14,6 @@ from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.figures import figure, shown_change, suffix
 from pytest_evals.gates.pairing import Side, compare, setting_changes
-from pytest_evals.reports.files.changes import comparison_json
 from pytest_evals.run.baselines import settings_of
 from pytest_evals.store.baselines import save_baseline
 from pytest_evals.store.files import write_json
@@ -77,7 +77,7 @@ def compared(name: str, baseline: EarlierRun, path: Path) -> Comparison:
         StoreError: One of them cannot be read, or nothing be written.
     """
     found = changes(name, baseline, read_run(path))
-    write_json(path / "comparison.json", comparison_json(found))
+    write_json(path / "comparison.json", asdict(found))
     return found
 
 

@@ -22,7 +22,7 @@ from pytest_evals.scorers.extraction import (
     Regex,
     RegexPos,
 )
-from pytest_evals.scorers.user_code import UserCode
+from pytest_evals.scorers.user_code import UserCode, user_fault
 
 
 class Filter(Protocol):
@@ -87,13 +87,16 @@ class Pipeline:
         """
         current: list[Any] = [list(group) for group in responses]
         for step in self.steps:
-            with UserCode(f"filter {step.name!r} of pipeline {self.name!r}"):
+            try:  # not UserCode, which costs more than most filters
                 filtered = list(step.filter.apply(current, list(rows)))
                 if len(filtered) != len(current):
                     raise DocumentError(
                         f"it made {len(filtered)} entries of {len(current)}; "
                         "it must return one a request"
                     )
+            except (Exception, SystemExit) as fault:
+                what = f"filter {step.name!r} of pipeline {self.name!r}"
+                raise DocumentError(user_fault(what, fault)) from fault
             current = filtered
         return tuple(current)
 

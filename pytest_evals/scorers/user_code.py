@@ -45,13 +45,17 @@ class UserCode:
         trace: TracebackType | None,
     ) -> None:
         """Translate what was raised."""
-        if not isinstance(fault, Exception | SystemExit):
-            return
-        text = str(fault)
-        if isinstance(fault, EvalsError):
-            raise self._error(f"{self._what}: {text}") from fault
-        told = f"{type(fault).__name__}: {text}" if text else type(fault).__name__
-        raise self._error(f"{self._what}: {told}{_whence(trace)}") from fault
+        if isinstance(fault, Exception | SystemExit):
+            raise self._error(user_fault(self._what, fault)) from fault
+
+
+def user_fault(what: str, fault: BaseException) -> str:
+    """The message for an exception in user code, see :class:`UserCode`."""
+    text = str(fault)
+    if isinstance(fault, EvalsError):
+        return f"{what}: {text}"
+    told = f"{type(fault).__name__}: {text}" if text else type(fault).__name__
+    return f"{what}: {told}{_whence(fault.__traceback__)}"
 
 
 def _whence(trace: TracebackType | None) -> str:

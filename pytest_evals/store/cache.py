@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_evals.store.base import make_base
-from pytest_evals.store.files import make_folder, replace_text
+from pytest_evals.store.files import make_base, make_folder, read_json, replace_text
 from pytest_evals.store.schema import SCHEMAS, Kind, schema_fault
 
 _OPTION = "--evals-dir"
@@ -27,12 +26,7 @@ def read_cache(base: Path, name: str, kind: Kind) -> dict[str, Any]:
         kind: What it holds.
     """
     path = base / _FOLDER / name
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    if not isinstance(found, dict):
-        return {}
+    found = read_json(path)
     return {} if schema_fault(kind, found.pop(_VERSION, None), path) else found
 
 

@@ -1,4 +1,4 @@
-"""Writing files so that nobody ever reads half of one.
+"""Files of the results folder, written so that nobody ever reads half of one.
 
 A JSON file is written beside its place and moved there when it is complete. Lines are
 appended whole: what a full disk left of a line is taken away again. Known secrets are
@@ -18,6 +18,13 @@ from typing import Any
 
 from pytest_evals.errors import StoreError
 from pytest_evals.masking.known import hidden
+
+_IGNORE = """\
+# Results of pytest-evals-suites. Baselines are meant to be committed, the rest is not.
+*
+!/baselines/
+!/baselines/**
+"""
 
 
 def write_json(
@@ -159,3 +166,25 @@ def _write_all(descriptor: int, raw: bytes) -> None:
     left = memoryview(raw)
     while left:
         left = left[os.write(descriptor, left) :]
+
+
+def make_base(base: Path, option: str = "--evals-dir") -> None:
+    """Make the folder if it is not there, with a ``.gitignore`` of its own.
+
+    A folder with other things in it is the user's: what git sees of them is not ours to
+    say.
+
+    Raises:
+        StoreError: It cannot be made.
+    """
+    if make_folder(base, option):
+        replace_text(base / ".gitignore", _IGNORE, option)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; empty if it cannot be read."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

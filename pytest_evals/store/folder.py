@@ -16,9 +16,9 @@ from typing import Any
 
 from pytest_evals.errors import StoreError
 from pytest_evals.masking.known import hidden
-from pytest_evals.store.base import make_base
 from pytest_evals.store.files import (
     append_lines,
+    make_base,
     make_folder,
     replace_text,
     write_json,

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pytest_evals.errors import StoreError
-from pytest_evals.store.files import write_json
+from pytest_evals.store.files import read_json, write_json
 from pytest_evals.store.schema import SCHEMAS, schema_fault
 
 NOISE = "noise.json"
@@ -76,12 +75,7 @@ def _folders(base: Path, name: str) -> Iterator[Path]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    if not isinstance(found, dict):
-        return {}
+    found = read_json(path)
     fault = schema_fault("results", found.get(_VERSION), path)
     if fault:
         raise StoreError(fault)

@@ -12,6 +12,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import fields
 from hashlib import blake2b
 from pathlib import Path
@@ -23,7 +24,6 @@ from pytest_evals.core.request import TOP_LOGPROBS, Response
 from pytest_evals.core.top_logprobs import read_top_logprobs
 from pytest_evals.errors import StoreError
 from pytest_evals.masking.values import identity, masked
-from pytest_evals.store.base import make_base
 from pytest_evals.store.database import (
     connect,
     create,
@@ -32,6 +32,7 @@ from pytest_evals.store.database import (
     own_place,
     set_aside,
 )
+from pytest_evals.store.files import make_base
 from pytest_evals.store.writer import Writer
 
 T = TypeVar("T")
@@ -337,3 +338,21 @@ def _info(stored: object, model: bytes) -> Mapping[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and found else None
+
+
+def stored_since(base: Path, moment: float) -> int:
+    """Responses that were stored since a moment, whichever process has stored them; 0
+    where the store cannot be read.
+
+    Args:
+        base: The results folder.
+        moment: Unix time.
+    """
+    try:
+        with closing(connect(own_place(base / NAME))) as connection:
+            ((n,),) = connection.execute(
+                "SELECT count(*) FROM responses WHERE stored >= ?", [moment]
+            ).fetchall()
+    except (OSError, sqlite3.Error):
+        return 0
+    return int(n)

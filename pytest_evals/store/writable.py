@@ -13,9 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from pytest_evals.errors import StoreError
-from pytest_evals.store.base import make_base
 from pytest_evals.store.baselines import check_replaceable
-from pytest_evals.store.files import cannot_write, make_folder, replace_text
+from pytest_evals.store.files import cannot_write, make_base, make_folder, replace_text
 from pytest_evals.store.responses import NAME
 
 _SIZE = 65_536

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_evals.masking.values import masked_text
 from pytest_evals.reports.escape import one_line
-from pytest_evals.store.tally import stored_since
+from pytest_evals.store.responses import stored_since
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +15,7 @@ from pytest_evals.reports.html.listed import documents_of, told_apart
 from pytest_evals.reports.html.page import page_html
 from pytest_evals.reports.html.pairs import Before, Changed, Nothing, Paired
 from pytest_evals.reports.html.prompt import shots_of
-from pytest_evals.store.files import make_folder, replace_text
+from pytest_evals.store.files import make_folder, read_json, replace_text
 from pytest_evals.store.history import EarlierRun
 
 __all__ = ["write_html"]
@@ -80,10 +79,7 @@ def _write_beside(path: Path, key: str, chunks: Chunks, option: str) -> None:
 
 def _told(run: EarlierRun) -> Mapping[str, Any] | None:
     """What the run's folder says of a comparison."""
-    with suppress(OSError, ValueError, RecursionError):
-        found = json.loads((run.path / "comparison.json").read_bytes())
-        return found if isinstance(found, dict) else None
-    return None
+    return read_json(run.path / "comparison.json") or None
 
 
 def _read(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from pytest_evals.core.gate import Outcome
 from pytest_evals.core.result import RunResult, TaskResult
 from pytest_evals.reports.overview.progress import duration
-from pytest_evals.reports.overview.usage import usage_line
 
 __all__ = ["count_lines"]
 
@@ -98,3 +98,31 @@ def _time(result: RunResult) -> str:
         speed = f" ({tokens / result.model_s:,.0f} tokens/s)"
     model = f"{duration(result.model_s)} in the model{speed}"
     return f"time: {model}, {duration(result.elapsed_s)} in all"
+
+
+def usage_line(info: Mapping[str, Any]) -> str:
+    """``server: 20 of 1,020 requests were sent again: 429 (18), timeout (2); cost …``;
+    empty if there is nothing to say.
+
+    Args:
+        info: What the model says of itself; counts stand below ``usage``.
+    """
+    usage = info.get("usage")
+    if not isinstance(usage, Mapping):
+        return ""
+    told = []
+    again = usage.get("retried")
+    if isinstance(again, Mapping) and again:
+        ordered = sorted(again.items(), key=lambda one: -one[1])
+        reasons = ", ".join(f"{why} ({n})" for why, n in ordered)
+        n, n_all = int(usage.get("retries", 0)), int(usage.get("requests", 0))
+        told.append(f"{n:,} of {n_all:,} requests were sent again: {reasons}")
+    if "cost" in usage:
+        n_in, n_out = (
+            int(usage.get(f"{name}_tokens", 0)) for name in ("prompt", "completion")
+        )
+        told.append(
+            f"cost {usage['cost']:.4f} for {n_in:,} tokens of prompts and {n_out:,} of "
+            "answers"
+        )
+    return f"server: {'; '.join(told)}" if told else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_evals.reports.overview.usage import usage_line
+from pytest_evals.reports.overview.counts import usage_line
 
 COUNTS = {"requests": 1020, "prompt_tokens": 7000, "completion_tokens": 3000}
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from pytest_evals.reports.files.changes import comparison_json
 from pytest_evals.reports.html.write import write_html
 from pytest_evals.run.comparison import changes
 
@@ -145,6 +145,6 @@ def story(write, tmp_path_factory):
         warnings=[MARKUP, "capitals: its targets are odd"],
     )
     path = base.parent / "report.html"
-    found = comparison_json(changes("main", baseline, run))
+    found = asdict(changes("main", baseline, run))
     write_html(run, path, before=baseline, comparison=found)
     return path

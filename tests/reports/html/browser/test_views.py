@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
 
-from pytest_evals.reports.files.changes import comparison_json
 from pytest_evals.reports.html.write import write_html
 from pytest_evals.run.comparison import changes
 
@@ -145,7 +146,7 @@ def test_what_a_baseline_has_read_is_compared_with_what_was_read_now(
         write.run(tmp_path / name, {"quiz": some})
         for name, some in {"now": rows, "before": kept}.items()
     )
-    found = comparison_json(changes("main", before, now))
+    found = asdict(changes("main", before, now))
     write_html(now, tmp_path / "report.html", before=before, comparison=found)
     page = tab.open(tmp_path / "report.html", "#/documents?doc=quiz/0")
     beside = page.locator("section", has_text="Beside main")
