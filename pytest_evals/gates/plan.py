@@ -13,8 +13,7 @@ from statistics import NormalDist
 
 from pytest_evals.core.forecast import GateForecast
 from pytest_evals.core.gate import Gate, Published
-from pytest_evals.gates.early_stopping.savings import USUAL_FLIPS
-from pytest_evals.gates.early_stopping.steps import SHARES
+from pytest_evals.gates.early_stopping.steps import SHARES, USUAL_FLIPS
 from pytest_evals.gates.estimate.value import has_limits
 from pytest_evals.gates.figures import figure
 from pytest_evals.gates.read.entry import COMPARED
