@@ -48,6 +48,7 @@ class GateForecast:
         n_needed: Documents that it takes to see what it asks for.
         read: Share of the documents that early stopping would read.
         warning: Why it decides little; empty if it is fit for its purpose.
+        why: Why nothing was computed; empty if something was.
     """
 
     gate: Gate
@@ -58,6 +59,7 @@ class GateForecast:
     n_needed: int | None = None
     read: float | None = None
     warning: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,18 +1,29 @@
-"""Check gates before the run: conditions that always or never hold by the range of the
-metric, margins on the wrong side, weights that do not match the tasks.
+"""Check gates before they are judged: conditions that always or never hold by the range
+of the metric, margins on the wrong side, weights that do not match the tasks; and
+``when``, on which models and machines a gate is judged.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from fractions import Fraction
+from typing import Any
 
-from pytest_evals.core.gate import Bound, Gate, Margin
+from pytest_evals.core.gate import Bound, Gate, Margin, Outcome, Verdict
 from pytest_evals.core.metric import POSITIVE, Span
 from pytest_evals.errors import did_you_mean
 
-__all__ = ["direction_fault", "span_fault", "weights_fault"]
+__all__ = [
+    "CONDITIONS",
+    "direction_fault",
+    "left_out",
+    "machine_of",
+    "span_fault",
+    "ungated",
+    "weights_fault",
+]
 
 
 _INSIDE = "; choose a limit inside that range"
@@ -139,3 +150,70 @@ def weights_fault(gate: Gate, names: Sequence[str]) -> str:
     if absent:
         return f"weights: no weight of {', '.join(map(repr, absent[:3]))}"
     return ""
+
+
+CONDITIONS = ("model", "dtype", "device", "gpu")
+"""The keys of a condition."""
+
+
+def machine_of(
+    model: str, spec: str, info: Mapping[str, Any]
+) -> dict[str, tuple[str, ...]]:
+    """The names that conditions are compared with, the one that is shown first; none
+    for what is not known.
+
+    Args:
+        model: The model's name.
+        spec: As given by ``--model``, empty if it was not.
+        info: What the model reports of itself.
+    """
+    models = (model, spec, model.partition(",")[0], spec.partition(",")[0])
+    device = str(info.get("device") or "")
+    found = {
+        "model": models,
+        "dtype": (str(info.get("dtype") or "").removeprefix("torch."),),
+        "device": (device, device.partition(":")[0]),
+        "gpu": (str(info.get("device_name") or "") if "cuda" in device else "",),
+    }
+    return {key: tuple(filter(None, names)) for key, names in found.items()}
+
+
+def left_out(gate: Gate, machine: Mapping[str, tuple[str, ...]]) -> Verdict | None:
+    """The verdict of a gate whose conditions do not hold; ``None`` if they do.
+
+    Args:
+        gate: The gate.
+        machine: As :func:`machine_of` returns it.
+    """
+    unmet = [
+        _unmet(key, patterns, machine.get(key, ()))
+        for key, patterns in gate.when
+        if not any(_fits(name, patterns) for name in machine.get(key, ()))
+    ]
+    if not unmet:
+        return None
+    reason = f"when: {'; '.join(unmet)}"
+    return Verdict(gate=gate, outcome=Outcome.SKIPPED, reason=reason, left_out=True)
+
+
+def _fits(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name.lower(), one.lower()) for one in patterns)
+
+
+def _unmet(key: str, patterns: Iterable[str], names: tuple[str, ...]) -> str:
+    wanted = " or ".join(patterns)
+    return f"{key} is {names[0] if names else 'unknown'}, not {wanted}"
+
+
+def ungated(verdicts: Iterable[Verdict]) -> list[str]:
+    """One warning for each task or group whose gates were all left out."""
+    judged: dict[str, bool] = {}
+    for verdict in verdicts:
+        name = verdict.gate.task
+        judged[name] = judged.get(name, False) or not verdict.left_out
+    return [
+        f"{name}: no gate on this machine; the conditions (when) of all its gates do "
+        "not hold"
+        for name, is_judged in judged.items()
+        if not is_judged
+    ]

@@ -27,7 +27,7 @@ from pytest_evals.gates.decide import (
     distance,
     is_stable,
 )
-from pytest_evals.gates.documents import InvalidGateError
+from pytest_evals.gates.documents import InvalidGateError, reduced_group, reduced_result
 from pytest_evals.gates.estimate.change import Pairs, estimate_change
 from pytest_evals.gates.estimate.compared import (
     estimate_compared,
@@ -53,13 +53,12 @@ from pytest_evals.gates.explain import (
 from pytest_evals.gates.families import MemberCheck, with_member_checks
 from pytest_evals.gates.figures import missing_count
 from pytest_evals.gates.must_pass import judge_documents
-from pytest_evals.gates.repeats import reduced_group, reduced_result
 from pytest_evals.gates.reversal import (
     Reversal,
     reversal_of_proportion,
     reversal_of_value,
 )
-from pytest_evals.gates.run_metrics import with_documents, with_run_metric
+from pytest_evals.gates.run_metrics import RUN_METRICS, with_documents, with_run_metric
 
 __all__ = ["judge"]
 
@@ -92,7 +91,7 @@ def _judged(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verdict
         return judge_documents(gate, result)
     if gate.baseline and gate.margin is None:
         return _of_two_runs(gate, result, find)
-    counted = with_run_metric(gate, result)
+    counted = with_run_metric(gate, result) if gate.metric in RUN_METRICS else None
     if counted is not None:
         return with_documents(_of_metric(gate, counted, find), counted)
     return _of_metric(gate, result, find)
@@ -145,7 +144,8 @@ def _of_number(
         InvalidGateError: There is none.
     """
     _check_number(metric)
-    _check_direction(gate, metric)
+    if gate.margin is not None:
+        _check_direction(gate, metric)
     if isinstance(result, GroupResult):
         return _of_group(gate, metric, result, find)
     if gate.reducer:

@@ -12,15 +12,18 @@ from functools import cache
 from statistics import NormalDist
 
 from pytest_evals.core.forecast import GateForecast
-from pytest_evals.core.gate import Gate
-from pytest_evals.gates.early_stopping.savings import USUAL_FLIPS
-from pytest_evals.gates.early_stopping.steps import SHARES
+from pytest_evals.core.gate import Gate, Published
+from pytest_evals.gates.early_stopping.steps import SHARES, USUAL_FLIPS
 from pytest_evals.gates.estimate.value import has_limits
 from pytest_evals.gates.figures import figure
+from pytest_evals.gates.read.entry import COMPARED
+from pytest_evals.gates.run_metrics import RUN_METRICS
+from pytest_evals.stats.independent import IndependentDifference
+from pytest_evals.stats.intervals import Interval
 from pytest_evals.stats.paired import PairedShares
 from pytest_evals.stats.power import POWER, chance_below, paired_stderr
 from pytest_evals.stats.search import first_that
-from pytest_evals.stats.spread import Proportion
+from pytest_evals.stats.spread import Proportion, Still
 
 __all__ = ["forecast", "weakness"]
 
@@ -47,20 +50,42 @@ def forecast(
         flips: Share of documents that flip between two runs, unless the gate has one.
     """
     bare = GateForecast(gate=gate, n=n, last=last)
-    if gate.metric not in SHARES or gate.cluster or gate.published or gate.reducer:
-        return bare
+    if why := _unplanned(gate, last):
+        return replace(bare, why=why)
     rate = flips if gate.flip_rate is None else gate.flip_rate
     if gate.margin is not None:
-        return _of_margin(bare, rate)
+        published = gate.published
+        return _of_published(bare, published) if published else _of_margin(bare, rate)
     if gate.over == "population" and (never := _never(gate, n)):
         return replace(bare, warning=never)
-    if len(gate.bounds) != 1 or (last is not None and not 0 <= last <= 1):
-        return bare
     if last is None:
-        paired = gate.over != "population"
-        sd = math.sqrt(rate / 2 / n)
-        return replace(bare, detects=(_limit(gate) + _Z) * sd if paired else None)
+        return _without_number(bare, rate)
     return _of_bound(bare, last, rate)
+
+
+def _without_number(bare: GateForecast, flips: float) -> GateForecast:
+    """A threshold of a metric without an earlier number."""
+    if bare.gate.over == "population":
+        return replace(bare, why="no earlier number of it")
+    sd = math.sqrt(flips / 2 / bare.n)
+    return replace(bare, detects=(_limit(bare.gate) + _Z) * sd)
+
+
+def _unplanned(gate: Gate, last: float | None) -> str:
+    """Why nothing can be computed for a gate before the run; empty if it can."""
+    reasons = {
+        "its value depends on both runs": gate.metric in COMPARED,
+        "counts of a run are not known before it": gate.metric in RUN_METRICS,
+        "only proportions are planned": gate.metric not in SHARES,
+        "the effect of clusters is not known before the run": bool(gate.cluster),
+        "the variation between repeats is not known before the run": bool(gate.reducer),
+        "the earlier number is not a proportion": not 0 <= (last or 0) <= 1,
+        "it has two thresholds": len(gate.bounds) > 1,
+        "it compares the number without its sampling error": (
+            gate.published is not None and gate.over != "population"
+        ),
+    }
+    return next((why for why, holds in reasons.items() if holds), "")
 
 
 def weakness(gate: Gate, n: int) -> str:
@@ -189,6 +214,48 @@ def _score_test_rule(margin: float, flips: float, alpha: float) -> Rule:
         return float(fails), float(passes)
 
     return exact
+
+
+def _of_published(bare: GateForecast, published: Published) -> GateForecast:
+    """A drop since a published number, by the limits of both (MOVER). Without an
+    earlier number, the model is taken to be as good as the published one."""
+    gate, reference = bare.gate, float(published.value)
+    assert gate.margin is not None
+    if not 0 <= reference <= 1:
+        return replace(bare, why="the reference is not a proportion")
+    share = reference if bare.last is None else bare.last
+    bar = -gate.margin.allowed(reference)
+    n_old = published.n
+    old = Still(reference) if n_old is None else Proportion(reference * n_old, n_old)
+
+    def limits(correct: int, n: int) -> Interval:
+        difference = IndependentDifference(Proportion(correct, n), old)
+        return difference.interval(gate.confidence)
+
+    @cache
+    def edges(n: int) -> tuple[int, int]:
+        """The fewest correct answers that do not fail, and the fewest that pass."""
+        every = range(n + 1)
+        kept = bisect_left(every, True, key=lambda k: limits(k, n).high >= bar)
+        passing = bisect_left(every, True, key=lambda k: limits(k, n).low >= bar)
+        return kept, passing
+
+    def fails(drop: float) -> float:
+        from scipy.stats import binom
+
+        return float(binom.cdf(edges(bare.n)[0] - 1, bare.n, max(0.0, share - drop)))
+
+    def passes(n: int) -> bool:
+        from scipy.stats import binom
+
+        return float(binom.sf(edges(n)[1] - 1, n, share)) >= POWER
+
+    return replace(
+        bare,
+        detects=_smallest(lambda drop: fails(drop) if drop < share else 1.0),
+        false_red=fails(0.0),
+        n_needed=first_that(passes, 1, MOST_DOCUMENTS),
+    )
 
 
 def _smallest(fails: Callable[[float], float]) -> float | None:

@@ -21,11 +21,10 @@ from pytest_evals.core.gate import Bound, Gate, Interval, Outcome, Scope, Verdic
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import EvalsError, Place, did_you_mean
-from pytest_evals.gates.check import span_fault
+from pytest_evals.gates.check import left_out, span_fault
 from pytest_evals.gates.documents import with_labels
 from pytest_evals.gates.judge import judge
 from pytest_evals.gates.read.entry import read_gate
-from pytest_evals.gates.when import left_out
 from pytest_evals.plugin.late import take_over
 from pytest_evals.plugin.session import SESSION
 from pytest_evals.reports.details.gate import gate_lines

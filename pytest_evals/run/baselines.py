@@ -15,7 +15,6 @@ from pytest_evals.core.reference import Reference
 from pytest_evals.core.row import unwatched
 from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
-from pytest_evals.gates.pairing import Side, identities, refer
 from pytest_evals.masking.values import masked_text
 from pytest_evals.models.registry import KINDS
 from pytest_evals.reports.files.hashes import TaskHashes
@@ -28,6 +27,7 @@ from pytest_evals.run.suite import Suite
 from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.history import EarlierRun
 from pytest_evals.store.noise import recorded_rate
+from pytest_evals.store.pairing import Side, identities, refer
 
 __all__ = [
     "Baselines",

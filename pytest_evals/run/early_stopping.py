@@ -17,8 +17,12 @@ from pytest_evals.core.metric import Metric, MetricResult
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import StoreError
-from pytest_evals.gates.early_stopping.savings import PAYS, expected_share
-from pytest_evals.gates.early_stopping.steps import Steps, steps_of
+from pytest_evals.gates.early_stopping.steps import (
+    PAYS,
+    Steps,
+    expected_share,
+    steps_of,
+)
 from pytest_evals.gates.early_stopping.watch import (
     Watch,
     in_order,

@@ -19,7 +19,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Request, Response
 from pytest_evals.core.result import Reuse
 from pytest_evals.core.task import Task
-from pytest_evals.gates.when import machine_of
+from pytest_evals.gates.check import machine_of
 from pytest_evals.run.cached_model import Answers
 from pytest_evals.run.error_budget import ErrorBudget
 from pytest_evals.run.plan import WINDOW, Job, Plan

@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import binom
 from statsmodels.stats.proportion import proportion_confint
 
+from pytest_evals import judge
 from pytest_evals.core.gate import Margin
 from pytest_evals.errors import Place
 from pytest_evals.gates.plan import forecast, weakness
@@ -48,6 +49,49 @@ def test_smallest_drop_is_that_of_the_table_beyond_the_margin(n, flips, points):
     """§6, where the margin is 0 and the flips do not grow with the drop."""
     found = forecast(no_worse("population"), n, None, flips)
     assert 100 * found.detects == pytest.approx(2 + points, abs=0.6)
+
+
+PUBLISHED = {"metric": "acc", "reference": 0.742, "max_drop": 0.03}
+
+
+def published_outcomes(gate, n, share, runs):
+    """Shares of simulated runs that fail and that pass: the verdicts themselves."""
+    rng = np.random.default_rng(n)
+    scores = (rng.random((runs, n)) < share).tolist()
+    found = [judge(gate, one).outcome for one in scores]
+    return found.count("failed") / runs, found.count("passed") / runs
+
+
+def test_a_published_number_is_planned_by_the_rule_that_decides():
+    """The reference has 1,319 documents; simulated with 300 runs, whose standard error
+    is at most 2.9 points."""
+    entry = {**PUBLISHED, "reference_n": 1319}
+    found = forecast(read_gate(entry, task="arc", source=HERE), 500, 0.75)
+    share, _ = published_outcomes(entry, 500, 0.75 - found.detects, 300)
+    assert share == pytest.approx(0.8, abs=0.08)
+    assert found.false_red < 0.001
+    _, share = published_outcomes(entry, found.n_needed, 0.75, 300)
+    assert share == pytest.approx(0.8, abs=0.08)
+    known = forecast(read_gate(PUBLISHED, task="arc", source=HERE), 500, 0.75)
+    assert known.detects < found.detects and known.n_needed < found.n_needed
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ({"metric": "kl", "baseline": "main", "max": 0.1}, "depends on both runs"),
+        ({"metric": "truncated", "max": 0.02}, "counts of a run are not known"),
+        ({"metric": "bleu", "min": 20}, "only proportions"),
+        ({"metric": "acc", "min": 0.2, "max": 0.9}, "it has two thresholds"),
+        ({"metric": "acc", "min": 0.5, "cluster": "page"}, "effect of clusters"),
+        ({"metric": "acc", "min": 0.5, "over": "population"}, "no earlier number"),
+        ({**PUBLISHED, "over": "run"}, "without its sampling error"),
+    ],
+)
+def test_a_gate_without_numbers_says_why(entry, why):
+    found = forecast(read_gate(entry, task="arc", source=HERE), 500, None)
+    assert (found.detects, found.false_red) == (None, None)
+    assert why in found.why
 
 
 def fails(gate, n, drop, flips, runs=400):

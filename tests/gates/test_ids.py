@@ -6,7 +6,7 @@ import pytest
 
 from pytest_evals.errors import Place, TaskFileError
 from pytest_evals.gates.read.entry import read_gate
-from pytest_evals.gates.read.ids import with_unique_ids
+from pytest_evals.gates.read.text import with_unique_ids
 
 
 def gate(entry, line=1, task="arc"):

@@ -13,8 +13,7 @@ from pytest_evals.core.metric import Estimate, Metric
 from pytest_evals.core.record import Record
 from pytest_evals.core.score import Score
 from pytest_evals.errors import Place
-from pytest_evals.gates.early_stopping.savings import expected_share
-from pytest_evals.gates.early_stopping.steps import steps_of
+from pytest_evals.gates.early_stopping.steps import expected_share, steps_of
 from pytest_evals.gates.early_stopping.watch import (
     Watch,
     in_order,

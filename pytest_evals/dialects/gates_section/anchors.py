@@ -11,7 +11,7 @@ from typing import Any
 from pytest_evals.core.gate import Gate
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.gates.read.entry import read_gate
-from pytest_evals.gates.read.ids import fit_for_id
+from pytest_evals.gates.read.text import fit_for_id
 
 __all__ = ["read_gates"]
 

@@ -13,9 +13,8 @@ from pytest_evals.core.metric import ANYTHING, SHARE, Metric, Span
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError, Problem, did_you_mean
 from pytest_evals.gates.check import direction_fault, span_fault, weights_fault
-from pytest_evals.gates.documents import labels_in
+from pytest_evals.gates.documents import labels_in, n_needed
 from pytest_evals.gates.early_stopping.steps import SHARES
-from pytest_evals.gates.repeats import n_needed
 from pytest_evals.gates.run_metrics import RUN_METRICS, run_metrics_of
 
 __all__ = ["GateFaults", "group_faults", "task_faults"]

@@ -18,8 +18,7 @@ from pytest_evals.dialects.latticeflow.entities import Entity
 from pytest_evals.dialects.latticeflow.header import check_key, read_header
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError
-from pytest_evals.gates.read.ids import fit_for_id
-from pytest_evals.gates.read.text import ConditionError, read_number
+from pytest_evals.gates.read.text import ConditionError, fit_for_id, read_number
 
 __all__ = ["Rule", "Subject", "gates_of", "read_policy"]
 

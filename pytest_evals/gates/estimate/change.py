@@ -14,7 +14,12 @@ from pytest_evals.core.metric import Metric, MetricResult, Totals
 from pytest_evals.core.reference import Reference
 from pytest_evals.core.result import TaskResult
 from pytest_evals.errors import EvalsError, did_you_mean
-from pytest_evals.gates.documents import InvalidGateError, labels_of, values_of
+from pytest_evals.gates.documents import (
+    InvalidGateError,
+    labels_of,
+    reduced_reference,
+    values_of,
+)
 from pytest_evals.gates.estimate.estimate import (
     NO_VARIANCE,
     Change,
@@ -30,7 +35,6 @@ from pytest_evals.gates.estimate.sums import (
     totals_of,
 )
 from pytest_evals.gates.estimate.value import NO_FLIP_RATE, flip_text
-from pytest_evals.gates.repeats import reduced_reference
 from pytest_evals.stats.averages import mean
 from pytest_evals.stats.paired import PairedShares
 from pytest_evals.stats.spread import Located, Widest
@@ -157,7 +161,7 @@ def _change(
     Raises:
         ValueError: There is no number, or there are no confidence limits.
     """
-    if how.is_mean and _are_binary(old) and _are_binary(new):
+    if how.is_mean and all(value in (0, 1) for value in (*old, *new)):
         return _of_shares(old, new, labels)
     ends = limits_of([*old, *new], how.known_limits)
     if how.is_mean and ends is not None:
@@ -166,10 +170,6 @@ def _change(
     if before is not None and now is not None:
         return _of_sums(how, before, now, labels, only_number=only_number)
     return _of_number(how, old, new, labels, only_number=only_number)
-
-
-def _are_binary(values: Sequence[Any]) -> bool:
-    return all(isinstance(v, (int, float)) and v in (0, 1) for v in values)
 
 
 def _of_shares(old: Sequence[Any], new: Sequence[Any], labels: Labels) -> Change:

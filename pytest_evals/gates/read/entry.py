@@ -20,7 +20,6 @@ from pytest_evals.errors import (
     TaskFileError,
     did_you_mean,
 )
-from pytest_evals.gates.read.ids import default_id, with_unique_ids
 from pytest_evals.gates.read.keys import (
     DOCUMENT_KEYS,
     MARGIN_KEYS,
@@ -31,8 +30,10 @@ from pytest_evals.gates.read.text import (
     ConditionError,
     MissingKeyError,
     Subject,
+    default_id,
     read_condition,
     split_subject,
+    with_unique_ids,
 )
 
 __all__ = [

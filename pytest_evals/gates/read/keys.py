@@ -12,10 +12,14 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 
 from pytest_evals.core.gate import Bound, Every, Margin, Policy, Scope, Weights
 from pytest_evals.errors import did_you_mean
-from pytest_evals.gates.read.ids import fit_for_id, unfit_for_id
-from pytest_evals.gates.read.text import ConditionError, read_number
-from pytest_evals.gates.repeats import REDUCERS, is_reducer
-from pytest_evals.gates.when import CONDITIONS
+from pytest_evals.gates.check import CONDITIONS
+from pytest_evals.gates.documents import REDUCERS, is_reducer
+from pytest_evals.gates.read.text import (
+    ConditionError,
+    fit_for_id,
+    read_number,
+    unfit_for_id,
+)
 
 __all__ = [
     "DOCUMENT_KEYS",

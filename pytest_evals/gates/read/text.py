@@ -1,25 +1,34 @@
-"""Parse the short form of a gate: ``gsm8k/exact_match,strict-match >= 75%``.
+"""Texts of gates: the short form, ``gsm8k/exact_match,strict-match >= 75%``, and ids.
 
-A small hand-written parser; syntax errors give the column.
+The parser is small and hand-written; syntax errors give the column. An id is the last
+part of a gate's node id. It does not contain thresholds, so history, links and reruns
+survive a changed threshold.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from decimal import Decimal
+from pathlib import PurePath
 from typing import Literal, NamedTuple, cast
 
-from pytest_evals.core.gate import Bound
+from pytest_evals.core.gate import Bound, Gate
+from pytest_evals.errors import Problem, TaskFileError
 
 __all__ = [
     "Condition",
     "ConditionError",
     "MissingKeyError",
     "Subject",
+    "default_id",
+    "fit_for_id",
     "read_condition",
     "read_number",
     "split_subject",
+    "unfit_for_id",
+    "with_unique_ids",
 ]
 
 # A single "=" belongs to a name (pass@k:k=1); "==", "=>" and the like end it.
@@ -199,3 +208,72 @@ def _skip_space(text: str, at: int) -> int:
     while at < len(text) and text[at].isspace():
         at += 1
     return at
+
+
+_UNFIT = re.compile(r"::|[\[\]\s]")
+
+
+def unfit_for_id(text: str) -> bool:
+    """Whether a node id cannot hold this text: ``::``, brackets, white space and
+    control characters."""
+    return bool(_UNFIT.search(text)) or not text.isprintable()
+
+
+def fit_for_id(text: str) -> str:
+    """The text with ``-`` for whatever a node id cannot hold."""
+    fit = _UNFIT.sub("-", text)
+    return "".join(char if char.isprintable() else "-" for char in fit)
+
+
+def default_id(gate: Gate) -> str:
+    """The id of a gate without an ``id``: ``acc``, ``exact_match,strict-match``,
+    ``acc-vs-main``, ``acc-vs-reference``, ``must-pass`` or ``every``."""
+    if gate.is_about_documents:
+        return "must-pass" if gate.must_pass else "every"
+    name = f"{gate.metric},{gate.filter}" if gate.filter else gate.metric
+    if gate.baseline:
+        # Of a folder of a run, its last part says enough; of a model, that of its name
+        # without its arguments, which may be secret.
+        baseline = gate.baseline.partition(",")[0]
+        name += f"-vs-{PurePath(baseline).name or baseline}"
+    elif gate.published:
+        name += "-vs-reference"
+    return fit_for_id(name)
+
+
+def with_unique_ids(gates: Iterable[Gate]) -> tuple[Gate, ...]:
+    """The gates in their order, no two of one task with the same id.
+
+    A second gate on the same metric becomes ``acc#2``, a third ``acc#3``.
+
+    Raises:
+        TaskFileError: Two gates of one task were given the same id of their own.
+    """
+    every = tuple(gates)
+    owned: dict[tuple[str, str], Gate] = {}
+    problems = []
+    for gate in every:
+        if gate.id == default_id(gate):
+            continue
+        first = owned.setdefault((gate.task, gate.id), gate)
+        if first is not gate:
+            what = f"gate id {gate.id!r} is taken by the gate at {first.source}"
+            problems.append(Problem(what, gate.source, f"id: {gate.id}-2"))
+    if problems:
+        raise TaskFileError(problems)
+    taken = set(owned)
+    unique = []
+    for gate in every:
+        if gate.id == default_id(gate):
+            gate = replace(gate, id=_free(gate, taken))
+            taken.add((gate.task, gate.id))
+        unique.append(gate)
+    return tuple(unique)
+
+
+def _free(gate: Gate, taken: set[tuple[str, str]]) -> str:
+    candidate, n = gate.id, 1
+    while (gate.task, candidate) in taken:
+        n += 1
+        candidate = f"{gate.id}#{n}"
+    return candidate

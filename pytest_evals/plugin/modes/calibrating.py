@@ -14,13 +14,13 @@ import pytest
 from pytest_evals.core.calibration import Calibration
 from pytest_evals.core.metric import Metric
 from pytest_evals.errors import StoreError
-from pytest_evals.gates.calibrate import calibrate
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.modes.repeating import repeat
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.plugin.results.repeats import scores_of
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.terminal.calibration import calibration_lines
+from pytest_evals.run.repeatability import calibrate
 from pytest_evals.store.noise import keep_noise
 
 if TYPE_CHECKING:

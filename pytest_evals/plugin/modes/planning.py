@@ -14,7 +14,7 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.core.key import prompt_of
 from pytest_evals.core.request import Request
 from pytest_evals.errors import EvalsError, StoreError
-from pytest_evals.gates.early_stopping.savings import USUAL_FLIPS
+from pytest_evals.gates.early_stopping.steps import USUAL_FLIPS
 from pytest_evals.gates.plan import forecast
 from pytest_evals.masking.values import masked_text
 from pytest_evals.plugin.checks.reference_models import reference_models

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pytest_evals.core.forecast import Forecast, GateForecast, TaskForecast
 from pytest_evals.reports.escape import one_line
@@ -38,6 +38,8 @@ def forecast_lines(forecast: Forecast, width: int) -> list[Line]:
         lines += [Line("")]
         lines += table_lines(_GATES, [_gate(one) for one in forecast.gates], width)
         lines += [Line(text) for text in _remarks(forecast)]
+        for why, names in _uncomputed(forecast).items():
+            lines += _wrapped(f"- {', '.join(names)}: {why}", width)
     for one in forecast.gates:
         if one.warning:
             where = f"{one.gate.task}::{one.gate.id}"
@@ -50,10 +52,24 @@ def forecast_lines(forecast: Forecast, width: int) -> list[Line]:
     return lines
 
 
+def _uncomputed(forecast: Forecast) -> dict[str, list[str]]:
+    """Why nothing was computed → the gates."""
+    found: dict[str, list[str]] = {}
+    for one in forecast.gates:
+        if one.why:
+            found.setdefault(one.why, []).append(f"{one.gate.task}::{one.gate.id}")
+    return found
+
+
 def _warning(text: str, width: int) -> list[Line]:
-    whole = one_line(f"warning: {text}")
-    parts = textwrap.wrap(whole, max(width, 20), subsequent_indent="    ")
-    return [Line(one_line(part), {"yellow": True}) for part in parts]
+    return _wrapped(f"warning: {text}", width, {"yellow": True})
+
+
+def _wrapped(
+    text: str, width: int, markup: Mapping[str, bool] | None = None
+) -> list[Line]:
+    parts = textwrap.wrap(one_line(text), max(width, 20), subsequent_indent="    ")
+    return [Line(one_line(part), markup or {}) for part in parts]
 
 
 def _task(one: TaskForecast) -> Row:

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from pytest_evals.core.metric import Estimate, Metric
-from pytest_evals.gates.calibrate import calibrate
+from pytest_evals.run.repeatability import calibrate
 
 
 def mean_of(name, **facts):

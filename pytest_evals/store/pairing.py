@@ -26,16 +26,6 @@ from pytest_evals.core.scored_fields import field_faults, reads_of
 from pytest_evals.core.top_logprobs import compact
 from pytest_evals.errors import did_you_mean
 
-__all__ = [
-    "Side",
-    "changed",
-    "compare",
-    "identities",
-    "paired",
-    "refer",
-    "setting_changes",
-]
-
 Row = Mapping[str, Any]
 Pair = tuple[Row, Row]
 
