@@ -20,6 +20,7 @@ from pytest_evals.core.score import Status
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.plugin.asking.definitions import DocumentItem
 from pytest_evals.plugin.asking.models import Models
+from pytest_evals.plugin.asking.progress import Progress
 from pytest_evals.plugin.results.notices import Notices
 from pytest_evals.plugin.results.repeats import Repeats
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
@@ -89,7 +90,9 @@ class EvalSession:
             hooked=hooks_of(config),
             raises=options.validate,
         )
-        inference = Inference(answers_of(config), options.max_errors)
+        inference = Inference(answers_of(config), options.max_errors, self._on_answer)
+        self.progress: Progress | None = None
+        """The progress line, while documents run."""
         self.models = Models(inference)
         self.run = Run(
             run_config(config, is_worker=self.orders is not None),
@@ -114,6 +117,10 @@ class EvalSession:
         """Files that were reached through groups."""
         self.folders: dict[Path, pytest.Directory] = {}
         """Folders of such files, if pytest has not collected them itself."""
+
+    def _on_answer(self) -> None:
+        if self.progress is not None:
+            self.progress.tick()
 
     def _task_decided(self, name: str) -> None:
         if self.stopping is not None:

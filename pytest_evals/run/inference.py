@@ -61,12 +61,18 @@ def info_of(model: Model) -> dict[str, Any]:
 class Inference:
     """Answers documents: which model answers which, and the plan of each model."""
 
-    def __init__(self, answers: Answers, max_errors: float = 1.0) -> None:
+    def __init__(
+        self,
+        answers: Answers,
+        max_errors: float = 1.0,
+        on_answer: Callable[[], None] | None = None,
+    ) -> None:
         """Create a run's inference; nothing is opened.
 
         Args:
             answers: The store of responses in front of all models.
             max_errors: The fraction of documents that a model may fail to answer.
+            on_answer: Called after each answer, and for each document of a worker.
         """
         self.answers = answers
         self._plans: dict[Hashable, Plan] = {}
@@ -78,8 +84,7 @@ class Inference:
             lambda: ErrorBudget(max_errors)
         )
         self._remote = _Remote()
-        self.tick: Callable[[], None] | None = None
-        """Called after each answer, for the progress line."""
+        self._on_answer = on_answer
 
     def add_plan(
         self,
@@ -166,7 +171,7 @@ class Inference:
         Raises:
             ModelError: The model broke its contract, or failed on too many documents.
         """
-        record = self._plans[key].take(job, self._open[key], self.tick)
+        record = self._plans[key].take(job, self._open[key], self._on_answer)
         self._budgets[key].add(record)
         return record
 
@@ -244,8 +249,8 @@ class Inference:
         self._remote.machine = self._remote.machine or machine
         self._remote.n_answered += 1
         self._remote.n_tokens += record.n_tokens
-        if self.tick is not None:
-            self.tick()
+        if self._on_answer is not None:
+            self._on_answer()
 
     @property
     def name(self) -> str:

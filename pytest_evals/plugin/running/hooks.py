@@ -71,7 +71,6 @@ class Running:
         """Nothing runs yet."""
         self._session = session
         self._active: TaskFile | None = None
-        self._progress: Progress | None = None
         self._torn_down: frozenset[str] = frozenset()
         """Outcomes of documents whose teardown is reported too."""
         self.following: list[pytest.Item] = []
@@ -192,14 +191,13 @@ class Running:
         if self._session.orders is None:
             self._made = check_places(config, self._session.options)
         self._garbage.freeze()
-        self._progress = Progress(config, self._session.run.inference)
-        self._session.run.inference.tick = self._progress.tick
+        self._session.progress = Progress(config, self._session.run.inference)
         Outlets.begin(config)
         self._torn_down = torn_down(config)
 
     def _clear(self) -> None:
-        if self._progress is not None:
-            self._progress.clear()
+        if self._session.progress is not None:
+            self._session.progress.clear()
 
     @pytest.hookimpl
     def pytest_runtest_protocol(
@@ -348,7 +346,7 @@ class Running:
         if self._session.models.refused and self._session.orders is None:
             self._session.run.inference.close()
             remove_made(self._made)
-        elif self._progress is not None:
+        elif self._session.progress is not None:
             finish(self._session, session)
 
     def pytest_terminal_summary(
