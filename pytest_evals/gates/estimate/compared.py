@@ -309,7 +309,8 @@ def _nothing(gate: Gate, records: Sequence[Record], reference: Reference) -> str
             return (
                 "the model returns no top log-probabilities of generated tokens, which "
                 "kl needs; hf: models and openai: servers with logprobs do (not with "
-                "beam search, nor in dialogues)"
+                "beam search, nor in dialogues); --evals-fresh sends requests again "
+                "whose stored responses have none"
             )
         return (
             f"{reference.baseline!r} has no top log-probabilities of generated tokens, "
