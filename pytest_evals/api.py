@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pytest_evals.core.group import Group
-from pytest_evals.core.model import Model
+from pytest_evals.core.model import ModelLike
 from pytest_evals.core.response_contract import as_model
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task, TaskOptions
@@ -54,11 +54,11 @@ NO_JUDGE = (
 @with_checked_arguments
 def evaluate(  # noqa: PLR0913 - what pytest has as options
     tasks: Source | Sequence[Source],
-    model: str | Model,
+    model: str | ModelLike,
     options: TaskOptions | None = None,
     *,
     gates: Sequence[str] = (),
-    judge: str | Model = "",
+    judge: str | ModelLike = "",
     folder: str | Path | None = None,
     compare: str = "",
     save: str = "",
@@ -106,16 +106,18 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
             run cannot be one.
     """
     sources = [tasks] if isinstance(tasks, str | Path | Task | Group) else tasks
-    spec = model if isinstance(model, str) else ""
+    tested = model if isinstance(model, str) else as_model(model, "model")
+    judged_by = judge if isinstance(judge, str) else as_model(judge, "judge")
+    spec = tested if isinstance(tested, str) else ""
     config = RunConfig(
         dir=Path(folder or ".evals").absolute(),
         here=Path.cwd(),
         root=Path.cwd(),
         started=Start.now(),
-        name=spec or getattr(model, "name", ""),
+        name=tested if isinstance(tested, str) else tested.name,
         spec=spec,
         full_spec=spec,
-        judge=judge if isinstance(judge, str) else judge.name,
+        judge=judged_by if isinstance(judged_by, str) else judged_by.name,
         compare=compare,
         save=save,
         save_failed=save_failed,
@@ -131,11 +133,11 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
     call = _Call(
         config=config,
         sources=sources,
-        model=model if isinstance(model, str) else as_model(model, "model"),
+        model=tested,
         options=options or TaskOptions(),
         gates=gates,
         is_release=profile == RELEASE,
-        judge=judge if isinstance(judge, str) else as_model(judge, "judge"),
+        judge=judged_by,
         stores=folder is not None,
         hook=Plugins(plugins),
     )

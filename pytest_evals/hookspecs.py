@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pytest_evals.core.group import Group
     from pytest_evals.core.metric import Estimate
-    from pytest_evals.core.model import Model
+    from pytest_evals.core.model import ModelLike
     from pytest_evals.core.record import Record
     from pytest_evals.core.result import RunResult
     from pytest_evals.core.score import Score
@@ -40,8 +40,10 @@ def pytest_evals_load_tasks(
 
 
 @hookspec(firstresult=True)
-def pytest_evals_open_model(spec: str, config: pytest.Config) -> Model | None:
-    """Open another kind of model, or ``None`` if the spec is not yours.
+def pytest_evals_open_model(spec: str, config: pytest.Config) -> ModelLike | None:
+    """Open the model that a spec names; ``None`` leaves it to the spec's own kind.
+
+    Called once a spec, and possibly before the run: look at the spec first.
 
     Args:
         spec: What ``--model`` says: ``KIND:TARGET[,NAME=VALUE…]``.

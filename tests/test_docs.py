@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from pytest_evals import evaluate, hookspecs
+from pytest_evals.core.model import Model
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.lm_eval.members import GROUP_KEYS
 from pytest_evals.dialects.lm_eval.prompts.requests import BUILDERS
@@ -276,6 +277,13 @@ def test_openai_arguments_and_generation_options_are_documented():
     arguments = {field.name for field in dataclasses.fields(OpenAISettings)}
     assert documented >= arguments - {"target"}
     assert words_in_code(text) >= OPTIONS
+
+
+def test_the_members_of_a_model_are_documented_with_their_defaults():
+    text = section("models", "A model of your own")
+    members = {name for name in vars(Model) if not name.startswith("_")}
+    rows = {m[1] for row in cells(text) if (m := re.match(r"`(\w+)", row[1]))}
+    assert rows == members - {"answer"}
 
 
 def test_model_kinds_and_canned_answers_are_documented():

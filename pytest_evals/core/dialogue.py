@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
-from pytest_evals.core.model import Model
+from pytest_evals.core.model import ModelLike
 from pytest_evals.core.request import Request, Response
 from pytest_evals.errors import DocumentError
 
@@ -28,7 +28,7 @@ __all__ = [
 JUDGE = ""
 """As a :data:`ModelSource`: the session's judge, of ``--evals-judge``."""
 
-ModelSource = str | Callable[[], Model]
+ModelSource = str | Callable[[], ModelLike]
 """Where an auxiliary model of a task comes from: a spec as for ``--model``,
 :data:`JUDGE`, or a function that opens it. Equal sources are one model, opened once."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pytest_evals.core.request import Prompt, Request, Response
 from pytest_evals.errors import EvalsError
@@ -16,20 +16,30 @@ else:
     # A plain attribute of a class or an object can replace it, unlike a property.
     from functools import cached_property as optional
 
-__all__ = ["NO_FINGERPRINT", "AdaptedModel", "Model", "ModelOpener"]
+__all__ = ["NO_FINGERPRINT", "AdaptedModel", "Model", "ModelLike", "ModelOpener"]
 
 T = TypeVar("T")
 NO_FINGERPRINT: Mapping[str, Any] = MappingProxyType({})
 """The fingerprint of a model that does not define one."""
 
 
+class ModelLike(Protocol):
+    """What users may give where a model is expected; a :class:`Model` is made of it
+    (:func:`~pytest_evals.core.response_contract.as_model`)."""
+
+    @property
+    def name(self) -> str:
+        """As of a :class:`Model`."""
+        ...
+
+    def answer(self, requests: Sequence[Request], /) -> Iterable[tuple[int, Response]]:
+        """As of a :class:`Model`."""
+        ...
+
+
 class Model(ABC):
     """Answers requests. Subclasses define ``name`` and ``answer``; all other members
-    are optional, and their defaults do nothing.
-
-    Wherever users hand over a model, any object with ``name`` and ``answer`` will do
-    (:func:`~pytest_evals.core.response_contract.as_model`).
-    """
+    are optional, and their defaults do nothing."""
 
     name: str
     """Shown in reports; part of the key of stored responses."""
@@ -85,7 +95,7 @@ class Model(ABC):
 
     def close(self) -> None:  # noqa: B027 - optional
         """Release memory and connections. Called at the end of the run for models that
-        were opened by a spec."""
+        a spec, a hook or a task opened."""
 
     def __str__(self) -> str:
         """The class and the name, for error messages."""

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_evals import Model, Response, evaluate
+from pytest_evals import Model, ModelError, Response, evaluate
 
 WORKERS = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
 KEY = "EVALS_TEST_KEY"
@@ -234,6 +234,12 @@ def test_a_subclass_and_any_other_object_are_models_alike(suite, monkeypatch):
         assert result.tasks[0].n_correct == 10
         assert (result.model, result.model_info) == ("mine", {"size": 3})
         assert "the answers are canned" in result.warnings
+
+
+def test_a_judge_without_a_name_is_refused():
+    judge = SimpleNamespace(answer=list)
+    with pytest.raises(ModelError, match="its name is None"):
+        evaluate("evals", "scripted:first", judge=judge)
 
 
 def test_a_subclass_without_answer_cannot_be_made():
