@@ -15,8 +15,6 @@ from pytest_evals.errors import EvalsError, OptionError
 from pytest_evals.gates.read.entry import read_expression
 from pytest_evals.gates.scores import judge
 
-__all__ = ["main"]
-
 _WRONG_USE = 2
 """Exit code, as argparse has it."""
 _USAGE = "usage: python -m pytest_evals {judge,report} …"

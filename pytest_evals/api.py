@@ -43,8 +43,6 @@ from pytest_evals.run.suite_reader import Source, read_suite
 from pytest_evals.run.user_hooks import adds_metrics, prepared, registered_metrics
 from pytest_evals.store.writable import check_base
 
-__all__ = ["evaluate"]
-
 NO_JUDGE = (
     "there is no judge to ask\n"
     "  fix: give one, as in evaluate(…, judge='openai:gpt-4o')"

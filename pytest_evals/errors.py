@@ -21,22 +21,6 @@ from pathlib import Path
 
 from pytest_evals.masking.known import hidden
 
-__all__ = [
-    "DocumentError",
-    "EvalsError",
-    "GoldIndexError",
-    "MissingExtraError",
-    "ModelError",
-    "OptionError",
-    "Place",
-    "Problem",
-    "StoreError",
-    "TaskFileError",
-    "UnreachableError",
-    "did_you_mean",
-    "nearest",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Place:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pytest_evals.core.score import Score
     from pytest_evals.core.task import Task
 
-__all__: list[str] = []
-
 hookspec = pluggy.HookspecMarker("pytest")
 
 

@@ -17,8 +17,6 @@ from pytest_evals.run.comparison import changes
 from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.history import read_run
 
-__all__ = ["main"]
-
 _WRONG_USE = 2
 """Exit code, as argparse has it."""
 

@@ -6,8 +6,6 @@ from typing import NamedTuple, Protocol
 
 from pytest_evals.core.request import Prompt, Request
 
-__all__ = ["Cut", "Cutter"]
-
 
 class Cut(NamedTuple):
     """The texts of a request's tokens, special tokens included.

@@ -14,17 +14,6 @@ from pytest_evals.core.model import ModelLike
 from pytest_evals.core.request import Request, Response
 from pytest_evals.errors import DocumentError
 
-__all__ = [
-    "JUDGE",
-    "Ask",
-    "Dialogue",
-    "Exchange",
-    "ModelSource",
-    "replayed",
-    "resumed",
-    "together",
-]
-
 JUDGE = ""
 """As a :data:`ModelSource`: the session's judge, of ``--evals-judge``."""
 

@@ -11,8 +11,6 @@ from typing import Any
 
 from pytest_evals.errors import MissingExtraError
 
-__all__ = ["as_frame", "as_html", "as_text", "number"]
-
 Row = Mapping[str, Any]
 
 _MOST = 30

@@ -14,8 +14,6 @@ from typing import Any
 
 from pytest_evals.errors import GoldIndexError
 
-__all__ = ["Doc", "as_list"]
-
 
 @dataclass(slots=True)
 class Doc:

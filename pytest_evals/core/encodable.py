@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["encoding_fault"]
-
 
 def encoding_fault(value: object) -> str:
     """Describe the first character of a text that UTF-8 cannot encode.

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from pytest_evals.core.gate import Gate
 
-__all__ = ["Forecast", "GateForecast", "TaskForecast"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskForecast:

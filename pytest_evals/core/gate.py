@@ -10,22 +10,6 @@ from typing import Any, Literal, NamedTuple
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.errors import Place
 
-__all__ = [
-    "Bound",
-    "Change",
-    "Every",
-    "Gate",
-    "Interval",
-    "Margin",
-    "Outcome",
-    "Policy",
-    "Published",
-    "Scope",
-    "Unit",
-    "Verdict",
-    "Weights",
-]
-
 Scope = Literal["run", "benchmark", "population"]
 """Which noise a gate counts: none, that of another run, that of other documents."""
 Policy = Literal["warn", "fail", "pass"]

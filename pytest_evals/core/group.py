@@ -9,8 +9,6 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
 
-__all__ = ["Aggregate", "Group"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:

@@ -18,16 +18,6 @@ from pytest_evals.masking.known import hidden
 from pytest_evals.masking.names import is_secret_name
 from pytest_evals.masking.values import identity
 
-__all__ = [
-    "RequestKey",
-    "canonical",
-    "named_settings",
-    "prompt_hash",
-    "prompt_of",
-    "public_options",
-    "request_keys",
-]
-
 Options = tuple[tuple[str, Any], ...]
 PROMPT_BYTES = 16
 _SHOWN = (IMAGES, LEADING_IMAGES)

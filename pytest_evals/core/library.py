@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
-__all__ = ["Entry", "Library"]
-
 
 class Entry(NamedTuple):
     """What a name stands for.

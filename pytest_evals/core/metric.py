@@ -7,19 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = [
-    "ANYTHING",
-    "BOOTSTRAP_ITERS",
-    "POSITIVE",
-    "SHARE",
-    "Estimate",
-    "Metric",
-    "MetricResult",
-    "Ratio",
-    "Span",
-    "Totals",
-]
-
 BOOTSTRAP_ITERS = 100_000
 """Resamples of a bootstrapped standard error, as many as in lm-eval."""
 

@@ -16,8 +16,6 @@ else:
     # A plain attribute of a class or an object can replace it, unlike a property.
     from functools import cached_property as optional
 
-__all__ = ["NO_FINGERPRINT", "AdaptedModel", "Model", "ModelLike", "ModelOpener"]
-
 T = TypeVar("T")
 NO_FINGERPRINT: Mapping[str, Any] = MappingProxyType({})
 """The fingerprint of a model that does not define one."""

@@ -14,8 +14,6 @@ import os
 import re
 from pathlib import Path
 
-__all__ = ["LONGEST_ID", "document_id", "file_id", "is_document_id", "is_node_name"]
-
 LONGEST_ID = 64
 _UNSEEN = (
     r"\s\x00-\x1f\x7f-\x9f"  # white space and controls

@@ -24,8 +24,6 @@ from pytest_evals.core.reference import Compared
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.core.score import Score, Status
 
-__all__ = ["Record"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = ["Answers", "Compared", "Find", "Reference", "logprobs_in", "no_reference"]
-
 
 class Answers(NamedTuple):
     """The answers to a document that was asked several times.

@@ -8,8 +8,6 @@ from typing import Any, Generic, TypeVar, cast
 
 from pytest_evals.errors import EvalsError, did_you_mean
 
-__all__ = ["Registry", "UnknownNameError"]
-
 T = TypeVar("T")
 
 

@@ -11,24 +11,6 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from pytest_evals.errors import DocumentError
 
-__all__ = [
-    "FITTING",
-    "GRAMMAR",
-    "IMAGES",
-    "LEADING_IMAGES",
-    "TOP_LOGPROBS",
-    "Finish",
-    "Generate",
-    "Loglikelihood",
-    "Message",
-    "Prompt",
-    "Request",
-    "Response",
-    "Role",
-    "Rolling",
-    "TopLogprobs",
-]
-
 IMAGES = "images"
 """The option of a :class:`Generate` that holds images, as ``data:`` URLs, which are
 shown behind the text of the last message."""

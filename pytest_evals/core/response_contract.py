@@ -18,15 +18,6 @@ from pytest_evals.core.top_logprobs import read_top_logprobs
 from pytest_evals.errors import ModelError
 from pytest_evals.masking.known import hidden
 
-__all__ = [
-    "MAX_COUNT",
-    "MAX_LOGPROB",
-    "as_model",
-    "checked_response",
-    "described",
-    "responses_of",
-]
-
 MAX_LOGPROB = 1e-3
 """Log-probabilities are at most 0; rounding may lift them a little."""
 MAX_COUNT = 2**53

@@ -17,8 +17,6 @@ from pytest_evals.core.task import Task
 from pytest_evals.errors import OptionError, did_you_mean
 from pytest_evals.masking.values import masked, masked_text
 
-__all__ = ["GroupResult", "Reuse", "RunResult", "TaskResult", "lacking"]
-
 Rows = Literal["metrics", "gates", "documents", "changes"]
 """What is a row of a data frame."""
 

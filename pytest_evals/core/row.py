@@ -10,17 +10,6 @@ from copy import deepcopy
 from functools import wraps
 from typing import Any
 
-__all__ = [
-    "ALL",
-    "WatchedRow",
-    "field_hash",
-    "handed",
-    "like",
-    "read_all",
-    "unwatched",
-    "watch",
-]
-
 ALL = "*"
 """Stands for all fields, where code reads the row as a whole."""
 _SHORT = 16

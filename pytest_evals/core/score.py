@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-__all__ = ["Score", "Status"]
-
 
 class Status(Enum):
     """What became of a document. An error is never a wrong answer."""

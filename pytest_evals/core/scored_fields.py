@@ -7,8 +7,6 @@ from typing import Any
 
 from pytest_evals.core.row import ALL, field_hash
 
-__all__ = ["field_faults", "reads_of"]
-
 Row = Mapping[str, Any]
 
 

@@ -12,8 +12,6 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Response
 from pytest_evals.core.score import Score
 
-__all__ = ["bare_doc", "slim"]
-
 
 def slim(record: Record) -> Record:
     """The record without what only models and sample files need.

@@ -17,8 +17,6 @@ from pytest_evals.core.score import Score
 from pytest_evals.core.variant import Variant
 from pytest_evals.errors import Place
 
-__all__ = ["REASONING_TAGS", "Asked", "Rows", "SizedRows", "Task", "TaskOptions"]
-
 REASONING_TAGS = (("<think>", "</think>"),)
 """Around the reasoning of most models."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 
-__all__ = ["raise_in"]
-
 
 def raise_in(thread: int, kind: type[BaseException] | None) -> None:
     """Raise an exception in a thread, as soon as it is back from whatever is not

@@ -19,16 +19,6 @@ from typing import Any
 from pytest_evals.core.request import TOP_LOGPROBS, Generate, Request, TopLogprobs
 from pytest_evals.core.task import Asked, Task
 
-__all__ = [
-    "N_TOP",
-    "compact",
-    "read_top_logprobs",
-    "shown_top_logprobs",
-    "task_with_top_logprobs",
-    "top_entry",
-    "without_top_logprobs",
-]
-
 N_TOP = 5
 """How many a request asks for: OpenAI's completions and TGI give no more than 5."""
 _BROKEN = "\ufffd"

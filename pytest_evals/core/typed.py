@@ -8,8 +8,6 @@ from typing import Any
 
 from pytest_evals.core.encodable import encoding_fault
 
-__all__ = ["typed"]
-
 
 def typed(text: str) -> Any:
     """The value as lm-eval's command line reads it (0.4.13, ``_cli/utils.py``,

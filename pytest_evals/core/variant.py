@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 
 from pytest_evals.errors import OptionError
 
-__all__ = ["Variant", "Wanted", "wanted"]
-
 
 class Variant(NamedTuple):
     """One way in which a task is asked for.

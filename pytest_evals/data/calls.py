@@ -10,9 +10,6 @@ from typing import Any
 
 from pytest_evals.errors import DocumentError, Place, Problem
 
-__all__ = ["ColumnError", "FieldError", "call", "fault_of"]
-
-
 _OURS = str(Path(__file__).parents[1])
 
 

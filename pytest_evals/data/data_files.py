@@ -14,15 +14,6 @@ from typing import IO, Any, cast
 
 from pytest_evals.errors import Place
 
-__all__ = [
-    "UNREADABLE",
-    "encoding_fault",
-    "local_files",
-    "named",
-    "opened",
-    "row_fault",
-]
-
 _NO_ROWS = ("StopIteration", "EmptyDataError", "SchemaInferenceError")
 """What the readers of json, csv and text raise for an empty file."""
 _NO_DATA = "corresponds to no data"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["features_of"]
-
 
 def features_of(given: Mapping[str, Any]) -> Any:
     """The features of the ``datasets`` library.

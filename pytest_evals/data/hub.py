@@ -11,8 +11,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["is_out_of_reach", "reading_datasets"]
-
 AWAY_S = 60.0
 """Seconds for which nobody asks again."""
 

@@ -16,8 +16,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-__all__ = ["read_json_lines"]
-
 LARGEST = 8 * 2**20
 """Bytes of a file; the library reads larger ones in pieces, and keeps them on disk."""
 _INT64 = 2**63

@@ -20,15 +20,6 @@ import orjson
 from pytest_evals.data.data_files import UNREADABLE, opened
 from pytest_evals.errors import Place
 
-__all__ = [
-    "DEEPEST",
-    "RowError",
-    "are_likely_rows",
-    "guard_json_builder",
-    "json_fault",
-    "json_row",
-]
-
 DEEPEST = 100
 """Levels of values within values; pyarrow can pass on no more than 64."""
 _SPACE = " \t\r\n"

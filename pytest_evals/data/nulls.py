@@ -15,8 +15,6 @@ from typing import Any
 from jinja2 import Environment, nodes
 from jinja2.visitor import NodeTransformer
 
-__all__ = ["NOT_COMPILED", "SPOT", "marked", "not_compiled", "nulls_in"]
-
 SPOT = "evals_spot_null"
 """Name of the filter: ``(value, name)`` to the value. An environment whose trees are
 marked has it."""

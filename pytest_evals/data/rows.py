@@ -17,8 +17,6 @@ from pytest_evals.core.response_contract import described
 from pytest_evals.data.sizes import arrow_sizes, row_sizes
 from pytest_evals.errors import DocumentError, EvalsError
 
-__all__ = ["EncodingError", "Ids", "RowsError", "Table", "document_ids", "selection"]
-
 _BLOCK = 512
 """Rows that become Python objects at once."""
 _BLOCK_OF_IMAGES = 16

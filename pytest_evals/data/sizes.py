@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     Sizes = NDArray[np.int64]
     """(N,) bytes of text."""
 
-__all__ = ["arrow_sizes", "row_sizes"]
-
 
 def row_sizes(rows: Iterable[Mapping[str, Any]]) -> list[int]:
     """Bytes of text in each row, however deep."""

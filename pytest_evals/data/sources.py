@@ -35,8 +35,6 @@ from pytest_evals.data.json_rows import (
 )
 from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
 
-__all__ = ["Source", "load", "located", "not_utf8"]
-
 _FILE_BUILDERS = ("arrow", "csv", "json", "parquet", "text")
 """Builders of ``datasets`` that read files which the task file names."""
 _SAVED = ("dataset_dict.json", "state.json")

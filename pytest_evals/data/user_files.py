@@ -11,8 +11,6 @@ from pathlib import Path
 
 from pytest_evals.errors import Place, Problem, TaskFileError
 
-__all__ = ["check_encoding", "decode_text", "path_fault", "read_text"]
-
 
 def read_text(path: Path) -> str:
     """Return the text of a UTF-8 file without its byte order mark.

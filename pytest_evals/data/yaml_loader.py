@@ -11,8 +11,6 @@ from typing import Any
 
 import yaml
 
-__all__ = ["DEEPEST", "MOST_MERGED", "BoundedLoader"]
-
 DEEPEST = 100
 """Levels of values within values; more would break what reads them later."""
 MOST_MERGED = 100_000

@@ -15,23 +15,6 @@ from typing import Any
 
 from pytest_evals.errors import nearest
 
-__all__ = [
-    "COMMON_KEYS",
-    "GATES_FILES",
-    "OWN_KEYS",
-    "TASK_KEYS",
-    "YAML_SUFFIXES",
-    "Lookalike",
-    "dialect",
-    "dialect_of",
-    "is_group",
-    "is_task_module",
-    "looks_like",
-    "may_hold_entities",
-    "may_look_alike",
-    "raw_of",
-]
-
 YAML_SUFFIXES = (".yaml", ".yml")
 GATES_FILES = ("gates.yaml", "gates.yml")
 """Names of files with gates next to a suite."""

@@ -8,8 +8,6 @@ from functools import lru_cache
 from types import FunctionType
 from typing import Any
 
-__all__ = ["as_json"]
-
 
 def as_json(value: Any) -> Any:
     """The value as JSON has it; a function as its source text."""

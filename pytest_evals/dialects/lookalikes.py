@@ -27,8 +27,6 @@ from pytest_evals.dialects.detect import (
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, read_yaml
 from pytest_evals.errors import Place, Problem, TaskFileError, nearest
 
-__all__ = ["is_included", "lookalike"]
-
 
 def lookalike(path: Path, raw: bytes) -> Problem | None:
     """Why a file that looks like an eval file is not read as one.

@@ -15,8 +15,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-__all__ = ["Import", "StandIn", "StandInImports", "loaded"]
-
 Import = Callable[..., ModuleType]
 """What Python calls for an ``import`` statement: ``__import__``."""
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from pytest_evals.prompts.identical import ALLOWED
 
-__all__ = ["OWN_METADATA", "misspelt", "without_own"]
-
 OWN_METADATA: Mapping[str, tuple[type, ...]] = {
     "gates": (list, dict, str),
     ALLOWED: (bool, str, int),

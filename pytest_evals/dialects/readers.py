@@ -14,17 +14,6 @@ from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.detect import GATES_FILES, YAML_SUFFIXES, dialect_of
 from pytest_evals.errors import Place, Problem, TaskFileError
 
-__all__ = [
-    "PYTHON_FILES",
-    "READERS",
-    "eval_files",
-    "is_passed_by",
-    "load_file",
-    "load_folder",
-    "load_group",
-    "lost_files",
-]
-
 Reader = Callable[[Path, TaskOptions], Sequence[Task | Group]]
 
 READERS: Registry[Reader] = Registry(

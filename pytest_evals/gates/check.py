@@ -15,17 +15,6 @@ from pytest_evals.core.gate import Bound, Gate, Margin, Outcome, Verdict
 from pytest_evals.core.metric import POSITIVE, Span
 from pytest_evals.errors import did_you_mean
 
-__all__ = [
-    "CONDITIONS",
-    "direction_fault",
-    "left_out",
-    "machine_of",
-    "span_fault",
-    "ungated",
-    "weights_fault",
-]
-
-
 _INSIDE = "; choose a limit inside that range"
 
 

@@ -24,21 +24,6 @@ from pytest_evals.gates.estimate.estimate import (
 )
 from pytest_evals.stats.spread import Still
 
-__all__ = [
-    "Condition",
-    "Decision",
-    "check_varies",
-    "conditions_of",
-    "correct_short",
-    "counts_that_hold",
-    "decide",
-    "distance",
-    "is_stable",
-    "margin_condition",
-    "p_fails",
-    "p_passes",
-]
-
 _RELATIVE, _ABSOLUTE = 1e-12, 1e-15
 
 

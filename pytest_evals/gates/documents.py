@@ -33,25 +33,6 @@ from pytest_evals.core.top_logprobs import (
 from pytest_evals.gates.run_metrics import RUN_METRICS, facts_of
 from pytest_evals.stats.averages import mean, mean_stderr
 
-__all__ = [
-    "REDUCERS",
-    "InvalidGateError",
-    "Required",
-    "asking_for",
-    "is_reducer",
-    "labels_in",
-    "labels_of",
-    "n_needed",
-    "reduced",
-    "reduced_group",
-    "reduced_reference",
-    "reduced_result",
-    "required_by",
-    "values_of",
-    "with_labels",
-    "with_required",
-]
-
 
 class InvalidGateError(Exception):
     """The gate cannot be evaluated; :mod:`pytest_evals.gates.judge` makes it a verdict.

@@ -26,20 +26,6 @@ from pytest_evals.gates.figures import (
 from pytest_evals.gates.reversal import Reversal
 from pytest_evals.stats.search import first_that
 
-__all__ = [
-    "WITHIN_NOISE",
-    "change_notes",
-    "change_reason",
-    "documents_to_decide",
-    "limits_reason",
-    "missing_decide",
-    "number_reason",
-    "reversal_text",
-    "shown",
-    "shown_limits",
-    "skipped_reason",
-]
-
 WITHIN_NOISE = "within noise"
 """Part of the reason of a verdict with a threshold within the confidence interval."""
 NO_NOISE = "the noise between runs is unknown, so this run's number is compared"

@@ -17,8 +17,6 @@ from pytest_evals.gates.estimate.estimate import Change
 from pytest_evals.gates.figures import figure, shown_change, suffix
 from pytest_evals.stats.multiplicity import holm
 
-__all__ = ["MemberCheck", "corrected", "family_of", "with_member_checks"]
-
 _SHOWN = 3
 """Tasks that a reason names before it counts the others."""
 

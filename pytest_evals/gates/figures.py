@@ -11,17 +11,6 @@ from fractions import Fraction
 
 from pytest_evals.core.gate import Change, Unit
 
-__all__ = [
-    "change_lines",
-    "change_text",
-    "figure",
-    "figure_beside",
-    "missing_count",
-    "shown_bar",
-    "shown_change",
-    "suffix",
-]
-
 MOST_DIGITS = 15
 """Digits behind the point that a double can still tell apart near 1."""
 

@@ -60,8 +60,6 @@ from pytest_evals.gates.reversal import (
 )
 from pytest_evals.gates.run_metrics import RUN_METRICS, with_documents, with_run_metric
 
-__all__ = ["judge"]
-
 
 def judge(
     gate: Gate,

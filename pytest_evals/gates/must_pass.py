@@ -13,8 +13,6 @@ from pytest_evals.core.result import TaskResult
 from pytest_evals.core.score import Score, Status
 from pytest_evals.errors import did_you_mean
 
-__all__ = ["judge_documents"]
-
 _SHOWN = 5
 """Documents that a reason names before it counts the others."""
 

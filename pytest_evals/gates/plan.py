@@ -25,8 +25,6 @@ from pytest_evals.stats.power import POWER, chance_below, paired_stderr
 from pytest_evals.stats.search import first_that
 from pytest_evals.stats.spread import Proportion, Still
 
-__all__ = ["forecast", "weakness"]
-
 WEAK = 0.5
 """Probability of failing at three times the margin below which a warning is shown."""
 NEAR = 2.0

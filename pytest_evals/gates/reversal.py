@@ -14,8 +14,6 @@ from typing import NamedTuple
 from pytest_evals.core.gate import Interval, Outcome
 from pytest_evals.gates.decide import Condition, counts_that_hold
 
-__all__ = ["Reversal", "reversal_of_proportion", "reversal_of_value"]
-
 CONFIDENCE = 0.95
 """One-sided; both limits together are a 90% confidence interval."""
 _Z = NormalDist().inv_cdf(CONFIDENCE)

@@ -22,15 +22,6 @@ from pytest_evals.core.score import Score, Status
 from pytest_evals.core.task import Task
 from pytest_evals.stats.averages import mean, mean_stderr
 
-__all__ = [
-    "RUN_METRICS",
-    "RunMetric",
-    "facts_of",
-    "run_metrics_of",
-    "with_documents",
-    "with_run_metric",
-]
-
 _MOST_NAMED = 20
 """Documents that a verdict names."""
 

@@ -23,8 +23,6 @@ from pytest_evals.gates.read.entry import read_expression, read_gate
 from pytest_evals.gates.read.text import ConditionError, read_condition
 from pytest_evals.stats.averages import mean, mean_stderr
 
-__all__ = ["judge", "judge_all"]
-
 Scores = Sequence[bool | float | None] | Sequence[Sequence[bool | float]]
 _TASK, _METRIC, _FIELD = "scores", "score", "cluster"
 _MARGINS = ("max_drop", "max_rise", "recovery")

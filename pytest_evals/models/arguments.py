@@ -12,8 +12,6 @@ from typing import Any
 from pytest_evals.errors import OptionError, did_you_mean
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = ["Arguments"]
-
 _MOST_DIGITS = 15
 """Longer numbers are mistakes, and Python does not read thousands of digits."""
 

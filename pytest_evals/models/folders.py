@@ -8,8 +8,6 @@ from pathlib import Path
 
 from pytest_evals.errors import OptionError, nearest
 
-__all__ = ["check_folder", "is_local"]
-
 
 def is_local(target: str) -> bool:
     """Whether a target is a path here rather than a name on the Hub.

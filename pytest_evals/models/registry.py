@@ -18,21 +18,6 @@ from pytest_evals.core.response_contract import as_model
 from pytest_evals.masking.values import identity
 from pytest_evals.models.spec import ModelSpec, kind_name, read_spec
 
-__all__ = [
-    "KINDS",
-    "ModelHook",
-    "ModelKind",
-    "Needs",
-    "answering",
-    "check_ready",
-    "check_spec",
-    "fingerprint_of",
-    "open_cutter",
-    "open_model",
-    "parse_spec",
-    "why_unfit",
-]
-
 HashFile = Callable[[Path], str]
 
 

@@ -48,8 +48,6 @@ from pytest_evals.limits.patterns import PatternLimitError, compiled
 from pytest_evals.models.registry import ModelKind
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = ["SCRIPTED", "Rule", "ScriptedModel", "read_rules"]
-
 CERTAIN = 0.0
 UNLIKELY = -100.0
 

@@ -16,8 +16,6 @@ from pytest_evals.masking.known import MASK
 from pytest_evals.masking.names import is_secret_name
 from pytest_evals.masking.values import masked_text
 
-__all__ = ["ModelSpec", "kind_name", "read_spec"]
-
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 

@@ -29,8 +29,6 @@ from pytest_evals.plugin.late import take_over
 from pytest_evals.plugin.session import SESSION
 from pytest_evals.reports.details.gate import gate_lines
 
-__all__ = ["EvalResults", "Number", "Numbers", "assert_gate"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number:

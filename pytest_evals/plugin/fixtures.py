@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from pytest_evals.core.model import Model
     from pytest_evals.plugin.eval_results import EvalResults
 
-__all__ = ["eval_judge", "eval_model", "eval_results"]
-
 
 @pytest.fixture(scope="session")
 def eval_model(pytestconfig: pytest.Config) -> Iterator[Model]:

@@ -12,8 +12,6 @@ from pytest_evals.plugin.late import is_late
 from pytest_evals.plugin.nodes import DocItem, GateItem, file_node
 from pytest_evals.plugin.session import EvalSession, session_of
 
-__all__ = ["documents_of_gates", "documents_of_named_gates"]
-
 
 def documents_of_named_gates(
     config: pytest.Config, items: Sequence[pytest.Item]

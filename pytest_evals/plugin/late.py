@@ -19,8 +19,6 @@ from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.workers.wire import pack, unpack
 from pytest_evals.reports.files.samples import Sample
 
-__all__ = ["FIXTURE", "HOST", "hand_over", "is_late", "take_over", "turn"]
-
 FIXTURE = "eval_results"
 HOST = 0
 """The slot of the worker that runs these tests."""

@@ -23,21 +23,6 @@ from pytest_evals.errors import EvalsError
 if TYPE_CHECKING:
     import pytest
 
-__all__ = [
-    "DocumentFailed",
-    "GateFailed",
-    "Message",
-    "document_properties",
-    "gate_message",
-    "gate_properties",
-    "gate_word",
-    "heading_of",
-    "message_of",
-    "users_traceback",
-    "write_text",
-]
-
-
 _ANSWER = 200
 """Characters of an answer in a property."""
 

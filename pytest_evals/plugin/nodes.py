@@ -39,8 +39,6 @@ from pytest_evals.plugin.suite.places import node_of
 from pytest_evals.run.plan import Job
 from pytest_evals.run.suite import GroupRun, TaskRun
 
-__all__ = ["DocItem", "GateItem", "GroupNode", "TaskFile", "TaskGates"]
-
 
 class TaskFile(pytest.File):
     """A file with tasks."""

@@ -12,8 +12,6 @@ import pytest
 from pytest_evals.masking.known import hidden, knows_any, remembering
 from pytest_evals.masking.logs import masking_logs
 
-__all__: list[str] = []
-
 
 @pytest.hookimpl(wrapper=True)
 def pytest_cmdline_main() -> Generator[None, Any, Any]:

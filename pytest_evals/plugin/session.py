@@ -47,8 +47,6 @@ from pytest_evals.run.run import Run
 from pytest_evals.run.selection import Selection
 from pytest_evals.run.suite import GroupRun, Suite, TaskRun
 
-__all__ = ["SESSION", "EvalSession", "session_of"]
-
 SESSION: pytest.StashKey[EvalSession] = pytest.StashKey()
 """Where the state is kept on ``config.stash``."""
 

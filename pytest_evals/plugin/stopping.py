@@ -19,8 +19,6 @@ from pytest_evals.run.early_stopping import EarlyStopping
 from pytest_evals.run.plan import Job
 from pytest_evals.run.run import Run
 
-__all__ = ["Stopping"]
-
 _NAME = "decided"
 LOOK_S = 0.2
 """Seconds between two looks of a worker at what was decided."""

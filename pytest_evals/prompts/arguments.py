@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-__all__ = ["ArgumentFault", "argument_faults"]
-
 _NEAR = 0.8
 """Likeness of a slip of the pen. ``max_thinking_tokens`` is a name of its own, and at
 0.7 like ``max_tokens``."""

@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from pytest_evals.core.request import Message, Prompt, Role
 
-__all__ = ["Turn", "final_turns", "joined", "render", "shot_turns"]
-
 
 class Turn(NamedTuple):
     """A message, and the text behind it in a plain prompt."""

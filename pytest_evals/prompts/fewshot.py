@@ -17,8 +17,6 @@ from typing import Any, Protocol
 from pytest_evals.core.registry import Registry
 from pytest_evals.errors import EvalsError
 
-__all__ = ["SAMPLERS", "Sampler", "draw_positions"]
-
 Rows = Sequence[Mapping[str, Any]]
 
 

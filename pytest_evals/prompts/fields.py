@@ -20,17 +20,6 @@ from pytest_evals.data.calls import ColumnError, FieldError, call
 from pytest_evals.errors import EvalsError, Place, did_you_mean
 from pytest_evals.prompts.template import compile_template
 
-__all__ = [
-    "Field",
-    "Reader",
-    "Row",
-    "bind",
-    "list_of_text",
-    "number_or_text",
-    "target_of_text",
-    "text_itself",
-]
-
 Row = Mapping[str, Any]
 """A row of a dataset: column → value."""
 Reader = Callable[[Row], Any]

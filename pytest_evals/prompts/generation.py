@@ -11,8 +11,6 @@ from pytest_evals.core.request import Generate, Prompt
 from pytest_evals.errors import EvalsError, OptionError
 from pytest_evals.prompts.arguments import argument_faults
 
-__all__ = ["GREEDY", "Sampling", "SamplingResult", "check_overrides", "read_sampling"]
-
 _LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 """Names of the same thing; the first one present counts."""
 _ONLY_SAMPLING = {"top_p", "top_k", "min_p", "typical_p", "seed"}

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-__all__ = ["ALLOWED", "IdenticalPrompts", "are_allowed", "noted"]
-
 ALLOWED = "identical_prompts"
 """Entry of a task's metadata by which it says that this is meant."""
 

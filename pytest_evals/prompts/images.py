@@ -12,19 +12,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from pytest_evals.core.request import IMAGES, LEADING_IMAGES
 from pytest_evals.data.calls import FieldError
 from pytest_evals.errors import DocumentError
 from pytest_evals.prompts.fields import Field, Row, bind
-
-__all__ = [
-    "IMAGES",
-    "LEADING_IMAGES",
-    "data_url",
-    "image_reader",
-    "image_urls",
-    "without_images",
-]
 
 _MIME = {
     b"\x89PNG": "image/png",

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-__all__ = ["Notes", "merged", "uncounted"]
-
 
 class Notes:
     """Sentences, each once, with the documents that they are about."""

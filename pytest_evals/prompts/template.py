@@ -31,8 +31,6 @@ from pytest_evals.limits.budget import begin
 from pytest_evals.limits.patterns import compiled
 from pytest_evals.limits.templates import LimitedTemplates, is_simple
 
-__all__ = ["Template", "compile_template"]
-
 _CHANGES = re.compile(
     r"\b(add|append|clear|discard|extend|insert|pop|popitem|remove|reverse|setdefault"
     r"|sort|update|\w+_update)\b"

@@ -13,8 +13,6 @@ import re
 import unicodedata
 from pathlib import Path
 
-__all__ = ["cells", "cut", "near", "one_line", "safe_lines", "tail"]
-
 _COMMAND = re.compile(r"(?:\A\s*:(?=:)|#(?=#\[))")
 _JOINERS = "\u200c\u200d"
 _WORDS = {"\n": "⏎", "\r": "\\r", "\t": "\\t"}

@@ -9,8 +9,6 @@ from typing import Any
 
 import orjson
 
-__all__ = ["strict", "strict_line"]
-
 DEEPEST = 100
 """Levels of values within values that are written."""
 

@@ -21,8 +21,6 @@ from pytest_evals.prompts.generation import check_overrides
 from pytest_evals.run.profile import PROFILES, conflict
 from pytest_evals.store.baselines import check_name
 
-__all__ = ["with_checked_arguments"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 Check = tuple[Callable[[object], bool], str]

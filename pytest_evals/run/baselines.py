@@ -29,18 +29,6 @@ from pytest_evals.store.history import EarlierRun
 from pytest_evals.store.noise import recorded_rate
 from pytest_evals.store.pairing import Side, identities, refer
 
-__all__ = [
-    "Baselines",
-    "EarlierOutcomes",
-    "ReferenceRun",
-    "is_model",
-    "measured_rate",
-    "reference",
-    "settings_of",
-    "side_of",
-    "stored_run",
-]
-
 _NAMED = 3
 """Documents that a message lists."""
 

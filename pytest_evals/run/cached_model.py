@@ -26,8 +26,6 @@ from pytest_evals.store.hashes import FileHashes
 from pytest_evals.store.responses import Responses
 from pytest_evals.store.stored import Render, StoredModel
 
-__all__ = ["Answers", "Keeping"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:

@@ -19,15 +19,6 @@ from pytest_evals.store.files import write_json
 from pytest_evals.store.history import EarlierRun, read_run
 from pytest_evals.store.pairing import Side, compare, setting_changes
 
-__all__ = [
-    "anchor_lines",
-    "changes",
-    "compared",
-    "failure_of",
-    "saved",
-    "setting_faults",
-]
-
 
 def setting_faults(
     run: EarlierRun, tasks: Iterable[tuple[Task, int]], judge: str

@@ -10,8 +10,6 @@ from typing import Any, Literal
 from pytest_evals.core.gate import Policy
 from pytest_evals.run.start import Start
 
-__all__ = ["RunConfig", "StopMode"]
-
 StopMode = Literal["off", "curtail", "auto"]
 """When a task is stopped, see ``--evals-stop``."""
 

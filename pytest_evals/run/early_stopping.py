@@ -37,8 +37,6 @@ from pytest_evals.run.config import RunConfig
 from pytest_evals.run.suite import Suite, TaskRun
 from pytest_evals.store.history import EarlierRun
 
-__all__ = ["EarlyStopping", "StoppableTask", "earlier_values"]
-
 
 class Watched(NamedTuple):
     """A gate with its steps, the metric that they are of, and what documents were in

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pytest_evals.core.record import Record
 from pytest_evals.errors import ModelError
 
-__all__ = ["ErrorBudget"]
-
 FEWEST = 20
 """Documents that are asked in any case."""
 BASE = 100

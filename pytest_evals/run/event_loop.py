@@ -12,8 +12,6 @@ from typing import TypeVar
 
 from pytest_evals.core.threads import raise_in
 
-__all__ = ["in_own_thread"]
-
 T = TypeVar("T")
 
 

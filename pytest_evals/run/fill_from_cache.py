@@ -20,8 +20,6 @@ from pytest_evals.run.plan import Job, Plan
 from pytest_evals.run.suite import Suite, TaskRun
 from pytest_evals.store.stored import StoredModel
 
-__all__ = ["fill_from_cache"]
-
 
 def fill_from_cache(
     suite: Suite,

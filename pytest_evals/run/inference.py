@@ -26,8 +26,6 @@ from pytest_evals.run.plan import WINDOW, Job, Plan
 from pytest_evals.run.usage import with_usage
 from pytest_evals.store.stored import Render, StoredModel
 
-__all__ = ["NO_MODEL", "Given", "Inference", "Prepare", "info_of", "open_model"]
-
 Given = str | Model
 """A model's spec, or a model that is open."""
 Prepare = Callable[[Task, list[Record]], list[Record]]

@@ -15,8 +15,6 @@ from pytest_evals.run.inference import Inference
 from pytest_evals.run.records import Records
 from pytest_evals.run.suite import Suite
 
-__all__ = ["Judging"]
-
 
 class Judging:
     """Judges all gates when the first verdict is needed."""

@@ -26,8 +26,6 @@ from pytest_evals.run.rounds import (
     places_of,
 )
 
-__all__ = ["WINDOW", "Job", "Plan", "ask", "looked", "unsendable"]
-
 WINDOW = 16_384
 """Documents that are rendered and planned together: enough to sort and share over whole
 suites, few enough that their prompts fit into memory."""

@@ -13,8 +13,6 @@ from pytest_evals.core.group import Group
 from pytest_evals.core.task import Task
 from pytest_evals.errors import OptionError, did_you_mean
 
-__all__ = ["Plugins"]
-
 _START = "pytest_evals_"
 _KNOWN = [name for name in vars(hookspecs) if name.startswith(_START)]
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 if TYPE_CHECKING:
     from pytest_evals.core.gate import Policy
 
-__all__ = ["PROFILES", "RELEASE", "Conflict", "Profile", "conflict", "policy_of"]
-
 Profile = Literal["", "default", "release"]
 """The name of a profile; empty is the default one."""
 PROFILES = ("default", "release")

@@ -21,8 +21,6 @@ from pytest_evals.run.cached_model import Answers
 from pytest_evals.run.plan import Job, Plan
 from pytest_evals.store.stored import NOT_STORED
 
-__all__ = ["NO_JUDGE", "NO_MODEL", "Asked", "why_refused"]
-
 NO_MODEL = (
     "there is no model to ask\n"
     "  fix: give one, as in --model=hf:gpt2 (--evals-model=… where a conftest has "

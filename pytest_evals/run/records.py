@@ -16,8 +16,6 @@ from pytest_evals.run.user_hooks import with_added_metrics
 from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.summary import summarise
 
-__all__ = ["Records"]
-
 EXAMPLES = 3
 """Wrong documents of a task that are kept whole, for the message of a failing gate."""
 

@@ -30,8 +30,6 @@ from pytest_evals.run.suite import Suite, TaskRun
 from pytest_evals.run.user_hooks import prepared, scored
 from pytest_evals.store.baselines import without_contents
 
-__all__ = ["Documents", "ReferenceModel", "answered_by", "named_by"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Documents:

@@ -11,8 +11,6 @@ from pytest_evals.stats.averages import mean, mean_stderr
 from pytest_evals.stats.power import chance_below
 from pytest_evals.stats.reruns import Turning, turning
 
-__all__ = ["calibrate"]
-
 AWAY = (2, 3)
 """Standard deviations beyond the mean at which bars are proposed."""
 DROPS = (0.01, 0.02, 0.03)

@@ -19,8 +19,6 @@ from pytest_evals.core.response_contract import responses_of
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError
 
-__all__ = ["AuxiliaryModels", "Places", "answer", "answered", "followed", "places_of"]
-
 Places = dict[Request, list[tuple[int, int]]]
 """Each different request of a batch, with where it is asked: the position of the record
 and the position among its requests."""

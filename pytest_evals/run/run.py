@@ -42,8 +42,6 @@ from pytest_evals.run.user_hooks import scored
 from pytest_evals.scorers.groups import overall_results
 from pytest_evals.store.baselines import find_baseline
 
-__all__ = ["Run"]
-
 UNFINISHED = "the run has not ended, or was killed"
 
 

@@ -21,8 +21,6 @@ from pytest_evals.reports.files.samples import Sample
 from pytest_evals.store.files import write_json
 from pytest_evals.store.folder import RunFolder
 
-__all__ = ["RunWriter"]
-
 BATCH = 256
 """Documents that are written together; a crash loses at most these."""
 SHARE = 0.05

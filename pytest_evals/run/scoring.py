@@ -10,8 +10,6 @@ from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError
 
-__all__ = ["score"]
-
 
 def score(record: Record, task: Task) -> Record:
     """Return the record with its scores, or with the reason why it has none."""

@@ -8,8 +8,6 @@ from fnmatch import fnmatchcase
 from pytest_evals.core.variant import Variant, wanted
 from pytest_evals.errors import OptionError, did_you_mean
 
-__all__ = ["Selection", "names_of"]
-
 
 def names_of(entries: Iterable[str]) -> list[str]:
     """Names and globs of entries of ``--evals-tasks``, without shots and arguments.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
-__all__ = ["Start"]
-
 
 class Start(NamedTuple):
     """A point in time.

@@ -33,8 +33,6 @@ from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
 from pytest_evals.gates.documents import Required, asking_for, required_by
 from pytest_evals.run.selection import Selection
 
-__all__ = ["GroupRun", "Suite", "TaskRun"]
-
 
 @dataclass(slots=True)
 class TaskRun:

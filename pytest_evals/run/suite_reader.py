@@ -27,8 +27,6 @@ from pytest_evals.errors import OptionError, Problem, TaskFileError
 from pytest_evals.run.selection import Selection
 from pytest_evals.run.suite import Suite
 
-__all__ = ["Source", "read_suite"]
-
 Source = str | Path | Task | Group
 """A file, a folder, or a task or group that was loaded."""
 Loader = Callable[[Path], Sequence[Task | Group] | None]

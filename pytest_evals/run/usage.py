@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["with_usage"]
-
 
 def with_usage(infos: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """The first that says something, with the sum of all that is below ``usage``."""

@@ -15,14 +15,6 @@ from pytest_evals.errors import OptionError
 from pytest_evals.run.scoring import score
 from pytest_evals.scorers.user_code import UserCode
 
-__all__ = [
-    "adds_metrics",
-    "prepared",
-    "registered_metrics",
-    "scored",
-    "with_added_metrics",
-]
-
 
 def registered_metrics(hook: Any, config: Any) -> dict[str, Any]:
     """What ``pytest_evals_register_metrics`` gives names.

@@ -13,8 +13,6 @@ from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.gates.read.entry import read_gate
 from pytest_evals.gates.read.text import fit_for_id
 
-__all__ = ["read_gates"]
-
 _MARGINS = ("max_drop", "max_rise", "recovery")
 _KEYS = ("baseline", *_MARGINS)
 _EXAMPLE = "anchor: {baseline: v1, max_drop: 0.05}"

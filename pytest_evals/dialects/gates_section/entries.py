@@ -12,9 +12,7 @@ from pytest_evals.dialects.own_metadata import misspelt
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import Step
 from pytest_evals.errors import Problem, TaskFileError
-from pytest_evals.gates.read.entry import with_unique_ids
-
-__all__ = ["metadata_of", "metadata_warnings", "own_gates"]
+from pytest_evals.gates.read.text import with_unique_ids
 
 
 def metadata_of(top: Section, over: Mapping[str, Any]) -> dict[str, Any]:

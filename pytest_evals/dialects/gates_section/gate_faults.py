@@ -17,9 +17,6 @@ from pytest_evals.gates.documents import labels_in, n_needed
 from pytest_evals.gates.early_stopping.steps import SHARES
 from pytest_evals.gates.run_metrics import RUN_METRICS, run_metrics_of
 
-__all__ = ["GateFaults", "group_faults", "task_faults"]
-
-
 _RUN = [one.metric for one in RUN_METRICS.values()]
 
 

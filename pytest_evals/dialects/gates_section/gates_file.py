@@ -10,9 +10,8 @@ from pytest_evals.dialects.gates_section.anchors import read_gates
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import Reader, bytes_of
 from pytest_evals.errors import Place, Problem, TaskFileError
-from pytest_evals.gates.read.entry import read_defaults, with_unique_ids
-
-__all__ = ["load_gates"]
+from pytest_evals.gates.read.entry import read_defaults
+from pytest_evals.gates.read.text import with_unique_ids
 
 
 def load_gates(path: Path) -> tuple[Gate, ...]:

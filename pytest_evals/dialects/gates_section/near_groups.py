@@ -17,8 +17,6 @@ from pytest_evals.dialects.gates_section.gate_faults import GateFaults, group_fa
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.errors import Place, Problem, TaskFileError
 
-__all__ = ["near_group_faults"]
-
 
 def near_group_faults(
     tasks: Mapping[str, Task],

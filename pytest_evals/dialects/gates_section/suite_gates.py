@@ -23,10 +23,8 @@ from pytest_evals.dialects.gates_section.gate_faults import GateFaults
 from pytest_evals.dialects.gates_section.gates_file import load_gates
 from pytest_evals.dialects.task_index.suite_names import Lookup, SuiteNames
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
-from pytest_evals.gates.read.entry import with_unique_ids
+from pytest_evals.gates.read.text import with_unique_ids
 from pytest_evals.gates.run_metrics import RUN_METRICS, run_metrics_of
-
-__all__ = ["SuiteGates"]
 
 
 class SuiteGates:

@@ -11,8 +11,6 @@ from pytest_evals.dialects.latticeflow.header import check_key
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError
 
-__all__ = ["Action", "excluding", "read_actions"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:

@@ -17,8 +17,6 @@ from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Problem, TaskFileError
 from pytest_evals.models.latticeflow.adapters import Adapter, ModelInfo, parsed
 
-__all__ = ["read_adapter"]
-
 
 def read_adapter(entity: Entity) -> Adapter:
     """The adapter of a file, with all secrets put in.

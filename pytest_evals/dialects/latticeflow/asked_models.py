@@ -9,8 +9,6 @@ from pytest_evals.dialects.latticeflow.solvers.line import Line
 from pytest_evals.dialects.latticeflow.suite import Suite
 from pytest_evals.errors import Place
 
-__all__ = ["AskedModels"]
-
 
 @dataclass(slots=True, kw_only=True)
 class AskedModels:

@@ -24,8 +24,8 @@ from pytest_evals.dialects.latticeflow.sample_rows import (
     Samples,
 )
 from pytest_evals.dialects.latticeflow.scoring.reading import read_scorers
-from pytest_evals.dialects.latticeflow.scoring.scorer import Scorer
-from pytest_evals.dialects.latticeflow.scoring.trials import Trials, read_trials
+from pytest_evals.dialects.latticeflow.scoring.scorer import Scorer, Trials
+from pytest_evals.dialects.latticeflow.scoring.trials import read_trials
 from pytest_evals.dialects.latticeflow.solvers.reader import read_solver
 from pytest_evals.dialects.latticeflow.substitution import Values, substituted
 from pytest_evals.dialects.latticeflow.suite import Suite
@@ -45,8 +45,6 @@ from pytest_evals.dialects.latticeflow.task_file import DATASET_KEY, TaskEntity
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
 from pytest_evals.prompts.identical import ALLOWED, are_allowed
-
-__all__ = ["assembled"]
 
 
 def assembled(task: TaskEntity, use: Use, suite: Suite) -> Assembled:

@@ -15,16 +15,6 @@ from pytest_evals.dialects.latticeflow.header import read_header
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError
 
-__all__ = [
-    "DatasetFile",
-    "FolderSource",
-    "GeneratedSource",
-    "HubSource",
-    "LocalSource",
-    "UrlSource",
-    "read_dataset",
-]
-
 _TABLES = (".csv", ".jsonl")
 _TRACES = ("langsmith", "phoenix", "claude_code", "inspect_ai")
 _SOURCES = ("local", "folder", "url", "huggingface")

@@ -19,8 +19,6 @@ from pytest_evals.dialects.latticeflow.reader import read_entity_file
 from pytest_evals.dialects.yaml_reader.yaml_file import Step, YamlFile
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 
-__all__ = ["Entities", "Entity", "Kind", "cut", "entities_in", "kind_of"]
-
 Kind = Literal[
     "task", "dataset", "model", "adapter", "generator", "policy", "evaluation", "run"
 ]

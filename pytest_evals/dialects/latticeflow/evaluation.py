@@ -22,14 +22,6 @@ from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import Place, Problem, TaskFileError
 
-__all__ = [
-    "JUDGE_KEY",
-    "Evaluation",
-    "RunFile",
-    "Specification",
-    "read_run",
-]
-
 _HOWS = ("head", "random")
 _DEBUG = 10
 """Samples of ``mode: debug``."""

@@ -19,8 +19,6 @@ from pytest_evals.dialects.latticeflow.prompts.templates import (
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, TaskFileError
 
-__all__ = ["Filter", "kept", "read_filter"]
-
 _COMPARISONS = (
     "equals",
     "not_equals",

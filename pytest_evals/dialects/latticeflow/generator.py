@@ -34,8 +34,6 @@ from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
 
-__all__ = ["generated"]
-
 Row = Mapping[str, Any]
 Synthesizer = Callable[[Row], Iterable[Row]]
 Datasets = Callable[[str, Place], Rows]

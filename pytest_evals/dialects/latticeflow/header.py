@@ -9,8 +9,6 @@ from typing import NamedTuple
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Problem
 
-__all__ = ["Header", "check_key", "read_header"]
-
 _KEY = re.compile(r"[A-Za-z0-9_\-]+")
 _PROVIDED = re.compile(r"[A-Za-z0-9_\-]+(\$[A-Za-z0-9_\-]+)?")
 """Of models and adapters, which providers have too: ``openai$gpt-4-1-nano``."""

@@ -13,8 +13,6 @@ from pytest_evals.dialects.latticeflow.recipe import Recipe
 from pytest_evals.errors import DocumentError, Place
 from pytest_evals.prompts.identical import ALLOWED, IdenticalPrompts
 
-__all__ = ["refusing_identical"]
-
 _MOST_ROUNDS = 20
 _REPLY = Response(
     text=json.dumps({"choices": [{"message": {"role": "assistant", "content": "?"}}]})

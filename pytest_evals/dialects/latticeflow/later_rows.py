@@ -17,8 +17,6 @@ from pytest_evals.dialects.latticeflow.prompts.parts import wrapped
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.errors import DocumentError
 
-__all__ = ["COLUMNS", "EarlierTask", "later_row"]
-
 COLUMNS = ("sample", "sample_id", "solver_output", "scores", "errors")
 """Of such rows."""
 

@@ -23,8 +23,6 @@ from pytest_evals.dialects.latticeflow.task_file import TaskEntity, marker, read
 from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 
-__all__ = ["entities_of", "is_left_to_a_run", "load_tasks"]
-
 _OPTION = Place(Path("--evals-config"))
 
 

@@ -30,8 +30,6 @@ from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.latticeflow.adapters import BUILT_IN, Adapter, ModelInfo
 from pytest_evals.models.latticeflow.inference import FunctionModel
 
-__all__ = ["ModelFile", "read_model"]
-
 _TASKS = ("chat_completion", "embeddings", "custom")
 _PROVIDERS: Mapping[str, str] = {
     "anthropic": "https://api.anthropic.com/v1",

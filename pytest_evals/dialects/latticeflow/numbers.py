@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 from pytest_evals.core.metric import Metric
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 
-__all__ = ["NOTHING", "FinalName", "Number", "final_names"]
-
 NOTHING: Any = object()
 """What a number reads of a sample that has nothing for it: the sample is left out."""
 

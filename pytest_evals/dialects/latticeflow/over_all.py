@@ -17,8 +17,6 @@ from pytest_evals.dialects.latticeflow.sample_rows import SampleRows
 from pytest_evals.dialects.latticeflow.scoring.scorer import Scorer
 from pytest_evals.errors import DocumentError
 
-__all__ = ["seen_together"]
-
 
 def seen_together(scorers: Sequence[Scorer], rows: SampleRows) -> tuple[Scorer, ...]:
     """The scorers, each with a dialogue for one sample."""

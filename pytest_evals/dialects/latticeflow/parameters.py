@@ -14,14 +14,6 @@ from typing import Any, NamedTuple
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, did_you_mean
 
-__all__ = [
-    "Given",
-    "Parameter",
-    "dataset_parameter",
-    "read_parameters",
-    "values_of",
-]
-
 _DTYPES = ("string", "integer", "float", "boolean")
 _NAMES = ("model", "dataset", "dataset_column", "task_result")
 """Types whose values are keys or names of something."""

@@ -13,12 +13,9 @@ from pytest_evals.dialects.latticeflow.parameters import Given
 from pytest_evals.dialects.latticeflow.policies import Subject
 from pytest_evals.dialects.latticeflow.recipe import Recipe
 from pytest_evals.dialects.latticeflow.sample_rows import SampleRows, Subsample
-from pytest_evals.dialects.latticeflow.scoring.scorer import Scorer
-from pytest_evals.dialects.latticeflow.scoring.trials import Trials
+from pytest_evals.dialects.latticeflow.scoring.scorer import Scorer, Trials
 from pytest_evals.dialects.latticeflow.solvers.reader import SolverParts
 from pytest_evals.errors import Place, Problem, TaskFileError
-
-__all__ = ["Assembled", "Parts", "Use"]
 
 
 def _no_earlier(key: str, place: Place) -> Assembled:

@@ -20,8 +20,6 @@ from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.gates.read.text import ConditionError, fit_for_id, read_number
 
-__all__ = ["Rule", "Subject", "gates_of", "read_policy"]
-
 _OPERATORS: Mapping[str, tuple[str, ...]] = {
     ">": (">",),
     ">=": (">=",),

@@ -26,8 +26,6 @@ from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.masking.known import learn_secret
 from pytest_evals.masking.names import is_secret_name
 
-__all__ = ["Environment", "read_entity_file"]
-
 _VARIABLE = re.compile(r"\$(?:(?P<name>\w+)|\{(?P<braced>\w+)\})")
 _QUOTED_INCLUDE = re.compile(r"!include\s+\S")
 TODO = "((TODO))"

@@ -30,15 +30,12 @@ from pytest_evals.dialects.latticeflow.numbers import NOTHING, Number
 from pytest_evals.dialects.latticeflow.prompts.parts import plain
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import NullFieldError
-from pytest_evals.dialects.latticeflow.scoring.scorer import Scorer
-from pytest_evals.dialects.latticeflow.scoring.trials import Trials
+from pytest_evals.dialects.latticeflow.scoring.scorer import Scorer, Trials
 from pytest_evals.dialects.latticeflow.solvers.coroutines import restarted
 from pytest_evals.dialects.latticeflow.solvers.fields import Lines
 from pytest_evals.dialects.latticeflow.solvers.python import Row
 from pytest_evals.dialects.latticeflow.solvers.reader import SolverParts
 from pytest_evals.errors import DocumentError
-
-__all__ = ["KEPT", "NamedNumber", "Recipe"]
 
 KEPT = "scores."
 """In front of a scorer's key: the name of all that it says of a sample."""

@@ -12,8 +12,6 @@ from pytest_evals.data.rows import Table, document_ids, selection
 from pytest_evals.data.sizes import row_sizes
 from pytest_evals.dialects.latticeflow.samples import ID, Rows
 
-__all__ = ["SEED", "SampleRows", "Samples", "Subsample"]
-
 SEED = 1234
 """Of ``subsampling: random``."""
 

@@ -32,8 +32,6 @@ from pytest_evals.errors import (
     UnreachableError,
 )
 
-__all__ = ["ID", "Generate", "Rows", "load_rows"]
-
 ID = "sample_id"
 """The column of ids; one is made where there is none."""
 

@@ -14,8 +14,6 @@ from typing import Any
 from pytest_evals.dialects.yaml_reader.yaml_file import Step, YamlFile
 from pytest_evals.errors import Problem, did_you_mean
 
-__all__ = ["Values", "names_in", "substituted"]
-
 _HOLE = re.compile(r"<<\s*(?P<root>config|secrets)\.(?P<name>[A-Za-z0-9_\-]+)\s*>>")
 _INDEXED = re.compile(
     r"(?P<head>\bsamples?\s*(?:\.\s*|\[\s*(?P<quote>[\"'])))"

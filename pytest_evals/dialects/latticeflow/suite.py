@@ -24,8 +24,6 @@ from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.masking.known import learn_secret
 from pytest_evals.models.latticeflow.adapters import Adapter
 
-__all__ = ["Suite"]
-
 
 @dataclass(slots=True, kw_only=True)
 class Suite:

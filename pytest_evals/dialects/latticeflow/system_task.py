@@ -19,8 +19,6 @@ from pytest_evals.dialects.latticeflow.snippets.snippet import (
 )
 from pytest_evals.dialects.yaml_reader.section import Section
 
-__all__ = ["DOCUMENT", "OneRow", "SystemRecipe", "evidence", "read_system_task"]
-
 DOCUMENT = "evidence"
 """Id of the only document, and name of what its numbers are read of."""
 

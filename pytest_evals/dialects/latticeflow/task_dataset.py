@@ -13,8 +13,6 @@ from pytest_evals.dialects.latticeflow.suite import Suite
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 
-__all__ = ["Column", "Keys", "TaskDataset", "aligned_names", "read_task_dataset"]
-
 _SOURCES = ("dataset", "task_result")
 
 

@@ -17,8 +17,6 @@ from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import Place, Problem, TaskFileError
 
-__all__ = ["DATASET_KEY", "TaskEntity", "marker", "read_task"]
-
 DATASET_KEY = "dataset_key"
 """The parameter that a task has by itself which evaluates a dataset and names none."""
 _ML_TASKS = ("chat_completion", "embeddings", "custom")

@@ -13,8 +13,6 @@ from pytest_evals.core.dialogue import Ask, Dialogue
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Message, Prompt
 
-__all__ = ["TURNS", "later_turns"]
-
 TURNS = "multi_turn_queries"
 
 

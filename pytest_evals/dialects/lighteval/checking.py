@@ -10,8 +10,6 @@ from pytest_evals.dialects.lighteval.grammar import grammar_text
 from pytest_evals.dialects.lighteval.shots import SELECTIONS
 from pytest_evals.errors import EvalsError, did_you_mean
 
-__all__ = ["Fault", "faults_of", "is_config"]
-
 
 class Fault(NamedTuple):
     """What is wrong, and how to mend it."""

@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["LightevalTaskConfig", "line_of"]
-
 _DEPTH = 40
 """Frames that are remembered: a table may be built by functions and classes."""
 

@@ -15,8 +15,6 @@ from pytest_evals.data.rows import EncodingError, Table
 from pytest_evals.data.sources import Source, load, not_utf8
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 
-__all__ = ["Data", "Made", "pool_split"]
-
 _FILE_BUILDERS = ("arrow", "csv", "json", "parquet", "text")
 _POOLS = ("train", "dev", "valid", "default")
 """What the name of a pool of shots holds, the best one first."""

@@ -16,7 +16,7 @@ from random import Random
 from typing import Any
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.core.request import GRAMMAR, Loglikelihood, Request, Rolling
+from pytest_evals.core.request import GRAMMAR, IMAGES, Loglikelihood, Request, Rolling
 from pytest_evals.core.task import Asked, TaskOptions
 from pytest_evals.data.calls import FieldError
 from pytest_evals.data.rows import Table, document_ids, selection
@@ -28,10 +28,8 @@ from pytest_evals.dialects.lighteval.shots import Pool, Sampler, sampler_of
 from pytest_evals.errors import DocumentError, EvalsError, Problem, TaskFileError
 from pytest_evals.prompts.generation import Sampling, read_sampling
 from pytest_evals.prompts.identical import ALLOWED, IdenticalPrompts, are_allowed
-from pytest_evals.prompts.images import IMAGES, data_url, without_images
+from pytest_evals.prompts.images import data_url, without_images
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
-
-__all__ = ["Documents", "Wants"]
 
 _ORDER = 42
 """lighteval's seed of the order."""

@@ -11,8 +11,6 @@ from typing import Any
 
 from pytest_evals.errors import EvalsError
 
-__all__ = ["TextGenerationInputGrammarType", "grammar_text"]
-
 
 @dataclass
 class TextGenerationInputGrammarType:

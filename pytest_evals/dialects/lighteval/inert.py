@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Inert"]
-
 
 class Inert:
     """Takes every call and has every attribute, each of them inert; so it stands for

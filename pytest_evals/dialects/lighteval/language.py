@@ -6,13 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-__all__ = [
-    "TAGS",
-    "Language",
-    "manage_duplicate_language_codes",
-    "standardize_tag",
-]
-
 _NAMED = """
 ACEHNESE:ace AFRIKAANS:afr:af AKAN:aka:ak ALBANIAN:sqi:sq AMHARIC:amh:am ARABIC:ara:ar
 ARMENIAN:hye:hy ASSAMESE:asm:as ASTURIAN:ast AWADHI:awa AYACUCHO_QUECHUA:quy

@@ -14,8 +14,6 @@ from pytest_evals.scorers.lighteval.entry import lighteval_metric
 from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
 from pytest_evals.scorers.lighteval.metric_fields import check_fields
 
-__all__ = ["Measuring", "metrics_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Measuring:

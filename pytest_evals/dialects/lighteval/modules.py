@@ -27,8 +27,6 @@ from pytest_evals.dialects.lighteval.names import NAMES, named_elsewhere
 from pytest_evals.dialects.module_loader import StandIn, StandInImports, loaded
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 
-__all__ = ["INSTALL", "executes_answers", "load_task_module"]
-
 INSTALL = "pip install lighteval"
 
 

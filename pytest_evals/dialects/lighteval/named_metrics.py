@@ -15,8 +15,6 @@ from pytest_evals.scorers.lighteval.metric import Metric
 from pytest_evals.scorers.lighteval.repeats.of_n import MajAtN
 from pytest_evals.scorers.lighteval.texts.normalizers import Normalizer, resolved
 
-__all__ = ["MajAtK", "NamedMetrics", "extend_enum"]
-
 
 class NamedMetrics:
     """Metrics by name: ``Metrics.exact_match``, ``Metrics["exact_match"]``."""

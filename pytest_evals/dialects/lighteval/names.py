@@ -57,8 +57,6 @@ from pytest_evals.scorers.lighteval.texts import (
     reasoning,
 )
 
-__all__ = ["METRICS", "NAMES", "named_elsewhere"]
-
 T = TypeVar("T")
 
 METRICS = NamedMetrics()

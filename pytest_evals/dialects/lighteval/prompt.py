@@ -11,8 +11,6 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.core.request import Message, Prompt
 from pytest_evals.errors import DocumentError
 
-__all__ = ["chat", "plain", "prompt_of"]
-
 _BETWEEN = "\n\n"
 
 

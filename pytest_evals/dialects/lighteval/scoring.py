@@ -25,8 +25,6 @@ from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.measured import score_of
 from pytest_evals.scorers.user_aggregation import Decides
 
-__all__ = ["FILTER", "Scorer"]
-
 FILTER = "none"
 """There are no filters in this dialect."""
 

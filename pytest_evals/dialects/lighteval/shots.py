@@ -17,8 +17,6 @@ from typing import Protocol
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError
 
-__all__ = ["SELECTIONS", "Pool", "Sampler", "sampler_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Pool:

@@ -27,8 +27,6 @@ from pytest_evals.masking.values import masked
 from pytest_evals.prompts.generation import check_overrides
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
 
-__all__ = ["OVERALL", "TABLE", "load_tasks"]
-
 TABLE = "TASKS_TABLE"
 OVERALL = "all"
 """lighteval's name of the average over all tasks."""

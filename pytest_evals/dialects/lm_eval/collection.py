@@ -19,8 +19,6 @@ from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
 from pytest_evals.errors import EvalsError, did_you_mean
 from pytest_evals.prompts.fields import Field, Row, bind, text_itself
 
-__all__ = ["Prompt", "read_prompt"]
-
 _KEY = "use_prompt"
 _BUILT_IN: Mapping[str, Mapping[str, str]] = {
     "qa-basic": {

@@ -16,8 +16,6 @@ from pytest_evals.dialects.own_metadata import without_own
 from pytest_evals.masking.values import masked
 from pytest_evals.prompts.generation import GREEDY
 
-__all__ = ["dumped"]
-
 
 def dumped(
     values: Mapping[str, Any], recipe: Recipe, metadata: Mapping[str, Any]

@@ -16,8 +16,6 @@ from pytest_evals.data.calls import fault_of
 from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 
-__all__ = ["missing", "resolve"]
-
 
 def resolve(ref: FunctionRef) -> Any:
     """The object of that name: a function, a class, or anything else.

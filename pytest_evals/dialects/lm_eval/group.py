@@ -32,8 +32,6 @@ from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, laid_over, resolved
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
 
-__all__ = ["read_group"]
-
 
 def read_group(
     file: YamlFile, options: TaskOptions, build: Callable[[YamlFile, str], Task]

@@ -23,8 +23,6 @@ from pytest_evals.dialects.yaml_reader.yaml_file import (
 )
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 
-__all__ = ["GROUP_KEYS", "Members", "Over", "Source", "is_name", "only"]
-
 GROUP_KEYS = (
     "group",
     "group_alias",

@@ -26,8 +26,6 @@ from pytest_evals.dialects.lm_eval.shims.lacking import needs_lm_eval
 from pytest_evals.dialects.lm_eval.shims.names import NAMES
 from pytest_evals.dialects.module_loader import StandIn, StandInImports, loaded
 
-__all__ = ["has_lm_eval", "import_for", "load_module", "registered_filter"]
-
 _REGISTRY = "lm_eval.api.registry"
 _TREE = "lm_eval.tasks"
 

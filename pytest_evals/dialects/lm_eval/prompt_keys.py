@@ -25,8 +25,6 @@ from pytest_evals.prompts.generation import Sampling, check_overrides, read_samp
 from pytest_evals.prompts.identical import are_allowed
 from pytest_evals.prompts.template import compile_template
 
-__all__ = ["RecipeResult", "read_recipe"]
-
 _TEXT_KINDS = (str, int, Callable)
 _TARGET_KINDS = (str, int, list, Callable)
 _CHOICE_KINDS = (str, list, dict, Callable)

@@ -22,8 +22,6 @@ from pytest_evals.scorers.aggregations import AGGREGATIONS
 from pytest_evals.scorers.filters import FILTERS
 from pytest_evals.scorers.metrics import METRICS
 
-__all__ = ["schema", "schema_text"]
-
 Schema = dict[str, Any]
 
 _TEXT: Schema = {"type": ["string", "null"]}

@@ -33,8 +33,6 @@ from pytest_evals.scorers.metrics import (
 if TYPE_CHECKING:
     from pytest_evals.scorers.lighteval.computed import Computed
 
-__all__ = ["Scoring", "direction_of", "read_scoring"]
-
 _OWN_KEYS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
 
 

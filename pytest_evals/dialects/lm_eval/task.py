@@ -30,8 +30,6 @@ from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, resolved
 from pytest_evals.errors import Place, Problem, TaskFileError
 
-__all__ = ["load_tasks"]
-
 
 def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
     """The task or the group of a file, if the options select it.

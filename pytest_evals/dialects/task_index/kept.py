@@ -18,16 +18,6 @@ from pytest_evals.dialects.task_index.scan import Keys
 from pytest_evals.errors import StoreError
 from pytest_evals.store.cache import read_cache, write_cache
 
-__all__ = [
-    "Kept",
-    "Stamp",
-    "is_settled",
-    "read_kept",
-    "stamp",
-    "stamp_of",
-    "write_kept",
-]
-
 SETTLED_S = 2.0
 """Seconds after which a file that is written again has other times for certain."""
 

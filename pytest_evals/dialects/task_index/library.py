@@ -16,8 +16,6 @@ from pathlib import Path
 from pytest_evals.core.library import Entry
 from pytest_evals.dialects.task_index.names import Scanner, TaskIndex
 
-__all__ = ["TaskLibrary"]
-
 
 class TaskLibrary:
     """All names that a session may use; trees are read when they are first needed."""

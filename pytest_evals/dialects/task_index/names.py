@@ -29,8 +29,6 @@ from pytest_evals.dialects.task_index.kept import (
 from pytest_evals.dialects.task_index.scan import Keys, scan
 from pytest_evals.errors import Place
 
-__all__ = ["Scanner", "TaskIndex"]
-
 LEAST = 200
 """Files of a tree that is worth to be kept on disk."""
 _IGNORED = frozenset({"__pycache__", ".ipynb_checkpoints"})

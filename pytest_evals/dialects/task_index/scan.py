@@ -14,8 +14,6 @@ from pathlib import Path
 from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
 from pytest_evals.errors import TaskFileError
 
-__all__ = ["Keys", "scan"]
-
 Keys = Mapping[str, str | list[str] | bool | None]
 """The keys of a file that an index looks for. A value that is no text and no list of
 texts stands as ``True``."""

@@ -11,8 +11,6 @@ from pytest_evals.dialects.detect import YAML_SUFFIXES, dialect_of, raw_of
 from pytest_evals.dialects.task_index.library import TaskLibrary
 from pytest_evals.errors import Place
 
-__all__ = ["Lookup", "SuiteNames"]
-
 
 class Lookup(NamedTuple):
     """Where a name is defined, as seen from a file.

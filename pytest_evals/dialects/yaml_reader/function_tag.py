@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from pytest_evals.errors import Place
 
-__all__ = ["FunctionRef"]
-
 
 @dataclass(frozen=True, slots=True)
 class FunctionRef:

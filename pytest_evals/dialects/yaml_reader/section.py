@@ -8,8 +8,6 @@ from typing import Any, TypeVar, cast
 from pytest_evals.dialects.yaml_reader.yaml_file import Step, YamlFile
 from pytest_evals.errors import Place, Problem, did_you_mean, nearest
 
-__all__ = ["Section"]
-
 T = TypeVar("T")
 
 

@@ -23,19 +23,6 @@ from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.masking.values import learn
 
-__all__ = [
-    "MOST_INCLUDED",
-    "CodeRules",
-    "Reader",
-    "Step",
-    "YamlFile",
-    "bytes_of",
-    "laid_over",
-    "part_of",
-    "read_yaml",
-    "resolved",
-]
-
 Step = str | int
 """A key or a position on the way to a nested value."""
 _PLAIN_MAPPING = "tag:yaml.org,2002:map"

@@ -28,16 +28,6 @@ from pytest_evals.gates.estimate.estimate import GateEstimate
 from pytest_evals.gates.estimate.value import estimate_over_reruns, estimate_proportion
 from pytest_evals.stats.sequential import Urn
 
-__all__ = [
-    "PAYS",
-    "SHARES",
-    "USUAL_FLIPS",
-    "Cut",
-    "Steps",
-    "expected_share",
-    "steps_of",
-]
-
 SHARES = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match")
 """Metrics that are shares of documents when they are averaged."""
 _RANKS = (Outcome.FAILED, Outcome.INCONCLUSIVE, Outcome.PASSED)

@@ -21,8 +21,6 @@ from pytest_evals.gates.early_stopping.steps import Steps
 from pytest_evals.gates.figures import figure
 from pytest_evals.stats.sequential import Urn, sum_bounds
 
-__all__ = ["LEAST_WAVE", "Watch", "in_order", "reading_order", "wave_size"]
-
 LEAST_WAVE = 64
 """Documents of a wave at least: enough to fill the batches of a device."""
 WAVES = 20

@@ -39,8 +39,6 @@ from pytest_evals.stats.averages import mean
 from pytest_evals.stats.paired import PairedShares
 from pytest_evals.stats.spread import Located, Widest
 
-__all__ = ["Pairs", "estimate_change", "pairs_of"]
-
 
 class Pairs(NamedTuple):
     """The documents of both runs.

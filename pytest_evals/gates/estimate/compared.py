@@ -30,8 +30,6 @@ from pytest_evals.stats.divergence import divergence, least_divergence
 from pytest_evals.stats.independent import IndependentDifference
 from pytest_evals.stats.spread import Located, Proportion, Spread, Still
 
-__all__ = ["estimate_compared", "estimate_published", "protocol_fault"]
-
 _HIGHER_IS_BETTER = {"agreement": True, "flips": False, "kl": False}
 _LOWER_BOUND = (
     f"a lower bound of kl: the {N_TOP} likeliest tokens at each position up to the "

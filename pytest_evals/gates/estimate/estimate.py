@@ -11,17 +11,6 @@ from pytest_evals.core.gate import Interval, Unit
 from pytest_evals.stats.paired import PairedShares
 from pytest_evals.stats.spread import Spread, Still
 
-__all__ = [
-    "NEGLIGIBLE",
-    "NO_VARIANCE",
-    "Change",
-    "GateEstimate",
-    "Value",
-    "antilog",
-    "few_clusters",
-    "without_variance",
-]
-
 Value = Fraction | float
 FEW_CLUSTERS = 20
 NEGLIGIBLE = 1e-12

@@ -31,8 +31,6 @@ from pytest_evals.stats.combined import Part, combined
 from pytest_evals.stats.paired import PairedShares
 from pytest_evals.stats.spread import Located, Spread, Still
 
-__all__ = ["Member", "estimate_group", "estimate_group_change", "members_of"]
-
 
 class Member(NamedTuple):
     """A task of a group.

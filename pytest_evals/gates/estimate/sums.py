@@ -23,17 +23,6 @@ from pytest_evals.stats.spread import Located
 if TYPE_CHECKING:
     from pytest_evals.stats.replicates import Replicates
 
-__all__ = [
-    "FEW",
-    "Labels",
-    "estimate_bounded",
-    "estimate_number",
-    "estimate_totals",
-    "limits_of",
-    "ratio",
-    "totals_of",
-]
-
 Labels = Sequence[Hashable] | None
 """The cluster of each document; ``None`` if documents are independent."""
 FEW = 30

@@ -31,17 +31,6 @@ from pytest_evals.gates.estimate.sums import (
 from pytest_evals.stats.reruns import mean_over_reruns
 from pytest_evals.stats.spread import Located, Proportion
 
-__all__ = [
-    "NO_FLIP_RATE",
-    "estimate_metric",
-    "estimate_over_reruns",
-    "estimate_point",
-    "estimate_proportion",
-    "estimate_value",
-    "flip_text",
-    "has_limits",
-]
-
 NO_FLIP_RATE = "a flip rate is known for metrics with correct and wrong documents only"
 
 

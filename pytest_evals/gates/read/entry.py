@@ -33,17 +33,7 @@ from pytest_evals.gates.read.text import (
     default_id,
     read_condition,
     split_subject,
-    with_unique_ids,
 )
-
-__all__ = [
-    "COMPARED",
-    "DEFAULTS",
-    "read_defaults",
-    "read_expression",
-    "read_gate",
-    "with_unique_ids",
-]
 
 COMPARED = ("agreement", "flips", "kl")
 """Metrics of two runs: agreement of answers, their flips, divergence of choices."""

@@ -21,14 +21,6 @@ from pytest_evals.gates.read.text import (
     unfit_for_id,
 )
 
-__all__ = [
-    "DOCUMENT_KEYS",
-    "MARGIN_KEYS",
-    "PARSERS",
-    "PROTOCOL_KEYS",
-    "MustPass",
-]
-
 MARGIN_KEYS = ("max_drop", "max_rise", "recovery")
 DOCUMENT_KEYS = ("must_pass", "every")
 PROTOCOL_KEYS = ("num_fewshot", "limit", "chat_template", "template", "filter")

@@ -17,20 +17,6 @@ from typing import Literal, NamedTuple, cast
 from pytest_evals.core.gate import Bound, Gate
 from pytest_evals.errors import Problem, TaskFileError
 
-__all__ = [
-    "Condition",
-    "ConditionError",
-    "MissingKeyError",
-    "Subject",
-    "default_id",
-    "fit_for_id",
-    "read_condition",
-    "read_number",
-    "split_subject",
-    "unfit_for_id",
-    "with_unique_ids",
-]
-
 # A single "=" belongs to a name (pass@k:k=1); "==", "=>" and the like end it.
 _SUBJECT = re.compile(r"(?:(?![=!~]+[<>]|[=!~]=)[^\s<>≤≥\x00-\x1f\x7f])*")
 _OPERATOR = re.compile(r"[<>=!≤≥~]+")

@@ -13,8 +13,6 @@ from queue import SimpleQueue
 from threading import Event, Thread
 from typing import Generic, TypeVar
 
-__all__ = ["Ahead"]
-
 T = TypeVar("T")
 
 

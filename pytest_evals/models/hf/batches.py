@@ -18,8 +18,6 @@ import torch
 from pytest_evals.models.hf.memory import or_none
 from pytest_evals.models.hf.text.tokens import Unusable
 
-__all__ = ["SMALLEST_PART", "Batch", "Budget", "default_tokens", "in_batches"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -22,15 +22,6 @@ from pytest_evals.models.folders import is_local
 from pytest_evals.models.hf.settings import HfSettings, read_settings
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = [
-    "fingerprint",
-    "hash_file",
-    "hf_fingerprint",
-    "provenance",
-    "source_hash",
-    "why_absent",
-]
-
 HashFile = Callable[[Path], str]
 
 ENDINGS = frozenset(

@@ -7,8 +7,6 @@ from typing import Any
 
 from pytest_evals.models.hf.forward import Forward
 
-__all__ = ["Footprint", "footprint_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footprint:

@@ -19,8 +19,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["Chunk", "Forward", "View", "rounds", "sees_later_tokens"]
-
 CHUNK_ELEMENTS = {"cuda": 2**28, "cpu": 2**24}
 """Logits that are in memory at a time, in float32."""
 

@@ -18,8 +18,6 @@ from pytest_evals.models.hf.settings import (
 from pytest_evals.models.registry import ModelKind
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = ["HF"]
-
 _UNBOUNDED = 2**31
 """More ids than any model knows: how many this one does is in its weights."""
 

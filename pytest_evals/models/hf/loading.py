@@ -28,8 +28,6 @@ from pytest_evals.models.folders import is_local
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.weights import load_weights, origin, path_of
 
-__all__ = ["Loaded", "describe", "load", "load_tokenizer"]
-
 # Its functions have no annotations.
 _logging: Any = logging
 DEFAULT_LENGTH = 2048

@@ -8,8 +8,6 @@ from typing import TypeVar
 
 import torch
 
-__all__ = ["fits", "free_bytes", "or_none", "release"]
-
 R = TypeVar("R")
 
 OUT_OF_MEMORY = ("out of memory", "not enough memory", "can't allocate memory")

@@ -34,8 +34,6 @@ from pytest_evals.models.hf.writing.decoding import steps_for
 from pytest_evals.models.hf.writing.generation import Writer
 from pytest_evals.models.hf.writing.room import MOST_TOKENS, Room, free_tokens
 
-__all__ = ["HfModel"]
-
 
 class HfModel(Model):
     """A causal language model on one device."""

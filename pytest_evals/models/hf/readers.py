@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Encoded", "PairClassifier", "TokenEncoder"]
-
 BATCH = 20
 """Texts or pairs that are read at once."""
 

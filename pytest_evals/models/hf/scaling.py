@@ -18,8 +18,6 @@ import torch
 
 from pytest_evals.models.hf.memory import fits
 
-__all__ = ["Scaling", "forget_scale", "scaling_of"]
-
 SCALED = ("dynamic", "longrope")
 PICKED = re.compile(r"(attn|attention|block|index|key|sparse)\w*_top_?k|keep_window")
 """What a configuration calls the number of tokens, or of blocks of them, that sparse

@@ -14,8 +14,6 @@ from pytest_evals.models.folders import check_folder
 from pytest_evals.models.registry import Needs
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = ["HfSettings", "check_hf", "read_settings", "why_unfit"]
-
 _ARGUMENTS = Arguments("hf")
 _NO_IMAGES = (
     "hf: models read texts, and a task shows images\n  fix: ask an openai: model of a "

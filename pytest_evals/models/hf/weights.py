@@ -18,8 +18,6 @@ from pytest_evals.errors import MissingExtraError, ModelError
 from pytest_evals.models.folders import is_local
 from pytest_evals.models.hf.settings import HfSettings
 
-__all__ = ["load_weights", "origin", "path_of"]
-
 
 def origin(settings: HfSettings) -> dict[str, Any]:
     """What every loader of transformers is told of a model."""

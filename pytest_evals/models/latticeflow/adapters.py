@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 from pytest_evals.errors import DocumentError
 
-__all__ = ["BUILT_IN", "Adapter", "ModelInfo", "parsed"]
-
 
 class ModelInfo(NamedTuple):
     """What an adapter may know of its model.

@@ -33,8 +33,6 @@ from pytest_evals.models.openai.faults import (
 from pytest_evals.models.openai.http_client import HttpClient, wait_of
 from pytest_evals.models.openai.usage import METER, Meter, Usage
 
-__all__ = ["Connection", "HttpModel"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:

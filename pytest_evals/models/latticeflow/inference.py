@@ -13,8 +13,6 @@ from pytest_evals.errors import DocumentError
 from pytest_evals.models.latticeflow.adapters import Adapter, ModelInfo
 from pytest_evals.models.latticeflow.native import Given, given_in, response_of
 
-__all__ = ["FunctionModel"]
-
 NO_SCORES = "a model of a LatticeFlow file writes texts and gives no log-probabilities"
 Run = Callable[[str, Mapping[str, Any] | None], Any]
 """A body and the sample to a reply. Raises ``DocumentError``."""

@@ -11,8 +11,6 @@ from typing import Any
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.models.openai.usage import count_of
 
-__all__ = ["INPUT", "KWARGS", "SAMPLE", "Given", "given_in", "response_of"]
-
 INPUT = "model_input"
 """Option of a request whose prompt is a model input as JSON."""
 KWARGS = "model_kwargs"

@@ -15,8 +15,6 @@ from pytest_evals.models.openai.faults import UNREACHED, Fault
 from pytest_evals.models.openai.pace import Pace
 from pytest_evals.models.openai.usage import METER, Usage
 
-__all__ = ["Asker", "Backoff", "Limits", "Sender"]
-
 T = TypeVar("T")
 Reply = Mapping[str, Any]
 KNOCKS = 3

@@ -11,8 +11,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-__all__ = ["Background"]
-
 T = TypeVar("T")
 LOOK_S = 0.5
 """Seconds between two looks at Ctrl-C where the system does not interrupt a wait."""

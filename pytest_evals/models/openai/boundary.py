@@ -17,8 +17,6 @@ from itertools import pairwise
 
 from pytest_evals.models.openai.readings import MOST_SPECIAL, Reading
 
-__all__ = ["begins_with", "boundary", "split"]
-
 
 def split(context: str, continuation: str) -> tuple[str, str]:
     """Both texts, with the white space at the end of the context moved over."""

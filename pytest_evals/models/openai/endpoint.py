@@ -25,8 +25,6 @@ from pytest_evals.models.openai.http_client import HttpClient, lost, wait_of
 from pytest_evals.models.openai.settings import OpenAISettings
 from pytest_evals.models.openai.window import too_long
 
-__all__ = ["Endpoint", "Path", "Reply"]
-
 Path = Literal["chat", "completions", "models"]
 Reply = Mapping[str, Any]
 """What a server said, as JSON."""

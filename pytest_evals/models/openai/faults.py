@@ -8,19 +8,6 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-__all__ = [
-    "CLOSED",
-    "LATE",
-    "REDIRECTED",
-    "REFUSED",
-    "UNREACHED",
-    "Fault",
-    "of_status",
-    "said",
-    "seconds",
-    "shortened",
-]
-
 MOST_SHOWN = 200
 LONGEST_WAIT_S = 300.0
 """The longest pause of a server that is kept; one that asks for more is closed for now.

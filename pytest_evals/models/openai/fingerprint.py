@@ -14,8 +14,6 @@ from pytest_evals.models.hf.fingerprint import provenance
 from pytest_evals.models.openai.settings import read_settings
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = ["openai_fingerprint"]
-
 _WITHOUT_EFFECT = frozenset(
     {
         "api_key_env",

@@ -22,8 +22,6 @@ from pytest_evals.models.openai.window import window_of
 if TYPE_CHECKING:
     from pytest_evals.models.openai.encoding import Fit
 
-__all__ = ["Fitting"]
-
 _BY_SERVER = "truncate_prompt_tokens"
 """The option by which a user has the server cut prompts (vLLM)."""
 

@@ -26,8 +26,6 @@ from pytest_evals.models.openai.faults import (
     shortened,
 )
 
-__all__ = ["HttpClient", "lost", "reply_limit", "wait_of"]
-
 _LIBRARY: Any = sys.modules[
     openai.DefaultAsyncHttpxClient.__mro__[1].__module__.partition(".")[0]
 ]

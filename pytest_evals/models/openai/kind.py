@@ -22,8 +22,6 @@ from pytest_evals.models.spec import ModelSpec
 if TYPE_CHECKING:
     from pytest_evals.models.openai.model import OpenAIModel
 
-__all__ = ["OPENAI"]
-
 
 def _open(spec: ModelSpec) -> OpenAIModel:
     """The model that a spec names; nothing is sent yet.

@@ -25,8 +25,6 @@ from pytest_evals.models.openai.writing import asked, read_text
 if TYPE_CHECKING:
     from pytest_evals.models.openai.encoding import Encoding, Fit
 
-__all__ = ["OpenAIModel"]
-
 Answer = tuple[int, Response]
 _INVALID = ("400", "422")
 """HTTP statuses of a request with a parameter that the server does not accept."""

@@ -7,8 +7,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-__all__ = ["Pace"]
-
 
 class Pace:
     """A door that lets a varying number through. Belongs to one event loop."""

@@ -19,18 +19,6 @@ from pytest_evals.models.openai.faults import Fault, shortened
 from pytest_evals.models.openai.usage import tokens_of
 from pytest_evals.models.openai.writing import choice_of
 
-__all__ = [
-    "FORMS",
-    "MOST_SPECIAL",
-    "Form",
-    "Reading",
-    "Sent",
-    "Token",
-    "response_of",
-    "words_of",
-]
-
-
 BROKEN = "\ufffd"
 HALF = math.log(0.5)
 MOST_SPECIAL = 3

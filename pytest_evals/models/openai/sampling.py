@@ -20,8 +20,6 @@ from pytest_evals.errors import did_you_mean
 from pytest_evals.models.openai.faults import Fault
 from pytest_evals.models.openai.settings import OpenAISettings
 
-__all__ = ["OPTIONS", "body_of", "sent_stops"]
-
 RESPONSE_FORMAT = "response_format"
 """The option for a form that the answer is to have, as JSON text."""
 OPTIONS = frozenset(

@@ -26,8 +26,6 @@ from pytest_evals.models.openai.writing import choice_of
 if TYPE_CHECKING:
     from pytest_evals.models.openai.encoding import Encoding, Scored
 
-__all__ = ["Scorer"]
-
 TRIAL_RETRIES = 2
 _NO_SUM = "the tokens that the server gives do not make up the text"
 

@@ -17,16 +17,6 @@ from pytest_evals.models.folders import check_folder
 from pytest_evals.models.registry import Needs
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = [
-    "NO_CHAT",
-    "OPENAI_URL",
-    "Api",
-    "OpenAISettings",
-    "check_openai",
-    "read_settings",
-    "why_unfit",
-]
-
 Api = Literal["", "chat", "completions"]
 _ARGUMENTS = Arguments("openai")
 OPENAI_URL = "https://api.openai.com/v1"

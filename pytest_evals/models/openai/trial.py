@@ -23,8 +23,6 @@ from pytest_evals.models.openai.settings import OpenAISettings
 if TYPE_CHECKING:
     from pytest_evals.models.openai.encoding import Encoding
 
-__all__ = ["Tried", "UnableError", "check_prompts", "form_of"]
-
 PROBE = "The quick brown fox jumps over the lazy dog"
 START = "The quick brown fox"
 N_WRITTEN = 8

@@ -10,8 +10,6 @@ from typing import Any
 
 from pytest_evals.core.response_contract import MAX_COUNT
 
-__all__ = ["METER", "Meter", "Usage", "count_of", "tokens_of"]
-
 MILLION = 1_000_000
 
 

@@ -12,8 +12,6 @@ from pytest_evals.models.openai.asking import Asker
 from pytest_evals.models.openai.faults import Fault
 from pytest_evals.models.openai.settings import OpenAISettings
 
-__all__ = ["too_long", "window_in", "window_of"]
-
 _NAMES = (
     "max_model_len",  # vLLM, SGLang
     "loaded_context_length",  # LM Studio

@@ -26,8 +26,6 @@ from pytest_evals.models.openai.usage import tokens_of
 if TYPE_CHECKING:
     from pytest_evals.models.openai.encoding import Fit
 
-__all__ = ["asked", "choice_of", "path_of", "read_text"]
-
 _FINISH: Mapping[str, Finish] = {
     "stop": "stop",
     "eos": "stop",

@@ -20,9 +20,6 @@ from pytest_evals.models.ray.replica import Replica
 from pytest_evals.models.ray.settings import RaySettings
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = ["Cluster", "Needs", "Ready"]
-
-
 REACH_S = 10.0
 """Seconds in which a cluster must take a connection; Ray itself tries for minutes."""
 

@@ -15,8 +15,6 @@ from pytest_evals.models.ray.cluster import Cluster, Ready
 from pytest_evals.models.ray.dealing import Deck, Share
 from pytest_evals.models.ray.replica import Opened, Part
 
-__all__ = ["Crew"]
-
 DEPTH = 2
 """Shares that a replica has at a time: the one it is at, and one that waits."""
 LOOK_S = 1.0

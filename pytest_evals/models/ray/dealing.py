@@ -15,8 +15,6 @@ from itertools import accumulate
 from pytest_evals.core.key import prompt_of
 from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request
 
-__all__ = ["Deck", "Share"]
-
 FIXED = 200
 """What a request costs besides its text, in characters."""
 PER_TOKEN = 4

@@ -10,8 +10,6 @@ from pytest_evals.models.ray.settings import check_ray, inner_spec, read_setting
 from pytest_evals.models.registry import ModelKind
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = ["RAY"]
-
 
 def _check_ready(spec: ModelSpec) -> None:
     """Check what replicas need of this machine. What the model itself needs is the

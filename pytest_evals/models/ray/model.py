@@ -21,8 +21,6 @@ from pytest_evals.models.ray.settings import RaySettings
 from pytest_evals.models.registry import fingerprint_of, open_cutter
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = ["RayModel"]
-
 
 class RayModel(Model):
     """Replicas of one model, as one."""

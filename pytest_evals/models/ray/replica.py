@@ -18,8 +18,6 @@ from pytest_evals.core.request import Request, Response
 from pytest_evals.models.registry import fingerprint_of, open_model
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = ["Opened", "Part", "Replica", "quick_hash"]
-
 PAUSE_S = 0.1
 """Seconds that a response may wait for others, so that they travel together."""
 SEEN = 2**20

@@ -16,8 +16,6 @@ from pytest_evals.models.arguments import Arguments
 from pytest_evals.models.registry import KINDS, check_spec, parse_spec
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = ["RaySettings", "check_address", "check_ray", "inner_spec", "read_settings"]
-
 _ARGUMENTS = Arguments("ray")
 _ADDRESS = re.compile(r"(ray://)?([\w.-]+|\[[0-9A-Fa-f:]+\]):\d{1,5}")
 

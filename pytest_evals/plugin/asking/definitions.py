@@ -9,8 +9,6 @@ from pytest_evals.run.plan import Job
 if TYPE_CHECKING:
     from _pytest.fixtures import FixtureDef
 
-__all__ = ["Definition", "DocumentItem"]
-
 
 class Definition(NamedTuple):
     """The definitions of ``eval_model`` and ``eval_judge`` that a file sees. Documents

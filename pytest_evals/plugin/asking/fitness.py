@@ -23,8 +23,6 @@ from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.run.cached_model import Answers
 from pytest_evals.run.readiness import NO_JUDGE, Asked, why_refused
 
-__all__ = ["check_model", "check_models", "check_ready", "overrides_judge"]
-
 _SCORED = frozenset({"multiple_choice", "loglikelihood", "loglikelihood_rolling"})
 _SHOWN = 10
 """Tasks that a message lists."""

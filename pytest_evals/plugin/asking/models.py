@@ -24,8 +24,6 @@ from pytest_evals.run.inference import NO_MODEL, Inference
 from pytest_evals.run.plan import Job, ask
 from pytest_evals.run.user_hooks import prepared
 
-__all__ = ["Models", "PrepareItems", "by_definition"]
-
 AnyItem = TypeVar("AnyItem", bound=DocumentItem)
 
 

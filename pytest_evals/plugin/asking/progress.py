@@ -17,8 +17,6 @@ from _pytest.pathlib import bestrelpath
 from pytest_evals.reports.overview.progress import progress_line
 from pytest_evals.run.inference import Inference
 
-__all__ = ["Progress"]
-
 REPAINT_S = 0.1
 HEARTBEAT_S = 30.0
 

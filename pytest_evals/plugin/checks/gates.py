@@ -19,8 +19,6 @@ from pytest_evals.plugin.suite.user_metrics import hooks_of
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
-__all__ = ["GATE_PROBLEMS", "check_gates"]
-
 GATE_PROBLEMS: pytest.StashKey[list[Problem]] = pytest.StashKey()
 """Where problems of gates are kept for annotations."""
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
     from pytest_evals.run.suite import TaskRun
 
-__all__ = ["check_reference_models", "reference_models", "run_reference_models"]
-
 _HOOKS = b"pytest_evals_"
 
 

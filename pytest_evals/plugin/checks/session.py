@@ -12,8 +12,6 @@ from pytest_evals.plugin.checks.reference_models import check_reference_models
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.refusals import usage_errors, with_place
 
-__all__ = ["check_session"]
-
 
 def check_session(
     session: EvalSession, ids: Iterable[str] | None = None, *, is_broken: bool = False

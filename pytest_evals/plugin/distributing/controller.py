@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from pytest_evals.plugin.distributing.scheduling import EvalScheduling
 
-__all__ = ["Controller"]
-
 
 class Controller:
     """One object on the controller, as a pytest plugin.

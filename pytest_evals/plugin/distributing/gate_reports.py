@@ -17,8 +17,6 @@ from pytest_evals.plugin.messages import (
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.workers.telling import Excuse
 
-__all__ = ["report_gate"]
-
 _Phase = Literal["setup", "call", "teardown"]
 
 

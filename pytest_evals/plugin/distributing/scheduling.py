@@ -37,8 +37,6 @@ from pytest_evals.run.plan import looked
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
-__all__ = ["EvalScheduling"]
-
 
 class EvalScheduling:
     """Decides, when all workers have collected: xdist's scheduler, or shards."""

@@ -26,8 +26,6 @@ from pytest_evals.store.noise import keep_noise
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
-__all__ = ["Calibrating"]
-
 FEW = 10
 """Documents with sampled texts below which equal texts may be chance."""
 

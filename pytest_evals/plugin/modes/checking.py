@@ -16,8 +16,6 @@ from pytest_evals.errors import Problem
 from pytest_evals.run.plan import ask
 from pytest_evals.run.scoring import score
 
-__all__ = ["FIRST", "problems_of"]
-
 FIRST = 5
 """Documents of a task that are scored."""
 _UNASKED = "cannot be asked"

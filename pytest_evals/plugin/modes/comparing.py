@@ -12,8 +12,6 @@ from pytest_evals.plugin.session import EvalSession
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.terminal.comparison import comparison_lines
 
-__all__ = ["Comparing"]
-
 
 class Comparing:
     """The hooks of such a session, as a pytest plugin."""

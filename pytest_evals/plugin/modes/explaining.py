@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pytest_evals.core.key import RequestKey
     from pytest_evals.plugin.session import EvalSession
 
-__all__ = ["Explained", "Explaining"]
-
 MOST_COMPARED = 2000
 """Ids that a mistyped one is compared with."""
 

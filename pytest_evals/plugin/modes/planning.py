@@ -28,8 +28,6 @@ from pytest_evals.store.stored import StoredModel
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
-__all__ = ["Planning"]
-
 
 class Planning:
     """The hooks of such a session, as a pytest plugin."""

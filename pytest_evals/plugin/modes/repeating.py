@@ -22,8 +22,6 @@ from pytest_evals.store.stored import StoredModel
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
-__all__ = ["Again", "repeat"]
-
 
 class Again(Model):
     """A model that is asked once more: nothing it gives is a copy of an earlier run."""

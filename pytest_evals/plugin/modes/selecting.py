@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
     from pytest_evals.plugin.settings.options import Options
 
-__all__ = ["Selecting", "run_to_select_from"]
-
 Row = Mapping[str, Any]
 
 

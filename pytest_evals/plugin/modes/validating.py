@@ -31,8 +31,6 @@ from pytest_evals.plugin.nodes import DocItem, GateItem
 from pytest_evals.plugin.session import SESSION, EvalSession
 from pytest_evals.plugin.suite.lost_files import lost_gates
 
-__all__ = ["Check", "TaskCheck", "Validating"]
-
 
 class Check(pytest.Item):
     """Something that is known to be wrong, or that could not be looked at."""

@@ -17,8 +17,6 @@ from pytest_evals.reports.details.prompts import prompt_lines
 from pytest_evals.reports.escape import one_line
 from pytest_evals.run.plan import ask
 
-__all__ = ["documents_of", "write_out_lines"]
-
 
 def documents_of(
     items: Sequence[pytest.Item],

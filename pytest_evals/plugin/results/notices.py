@@ -8,8 +8,6 @@ from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.settings.process import ALONE
 from pytest_evals.run.run import Run
 
-__all__ = ["Notices"]
-
 
 class Notices:
     """Collects warnings, and remembers which were reported."""

@@ -8,8 +8,6 @@ from typing import Any
 
 from pytest_evals.core.record import Record
 
-__all__ = ["Repeats", "Scores", "scores_of"]
-
 Scores = dict[tuple[str, str], dict[int, object]]
 """Task and key of a metric → position of a document → its value."""
 

@@ -13,8 +13,6 @@ import pytest
 
 from pytest_evals.plugin.running.doc_reports import status_of
 
-__all__ = ["count_of", "home_of"]
-
 
 def count_of(config: pytest.Config, terminal: Any) -> Callable[..., None] | None:
     """What does as ``terminal.pytest_runtest_logreport`` does; ``None`` where only the

@@ -17,8 +17,6 @@ import pytest
 
 from pytest_evals.plugin.running.counting import count_of
 
-__all__ = ["Call", "Calls", "calls_of", "log_report_without"]
-
 Call = Callable[..., None]
 _Instead = tuple[object, Call | None]
 """A plugin, and what is called instead of its own function, if anything."""

@@ -15,16 +15,6 @@ import pytest
 
 from pytest_evals.plugin.nodes import DocItem, GateItem
 
-__all__ = [
-    "Status",
-    "call_of",
-    "mark",
-    "path_shown",
-    "report_of",
-    "status_of",
-    "teardown_of",
-]
-
 Status = tuple[str, str, str | tuple[str, dict[str, bool]]]
 
 _DOCUMENTS: dict[str, Status] = {

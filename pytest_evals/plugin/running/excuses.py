@@ -12,8 +12,6 @@ from pytest_evals.plugin.messages import GateFailed
 from pytest_evals.plugin.nodes import GateItem
 from pytest_evals.plugin.workers.telling import Excuse
 
-__all__ = ["excuses_of"]
-
 
 def excuses_of(items: Iterable[pytest.Item]) -> dict[str, Excuse]:
     """Node id → excuse, of the gates that have one."""

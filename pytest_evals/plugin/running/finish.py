@@ -10,8 +10,6 @@ from pytest_evals.masking.known import hidden
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.process import is_distributed
 
-__all__ = ["finish"]
-
 
 def finish(evals: EvalSession, session: pytest.Session) -> None:
     """Sum up, and write the results; a worker reports its model, costs, warnings and

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 
-__all__ = ["Garbage"]
-
 ALLOCATIONS = 20_000
 """New objects between two collections. Items, records and reports live to the end, and
 a collection every few documents takes a tenth of the plugin's time."""

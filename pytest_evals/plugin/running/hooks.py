@@ -57,9 +57,6 @@ from pytest_evals.plugin.workers.shards import deal
 from pytest_evals.plugin.workers.telling import told
 from pytest_evals.store.writable import remove_made
 
-__all__ = ["Running"]
-
-
 LOOK_S = 0.2
 """Seconds between two looks of a worker at the controller's wish to stop."""
 

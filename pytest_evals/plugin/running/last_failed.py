@@ -10,8 +10,6 @@ import pytest
 
 from pytest_evals.plugin.nodes import TaskFile
 
-__all__ = ["LastFailed", "keep_failed"]
-
 
 class LastFailed:
     """The hook of a session that reruns failures, as a pytest plugin."""

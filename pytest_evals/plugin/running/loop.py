@@ -18,8 +18,6 @@ from pytest_evals.plugin.running.counting import home_of
 if TYPE_CHECKING:
     from pytest_evals.plugin.running.hooks import Running
 
-__all__ = ["Loop"]
-
 SHARED = 64
 """Documents that share one call, at most."""
 

@@ -17,8 +17,6 @@ from pytest_evals.plugin.running.direct import Call, log_report_without
 from pytest_evals.plugin.settings.process import Orders
 from pytest_evals.plugin.workers.light_reports import packed, together
 
-__all__ = ["Outbox"]
-
 MOST = 64
 """Reports in one event, at most."""
 HOLD_S = 0.02

@@ -10,8 +10,6 @@ from typing import Any, TextIO
 
 import pytest
 
-__all__ = ["Printed", "Section"]
-
 Section = tuple[str, str]
 """Heading and text, as reports have it."""
 

@@ -9,8 +9,6 @@ import pytest
 
 from pytest_evals.plugin.running.counting import home_of
 
-__all__ = ["Protocol", "protocol_of_others"]
-
 Protocol = Callable[..., object]
 """``(item=…, nextitem=…)``: runs an item; false if nobody wants to."""
 

@@ -19,8 +19,6 @@ from pytest_evals.plugin.settings.refusals import with_place
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
-__all__ = ["REFUSED", "Refusing"]
-
 REFUSED = "evals_refused"
 """Key of what a worker sends."""
 

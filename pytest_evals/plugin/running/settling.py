@@ -7,8 +7,6 @@ import pytest
 from pytest_evals.plugin.nodes import DocItem, GateItem
 from pytest_evals.run.suite import Suite
 
-__all__ = ["settle"]
-
 
 def settle(items: list[pytest.Item], known: Suite) -> None:
     """Leave each document and gate once, and only what its name stands for in the end;

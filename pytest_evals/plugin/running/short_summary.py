@@ -18,8 +18,6 @@ from pytest_evals.reports.escape import near, one_line
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
-__all__ = ["ShortSummary"]
-
 _OWN = {
     "x": "xfailed",
     "X": "xpassed",

@@ -22,8 +22,6 @@ from pytest_evals.plugin.showing.open_gates import OpenGates
 from pytest_evals.plugin.showing.publishing import Publishing
 from pytest_evals.plugin.workers.light_reports import LightReports
 
-__all__ = ["begin", "start"]
-
 NAME = "evals-running"
 """What the plugin of hooks that see every test is called."""
 

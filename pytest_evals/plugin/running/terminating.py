@@ -18,8 +18,6 @@ import pytest
 
 from pytest_evals.plugin.session import EvalSession
 
-__all__ = ["Terminating"]
-
 
 class Terminating:
     """One object a session, as a pytest plugin."""

@@ -11,8 +11,6 @@ import pytest
 
 from pytest_evals.plugin.settings.option_table import TABLE
 
-__all__ = ["add_options", "offer_model_alias"]
-
 
 def add_options(parser: pytest.Parser) -> None:
     """Add every option of the table and its ini twin."""

@@ -15,8 +15,6 @@ import pytest
 
 from pytest_evals.plugin.settings.option_table import Option
 
-__all__ = ["ini_value"]
-
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _SEPARATORS = {"NAMES": ",", "GLOBS": " ", "K=V,…|JSON": ","}
 """What stands between the entries of options that take several in one text."""

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-__all__ = ["TABLE", "Option"]
-
 
 class Option(NamedTuple):
     """One option.

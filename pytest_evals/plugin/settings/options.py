@@ -41,12 +41,6 @@ from pytest_evals.plugin.settings.values import (
 if TYPE_CHECKING:
     from pytest_evals.core.gate import Gate, Policy
 
-__all__ = [
-    "OPTIONS",
-    "Options",
-    "suite_root",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:

@@ -13,8 +13,6 @@ import pytest
 
 from pytest_evals.plugin.settings.options import OPTIONS
 
-__all__ = ["Outlets", "torn_down", "wants_properties"]
-
 NAME = "evals-junit"
 
 

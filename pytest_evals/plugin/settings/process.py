@@ -13,16 +13,6 @@ import pytest
 
 from pytest_evals.run.start import Start
 
-__all__ = [
-    "ALONE",
-    "STARTED",
-    "Orders",
-    "is_distributed",
-    "load_conftests",
-    "orders_of",
-    "visible_devices",
-]
-
 
 class Orders(NamedTuple):
     """What the controller tells a worker.

@@ -13,8 +13,6 @@ from pytest_evals.plugin.settings.ini import ini_value
 from pytest_evals.plugin.settings.option_table import TABLE
 from pytest_evals.run.profile import PROFILES, RELEASE, conflict, policy_of
 
-__all__ = ["apply_profile", "profile_line"]
-
 
 def apply_profile(config: pytest.Config, raw: dict[str, Any]) -> None:
     """Set the options of the profile.

@@ -17,8 +17,6 @@ from pytest_evals.errors import OptionError
 from pytest_evals.plugin.settings.ini import ini_value
 from pytest_evals.plugin.settings.option_table import TABLE, Option
 
-__all__ = ["check_encoding", "check_together", "usage_errors", "with_place"]
-
 _PATHS = ("allow-code", "dir", "html", "include-path", "json", "markdown")
 """Options with paths, which are bytes: any of them is valid."""
 

@@ -22,15 +22,6 @@ from pytest_evals.run.selection import Selection
 from pytest_evals.run.user_hooks import registered_metrics
 from pytest_evals.store.writable import check_base, check_file
 
-__all__ = [
-    "answers_of",
-    "check_places",
-    "full_spec",
-    "public",
-    "run_config",
-    "task_options",
-]
-
 
 def answers_of(config: pytest.Config) -> Answers:
     """The store of a session, in front of the models that its options name."""

@@ -10,22 +10,6 @@ import json
 import math
 from typing import Any, TypeVar
 
-__all__ = [
-    "documents",
-    "junit",
-    "mapping",
-    "pairs",
-    "percent",
-    "policy",
-    "resamples",
-    "runs",
-    "share",
-    "shots",
-    "statuses",
-    "stop",
-    "tag_pairs",
-]
-
 T = TypeVar("T")
 
 

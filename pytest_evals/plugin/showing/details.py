@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pytest_evals.plugin.nodes import DocItem
     from pytest_evals.plugin.session import EvalSession
 
-__all__ = ["Details"]
-
 _WRONG = ("wrong", "regressed")
 
 

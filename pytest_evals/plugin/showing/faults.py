@@ -18,8 +18,6 @@ from pytest_evals.plugin.checks.gates import GATE_PROBLEMS
 if TYPE_CHECKING:
     from pytest_evals.reports.github.annotations import Annotation
 
-__all__ = ["FAULTS", "Faults", "write_annotations"]
-
 FAULTS = "evals_faults"
 """Key of what a worker sends."""
 

@@ -15,8 +15,6 @@ from pytest_evals.store.responses import stored_since
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
-__all__ = ["count_unscored", "write_going_on"]
-
 INTERRUPTED = "interrupted"
 """What ``partial`` says of such a run."""
 _AGAIN = "--evals-fresh"

@@ -15,8 +15,6 @@ from pytest_evals.store.history import read_run
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
-__all__ = ["Html"]
-
 
 class Html:
     """The hooks of such a session, as a pytest plugin."""

@@ -12,8 +12,6 @@ from pytest_evals.reports.escape import one_line
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
-__all__ = ["Listeners"]
-
 
 class Listeners:
     """The hooks of a session that is no worker's, as a pytest plugin."""

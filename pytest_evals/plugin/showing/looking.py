@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
     from pytest_evals.plugin.settings.options import Options
 
-__all__ = ["has_news", "look", "will_ask"]
-
 
 def will_ask(session: pytest.Session, options: Options) -> bool:
     """Whether documents of a session that was collected will be sent."""

@@ -13,8 +13,6 @@ from pytest_evals.reports.escape import one_line
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
-__all__ = ["OpenGates"]
-
 
 class OpenGates:
     """The hook of a session whose warnings are counted, as a pytest plugin. Elsewhere

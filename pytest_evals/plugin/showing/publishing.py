@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
     from pytest_evals.reports.github.pull_request import Changes
 
-__all__ = ["Publishing"]
-
 COMMENT = 65_000
 """Bytes of a file: GitHub takes comments of 65,536 characters."""
 SUMMARY = 1024 * 1024

@@ -18,8 +18,6 @@ from pytest_evals.reports.terminal.summary import summary_lines
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
-__all__ = ["collected_lines", "warning_lines", "write_summary"]
-
 
 def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[str]:
     """After collection: how much there is to do; nothing if none of what is selected is

@@ -6,8 +6,6 @@ import pytest
 
 from pytest_evals.run.suite import GroupRun, TaskRun
 
-__all__ = ["Claims"]
-
 
 class Claims:
     """Who collects what: the first to ask for a task or a group gets it.

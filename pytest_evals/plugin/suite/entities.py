@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pytest_evals.core.task import Task, TaskOptions
     from pytest_evals.dialects.latticeflow.entities import Entities
 
-__all__ = ["check_parameters", "load_tasks_near"]
-
 ENTITIES: pytest.StashKey[Entities] = pytest.StashKey()
 """Where they hang on ``config.stash``: each file is read once a session."""
 

@@ -13,14 +13,6 @@ import pytest
 
 from pytest_evals.plugin.settings.options import OPTIONS
 
-__all__ = [
-    "dialect_here",
-    "is_eval_file",
-    "is_test_file",
-    "matches",
-    "named_places",
-]
-
 OURS = "pytest_evals.plugin.hooks"
 """The module of our own hooks."""
 

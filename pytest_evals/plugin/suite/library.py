@@ -20,8 +20,6 @@ from pytest_evals.run.selection import names_of as patterns_of
 if TYPE_CHECKING:
     from pytest_evals.dialects.task_index.library import TaskLibrary
 
-__all__ = ["LIBRARY", "add_included", "library_of", "names_of", "skips_of"]
-
 LIBRARY: pytest.StashKey[TaskLibrary] = pytest.StashKey()
 """Where the library hangs on ``config.stash``."""
 

@@ -27,14 +27,6 @@ from pytest_evals.plugin.suite.eval_files import is_eval_file, named_places
 if TYPE_CHECKING:
     from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 
-__all__ = [
-    "LostFile",
-    "check_named",
-    "lost_gates",
-    "note_found",
-    "note_lost",
-]
-
 _GATES_FILES: pytest.StashKey[list[Path]] = pytest.StashKey()
 """The gates files that pytest has walked over."""
 _EVAL_FILES: pytest.StashKey[list[Path]] = pytest.StashKey()

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import pytest
 
-__all__ = ["Package"]
-
 _IMPORTED: pytest.StashKey[set[object]] = pytest.StashKey()
 
 

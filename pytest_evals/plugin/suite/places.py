@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 import pytest
 
-__all__ = ["Place", "node_of"]
-
 
 def node_of(
     path: Path, near: pytest.Item | pytest.Collector, made: dict[Path, pytest.Directory]

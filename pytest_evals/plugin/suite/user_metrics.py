@@ -10,8 +10,6 @@ import pytest
 from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.run.user_hooks import adds_metrics
 
-__all__ = ["hooks_of"]
-
 _HOOKS = (b"pytest_evals_metrics", b"pytest_evals_score")
 
 

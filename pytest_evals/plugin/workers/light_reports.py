@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["LightReports", "earlier_than", "packed", "together"]
-
 _ONE, _MANY = "EvalsReport", "EvalsReports"
 _NAMED = ("location", "outcome", "when", "duration", "start", "stop")
 _ADDED = ("evals_is_document", "evals_word", "evals_record")

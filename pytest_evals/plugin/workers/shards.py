@@ -16,8 +16,6 @@ from typing import NamedTuple
 from pytest_evals.core.task import SizedRows
 from pytest_evals.run.suite import Suite, TaskRun
 
-__all__ = ["Dealt", "deal"]
-
 FIXED = 200
 """What a document costs besides its own text, in bytes: what it shares with others is
 read once, but it is rendered, answered and scored."""

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 
 from pytest_evals.run.suite import Suite
 
-__all__ = ["Excuse", "Told", "told"]
-
 
 class Excuse(NamedTuple):
     """A ``skip``, or an ``xfail``, whose conditions hold; or a condition that cannot be

@@ -31,8 +31,6 @@ from pytest_evals.errors import DocumentError
 from pytest_evals.plugin.workers.telling import Told
 from pytest_evals.reports.files.samples import Sample
 
-__all__ = ["Arrived", "pack", "unpack"]
-
 _REQUESTS: dict[str, type[Request]] = {
     "Generate": Generate,
     "Loglikelihood": Loglikelihood,

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 from pytest_evals.reports.escape import cut
 
-__all__ = ["Difference", "Explanation", "explanation_lines"]
-
 LONGEST = 60
 AROUND = 20
 """Characters of a prompt that are shown before the first that differs."""

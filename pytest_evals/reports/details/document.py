@@ -6,8 +6,6 @@ from pytest_evals.core.record import Record
 from pytest_evals.reports.details.examples import error_of, example_lines
 from pytest_evals.reports.escape import one_line
 
-__all__ = ["document_lines"]
-
 
 def document_lines(record: Record) -> list[str]:
     """The error, or that the answer is wrong, then prompt, answer and target.

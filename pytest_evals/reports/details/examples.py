@@ -9,8 +9,6 @@ from pytest_evals.core.request import Generate, Loglikelihood, Rolling
 from pytest_evals.core.result import TaskResult
 from pytest_evals.reports.escape import cut, one_line, tail
 
-__all__ = ["error_of", "example_lines", "ids_by_index", "prompt_of"]
-
 _PROMPT, _ANSWER = 200, 160
 """Characters that are shown of a prompt, and of an answer or a target."""
 

@@ -20,8 +20,6 @@ from pytest_evals.reports.details.examples import error_of, example_lines, ids_b
 from pytest_evals.reports.details.members import member_lines
 from pytest_evals.reports.escape import one_line
 
-__all__ = ["gate_lines", "headline"]
-
 _EXAMPLES = 3
 _MARKS = {
     Outcome.FAILED: "E   ",

@@ -10,8 +10,6 @@ from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.gates.figures import figure
 from pytest_evals.reports.escape import one_line
 
-__all__ = ["member_lines"]
-
 _SHOWN = 5
 """Tasks that are listed."""
 

@@ -15,8 +15,6 @@ from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request, 
 from pytest_evals.errors import DocumentError
 from pytest_evals.reports.escape import one_line
 
-__all__ = ["prompt_lines"]
-
 _EDGE, _BREAK = "│", "⏎"
 
 

@@ -12,8 +12,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-__all__ = ["commit_of", "environment"]
-
 _LIBRARIES = ("pytest", "torch", "transformers", "datasets", "numpy")
 _TIMEOUT_S = 5
 SCHEMA = "0.4.13"

@@ -10,9 +10,6 @@ from collections.abc import Iterator
 
 from pytest_evals.reports.files.samples import HASHES, Sample
 
-__all__ = ["TaskHashes"]
-
-
 _BYTES = 32
 """Of each of lm-eval's hashes."""
 

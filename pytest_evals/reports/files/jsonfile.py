@@ -33,8 +33,6 @@ from pytest_evals.reports.files.model import (
 from pytest_evals.reports.strict import strict
 from pytest_evals.store.schema import SCHEMAS
 
-__all__ = ["results_json", "version_of"]
-
 _NO_ENVIRONMENT: Mapping[str, str | None] = {
     "git_hash": None,
     "pretty_env_info": "",

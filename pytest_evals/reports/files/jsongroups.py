@@ -9,14 +9,6 @@ from typing import Any
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult
 
-__all__ = [
-    "group_members",
-    "group_results",
-    "metric_values",
-    "with_groups_directions",
-    "with_groups_shots",
-]
-
 Groups = Sequence[GroupResult]
 Directions = Mapping[str, bool | None]
 

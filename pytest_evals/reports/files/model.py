@@ -19,8 +19,6 @@ from pytest_evals.masking.values import masked_text
 from pytest_evals.models.registry import KINDS, parse_spec
 from pytest_evals.models.spec import ModelSpec
 
-__all__ = ["config_of", "model_arguments", "speech_of", "tokenizer_of"]
-
 _UNSAFE = re.compile(r'["<>:/|\\?*\[\]]+')
 _SEEDS = {"random_seed": 0, "numpy_seed": 1234, "torch_seed": None}
 """The generators while ``process_docs`` runs; torch's is left alone."""

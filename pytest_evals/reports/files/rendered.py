@@ -12,8 +12,6 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request
 from pytest_evals.errors import DocumentError
 
-__all__ = ["Render", "rendered"]
-
 Render = Callable[[Prompt], Prompt]
 """The text of a prompt; ``DocumentError`` if the template refuses the chat."""
 

@@ -38,8 +38,6 @@ from pytest_evals.core.task import Task
 from pytest_evals.core.top_logprobs import shown_top_logprobs
 from pytest_evals.reports.strict import strict, strict_line
 
-__all__ = ["HASHES", "SHORT", "Sample", "sample_of"]
-
 HASHES = ("doc_hash", "prompt_hash", "target_hash", "choices_hash")
 """The hashes of a document in the order of :class:`Sample`; the first three are
 lm-eval's."""

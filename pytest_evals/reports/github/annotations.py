@@ -15,8 +15,6 @@ from pytest_evals.errors import Place, Problem
 from pytest_evals.reports.details.gate import headline
 from pytest_evals.reports.escape import one_line
 
-__all__ = ["Annotation", "annotation_lines", "of_problems", "of_verdicts"]
-
 MOST = 10
 """Annotations of a kind that GitHub shows for a step."""
 _DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}

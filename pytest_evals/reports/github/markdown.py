@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 
 from pytest_evals.reports.escape import one_line
 
-__all__ = ["code", "details", "fenced", "plain", "table"]
-
 _MARKUP = re.compile(r"[!-/:-@\[-`{-~]")
 """ASCII punctuation: each of it may be given by number (CommonMark 0.31, 2.5)."""
 _HARMLESS = frozenset("%(),-./;=?'\"")

@@ -19,8 +19,6 @@ from pytest_evals.reports.overview.counts import count_lines
 from pytest_evals.reports.overview.remarks import remarks
 from pytest_evals.reports.overview.rows import run_rows, verdict_word
 
-__all__ = ["Changes", "run_markdown"]
-
 Changes = Mapping[tuple[str, str], Sequence[DocumentChange]]
 """Task and id of a gate → documents that were right in its baseline and are wrong."""
 

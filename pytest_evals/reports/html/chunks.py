@@ -14,8 +14,6 @@ from typing import Any
 
 from pytest_evals.reports.strict import strict_line
 
-__all__ = ["LARGEST", "Chunks", "packed"]
-
 LARGEST = 20 * 2**20
 """Characters of rows that may stand in the page itself."""
 _DOCUMENTS, _CHARACTERS = 256, 2**20

@@ -13,8 +13,6 @@ from typing import Any
 from pytest_evals.reports.html.prompt import shots_of
 from pytest_evals.reports.html.sections import is_number, mapping, section
 
-__all__ = ["facts_of"]
-
 Results = Mapping[str, Any]
 _COUNTED = (
     "total",

@@ -8,8 +8,6 @@ from typing import Any
 from pytest_evals.reports.html.sections import is_number, mapping, section
 from pytest_evals.store.history import EarlierRun, earlier_runs
 
-__all__ = ["history_of"]
-
 _MOST = 40
 """Runs that are looked at, the newest first."""
 

@@ -18,17 +18,6 @@ from pytest_evals.reports.html.pairs import Before
 from pytest_evals.reports.html.prompt import Shots, is_apart, parts_of
 from pytest_evals.store.history import EarlierRun
 
-__all__ = [
-    "CUT_OFF",
-    "IMPROVED",
-    "LINE_IS_END",
-    "REGRESSED",
-    "TRUNCATED",
-    "Listed",
-    "documents_of",
-    "told_apart",
-]
-
 TRUNCATED, REGRESSED, IMPROVED, CUT_OFF, LINE_IS_END = 1, 2, 4, 8, 16
 """Flags of a document: its prompt did not fit into the model; it was right before, or
 is now; an answer ended at the limit of its tokens; its line has the end of a prompt in

@@ -16,8 +16,6 @@ from importlib.resources import files
 from pytest_evals.reports.html.chunks import packed
 from pytest_evals.reports.html.plain import plain_html
 
-__all__ = ["page_html"]
-
 _SCRIPTS = (
     "dom",
     "figures",

@@ -9,8 +9,6 @@ from typing import Any, Protocol
 from pytest_evals.store.history import EarlierRun
 from pytest_evals.store.pairing import identities
 
-__all__ = ["Before", "Changed", "Nothing", "Paired"]
-
 Row = Mapping[str, Any]
 
 

@@ -11,8 +11,6 @@ from typing import Any
 
 from pytest_evals.reports.escape import one_line
 
-__all__ = ["plain_html"]
-
 
 def plain_html(facts: Mapping[str, Any]) -> str:
     """The facts as markup; all that comes from elsewhere is escaped."""

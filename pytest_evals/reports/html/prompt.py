@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 from pytest_evals.reports.html.sections import mapping, section
 
-__all__ = ["Shots", "is_apart", "parts_of", "shots_of"]
-
 
 class Shots(NamedTuple):
     """How the prompts of a task are put together.

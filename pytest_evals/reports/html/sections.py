@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["is_number", "mapping", "section"]
-
 
 def section(results: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A section of the file; empty if there is none."""

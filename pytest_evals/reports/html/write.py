@@ -18,8 +18,6 @@ from pytest_evals.reports.html.prompt import shots_of
 from pytest_evals.store.files import make_folder, read_json, replace_text
 from pytest_evals.store.history import EarlierRun
 
-__all__ = ["write_html"]
-
 
 def write_html(
     run: EarlierRun,

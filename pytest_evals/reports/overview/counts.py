@@ -10,8 +10,6 @@ from pytest_evals.core.gate import Outcome
 from pytest_evals.core.result import RunResult, TaskResult
 from pytest_evals.reports.overview.progress import duration
 
-__all__ = ["count_lines"]
-
 
 def count_lines(result: RunResult) -> Iterator[str]:
     """The lines; one that has nothing to say is left out."""

@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 
-__all__ = ["Listed", "ordered"]
-
 
 class Listed(NamedTuple):
     """A task or group, and how many groups are around it."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["duration", "progress_line"]
-
 _TELLING = 0.02
 """Share of the documents from which on the time left can be told; the first ones wait
 for the model to warm up."""

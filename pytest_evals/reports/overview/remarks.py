@@ -10,8 +10,6 @@ from pytest_evals.core.result import RunResult
 from pytest_evals.gates.explain import WITHIN_NOISE
 from pytest_evals.reports.overview.rows import COLOURS, verdict_word
 
-__all__ = ["remarks"]
-
 
 def remarks(result: RunResult) -> Iterator[tuple[str, Mapping[str, bool]]]:
     """Text and colour of each: gates that are not plainly green, numbers that do not

@@ -14,8 +14,6 @@ from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.overview.hierarchy import ordered
 from pytest_evals.reports.overview.table import Column, Row
 
-__all__ = ["COLOURS", "COLUMNS", "run_rows", "verdict_word"]
-
 COLUMNS = (
     Column(title="task", least=8),
     Column(title="docs", right=True, drop=5),

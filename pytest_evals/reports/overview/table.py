@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from pytest_evals.reports.escape import cells, cut
 
-__all__ = ["Column", "Line", "Row", "table_lines", "table_width"]
-
 _GAP = "  "
 
 

@@ -9,8 +9,6 @@ from pytest_evals.core.calibration import Calibration
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.overview.table import Column, Line, Row, table_lines
 
-__all__ = ["calibration_lines"]
-
 
 def calibration_lines(found: Calibration, width: int) -> list[Line]:
     """One metric: its noise, and the bars that it allows."""

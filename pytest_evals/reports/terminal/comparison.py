@@ -10,8 +10,6 @@ from pytest_evals.gates.figures import figure
 from pytest_evals.reports.escape import cut, one_line
 from pytest_evals.reports.overview.table import Column, Line, Row, table_lines
 
-__all__ = ["comparison_lines"]
-
 SHOWN = 5
 """Documents of each kind that are shown; all are in the file."""
 _GREEN, _RED, _YELLOW = {"green": True}, {"red": True}, {"yellow": True}

@@ -10,8 +10,6 @@ from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.overview.progress import duration
 from pytest_evals.reports.overview.table import Column, Line, Row, table_lines
 
-__all__ = ["forecast_lines"]
-
 _TASKS = (
     Column(title="task", least=8),
     Column(title="docs", right=True),

@@ -12,8 +12,6 @@ from pytest_evals.reports.overview.remarks import remarks
 from pytest_evals.reports.overview.rows import COLUMNS, run_rows
 from pytest_evals.reports.overview.table import Line, Row, table_lines, table_width
 
-__all__ = ["summary_lines"]
-
 _LONGEST_KEY = 24
 """Columns of the terminal for a metric with its filter; the metric comes first."""
 

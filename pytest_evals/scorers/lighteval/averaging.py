@@ -10,8 +10,6 @@ from typing import Any
 from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
 from pytest_evals.stats import averages
 
-__all__ = ["Reduction", "mean", "reduced", "reduction"]
-
 Reduction = Callable[[Any], float]
 """Several numbers to one."""
 

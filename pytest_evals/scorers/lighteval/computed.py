@@ -42,8 +42,6 @@ from pytest_evals.scorers.measured import Measured
 from pytest_evals.scorers.user_aggregation import Decides, PrefersOnes, estimate_user
 from pytest_evals.scorers.user_code import UserCode
 
-__all__ = ["FITTING", "Computed"]
-
 ITERATIONS = 1000
 """Replicates of the bootstrap, lighteval's default."""
 

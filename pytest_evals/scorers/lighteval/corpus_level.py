@@ -11,8 +11,6 @@ from pytest_evals.scorers.lighteval.averaging import mean
 from pytest_evals.scorers.lighteval.corpus.prepared import Kept
 from pytest_evals.scorers.lighteval.metric import CorpusLevelComputation, Metric
 
-__all__ = ["aggregations_of"]
-
 
 def aggregations_of(metric: Metric) -> Iterator[tuple[str, Aggregation]]:
     """How each number of a metric is made, by name."""

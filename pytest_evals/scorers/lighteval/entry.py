@@ -14,8 +14,6 @@ from pytest_evals.scorers.lighteval.computed import FITTING, Computed
 from pytest_evals.scorers.lighteval.metric import Metric
 from pytest_evals.scorers.lighteval.metric_fields import check_fields
 
-__all__ = ["lighteval_metric", "own_metric"]
-
 
 def lighteval_metric(name: str, arguments: Mapping[str, Any]) -> Computed:
     """A metric of lighteval's.

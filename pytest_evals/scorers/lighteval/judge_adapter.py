@@ -18,8 +18,6 @@ from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.judges.judge_lm import Question
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
-__all__ = ["Part", "judge_models", "judged", "judged_together"]
-
 _SESSIONS = "judge"
 """The name of the session's judge in ``Ask.model``."""
 

@@ -8,8 +8,6 @@ from typing import Any
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
 
-__all__ = ["check_fields"]
-
 
 def check_fields(metric: Metric) -> None:
     """Make sure that the fields of a metric have types that can be used.

@@ -11,8 +11,6 @@ from typing import Any
 from pytest_evals.core.doc import Doc
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
-__all__ = ["described", "old_arguments"]
-
 _OLD: Mapping[str, Callable[[Doc, ModelResponse], Any]] = {
     "argmax_logits_eq_gold_list": lambda doc, made: list(made.argmax_logits_eq_gold),
     "choices_logprob": lambda doc, made: list(made.logprobs[: len(doc.choices)]),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
 
-__all__ = ["references"]
-
 
 def references(doc: Doc) -> list[str]:
     """The references of a document, at least one.

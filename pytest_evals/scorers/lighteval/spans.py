@@ -6,8 +6,6 @@ from typing import Any
 
 from pytest_evals.core.metric import ANYTHING, SHARE, Span
 
-__all__ = ["span_of"]
-
 _OURS = "pytest_evals."
 _SHARES = frozenset(
     {

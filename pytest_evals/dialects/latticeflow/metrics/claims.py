@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["SCORES", "Entailed", "rag_scores"]
-
 SCORES = (
     "recall",
     "precision",

@@ -21,8 +21,6 @@ from pytest_evals.dialects.latticeflow.metrics.metrics import (
 )
 from pytest_evals.dialects.latticeflow.metrics.rows import Values, flat
 
-__all__ = ["binary", "multiclass", "of_counts"]
-
 Pair = tuple[str, str]
 """What is right, and what was said."""
 

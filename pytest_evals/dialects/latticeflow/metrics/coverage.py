@@ -10,8 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["SCORES", "Call", "Coverage", "cover"]
-
 SCORES = (
     "all_required_calls_made",
     "required_calls_coverage",

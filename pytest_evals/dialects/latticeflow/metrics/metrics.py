@@ -31,20 +31,6 @@ from pytest_evals.dialects.latticeflow.metrics.rows import (
 from pytest_evals.errors import EvalsError, did_you_mean
 from pytest_evals.scorers.metrics import MetricSpec, metric
 
-__all__ = [
-    "Measure",
-    "extreme_of",
-    "frequency_of",
-    "lacking",
-    "mean_measure",
-    "mean_of",
-    "ratio_of",
-    "several_of",
-    "spread_of",
-    "sum_of",
-    "weighted_of",
-]
-
 _LESS_IS_BETTER = frozenset(
     {
         "hallucination",

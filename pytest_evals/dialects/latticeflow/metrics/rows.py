@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["Values", "flat", "number_of", "rows_of"]
-
 Values = Mapping[str, Any]
 """The values of one row, by name."""
 

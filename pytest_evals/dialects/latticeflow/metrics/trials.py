@@ -9,8 +9,6 @@ from typing import Any
 from pytest_evals.dialects.latticeflow.metrics.rows import number_of
 from pytest_evals.errors import DocumentError
 
-__all__ = ["FUNCTIONS", "Aggregator", "aggregated"]
-
 FUNCTIONS = ("mean", "min", "max", "pass@k", "pass^k")
 
 

@@ -17,8 +17,6 @@ from typing import Any
 
 from pytest_evals.errors import DocumentError
 
-__all__ = ["Verdict", "read_grade", "read_json", "read_label"]
-
 _FENCED = re.compile(r"```[\w-]*+(.*?)```", re.DOTALL)
 _KEPT = ("reasoning", "confidence")
 _MOST_SHOWN = 200

@@ -9,8 +9,6 @@ from typing import Any
 
 from jinja2 import nodes
 
-__all__ = ["Pieces", "filled", "pieces_of"]
-
 Pieces = Sequence[str | tuple[str, str]]
 """Texts, and columns: a variable and the name of its entry."""
 _PLAIN = frozenset({str, int, float, bool})

@@ -12,8 +12,6 @@ from typing import Any
 
 from pytest_evals.limits.patterns import compiled
 
-__all__ = ["FILTERS", "dumps"]
-
 
 def dumps(value: Any, **kwargs: Any) -> str:
     """JSON, also of objects that say their own by ``to_dict`` or ``model_dump``.

@@ -24,8 +24,6 @@ from pytest_evals.dialects.latticeflow.prompts.parts import (
 )
 from pytest_evals.errors import DocumentError
 
-__all__ = ["ROLES", "item_of", "items_of", "messages_of", "of_reply", "text_of"]
-
 ROLES = ("system", "user", "assistant", "developer")
 """Who speaks in a message."""
 _KINDS: Mapping[str, type[Part]] = {

@@ -27,8 +27,6 @@ from pytest_evals.dialects.latticeflow.prompts.structured import Structured
 from pytest_evals.dialects.latticeflow.prompts.trace import Trace, trace_of
 from pytest_evals.errors import DocumentError
 
-__all__ = ["ModelResponse", "SolverOutput", "SolverTrace"]
-
 
 class ModelResponse(Structured):
     """What a model gave at one call."""

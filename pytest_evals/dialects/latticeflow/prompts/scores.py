@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["SampleScore"]
-
 
 class SampleScore:
     """Values with names; ``score["x"]`` is ``score.values["x"]``.

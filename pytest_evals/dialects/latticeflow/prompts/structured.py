@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["Structured", "refuse_text"]
-
 
 class Structured:
     """An object whose comparison with a string is an error: the result would always be

@@ -54,14 +54,6 @@ from pytest_evals.errors import (
 from pytest_evals.limits.budget import begin
 from pytest_evals.limits.templates import LimitedTemplates, is_simple
 
-__all__ = [
-    "Expression",
-    "NullFieldError",
-    "Template",
-    "compile_expression",
-    "compile_template",
-]
-
 _CHANGES = re.compile(
     r"\bdo\b|\.\s*(?:add|append|clear|discard|extend|insert|pop|popitem|remove|reverse"
     r"|setdefault|sort|update)\s*\("

@@ -16,8 +16,6 @@ import yaml
 from pytest_evals.data.user_files import decode_text
 from pytest_evals.data.yaml_loader import BoundedLoader
 
-__all__ = ["read_folder"]
-
 _FRONT = re.compile(r"---[ \t]*\n(?P<block>.*?\n)?---[ \t]*(?:\n|\Z)", re.DOTALL)
 _SKIPPED = ".pdf"
 

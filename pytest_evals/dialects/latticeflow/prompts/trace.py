@@ -16,8 +16,6 @@ from pytest_evals.dialects.latticeflow.prompts.parts import Part, plain, wrapped
 from pytest_evals.dialects.latticeflow.prompts.structured import Structured, refuse_text
 from pytest_evals.errors import DocumentError
 
-__all__ = ["Trace", "TraceTurn", "trace_of"]
-
 
 class _Listed(Structured):
     """Questions that a turn answers as well as a whole trace."""

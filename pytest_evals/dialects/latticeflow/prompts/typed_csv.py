@@ -16,8 +16,6 @@ from typing import Any
 
 from pytest_evals.errors import Place, Problem, TaskFileError
 
-__all__ = ["read_csv"]
-
 _ID = "sample_id"
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
 """Digits with a zero in front are a code, and digits without end are no number."""

@@ -19,8 +19,6 @@ from pytest_evals.dialects.latticeflow.solvers.fields import Lines, template
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 
-__all__ = ["read_coverage"]
-
 _MODES = ("any_order", "in_order")
 
 

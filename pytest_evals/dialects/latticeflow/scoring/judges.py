@@ -34,8 +34,6 @@ from pytest_evals.dialects.latticeflow.solvers.line import Line
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 
-__all__ = ["read_classifier", "read_grader", "read_labeler"]
-
 _JUDGE = "You judge the work of another model, carefully and fairly."
 _LABELER = "You label texts and data, carefully and consistently."
 

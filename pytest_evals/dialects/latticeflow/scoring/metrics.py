@@ -34,8 +34,6 @@ from pytest_evals.dialects.latticeflow.solvers.fields import required_text
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.scorers.user_code import plain
 
-__all__ = ["default_numbers", "read_metrics"]
-
 _CORRECT = frozenset({"all_required_calls_made", "correct", "is_correct"})
 """Scores that tell right from wrong."""
 

@@ -44,8 +44,6 @@ from pytest_evals.scorers.lighteval.metric import SamplingMethod
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.user_code import plain
 
-__all__ = ["read_named"]
-
 
 def read_named(section: Section, lines: Lines, has_solver: bool) -> ScorerParts:
     """The scorer of a section; what is wrong with it are problems of the file."""

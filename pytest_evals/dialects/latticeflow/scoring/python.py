@@ -19,8 +19,6 @@ from pytest_evals.dialects.latticeflow.solvers.fields import Lines
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 
-__all__ = ["read_all_samples", "read_python_scorer"]
-
 _SNIPPET, _FUNCTION = "compute_scores_snippet", "compute_scores"
 
 

@@ -27,8 +27,6 @@ from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, did_you_mean
 
-__all__ = ["read_rag"]
-
 _MODES = ("all_claims", "required_only", "required_and_optional")
 _WITHOUT_TARGET = ("faithfulness",)
 _ASKS = {

@@ -39,8 +39,6 @@ from pytest_evals.dialects.latticeflow.solvers.fields import Lines
 from pytest_evals.dialects.latticeflow.solvers.line import Line
 from pytest_evals.dialects.yaml_reader.section import Section
 
-__all__ = ["ReadScorers", "read_scorers"]
-
 
 class ReadScorers(NamedTuple):
     """The scorers of a task, and what is odd about them."""

@@ -14,17 +14,6 @@ from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 
-__all__ = [
-    "AllSamples",
-    "Purpose",
-    "Scorer",
-    "ScorerParts",
-    "Scoring",
-    "Target",
-    "Trials",
-    "variables_of",
-]
-
 Purpose = Literal["score", "qa"]
 Scoring = Callable[[Sample, SolverOutput | None], Dialogue[SampleScore]]
 """A sample, and its output where there is a solver, to what is said of it. Raises

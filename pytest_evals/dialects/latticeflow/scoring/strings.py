@@ -26,16 +26,6 @@ from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import MissingExtraError
 from pytest_evals.scorers.corpus import check_library
 
-__all__ = [
-    "answer_said",
-    "listed",
-    "needs_answer",
-    "read_bleu",
-    "read_equals",
-    "read_mcqa",
-    "rendered",
-]
-
 
 def read_equals(section: Section, _lines: Lines, has_solver: bool) -> ScorerParts:
     """``string_equals``: exactly, with case and white space."""

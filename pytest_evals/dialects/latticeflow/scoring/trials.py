@@ -7,8 +7,6 @@ from pytest_evals.dialects.latticeflow.scoring.scorer import Trials
 from pytest_evals.dialects.latticeflow.solvers.fields import required_text
 from pytest_evals.dialects.yaml_reader.section import Section
 
-__all__ = ["Trials", "read_trials"]
-
 
 def read_trials(section: Section) -> Trials:
     """The trials of a task; what is wrong with them are problems of the file."""

@@ -21,8 +21,6 @@ from pytest_evals.dialects.latticeflow.snippets.time_limit import (
 )
 from pytest_evals.errors import Place
 
-__all__ = ["guarded"]
-
 _GUARDED = ContextVar("_GUARDED", default=0)
 """Id of the process whose code is guarded, 0 outside: a child may end as it likes."""
 _exit = os._exit

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from numbers import Integral, Number
 from typing import Any
 
-__all__ = ["as_json"]
-
 _LARGEST = 1 << 1024
 """Beyond every float."""
 

@@ -10,8 +10,6 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["no_running_loop"]
-
 
 @contextmanager
 def no_running_loop() -> Iterator[None]:

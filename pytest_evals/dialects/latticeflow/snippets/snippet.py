@@ -24,8 +24,6 @@ from pytest_evals.dialects.latticeflow.snippets.stand_ins import builtins_of_sni
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 
-__all__ = ["Snippet", "SnippetFunction", "snippet_of"]
-
 T = TypeVar("T")
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _numbers = itertools.count()

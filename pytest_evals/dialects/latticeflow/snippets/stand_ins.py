@@ -26,8 +26,6 @@ from pytest_evals.dialects.latticeflow.prompts.trace import Trace, TraceTurn
 from pytest_evals.dialects.module_loader import Import, StandInImports
 from pytest_evals.errors import did_you_mean
 
-__all__ = ["builtins_of_snippets"]
-
 _PACKAGE = "latticeflow"
 _PATHS = (f"{_PACKAGE}.core.dtypes", f"{_PACKAGE}.assessment.dtypes")
 """Where upstream has these names, now and before."""

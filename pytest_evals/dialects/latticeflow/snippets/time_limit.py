@@ -16,8 +16,6 @@ from types import FrameType
 
 from pytest_evals.core.threads import raise_in
 
-__all__ = ["OvertimeError", "time_limit"]
-
 _AGAIN_S = 0.2
 """Seconds until code is interrupted once more that has caught the first one."""
 

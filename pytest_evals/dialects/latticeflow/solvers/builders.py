@@ -21,18 +21,6 @@ from pytest_evals.dialects.latticeflow.solvers.pass_through import TraceColumn
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.errors import Place
 
-__all__ = [
-    "Builder",
-    "ChatMessage",
-    "Conversation",
-    "Ending",
-    "Generate",
-    "GenerateMessage",
-    "LoadTrace",
-    "Loop",
-    "run",
-]
-
 
 @dataclass(slots=True)
 class Conversation:

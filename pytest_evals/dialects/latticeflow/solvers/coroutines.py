@@ -21,8 +21,6 @@ from pytest_evals.core.request import Response
 from pytest_evals.dialects.latticeflow.prompts.structured import Structured
 from pytest_evals.dialects.latticeflow.snippets.running_loop import no_running_loop
 
-__all__ = ["Asker", "Asking", "driven", "restarted"]
-
 T = TypeVar("T")
 
 Asker = Callable[[Ask], "asyncio.Future[Response]"]

@@ -13,15 +13,6 @@ from pytest_evals.dialects.latticeflow.solvers.line import Line
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import TaskFileError
 
-__all__ = [
-    "Lines",
-    "chat_role",
-    "line_to",
-    "required_text",
-    "template",
-    "text_template",
-]
-
 Lines = Callable[[str], Line]
 """Key of a model → the line to it; an empty key is the model that is tested."""
 ROLES = ("system", "user", "assistant")

@@ -26,8 +26,6 @@ from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.models.latticeflow.native import INPUT, KWARGS, SAMPLE
 from pytest_evals.prompts.generation import Sampling, read_sampling
 
-__all__ = ["MAX_TOKENS", "Line", "input_of"]
-
 MAX_TOKENS = 1024
 """Most tokens of an answer where nothing else is said; as many of them as fit."""
 _LEFT_OUT = frozenset({"messages", "model", "n", "stream", "user"})

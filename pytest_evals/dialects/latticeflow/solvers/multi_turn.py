@@ -29,8 +29,6 @@ from pytest_evals.dialects.latticeflow.solvers.pass_through import read_trace_co
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 
-__all__ = ["MultiTurnSolver", "read_multi_turn"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultiTurnSolver:

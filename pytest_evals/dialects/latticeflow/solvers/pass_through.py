@@ -13,8 +13,6 @@ from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, Place, did_you_mean
 
-__all__ = ["PassThroughSolver", "TraceColumn", "read_pass_through", "read_trace_column"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceColumn:

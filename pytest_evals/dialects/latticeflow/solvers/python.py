@@ -39,8 +39,6 @@ from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError
 
-__all__ = ["Postprocessor", "PythonSolver", "Row", "read_postprocessor", "read_python"]
-
 _MOST_TRIALS = 10_000
 """More than anybody has: tells apart the repeats of a trial from other trials."""
 

@@ -21,8 +21,6 @@ from pytest_evals.dialects.latticeflow.solvers.single_turn import (
 from pytest_evals.dialects.latticeflow.solvers.solver import Solver
 from pytest_evals.dialects.yaml_reader.section import Section
 
-__all__ = ["SolverParts", "read_solver"]
-
 _FORMATS = ("latticeflow", "open_responses")
 _READERS: Mapping[str, Callable[[Section, Lines], Solver | None]] = {
     "single_turn_solver": read_single_turn,

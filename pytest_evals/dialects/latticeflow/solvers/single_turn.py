@@ -23,8 +23,6 @@ from pytest_evals.dialects.latticeflow.solvers.line import Line
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 
-__all__ = ["GroupedSolver", "SingleTurnSolver", "read_grouped", "read_single_turn"]
-
 _BUILDERS = ("chat_completion", "generic")
 
 

@@ -8,8 +8,6 @@ from typing import Any, Protocol
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 
-__all__ = ["Sample", "Solver"]
-
 Sample = Mapping[str, Any]
 """A row of a dataset, as LatticeFlow calls it."""
 

@@ -8,8 +8,6 @@ from typing import Any
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError
 
-__all__ = ["Adapter", "PromptFunction", "positions", "prompt_function"]
-
 Adapter = Callable[[dict[str, Any]], Mapping[str, Any] | None] | Mapping[str, str]
 """A function of the row, which may give ``None`` to skip it; or the template's name of
 a value → the row's."""

@@ -13,8 +13,6 @@ from pytest_evals.dialects.lighteval.templates import (
     wording,
 )
 
-__all__ = ["TEMPLATES"]
-
 _HOME = "lighteval.tasks.templates"
 _FUNCTIONS = {
     "boolq": choosing.get_boolq_prompt_function,

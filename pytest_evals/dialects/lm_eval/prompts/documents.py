@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.core.request import Generate, Request
+from pytest_evals.core.request import LEADING_IMAGES, Generate, Request
 from pytest_evals.core.task import Asked
 from pytest_evals.data.calls import ColumnError, FieldError
 from pytest_evals.data.rows import EncodingError, document_ids, selection
@@ -30,10 +30,8 @@ from pytest_evals.errors import Problem, TaskFileError
 from pytest_evals.prompts.chat import Turn, joined
 from pytest_evals.prompts.fields import Row
 from pytest_evals.prompts.identical import IdenticalPrompts, noted
-from pytest_evals.prompts.images import LEADING_IMAGES, image_reader, without_images
+from pytest_evals.prompts.images import image_reader, without_images
 from pytest_evals.prompts.notes import Notes
-
-__all__ = ["Documents"]
 
 
 class Documents:

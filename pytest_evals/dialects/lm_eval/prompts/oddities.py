@@ -16,8 +16,6 @@ from pytest_evals.dialects.lm_eval.prompts.tables import Tables
 from pytest_evals.errors import did_you_mean
 from pytest_evals.prompts.fields import Field, number_or_text
 
-__all__ = ["known_at_start", "odd_target"]
-
 
 def known_at_start(recipe: Recipe, tables: Tables, own_shots: bool) -> Iterator[str]:
     """What can be said before any document but the first is read.

@@ -13,8 +13,6 @@ from typing import Any
 from pytest_evals.data.calls import fault_of
 from pytest_evals.errors import EvalsError
 
-__all__ = ["OwnSampler"]
-
 Rows = Sequence[Mapping[str, Any]]
 
 

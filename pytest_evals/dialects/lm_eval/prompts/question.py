@@ -19,16 +19,6 @@ from pytest_evals.prompts.fields import (
     text_itself,
 )
 
-__all__ = [
-    "NO_CHOICE",
-    "Question",
-    "Readers",
-    "answer_text",
-    "choice_at",
-    "gold_of",
-    "text_of",
-]
-
 NO_CHOICE = -100
 """Position of a right answer that is not among the choices (lm-eval's value)."""
 

@@ -13,8 +13,6 @@ from pytest_evals.errors import Place
 from pytest_evals.prompts.fields import Field
 from pytest_evals.prompts.generation import Sampling
 
-__all__ = ["Fields", "Recipe", "Shots", "Splits"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Splits:

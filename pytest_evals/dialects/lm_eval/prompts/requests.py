@@ -21,8 +21,6 @@ from pytest_evals.dialects.lm_eval.prompts.question import (
 from pytest_evals.dialects.lm_eval.prompts.recipe import Fields, Recipe
 from pytest_evals.prompts.chat import Turn, final_turns, render
 
-__all__ = ["BUILDERS", "Built", "Frame", "Shape"]
-
 
 class Shape(NamedTuple):
     """What the first document shows of all.

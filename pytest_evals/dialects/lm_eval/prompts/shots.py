@@ -18,8 +18,6 @@ from pytest_evals.prompts.chat import Turn, shot_turns
 from pytest_evals.prompts.fewshot import SAMPLERS, Sampler
 from pytest_evals.prompts.notes import Notes
 
-__all__ = ["ShotTurns"]
-
 
 class ShotTurns:
     """The turns of the shots of each document."""

@@ -22,8 +22,6 @@ from pytest_evals.dialects.lm_eval.prompts.recipe import Recipe
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
 from pytest_evals.prompts.fields import Field
 
-__all__ = ["Tables", "load_tables", "seeded"]
-
 _PYTHON_SEED = 0
 _NUMPY_SEED = 1234
 """What lm-eval seeds the global generators with before it builds the first task."""

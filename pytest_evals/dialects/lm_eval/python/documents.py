@@ -38,8 +38,6 @@ from pytest_evals.scorers.metrics import MetricSpec, is_accuracy
 from pytest_evals.scorers.text import shown
 from pytest_evals.scorers.user_code import UserCode, plain
 
-__all__ = ["PythonDocuments"]
-
 
 class _Built(NamedTuple):
     """The row that the class saw, the instances it made, in the order of their answers,

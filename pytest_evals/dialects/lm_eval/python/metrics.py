@@ -28,8 +28,6 @@ from pytest_evals.scorers.lighteval.response import ModelResponse, response_of
 from pytest_evals.scorers.measured import score_of
 from pytest_evals.scorers.user_aggregation import Decides
 
-__all__ = ["ComputedMetrics", "Entry", "entries_apart", "made"]
-
 _UNFILTERED = "none"
 """lm-eval's name of the pipeline that takes the first response."""
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from pytest_evals.core.request import (
+    LEADING_IMAGES,
     Generate,
     Loglikelihood,
     Message,
@@ -24,9 +25,7 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.errors import DocumentError
 from pytest_evals.prompts.generation import read_sampling
-from pytest_evals.prompts.images import LEADING_IMAGES, image_urls
-
-__all__ = ["ChatText", "chat_text", "repeats_of", "requests_of"]
+from pytest_evals.prompts.images import image_urls
 
 
 class ChatText(str):

@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any, NamedTuple
 
-__all__ = ["Drawn", "ShotStream"]
-
 
 class Drawn(NamedTuple):
     """What stands for the sampler while one document's prompt is made."""

@@ -32,8 +32,6 @@ from pytest_evals.prompts.generation import check_overrides
 from pytest_evals.prompts.identical import are_allowed, noted
 from pytest_evals.scorers.metrics import MetricSpec
 
-__all__ = ["TaskNames", "python_task"]
-
 _STRUCTURE = ("tag", "group", "task_list", "gates")
 """Keys that are not the class's business."""
 

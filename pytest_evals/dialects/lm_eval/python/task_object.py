@@ -33,8 +33,6 @@ from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
 from pytest_evals.masking.values import masked
 from pytest_evals.scorers.metrics import MetricSpec, metric
 
-__all__ = ["PythonObject"]
-
 _LM_EVAL = "0.4.13"
 """The release whose behaviour is that of all this."""
 _OF_LATER = frozenset(

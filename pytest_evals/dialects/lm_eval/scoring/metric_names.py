@@ -14,8 +14,6 @@ from pytest_evals.scorers.metrics import METRICS
 if TYPE_CHECKING:
     from pytest_evals.scorers.lighteval.computed import Computed
 
-__all__ = ["ENTRY_POINTS", "LIGHTEVAL", "MetricNames", "name_of"]
-
 LIGHTEVAL = "lighteval:"
 """Prefix of the names of lighteval's metrics in task files."""
 ENTRY_POINTS = "pytest_evals.metrics"

@@ -11,8 +11,6 @@ from pytest_evals.dialects.detect import TASK_KEYS
 from pytest_evals.errors import did_you_mean
 from pytest_evals.prompts.generation import GREEDY
 
-__all__ = ["FewshotConfig", "TaskConfig"]
-
 _DEFAULTS: Mapping[str, Any] = {
     "description": "",
     "fewshot_delimiter": "\n\n",

@@ -23,8 +23,6 @@ from pytest_evals.dialects.lm_eval.shims.samplers import get_sampler
 from pytest_evals.dialects.lm_eval.shims.scoring import Scoring, ensembles
 from pytest_evals.dialects.lm_eval.shims.task import Task
 
-__all__ = ["ConfigurableTask"]
-
 _OUTPUT_TYPES = (
     "generate_until",
     "loglikelihood",

@@ -18,8 +18,6 @@ from pytest_evals.prompts.fields import (
     text_itself,
 )
 
-__all__ = ["field_of", "value_of"]
-
 
 def field_of(task: Any, key: str, spec: Any) -> Field:
     """A key as messages name it; its place is the file of the class."""

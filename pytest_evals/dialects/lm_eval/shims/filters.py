@@ -9,14 +9,6 @@ from typing import Any
 
 from pytest_evals.scorers.extraction import MultiChoiceRegex, Regex
 
-__all__ = [
-    "Filter",
-    "MultiChoiceRegexFilter",
-    "RegexFilter",
-    "register_filter",
-    "registered_filters",
-]
-
 
 class Filter:
     """What lm-eval's filters derive from: ``apply(resps, docs)``."""

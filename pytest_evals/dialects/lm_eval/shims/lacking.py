@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["INSTALL", "LACKING", "LATER", "needs_lm_eval", "of_later_lm_eval"]
-
 INSTALL = "pip install lm-eval==0.4.13"
 
 LACKING = frozenset(

@@ -8,16 +8,6 @@ from typing import Any
 
 from pytest_evals.scorers.aggregations import AGGREGATIONS
 
-__all__ = [
-    "aggregation_called",
-    "mean",
-    "median",
-    "metric_max_over_ground_truths",
-    "perplexity",
-    "weighted_f1_score",
-    "weighted_perplexity",
-]
-
 
 def aggregation_called(name: str, of: str = "") -> Callable[[Sequence[Any]], float]:
     """An aggregation as a function.

@@ -38,8 +38,6 @@ from pytest_evals.dialects.lm_eval.shims.texts import (
     make_table,
 )
 
-__all__ = ["NAMES"]
-
 NAMES: Mapping[str, Mapping[str, Any]] = {
     "lm_eval": {},
     "lm_eval.api": {},

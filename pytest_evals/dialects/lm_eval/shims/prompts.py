@@ -14,8 +14,6 @@ from pytest_evals.dialects.lm_eval.prompts.question import (
 from pytest_evals.dialects.lm_eval.shims.fields import field_of, value_of
 from pytest_evals.prompts.chat import Turn, final_turns, joined, render, shot_turns
 
-__all__ = ["choice_arguments", "prompts_of", "rendered"]
-
 
 def prompts_of(
     task: Any, doc: Any, n_shots: int, system: str, prefix: str | None

@@ -12,8 +12,6 @@ from typing import Any
 
 from pytest_evals.errors import DocumentError, did_you_mean
 
-__all__ = ["ContextSampler", "FirstNSampler", "get_sampler"]
-
 
 class ContextSampler:
     """A seeded draw from one stream for all documents."""

@@ -18,8 +18,6 @@ from pytest_evals.dialects.lm_eval.shims.metrics import aggregation_called
 from pytest_evals.scorers.filters import TAKE_FIRST, FilterStep, Pipeline, pipeline
 from pytest_evals.scorers.metrics import METRICS, MetricSpec, default_metrics
 
-__all__ = ["Ensemble", "Scoring", "ensembles"]
-
 _OWN_KEYS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
 
 

@@ -19,8 +19,6 @@ from pytest_evals.dialects.lm_eval.shims.lacking import (
 )
 from pytest_evals.dialects.lm_eval.shims.scoring import Ensemble, ensembles
 
-__all__ = ["Task"]
-
 
 class Task:
     """A task that says everything by itself."""

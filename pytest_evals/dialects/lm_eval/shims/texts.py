@@ -7,8 +7,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["general_detokenize", "handle_non_serializable", "make_table"]
-
 _GLUED = (
     (" n't", "n't"),
     (" )", ")"),

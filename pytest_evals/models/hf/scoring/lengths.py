@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from pytest_evals.models.hf.batches import Budget
 from pytest_evals.models.hf.scoring.lines import Done, Line, Path
 
-__all__ = ["ByLength"]
-
 
 class ByLength:
     """A fast path for all sequences up to a length, and a slower one for longer

@@ -9,9 +9,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from pytest_evals.models.hf.batches import Budget
-from pytest_evals.models.hf.text.tokens import Ids, Pair, Unusable
-
-__all__ = ["Done", "Line", "Path", "Scored", "line_of", "windows_of"]
+from pytest_evals.models.hf.text.coding import Ids
+from pytest_evals.models.hf.text.tokens import Pair, Unusable
 
 
 @dataclass(frozen=True, slots=True, eq=False)

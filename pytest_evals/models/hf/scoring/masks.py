@@ -14,8 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["Kinds", "kinds_of", "masks"]
-
 Kinds = Mapping[str, int]
 """Kind of layer → how far it looks: positions of its window or chunk, 0 for all."""
 WINDOWS = {"sliding_attention": "sliding_window"}

@@ -19,8 +19,6 @@ from pytest_evals.models.hf.scoring.sharing import Group
 from pytest_evals.models.hf.scoring.tally import Spot
 from pytest_evals.models.hf.scoring.trie import Numbers, Trie
 
-__all__ = ["Layout", "Row", "cut", "lay_out"]
-
 Int32s = npt.NDArray[np.int32]
 FULL_ENOUGH = 0.5
 """From this share of its tokens on, a row may end where least has to be read again."""

@@ -29,8 +29,6 @@ from pytest_evals.models.hf.scoring.loglikelihood import Plain
 from pytest_evals.models.hf.scoring.masks import Kinds, kinds_of, masks
 from pytest_evals.models.hf.scoring.sharing import Shape
 
-__all__ = ["Choice", "choose"]
-
 SHAPES = {"cuda": Shape(width=1024, gain=8192, multiple=8)}
 """A GPU wants many tokens a pass, and its kernels rows of masks that are aligned."""
 OTHER_SHAPE = Shape(width=512, gain=128)

@@ -14,9 +14,7 @@ import torch
 import transformers
 from torch import Tensor
 
-from pytest_evals.models.hf.text.tokens import Ids
-
-__all__ = ["Prefixes"]
+from pytest_evals.models.hf.text.coding import Ids
 
 Layers = dict[int, tuple[Tensor, Tensor]]
 """Number of a layer → its keys and values, (1, heads, P, size)."""

@@ -12,9 +12,8 @@ from pytest_evals.core.request import Response
 from pytest_evals.models.hf.batches import Budget
 from pytest_evals.models.hf.scoring.lines import Line, Scored, line_of, windows_of
 from pytest_evals.models.hf.scoring.paths import Choice
-from pytest_evals.models.hf.text.tokens import Encoder, Ids, Pair, Unusable
-
-__all__ = ["NOT_A_NUMBER", "Scorer"]
+from pytest_evals.models.hf.text.coding import Ids
+from pytest_evals.models.hf.text.tokens import Encoder, Pair, Unusable
 
 NOT_A_NUMBER = "the model's logits are not numbers (NaN or infinite)"
 

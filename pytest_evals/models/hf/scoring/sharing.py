@@ -15,8 +15,6 @@ import numpy as np
 
 from pytest_evals.models.hf.scoring.trie import Numbers, Trie
 
-__all__ = ["Group", "Shape", "groups_of"]
-
 SHORT = 32
 """A prefix shorter than one in so many of a row's tokens is read again in each row:
 another group would cost more, since rows of different groups share no batch."""

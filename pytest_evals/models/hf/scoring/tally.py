@@ -19,8 +19,6 @@ from torch import Tensor
 from pytest_evals.models.hf.forward import Chunk
 from pytest_evals.models.hf.scoring.lines import Scored
 
-__all__ = ["Spot", "Wanted", "tally", "wanted_of"]
-
 
 class Spot(NamedTuple):
     """Where the logits of a line's tokens are.

@@ -14,9 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_evals.models.hf.scoring.lines import Line
-from pytest_evals.models.hf.text.tokens import Ids
-
-__all__ = ["Numbers", "Trie", "trie_of"]
+from pytest_evals.models.hf.text.coding import Ids
 
 Numbers = npt.NDArray[np.int64]
 

@@ -14,8 +14,6 @@ from pytest_evals.core.request import Message
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.limits.templates import LimitedChatTemplates
 
-__all__ = ["ChatError", "chat_text"]
-
 
 class ChatError(DocumentError):
     """There is no template, or it makes no text of a chat."""

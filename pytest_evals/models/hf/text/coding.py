@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from pytest_evals.models.hf.text.seams import SPAN, Seams, seams_of
 
-__all__ = ["Coder", "Ids", "chunks"]
-
 T = TypeVar("T")
 Ids = npt.NDArray[np.int32]
 """A sequence of token ids, (T,)."""

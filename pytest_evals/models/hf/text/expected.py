@@ -12,10 +12,8 @@ from typing import NamedTuple
 
 from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request, Rolling
 from pytest_evals.models.hf.ahead import Ahead
-from pytest_evals.models.hf.text.coding import chunks
-from pytest_evals.models.hf.text.tokens import Encoder, Ids, Pair, Unusable
-
-__all__ = ["Encoded", "Expected", "Known"]
+from pytest_evals.models.hf.text.coding import Ids, chunks
+from pytest_evals.models.hf.text.tokens import Encoder, Pair, Unusable
 
 Key = Loglikelihood | Rolling | Prompt
 """What of a request is encoded: of those for texts only the prompt."""

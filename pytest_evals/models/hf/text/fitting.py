@@ -7,8 +7,6 @@ from typing import NamedTuple
 from pytest_evals.core.request import FITTING, Generate
 from pytest_evals.models.hf.text.tokens import Unusable
 
-__all__ = ["Room", "room_for"]
-
 
 class Room(NamedTuple):
     """A request's share of the window.

@@ -28,8 +28,6 @@ from typing import Any
 
 from pytest_evals.models.hf.text.splitters import reads_in_runs
 
-__all__ = ["SPAN", "Seams", "seams_of"]
-
 Encode = Callable[[Sequence[str], bool | None], list[list[int]]]
 """Texts → their ids, with special tokens, without, or as the tokenizer likes."""
 

@@ -12,8 +12,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["reads_in_runs"]
-
 _SIMPLE = {
     "BertPreTokenizer",
     "ByteLevel",

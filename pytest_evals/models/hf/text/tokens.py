@@ -19,8 +19,6 @@ from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.text.chats import ChatError, chat_text
 from pytest_evals.models.hf.text.coding import Coder, Ids
 
-__all__ = ["Encoder", "Ids", "Pair", "Unusable"]
-
 KEPT = 16_384
 """Rendered chats that are kept: those of a window, for its choices and its samples."""
 

@@ -12,9 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from pytest_evals.models.hf.text.tokens import Ids
-
-__all__ = ["Branch", "Leaf", "leaves"]
+from pytest_evals.models.hf.text.coding import Ids
 
 
 @dataclass(frozen=True, slots=True, eq=False)

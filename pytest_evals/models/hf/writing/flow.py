@@ -20,14 +20,13 @@ from torch import Tensor
 
 from pytest_evals.models.hf.batches import SMALLEST_PART
 from pytest_evals.models.hf.memory import fits, or_none
-from pytest_evals.models.hf.text.tokens import Encoder, Ids
+from pytest_evals.models.hf.text.coding import Ids
+from pytest_evals.models.hf.text.tokens import Encoder
 from pytest_evals.models.hf.writing.branches import Branch
 from pytest_evals.models.hf.writing.decoding import Steps
 from pytest_evals.models.hf.writing.room import Room
 from pytest_evals.models.hf.writing.sampling import History, Recipe, pick, top_of
 from pytest_evals.models.hf.writing.stops import Stops
-
-__all__ = ["Flow", "Row"]
 
 ENTERING_SHARE = 8
 """Rows enter when they are one to so many that are there, or all that wait: reading a

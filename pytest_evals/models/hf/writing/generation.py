@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.request import Finish, TopLogprobs
 from pytest_evals.models.hf.scaling import forget_scale, scaling_of
-from pytest_evals.models.hf.text.tokens import Encoder, Ids, Unusable
+from pytest_evals.models.hf.text.coding import Ids
+from pytest_evals.models.hf.text.tokens import Encoder, Unusable
 from pytest_evals.models.hf.writing.branches import leaves
 from pytest_evals.models.hf.writing.decoding import Steps
 from pytest_evals.models.hf.writing.flow import Flow, Row
@@ -24,8 +25,6 @@ from pytest_evals.models.hf.writing.library import Library
 from pytest_evals.models.hf.writing.room import Room
 from pytest_evals.models.hf.writing.sampling import Recipe
 from pytest_evals.models.hf.writing.stops import Stops, cut
-
-__all__ = ["Text", "Writer", "Writing"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

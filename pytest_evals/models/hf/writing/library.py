@@ -22,8 +22,6 @@ from pytest_evals.models.hf.text.tokens import Encoder
 from pytest_evals.models.hf.writing.flow import Row
 from pytest_evals.models.hf.writing.sampling import Recipe
 
-__all__ = ["Library"]
-
 
 class Library:
     """A model as transformers generates with it."""

@@ -15,15 +15,6 @@ from transformers import GenerationConfig
 
 from pytest_evals.errors import ModelError, did_you_mean
 
-__all__ = [
-    "DEFAULTS",
-    "bad_value",
-    "check_config",
-    "is_slow",
-    "slow_settings",
-    "unknown",
-]
-
 DEFAULTS: Mapping[str, Any] = {
     "repetition_penalty": 1.0,
     "no_repeat_ngram_size": 0,

@@ -18,10 +18,8 @@ from transformers.cache_utils import DynamicCache
 
 from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.forward import Forward, View
-from pytest_evals.models.hf.text.tokens import Ids
+from pytest_evals.models.hf.text.coding import Ids
 from pytest_evals.models.hf.writing.branches import Branch
-
-__all__ = ["Read", "Reader"]
 
 States = list[tuple[Tensor, Tensor]]
 """Keys and values of each layer, (B, heads, T, size) each."""

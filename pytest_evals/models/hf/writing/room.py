@@ -15,8 +15,6 @@ import torch
 from pytest_evals.models.hf.batches import SMALLEST_PART
 from pytest_evals.models.hf.memory import free_bytes
 
-__all__ = ["MOST_TOKENS", "Room", "free_tokens"]
-
 MOST_TOKENS = 2**19
 """Tokens that are held at most: with more rows no device is faster."""
 SHARE = 0.6

@@ -34,8 +34,6 @@ from pytest_evals.models.hf.writing.options import (
     unknown,
 )
 
-__all__ = ["History", "Recipe", "pick", "recipe_of", "seed_of", "top_of"]
-
 DIGITS = 6
 """Digits of top log-probabilities behind the point."""
 

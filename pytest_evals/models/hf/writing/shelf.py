@@ -15,8 +15,6 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, DynamicLayer
 
-__all__ = ["Shelf"]
-
 SPARE_COLUMNS = 64
 """New columns at least when a buffer is made; a fourth of its width if that is more."""
 

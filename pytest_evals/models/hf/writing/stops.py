@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 
 from pytest_evals.models.hf.text.tokens import Encoder
 
-__all__ = ["Stops", "cut"]
-
 BROKEN = "\ufffd"
 """What a decoder gives for the bytes of half a character."""
 

@@ -31,8 +31,6 @@ from pytest_evals.scorers.lighteval.likelihoods.choices import (
 )
 from pytest_evals.scorers.lighteval.metric import SampleLevelMetric
 
-__all__ = ["CHOICE_METRICS"]
-
 CHOICE_METRICS: Mapping[str, Maker] = {
     "acc_golds_likelihood": lambda: sample("acc", AccGoldLikelihood(), CHOICES),
     "loglikelihood_acc": lambda: sample("acc", LoglikelihoodAcc(), CHOICES),

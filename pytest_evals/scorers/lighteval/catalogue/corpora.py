@@ -18,8 +18,6 @@ from pytest_evals.scorers.lighteval.corpus.translation import (
 )
 from pytest_evals.scorers.lighteval.metric import CorpusLevelMetric, SampleLevelMetric
 
-__all__ = ["CORPUS_METRICS"]
-
 
 def _perplexity(name: str, kind: str, unit: str) -> CorpusLevelMetric:
     return CorpusLevelMetric(

@@ -12,8 +12,6 @@ from pytest_evals.scorers.lighteval.likelihoods.logprobs import LogProbCharNorm
 from pytest_evals.scorers.lighteval.matching.matches import ExactMatches
 from pytest_evals.scorers.lighteval.metric import Metric
 
-__all__ = ["EARLIER", "quasi"]
-
 
 def quasi(
     name: str, normalizer: str, kind: str = "full", published: bool = False

@@ -15,8 +15,6 @@ from pytest_evals.scorers.lighteval.metric import (
     SamplingMethod,
 )
 
-__all__ = ["CHOICES", "ROLLING", "TEXT", "Maker", "corpus", "group", "sample"]
-
 Maker = Callable[[], Metric]
 """What makes a metric."""
 

@@ -15,8 +15,6 @@ from pytest_evals.scorers.lighteval.catalogue.making import Maker
 from pytest_evals.scorers.lighteval.catalogue.published import PUBLISHED_METRICS
 from pytest_evals.scorers.lighteval.catalogue.texts import TEXTS
 
-__all__ = ["CATALOGUE", "PUBLISHED"]
-
 CATALOGUE: Mapping[str, Maker] = {
     **TEXTS,
     **CHOICE_METRICS,

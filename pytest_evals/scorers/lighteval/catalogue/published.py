@@ -28,8 +28,6 @@ from pytest_evals.scorers.lighteval.matching.distance import StringDistance
 from pytest_evals.scorers.lighteval.matching.drop import DropMetrics
 from pytest_evals.scorers.lighteval.metric import Metric, SampleLevelMetric
 
-__all__ = ["PUBLISHED_METRICS"]
-
 _REPEATED = tuple(name for name in TEXTS if "_at_" in name)
 """Metrics of several answers."""
 

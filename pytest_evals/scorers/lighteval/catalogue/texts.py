@@ -47,8 +47,6 @@ from pytest_evals.scorers.lighteval.texts.normalizers import (
     remove_braces_and_strip,
 )
 
-__all__ = ["DISTANCES", "TEXTS", "em"]
-
 
 def _maths(gold: str, precision: int, boxed_first: bool) -> Any:
     """Formulas and numbers against references.

@@ -12,8 +12,6 @@ from pytest_evals.errors import EvalsError, did_you_mean
 from pytest_evals.scorers.aggregations import Aggregation
 from pytest_evals.scorers.lighteval.metric import CorpusLevelComputation
 
-__all__ = ["Added", "check_known"]
-
 
 class Added(CorpusLevelComputation):
     """What all of them share."""

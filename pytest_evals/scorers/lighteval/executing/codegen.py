@@ -16,8 +16,6 @@ from pytest_evals.scorers.lighteval.executing.programs import (
 from pytest_evals.scorers.lighteval.metric import SampleLevelComputation
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
-__all__ = ["CodegenMetric"]
-
 
 @dataclass(frozen=True)
 class CodegenMetric(SampleLevelComputation):

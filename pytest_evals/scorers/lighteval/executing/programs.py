@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-__all__ = ["Cases", "extract_code", "passes"]
-
 SECONDS = 6.0
 """Time for one test, LiveCodeBench's."""
 _PRELUDE = """\

@@ -21,8 +21,6 @@ from pytest_evals.scorers.lighteval.following.instructions import (
 from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
-__all__ = ["IFBENCH", "IFEVAL_NAMES", "IFBenchMetrics", "IFEvalMetrics"]
-
 IFEVAL_NAMES = (
     "prompt_level_strict_acc",
     "inst_level_strict_acc",

@@ -15,8 +15,6 @@ from pytest_evals.errors import DocumentError, MissingExtraError, did_you_mean
 from pytest_evals.limits.patterns import compiled
 from pytest_evals.scorers.lighteval.texts.words import sentences, words
 
-__all__ = ["INSTRUCTIONS", "Check", "followed"]
-
 Check = Callable[..., bool]
 """An answer and the instruction's arguments by name to whether it is followed."""
 

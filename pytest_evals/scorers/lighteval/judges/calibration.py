@@ -15,8 +15,6 @@ from typing import Any
 from pytest_evals.scorers.aggregations import Aggregation, own
 from pytest_evals.scorers.lighteval.metric import CorpusLevelComputation
 
-__all__ = ["CorpusLevelHLE", "calib_err", "calibration_error"]
-
 BIN = 100
 """Answers of a bin, at least."""
 

@@ -8,19 +8,6 @@ from typing import Any
 
 from pytest_evals.scorers.lighteval.averaging import mean
 
-__all__ = [
-    "bracketed_number",
-    "bracketed_verdict",
-    "flow_score",
-    "hle_prompt",
-    "hle_verdict",
-    "mean_dv_5",
-    "mt_bench_prompt",
-    "simpleqa_prompt",
-    "simpleqa_score",
-    "tagged_score",
-]
-
 
 def simpleqa_score(reply: str) -> float | None:
     """SimpleQA's verdict: 1 for A (correct), 0 for B and C; white space, case and a

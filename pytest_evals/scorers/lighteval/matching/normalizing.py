@@ -5,8 +5,6 @@ from __future__ import annotations
 from pytest_evals.scorers.lighteval.metric import SampleLevelComputation
 from pytest_evals.scorers.lighteval.texts.normalizers import Normalizer, resolved
 
-__all__ = ["Normalizing"]
-
 
 class Normalizing(SampleLevelComputation):
     """What metrics with ``normalize_gold`` and ``normalize_pred`` share."""

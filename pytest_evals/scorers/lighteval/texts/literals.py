@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["LANGUAGES", "Literals", "literals_of"]
-
 _LATIN = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from pytest_evals.errors import MissingExtraError
 
-__all__ = ["sentences", "treebank_words", "words"]
-
 
 def sentences(text: str) -> list[str]:
     """The sentences of an English text.

@@ -15,8 +15,6 @@ from pytest_evals.scorers.lighteval.following.ifbench.pieces import (
 from pytest_evals.scorers.lighteval.following.ifbench.sentences import sentences
 from pytest_evals.scorers.lighteval.texts.normalizers import without_punctuation
 
-__all__ = ["COUNTS"]
-
 _CONJUNCTIONS = frozenset(("and", "but", "for", "nor", "or", "so", "yet"))
 _PRONOUNS = """
 i me my mine myself we us our ours ourselves you your yours yourself yourselves he him

@@ -12,8 +12,6 @@ from pytest_evals.scorers.lighteval.following.ifbench.sentences import sentences
 from pytest_evals.scorers.lighteval.texts.normalizers import without_punctuation
 from pytest_evals.scorers.lighteval.texts.words import words as nltk_words
 
-__all__ = ["FORMS"]
-
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 _BRACKETS, _QUOTES = 5, 3
 """How deep brackets and quotes have to be nested."""

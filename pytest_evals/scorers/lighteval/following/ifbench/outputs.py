@@ -14,8 +14,6 @@ from pytest_evals.scorers.lighteval.following.ifbench.pieces import ascii_only, 
 from pytest_evals.scorers.lighteval.following.ifbench.sentences import sentences
 from pytest_evals.scorers.lighteval.texts.normalizers import without_punctuation
 
-__all__ = ["OUTPUTS"]
-
 _CAPITALS = """
 Reykjavik Helsinki Oslo Tallinn Stockholm Riga Moscow Copenhagen Vilnius Minsk Dublin
 Berlin Amsterdam Warsaw London Brussels Prague Luxembourg Paris Vienna Bratislava

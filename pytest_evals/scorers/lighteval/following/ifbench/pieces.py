@@ -11,8 +11,6 @@ from typing import Any
 
 from pytest_evals.errors import DocumentError, MissingExtraError
 
-__all__ = ["EDGES", "ascii_only", "library", "nltk_data", "trimmed"]
-
 EDGES = string.punctuation + " "
 """What is cut off the ends of words and lines."""
 

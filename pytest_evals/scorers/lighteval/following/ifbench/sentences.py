@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["sentences"]
-
 _POINT, _END = "\x00", "\x01"
 """A full stop that ends nothing, and the place where a sentence ends."""
 

@@ -17,8 +17,6 @@ from pytest_evals.scorers.lighteval.following.ifbench.sentences import sentences
 from pytest_evals.scorers.lighteval.texts.normalizers import without_punctuation
 from pytest_evals.scorers.lighteval.texts.words import words as nltk_words
 
-__all__ = ["WORDINGS"]
-
 _CONSONANTS = frozenset("bcdfghjklmnpqrstvwxyz")
 _VOWELS = frozenset("aeiou")
 _PRIMES = frozenset(
