@@ -20,7 +20,7 @@ from pytest_evals.core.response_contract import as_model
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
-from pytest_evals.errors import OptionError
+from pytest_evals.errors import OptionError, StoreError
 from pytest_evals.gates.read.entry import read_expression
 from pytest_evals.masking.known import remembering
 from pytest_evals.masking.logs import masking_logs
@@ -185,14 +185,23 @@ class _Call:
                     run.judge(gate)
             result = run.finish(run.warnings())
             if config.writes:
-                run.writer.sort()  # early stopping has an order of its own
-                run.writer.results(result, node_ids=suite.node_ids())
-                run.compare()
-            if config.save:
-                run.save()
-            result = run.result or result
+                result = self._write(run)
         hook.pytest_evals_result(result=result)
         return result
+
+    def _write(self, run: Run) -> RunResult:
+        """Write the finished run, compare it and save it."""
+        assert run.result is not None
+        run.writer.sort()  # early stopping has an order of its own
+        run.writer.results(run.result, node_ids=run.suite.node_ids())
+        run.compare()
+        if self.config.save:
+            try:
+                run.save()
+            except StoreError as error:
+                place = f"the run itself is in {run.writer.path}"
+                raise StoreError(f"{error}\n  {place}") from None
+        return run.result
 
     def _suite(self) -> Suite:
         """Read the tasks and groups."""
