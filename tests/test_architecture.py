@@ -109,7 +109,7 @@ def test_a_plain_suite_of_lm_eval_loads_no_other_dialect_and_no_shims(
 def test_collecting_imports_no_torch_and_no_scipy() -> None:
     """A model is opened when the first document is set up, not before."""
     loaded = modules_after(
-        "import pytest_evals.plugin.session, pytest_evals.plugin.running.starting, "
+        "import pytest_evals.plugin.session, pytest_evals.plugin.execution.start, "
         "pytest_evals.dialects.lm_eval.task"
     )
     assert not {"torch", "transformers", "scipy", "datasets"} & loaded

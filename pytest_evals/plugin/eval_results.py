@@ -25,7 +25,7 @@ from pytest_evals.gates.check import left_out, span_fault
 from pytest_evals.gates.documents import with_labels
 from pytest_evals.gates.judge import judge
 from pytest_evals.gates.read.entry import read_gate
-from pytest_evals.plugin.late import take_over
+from pytest_evals.plugin.result_tests import take_over
 from pytest_evals.plugin.session import SESSION
 from pytest_evals.reports.details.gate import gate_lines
 

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import pytest
 
-from pytest_evals.plugin.late import is_late
 from pytest_evals.plugin.nodes import DocItem, GateItem, file_node
+from pytest_evals.plugin.result_tests import is_late
 from pytest_evals.plugin.session import EvalSession, session_of
 
 

@@ -77,11 +77,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.stash[OPTIONS].plan and is_distributed(config):
         raise pytest.UsageError("--evals-plan needs no workers: -n0")
     if config.stash[OPTIONS].validate:
-        from pytest_evals.plugin.modes.validating import Validating
+        from pytest_evals.plugin.modes.validation import Validating
 
         config.pluginmanager.register(Validating(config), "evals-validating")
     elif is_distributed(config):
-        from pytest_evals.plugin.distributing.controller import Controller
+        from pytest_evals.plugin.controller.controller import Controller
 
         config.pluginmanager.register(Controller(config), "evals-controller")
     for _, distribution in config.pluginmanager.list_plugin_distinfo():
@@ -101,14 +101,14 @@ def pytest_collect_file(
     """Take the files whose first bytes look like an eval file."""
     found = yield
     from pytest_evals.plugin.suite.eval_files import is_eval_file, is_test_file
-    from pytest_evals.plugin.suite.lost_files import note_found, note_lost
+    from pytest_evals.plugin.suite.uncollected_files import note_found, note_lost
 
     if not is_eval_file(file_path, parent.ihook, parent.config):
         lost = None if found else note_lost(file_path, parent)
         return found if lost is None else [lost]
     from pytest_evals.core.node_names import file_id
+    from pytest_evals.plugin.execution.start import start
     from pytest_evals.plugin.nodes import TaskFile
-    from pytest_evals.plugin.running.starting import start
 
     start(parent.config)
     note_found(file_path, parent.config)
@@ -141,7 +141,7 @@ def pytest_collection(session: pytest.Session) -> None:
     files that look like eval files and are none."""
     options = session.config.stash[OPTIONS]
     if any(".y" in str(arg).lower() for arg in session.config.args):
-        from pytest_evals.plugin.suite.lost_files import check_named
+        from pytest_evals.plugin.suite.uncollected_files import check_named
 
         check_named(session.config)
     if options.tasks and options.include_path:
@@ -176,7 +176,7 @@ def pytest_evals_load_tasks(
 
     name = dialect_here(path, config)
     if name == "latticeflow":
-        from pytest_evals.plugin.suite.entities import load_tasks_near
+        from pytest_evals.plugin.suite.latticeflow import load_tasks_near
 
         return load_tasks_near(path, config, session_of(config).task_options)
     return READERS[name](path, session_of(config).task_options) if name else None

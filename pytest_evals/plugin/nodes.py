@@ -21,7 +21,6 @@ from pytest_evals.core.group import Group
 from pytest_evals.core.node_names import file_id
 from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError
-from pytest_evals.plugin.asking.definitions import Definition
 from pytest_evals.plugin.messages import (
     DocumentFailed,
     GateFailed,
@@ -33,9 +32,10 @@ from pytest_evals.plugin.messages import (
     message_of,
     users_traceback,
 )
+from pytest_evals.plugin.models.definitions import Definition
 from pytest_evals.plugin.session import session_of
 from pytest_evals.plugin.settings.outlets import wants_properties
-from pytest_evals.plugin.suite.places import node_of
+from pytest_evals.plugin.suite.file_nodes import node_of
 from pytest_evals.run.plan import Job
 from pytest_evals.run.suite import GroupRun, TaskRun
 

@@ -18,11 +18,11 @@ import pytest
 from pytest_evals.core.record import Record
 from pytest_evals.core.score import Status
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
-from pytest_evals.plugin.asking.definitions import DocumentItem
-from pytest_evals.plugin.asking.models import Models
-from pytest_evals.plugin.asking.progress import Progress
-from pytest_evals.plugin.results.notices import Notices
-from pytest_evals.plugin.results.repeats import Repeats
+from pytest_evals.plugin.models.definitions import DocumentItem
+from pytest_evals.plugin.models.progress import Progress
+from pytest_evals.plugin.models.session_models import Models
+from pytest_evals.plugin.repeats import Repeats
+from pytest_evals.plugin.session_warnings import Notices
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.settings.process import (
     is_distributed,
@@ -38,8 +38,8 @@ from pytest_evals.plugin.stopping import Stopping
 from pytest_evals.plugin.suite.claims import Claims
 from pytest_evals.plugin.suite.library import library_of
 from pytest_evals.plugin.suite.user_metrics import hooks_of
-from pytest_evals.plugin.workers.telling import Told
-from pytest_evals.plugin.workers.wire import pack, unpack
+from pytest_evals.plugin.workers.collection_report import Told
+from pytest_evals.plugin.workers.serialization import pack, unpack
 from pytest_evals.run.baselines import measured_rate
 from pytest_evals.run.inference import Inference
 from pytest_evals.run.profile import RELEASE

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_evals.plugin.asking.definitions import DocumentItem
+from pytest_evals.plugin.models.definitions import DocumentItem
 from pytest_evals.plugin.settings.process import Orders
 from pytest_evals.run.early_stopping import EarlyStopping
 from pytest_evals.run.plan import Job

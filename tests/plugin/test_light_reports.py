@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_evals.plugin.workers.light_reports import (
+from pytest_evals.plugin.workers.compact_reports import (
     LightReports,
     earlier_than,
     packed,

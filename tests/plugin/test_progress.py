@@ -12,7 +12,7 @@ def between(result):
 
 @pytest.mark.parametrize("option", ["--color=no", "-v"])
 def test_a_log_has_no_empty_lines_around_it(suite, monkeypatch, option):
-    monkeypatch.setattr("pytest_evals.plugin.asking.progress.HEARTBEAT_S", 0.0)
+    monkeypatch.setattr("pytest_evals.plugin.models.progress.HEARTBEAT_S", 0.0)
     suite.task("quiz", gates=["exact_match >= 0.5"])
     lines = between(suite.run("evals", option))
     assert sum(line.startswith("evals: ") for line in lines) > 9

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.errors import Place
-from pytest_evals.plugin.workers.shards import FIXED, deal
+from pytest_evals.plugin.workers.sharding import FIXED, deal
 from pytest_evals.run.suite import TaskRun
 
 SIZES = st.lists(st.integers(0, 5000), min_size=1, max_size=40)

@@ -12,7 +12,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Message, Response
 from pytest_evals.core.score import Score
 from pytest_evals.core.slim import slim
-from pytest_evals.plugin.workers.wire import pack, unpack
+from pytest_evals.plugin.workers.serialization import pack, unpack
 from pytest_evals.reports.files.samples import Sample
 
 SAMPLE = Sample(*["" for _ in Sample._fields])

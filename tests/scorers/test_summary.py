@@ -16,7 +16,7 @@ from pytest_evals.core.slim import slim
 from pytest_evals.core.task import Asked, Task
 from pytest_evals.errors import DocumentError, Place
 from pytest_evals.gates.documents import values_of
-from pytest_evals.plugin.workers.wire import pack, unpack
+from pytest_evals.plugin.workers.serialization import pack, unpack
 from pytest_evals.reports.files.samples import Sample
 from pytest_evals.run.scoring import score
 from pytest_evals.scorers.metrics import MetricSpec, metric

@@ -13,7 +13,7 @@ from pytest_evals.core.dialogue import JUDGE
 from pytest_evals.errors import EvalsError
 from pytest_evals.models.registry import KINDS
 from pytest_evals.models.spec import kind_name
-from pytest_evals.plugin.asking.fitness import check_model, overrides_judge
+from pytest_evals.plugin.models.compatibility import check_model, overrides_judge
 from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.plugin.settings.run_options import answers_of, full_spec
 from pytest_evals.reports.escape import one_line

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from pytest_evals.plugin.asking.fitness import check_models
 from pytest_evals.plugin.checks.gates import check_gates
 from pytest_evals.plugin.checks.reference_models import check_reference_models
+from pytest_evals.plugin.models.compatibility import check_models
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.refusals import usage_errors, with_place
 

@@ -17,7 +17,7 @@ from pytest_evals.errors import StoreError
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.modes.repeating import repeat
 from pytest_evals.plugin.nodes import DocItem
-from pytest_evals.plugin.results.repeats import scores_of
+from pytest_evals.plugin.repeats import scores_of
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.terminal.calibration import calibration_lines
 from pytest_evals.run.repeatability import calibrate

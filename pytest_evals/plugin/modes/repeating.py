@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Request, Response
-from pytest_evals.plugin.asking.definitions import DocumentItem
-from pytest_evals.plugin.results.repeats import Repeats, scores_of
+from pytest_evals.plugin.models.definitions import DocumentItem
+from pytest_evals.plugin.repeats import Repeats, scores_of
 from pytest_evals.store.stored import StoredModel
 
 if TYPE_CHECKING:

@@ -11,18 +11,12 @@ from typing import Any, TypeGuard
 
 import pytest
 
-from pytest_evals.plugin.asking.progress import Progress
 from pytest_evals.plugin.checks.reference_models import run_reference_models
 from pytest_evals.plugin.checks.session import check_session
-from pytest_evals.plugin.gate_documents import (
-    documents_of_gates,
-    documents_of_named_gates,
-)
-from pytest_evals.plugin.late import is_late, turn
-from pytest_evals.plugin.messages import message_of
-from pytest_evals.plugin.nodes import DocItem, TaskFile
-from pytest_evals.plugin.running.direct import Calls, calls_of
-from pytest_evals.plugin.running.doc_reports import (
+from pytest_evals.plugin.execution.capture import Printed
+from pytest_evals.plugin.execution.deduplication import settle
+from pytest_evals.plugin.execution.direct_hooks import Calls, calls_of
+from pytest_evals.plugin.execution.document_reports import (
     Status,
     call_of,
     mark,
@@ -31,30 +25,36 @@ from pytest_evals.plugin.running.doc_reports import (
     status_of,
     teardown_of,
 )
-from pytest_evals.plugin.running.excuses import excuses_of
-from pytest_evals.plugin.running.finish import finish
-from pytest_evals.plugin.running.garbage import Garbage
-from pytest_evals.plugin.running.last_failed import keep_failed
-from pytest_evals.plugin.running.outbox import Outbox
-from pytest_evals.plugin.running.printed import Printed
-from pytest_evals.plugin.running.protocols import Protocol, protocol_of_others
-from pytest_evals.plugin.running.refusing import Refusing
-from pytest_evals.plugin.running.settling import settle
-from pytest_evals.plugin.session import EvalSession
-from pytest_evals.plugin.settings.outlets import Outlets, torn_down
-from pytest_evals.plugin.settings.profile import profile_line
-from pytest_evals.plugin.settings.run_options import check_places
-from pytest_evals.plugin.showing.looking import has_news, look, will_ask
-from pytest_evals.plugin.showing.summary import (
+from pytest_evals.plugin.execution.finish import finish
+from pytest_evals.plugin.execution.garbage_collection import Garbage
+from pytest_evals.plugin.execution.gate_marks import excuses_of
+from pytest_evals.plugin.execution.last_failed import keep_failed
+from pytest_evals.plugin.execution.model_readiness import Refusing
+from pytest_evals.plugin.execution.other_protocols import Protocol, protocol_of_others
+from pytest_evals.plugin.execution.report_batches import Outbox
+from pytest_evals.plugin.gate_documents import (
+    documents_of_gates,
+    documents_of_named_gates,
+)
+from pytest_evals.plugin.messages import message_of
+from pytest_evals.plugin.models.progress import Progress
+from pytest_evals.plugin.nodes import DocItem, TaskFile
+from pytest_evals.plugin.reporting.prompt_checks import has_news, look, will_ask
+from pytest_evals.plugin.reporting.terminal_summary import (
     collected_lines,
     warning_lines,
     write_summary,
 )
-from pytest_evals.plugin.suite.entities import check_parameters
-from pytest_evals.plugin.suite.lost_files import lost_gates
-from pytest_evals.plugin.workers.light_reports import earlier_than
-from pytest_evals.plugin.workers.shards import deal
-from pytest_evals.plugin.workers.telling import told
+from pytest_evals.plugin.result_tests import is_late, turn
+from pytest_evals.plugin.session import EvalSession
+from pytest_evals.plugin.settings.outlets import Outlets, torn_down
+from pytest_evals.plugin.settings.profile import profile_line
+from pytest_evals.plugin.settings.run_options import check_places
+from pytest_evals.plugin.suite.latticeflow import check_parameters
+from pytest_evals.plugin.suite.uncollected_files import lost_gates
+from pytest_evals.plugin.workers.collection_report import told
+from pytest_evals.plugin.workers.compact_reports import earlier_than
+from pytest_evals.plugin.workers.sharding import deal
 from pytest_evals.store.writable import remove_made
 
 LOOK_S = 0.2
@@ -151,7 +151,7 @@ class Running:
             lines += warning_lines(self._session)
         if not self._session.options.write_out:
             return lines
-        from pytest_evals.plugin.modes.writing_out import documents_of, write_out_lines
+        from pytest_evals.plugin.modes.write_out import documents_of, write_out_lines
 
         return [*lines, *write_out_lines(config, documents_of(items))]
 

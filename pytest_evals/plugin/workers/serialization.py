@@ -28,7 +28,7 @@ from pytest_evals.core.request import (
 from pytest_evals.core.score import Score
 from pytest_evals.core.slim import bare_doc
 from pytest_evals.errors import DocumentError
-from pytest_evals.plugin.workers.telling import Told
+from pytest_evals.plugin.workers.collection_report import Told
 from pytest_evals.reports.files.samples import Sample
 
 _REQUESTS: dict[str, type[Request]] = {

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from pytest_evals.plugin.running.direct import Call, log_report_without
+from pytest_evals.plugin.execution.direct_hooks import Call, log_report_without
 from pytest_evals.plugin.settings.process import Orders
-from pytest_evals.plugin.workers.light_reports import packed, together
+from pytest_evals.plugin.workers.compact_reports import packed, together
 
 MOST = 64
 """Reports in one event, at most."""

@@ -15,7 +15,7 @@ from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.result import RunResult
 from pytest_evals.errors import StoreError
 from pytest_evals.plugin.messages import write_text
-from pytest_evals.plugin.showing.faults import write_annotations
+from pytest_evals.plugin.reporting.annotations import write_annotations
 from pytest_evals.store.files import append_lines, make_folder, replace_text
 from pytest_evals.store.history import read_run
 from pytest_evals.store.pairing import Side, changed

@@ -25,11 +25,11 @@ from pytest_evals.errors import (
 from pytest_evals.plugin.checks.session import check_session
 from pytest_evals.plugin.gate_documents import documents_of_named_gates
 from pytest_evals.plugin.messages import Message, write_text
-from pytest_evals.plugin.modes.checking import problems_of
-from pytest_evals.plugin.modes.writing_out import write_out_lines
+from pytest_evals.plugin.modes.task_checks import problems_of
+from pytest_evals.plugin.modes.write_out import write_out_lines
 from pytest_evals.plugin.nodes import DocItem, GateItem
 from pytest_evals.plugin.session import SESSION, EvalSession
-from pytest_evals.plugin.suite.lost_files import lost_gates
+from pytest_evals.plugin.suite.uncollected_files import lost_gates
 
 
 class Check(pytest.Item):

@@ -11,7 +11,7 @@ from pytest_evals.core.dialogue import JUDGE
 from pytest_evals.masking.values import masked_text
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import GateItem
-from pytest_evals.plugin.showing.going_on import write_going_on
+from pytest_evals.plugin.reporting.resume_hint import write_going_on
 from pytest_evals.reports.escape import near, safe_lines
 from pytest_evals.reports.terminal.summary import summary_lines
 

@@ -15,7 +15,7 @@ from pytest_evals.plugin.messages import (
     heading_of,
 )
 from pytest_evals.plugin.session import EvalSession
-from pytest_evals.plugin.workers.telling import Excuse
+from pytest_evals.plugin.workers.collection_report import Excuse
 
 _Phase = Literal["setup", "call", "teardown"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pytest_evals.plugin.running.counting import home_of
+from pytest_evals.plugin.execution.terminal_counts import home_of
 
 Protocol = Callable[..., object]
 """``(item=…, nextitem=…)``: runs an item; false if nobody wants to."""

@@ -5,22 +5,22 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_evals.plugin.modes.comparing import Comparing
+from pytest_evals.plugin.execution.hooks import Running
+from pytest_evals.plugin.execution.last_failed import LastFailed
+from pytest_evals.plugin.execution.loop import Loop
+from pytest_evals.plugin.execution.short_summary import ShortSummary
+from pytest_evals.plugin.execution.sigterm import Terminating
+from pytest_evals.plugin.modes.comparison import Comparing
 from pytest_evals.plugin.modes.explaining import Explaining
 from pytest_evals.plugin.modes.selecting import Selecting
-from pytest_evals.plugin.running.hooks import Running
-from pytest_evals.plugin.running.last_failed import LastFailed
-from pytest_evals.plugin.running.loop import Loop
-from pytest_evals.plugin.running.short_summary import ShortSummary
-from pytest_evals.plugin.running.terminating import Terminating
+from pytest_evals.plugin.reporting.annotations import Faults
+from pytest_evals.plugin.reporting.document_details import Details
+from pytest_evals.plugin.reporting.html import Html
+from pytest_evals.plugin.reporting.max_warnings import OpenGates
+from pytest_evals.plugin.reporting.pull_request import Publishing
+from pytest_evals.plugin.reporting.result_hook import Listeners
 from pytest_evals.plugin.session import SESSION, EvalSession
-from pytest_evals.plugin.showing.details import Details
-from pytest_evals.plugin.showing.faults import Faults
-from pytest_evals.plugin.showing.html import Html
-from pytest_evals.plugin.showing.listeners import Listeners
-from pytest_evals.plugin.showing.open_gates import OpenGates
-from pytest_evals.plugin.showing.publishing import Publishing
-from pytest_evals.plugin.workers.light_reports import LightReports
+from pytest_evals.plugin.workers.compact_reports import LightReports
 
 NAME = "evals-running"
 """What the plugin of hooks that see every test is called."""
@@ -74,7 +74,7 @@ def _change(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:
     """What makes this run another one than usual; a mode is imported when wanted."""
     options = session.options
     if options.plan:
-        from pytest_evals.plugin.modes.planning import Planning
+        from pytest_evals.plugin.modes.plan import Planning
 
         plugins.register(Planning(session), "evals-planning")
     if options.calibrate:

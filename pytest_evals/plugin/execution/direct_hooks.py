@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_evals.plugin.running.counting import count_of
+from pytest_evals.plugin.execution.terminal_counts import count_of
 
 Call = Callable[..., None]
 _Instead = tuple[object, Call | None]

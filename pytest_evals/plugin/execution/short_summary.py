@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evals.plugin.running.doc_reports import status_of
-from pytest_evals.plugin.showing.going_on import count_unscored
+from pytest_evals.plugin.execution.document_reports import status_of
+from pytest_evals.plugin.reporting.resume_hint import count_unscored
 from pytest_evals.reports.escape import near, one_line
 
 if TYPE_CHECKING:

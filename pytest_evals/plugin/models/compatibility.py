@@ -16,8 +16,12 @@ from pytest_evals.models.registry import (
     parse_spec,
     why_unfit,
 )
-from pytest_evals.plugin.asking.definitions import DocumentItem
-from pytest_evals.plugin.asking.models import Models, PrepareItems, by_definition
+from pytest_evals.plugin.models.definitions import DocumentItem
+from pytest_evals.plugin.models.session_models import (
+    Models,
+    PrepareItems,
+    by_definition,
+)
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.run.cached_model import Answers

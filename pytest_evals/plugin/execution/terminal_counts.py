@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_evals.plugin.running.doc_reports import status_of
+from pytest_evals.plugin.execution.document_reports import status_of
 
 
 def count_of(config: pytest.Config, terminal: Any) -> Callable[..., None] | None:

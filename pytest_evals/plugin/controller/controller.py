@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evals.plugin.running.refusing import REFUSED
+from pytest_evals.plugin.execution.model_readiness import REFUSED
+from pytest_evals.plugin.reporting.annotations import FAULTS, Faults
 from pytest_evals.plugin.session import SESSION
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.process import visible_devices
-from pytest_evals.plugin.showing.faults import FAULTS, Faults
-from pytest_evals.plugin.workers.light_reports import LightReports
+from pytest_evals.plugin.workers.compact_reports import LightReports
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
-    from pytest_evals.plugin.distributing.scheduling import EvalScheduling
+    from pytest_evals.plugin.controller.scheduler import EvalScheduling
 
 
 class Controller:
@@ -136,7 +136,7 @@ class Controller:
     ) -> Generator[None, Any, Any]:
         """Put ours in front of xdist's own."""
         default = yield
-        from pytest_evals.plugin.distributing.scheduling import EvalScheduling
+        from pytest_evals.plugin.controller.scheduler import EvalScheduling
 
         self._scheduler = EvalScheduling(config, default, self._stop.parent)
         return self._scheduler

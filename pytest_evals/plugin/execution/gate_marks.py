@@ -10,7 +10,7 @@ from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 
 from pytest_evals.plugin.messages import GateFailed
 from pytest_evals.plugin.nodes import GateItem
-from pytest_evals.plugin.workers.telling import Excuse
+from pytest_evals.plugin.workers.collection_report import Excuse
 
 
 def excuses_of(items: Iterable[pytest.Item]) -> dict[str, Excuse]:

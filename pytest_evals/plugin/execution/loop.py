@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_evals.plugin.running.counting import home_of
+from pytest_evals.plugin.execution.terminal_counts import home_of
 
 if TYPE_CHECKING:
-    from pytest_evals.plugin.running.hooks import Running
+    from pytest_evals.plugin.execution.hooks import Running
 
 SHARED = 64
 """Documents that share one call, at most."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evals.plugin.asking.fitness import check_ready
+from pytest_evals.plugin.models.compatibility import check_ready
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.plugin.settings.refusals import with_place
 

@@ -16,7 +16,7 @@ import pytest
 
 from pytest_evals.plugin.nodes import DocItem, GateItem
 from pytest_evals.plugin.session import EvalSession
-from pytest_evals.plugin.workers.wire import pack, unpack
+from pytest_evals.plugin.workers.serialization import pack, unpack
 from pytest_evals.reports.files.samples import Sample
 
 FIXTURE = "eval_results"

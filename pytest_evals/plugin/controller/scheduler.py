@@ -22,16 +22,16 @@ import pytest
 from pytest_evals.errors import TaskFileError
 from pytest_evals.plugin.checks.reference_models import run_reference_models
 from pytest_evals.plugin.checks.session import check_session
-from pytest_evals.plugin.distributing.gate_reports import report_gate
-from pytest_evals.plugin.late import HOST, hand_over
-from pytest_evals.plugin.running.starting import begin, start
+from pytest_evals.plugin.controller.gate_reports import report_gate
+from pytest_evals.plugin.execution.start import begin, start
+from pytest_evals.plugin.reporting.prompt_checks import look
+from pytest_evals.plugin.result_tests import HOST, hand_over
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.refusals import with_place
-from pytest_evals.plugin.showing.looking import look
 from pytest_evals.plugin.suite.eval_files import is_eval_file
 from pytest_evals.plugin.suite.library import names_of
-from pytest_evals.plugin.workers.shards import deal
+from pytest_evals.plugin.workers.sharding import deal
 from pytest_evals.run.plan import looked
 
 if TYPE_CHECKING:

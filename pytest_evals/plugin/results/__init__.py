@@ -1,1 +1,0 @@
-"""What has come out so far: references, verdicts, results.json as it grows."""
