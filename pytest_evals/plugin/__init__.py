@@ -1,1 +1,1 @@
-"""The pytest plugin: the only room that knows pytest."""
+"""The pytest plugin: the only package that imports pytest."""

@@ -1,4 +1,4 @@
-"""Gates written in Python: the numbers of this session's tasks and groups, and claims
+"""Gates written in Python: metrics of this session's tasks and groups, and assertions
 about them.
 
 A number is given only when it is one: over all documents that were selected, each with

@@ -1,5 +1,5 @@
-"""Gates that are selected without their documents: these run as well, since a gate says
-nothing over a part of them."""
+"""Gates that are selected without their documents: the documents run as well, because
+a gate needs all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The doors between pytest and the house: five lines each, nothing heavy imported.
+"""The hooks that pytest calls in every session: a few lines each, light imports only.
 
 This module is loaded in every pytest run of the environment. It may import pytest and
 the standard library only; all else waits until a file is an eval file. The hooks that

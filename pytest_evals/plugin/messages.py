@@ -1,4 +1,4 @@
-"""Failures that carry data, and how pytest prints them."""
+"""Exceptions of failed documents and gates, and how pytest prints them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pytest collects: a file, its documents, and its gates.
+"""The nodes that pytest collects: a file, its documents, and its gates.
 
 A document is a direct child of its file, so that pytest's own ways to select work:
 ``arc.yaml::arc_easy`` is every document ``arc_easy[…]`` and the gates below

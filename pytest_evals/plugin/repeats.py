@@ -1,4 +1,4 @@
-"""What further runs of the same documents have shown, here and in workers."""
+"""Scores of further runs of the same documents, here and in workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that ask for the results: Python tests with the fixture ``eval_results``.
+"""Tests that use the results: Python tests with the fixture ``eval_results``.
 
 They run when all documents are scored and all gates judged. With pytest-xdist they run
 on one worker, which waits for them with the first one in its queue: the controller

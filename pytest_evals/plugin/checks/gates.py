@@ -1,5 +1,4 @@
-"""The gates of a session, checked before a model is opened, however the session was
-started."""
+"""Check the gates of a session before a model is opened."""
 
 from __future__ import annotations
 

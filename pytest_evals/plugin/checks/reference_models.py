@@ -1,5 +1,5 @@
-"""Reference models of a session: models that gates name as their baseline. They answer
-in the process that judges gates, before the tested model is opened."""
+"""Reference models: models that gates name as their baseline. They answer in the
+process that judges gates, before the tested model is opened."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The controller's side of pytest-xdist."""
+"""The controller of pytest-xdist: assignment of documents, reports of gates."""

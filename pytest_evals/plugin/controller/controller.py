@@ -1,5 +1,4 @@
-"""The side of pytest-xdist that sees all workers: slots and devices, crashes, and the
-scheduler that deals shards.
+"""The controller's hooks: slots and devices of workers, crashes, and the scheduler.
 
 Registered whenever tests are distributed; it acts only on what has to do with evals.
 """

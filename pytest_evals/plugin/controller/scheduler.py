@@ -1,5 +1,5 @@
-"""pytest-xdist with eval files: each worker gets its whole shard at once, and gates are
-judged here, on the controller, over what all workers sent.
+"""The scheduler of pytest-xdist for eval files: each worker gets its whole shard at
+once, and gates are judged on the controller over what all workers sent.
 
 Duck-typed after ``xdist.scheduler.protocol.Scheduling`` (xdist 3.8). A session without
 eval documents is left to xdist's own scheduler.

@@ -1,1 +1,1 @@
-"""The run itself: the loop over documents and gates, and their reports."""
+"""The loop over documents and gates, and their reports."""

@@ -1,5 +1,4 @@
-"""What a document's own code prints, kept for its report where pytest keeps that of
-tests. pytest's own capture would cost a document as much as its scoring."""
+"""Captured output of a document's own code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left of the items when groups and files have named some of them twice."""
+"""Remove items that groups and files have named twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hook calls without pluggy's share, which costs a document as much as its scoring.
+"""Hook calls without pluggy, whose overhead is as large as the scoring of a document.
 
 Only where it makes no difference: nobody wraps the hook, and nobody listens to pluggy
 itself (``--debug``, pytester's recorder). Nor is a listener called that has nothing to

@@ -1,4 +1,4 @@
-"""The garbage collector of a session with many items, records and reports."""
+"""Keep the garbage collector from scanning items, records and reports repeatedly."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What markers on a gate ask of pytest, for a controller of pytest-xdist: it judges the
-gates and has no items, and workers, which have, say it."""
+"""Skip and xfail marks of gates for a controller of pytest-xdist: workers have the
+items and report their marks."""
 
 from __future__ import annotations
 

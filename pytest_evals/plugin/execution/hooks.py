@@ -1,4 +1,4 @@
-"""The hooks that see every test of a session with eval files."""
+"""The hooks that run for every test of a session with eval files."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""``--lf``, ``--sw`` and gates: a gate is run again with all its documents, since it
-says nothing over a part of them; one that failed stays so until it was judged again.
-"""
+"""``--lf``, ``--sw`` and gates: a gate runs again with all its documents; one that
+failed stays failed until it is judged again."""
 
 from __future__ import annotations
 

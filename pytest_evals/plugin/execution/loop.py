@@ -1,4 +1,4 @@
-"""The loop over items, for sessions where nobody but pytest wraps a test's protocol.
+"""The loop over items, if only pytest itself wraps the protocol of a test.
 
 pytest's wrappers (warnings, assertions, faulthandler) cost a document as much as its
 scoring, and nothing in the middle of a file needs them one by one: documents next to

@@ -1,5 +1,5 @@
-"""A model that cannot be opened is a mistake of who started the session: a usage error
-before the first test, and no error of the first document, with a table of nothing.
+"""A model that cannot be opened is a usage error before the first test, and not an
+error of the first document.
 
 With pytest-xdist the workers find it out, since they know who opens the models of each
 folder; the first of them that says so ends the session.

@@ -1,5 +1,5 @@
-"""Protocols of other plugins, as pytest-rerunfailures has one: they come before the
-light one of documents, which would hide the items from them."""
+"""Protocols of other plugins, such as pytest-rerunfailures: they come before the light
+one of documents."""
 
 from __future__ import annotations
 

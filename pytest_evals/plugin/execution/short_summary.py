@@ -1,6 +1,4 @@
-"""pytest's short summary (``-r``), with the documents and gates of categories that
-pytest does not know: it lists its own only.
-"""
+"""pytest's short summary (``-r``) with our own categories of documents and gates."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""SIGTERM, which CI systems and batch schedulers send, ends a session as Ctrl-C does:
-with its summary, and with what was answered stored.
+"""SIGTERM ends a session as Ctrl-C does: with its summary, and with the answers stored.
 
 A worker of pytest-xdist that is sent one by itself, as by a guard of the machine's
 memory, dies of it as before, so that its shard runs again; but it first says and stores

@@ -1,5 +1,5 @@
-"""The start of a session: its state, and the plugins that its options ask for; nothing
-is registered before an eval file was found."""
+"""Start a session: its state, and the plugins that its options need. Nothing is
+registered before an eval file was found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pytest's own terminal and a document of which it prints nothing: it is counted.
+"""Count documents of which pytest's terminal prints nothing.
 
 To ask who knows of statuses, and then to print and flush nothing, takes as long as to
 score the document. The terminal keeps its counts; only the way to them is shorter.

@@ -1,1 +1,1 @@
-"""The session's models: opened once each, asked through one plan each."""
+"""The models of a session: fixtures, compatibility with tasks, progress."""

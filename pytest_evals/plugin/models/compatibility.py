@@ -1,5 +1,4 @@
-"""Whether models can run the tasks of a session, as far as it is known without opening
-them."""
+"""Check model and task compatibility before a model is loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line that shows how far inference is.
+"""The progress line of inference.
 
 On a terminal it is repainted in place, at most ten times a second; elsewhere a plain
 line comes every half minute, so that a log of CI shows life.

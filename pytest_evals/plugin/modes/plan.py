@@ -1,5 +1,5 @@
-"""``--evals-plan``: what the run would ask, and what its gates can see. No model is
-opened and no document is run."""
+"""``--evals-plan``: the requests that a run would send, and the power of its gates. No
+model is opened and no document is run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a task as far as no model is needed to see it.
+"""Problems of a task that are known without a model.
 
 Its file has been read and its rows were looked at before; here all its documents are
 rendered, and the first of them answered with their targets and scored.

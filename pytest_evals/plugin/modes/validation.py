@@ -1,4 +1,4 @@
-"""``--evals-validate``: what pytest would run is checked instead, without a model.
+"""``--evals-validate``: check files, tasks and gates without a model.
 
 Files are collected as for a run. Then one item a task takes the place of its documents
 and gates, and one item the place of each file that could not be collected; so all

@@ -1,1 +1,1 @@
-"""What is shown at the end, beside pytest's own report."""
+"""Output besides pytest's own report."""

@@ -1,4 +1,4 @@
-"""In GitHub Actions, an annotation at each line of a task file that cannot be used.
+"""Annotations of GitHub Actions at each line of a task file that cannot be used.
 
 With pytest-xdist the workers see what is wrong, and the controller says it.
 """

@@ -1,6 +1,5 @@
 """Prompt, answer and target of documents that passed: of those that the command line
-names, with ``-v``; and of all that are wrong, with ``-vv``.
-"""
+names, with ``-v``; and of all that are wrong, with ``-vv``."""
 
 from __future__ import annotations
 

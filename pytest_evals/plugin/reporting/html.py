@@ -1,4 +1,4 @@
-"""``--evals-html``: the page of this run, when everything else is on the disk."""
+"""``--evals-html``: write the page of this run, after all other files."""
 
 from __future__ import annotations
 

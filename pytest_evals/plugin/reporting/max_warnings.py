@@ -1,5 +1,4 @@
-"""``--max-warnings`` (pytest 9.1): an inconclusive gate that only warns is one of the
-warnings that it counts."""
+"""Count inconclusive gates that only warn for ``--max-warnings`` (pytest 9.1)."""
 
 from __future__ import annotations
 

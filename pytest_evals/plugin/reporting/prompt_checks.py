@@ -1,5 +1,4 @@
-"""All documents are rendered before any is sent, so that whatever is odd about them is
-reported first."""
+"""Render all documents before any is sent, so that warnings come first."""
 
 from __future__ import annotations
 

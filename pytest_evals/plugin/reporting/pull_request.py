@@ -1,6 +1,5 @@
 """The summary for a pull request: ``--evals-markdown``, and in GitHub Actions the job's
-summary with annotations at the lines of the gates.
-"""
+summary with annotations at the lines of gates."""
 
 from __future__ import annotations
 

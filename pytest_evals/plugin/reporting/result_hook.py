@@ -1,5 +1,4 @@
-"""``pytest_evals_result``: who listens hears of a run when all that it leaves is
-written, and of what has changed."""
+"""Call ``pytest_evals_result`` after all files of the run are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an interrupted run leaves behind, and the command that goes on with it."""
+"""The command that resumes an interrupted run, and what is kept of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the terminal shows before and after the run; the lines come from reports."""
+"""The terminal's lines before and after the run."""
 
 from __future__ import annotations
 

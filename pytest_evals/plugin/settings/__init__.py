@@ -1,1 +1,1 @@
-"""What was asked for, on the command line and in the ini file."""
+"""Options of the command line and the ini file."""

@@ -1,1 +1,1 @@
-"""What was collected: whose files, where names are found, tasks and groups."""
+"""Collected files and tasks, and the index of names."""

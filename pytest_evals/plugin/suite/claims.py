@@ -1,4 +1,4 @@
-"""Each document and gate is collected once, whichever files and groups name it."""
+"""Collect each document and gate once, even if several files and groups name it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files and folders of tasks as pytest's nodes.
+"""The nodes of files and folders of tasks.
 
 A member of a group may stand in any file. Its node is made here as pytest would make
 it, below the nodes of its folders, so that its id, its conftest.py and its fixtures are

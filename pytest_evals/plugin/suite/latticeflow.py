@@ -1,4 +1,4 @@
-"""What the LatticeFlow files of this session may name."""
+"""The entities that the LatticeFlow files of this session may name."""
 
 from __future__ import annotations
 

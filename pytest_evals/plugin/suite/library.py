@@ -1,4 +1,4 @@
-"""Where this session looks up names: the suite, and ``--evals-include-path``."""
+"""The index of task names: the suite, and ``--evals-include-path``."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Between the processes of pytest-xdist: who runs what, and how results travel."""
+"""Exchange between controller and workers of pytest-xdist: sharding, serialization."""

@@ -1,4 +1,4 @@
-"""What a worker of pytest-xdist tells the controller of its collection, beyond ids.
+"""A worker's report of its collection, beyond the ids of items.
 
 Ids do not say which groups there are, since a group without gates has none; nor in
 which order tasks were found, which is that of results; nor what markers gates have. A

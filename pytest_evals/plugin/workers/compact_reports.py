@@ -1,5 +1,4 @@
-"""Reports of documents on their way from a worker: one bytes object each, or one for
-many, since xdist takes every other value apart and puts it together by itself.
+"""Reports of documents from a worker as bytes, which pytest-xdist does not take apart.
 
 Both ends are processes of one session. Whatever is not as plain as the report of a
 document that went well travels pytest's own way.

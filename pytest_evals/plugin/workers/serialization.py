@@ -1,4 +1,4 @@
-"""A scored document on its way from a worker to the controller.
+"""Serialization of a scored document from a worker to the controller.
 
 It travels as one bytes object on its report: plain Python values through ``marshal``,
 which is many times cheaper than xdist's own encoding of nested values. Both ends are

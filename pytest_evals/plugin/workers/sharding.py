@@ -1,5 +1,5 @@
-"""Who runs what under pytest-xdist: a rule that every process computes alike from the
-ids of the collected items and the rows of their tasks.
+"""Sharding under pytest-xdist: a rule that every process computes alike from the ids of
+the collected items and the rows of their tasks.
 
 Each task is cut into one contiguous block a worker, so that documents which share shots
 and passages stay together, and a worker can plan its own batches as soon as it has
