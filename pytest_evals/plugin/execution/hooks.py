@@ -50,7 +50,7 @@ from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.outlets import Outlets, torn_down
 from pytest_evals.plugin.settings.profile import profile_line
 from pytest_evals.plugin.settings.run_options import check_places
-from pytest_evals.plugin.suite.latticeflow import check_parameters
+from pytest_evals.plugin.suite.entities import check_parameters
 from pytest_evals.plugin.suite.uncollected_files import lost_gates
 from pytest_evals.plugin.workers.collection_report import told
 from pytest_evals.plugin.workers.compact_reports import earlier_than
