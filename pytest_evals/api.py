@@ -28,13 +28,13 @@ from pytest_evals.models.registry import ModelHook
 from pytest_evals.reports.files.model import model_arguments
 from pytest_evals.run.arguments import with_checked_arguments
 from pytest_evals.run.baselines import measured_rate
-from pytest_evals.run.cached_model import Answers, Keeping
+from pytest_evals.run.cached_model import CachedModels, Keeping
 from pytest_evals.run.config import RunConfig, StopMode
 from pytest_evals.run.event_loop import in_own_thread
 from pytest_evals.run.inference import Given, Inference, open_model
 from pytest_evals.run.plugins import Plugins
 from pytest_evals.run.profile import RELEASE, Profile, policy_of
-from pytest_evals.run.readiness import Asked, why_refused
+from pytest_evals.run.readiness import PlannedRequests, why_refused
 from pytest_evals.run.reference_models import answered_by, named_by
 from pytest_evals.run.run import Run
 from pytest_evals.run.start import Start
@@ -221,12 +221,12 @@ class _Call:
             self.sources, options, gates, load, adds_metrics=adds_metrics(hook)
         )
 
-    def _answers(self) -> Answers:
+    def _answers(self) -> CachedModels:
         """Return the store in front of all models."""
         plugins = self.hook
         keeping = Keeping(dir=self.config.dir, no_cache=not self.stores)
         hook = ModelHook(lambda: plugins.open_models, plugins.open_model)
-        return Answers(keeping, hook)
+        return CachedModels(keeping, hook)
 
     def _check(self, run: Run) -> None:
         """Check that the run can be compared and written, before anything is sent."""
@@ -243,7 +243,7 @@ class _Call:
         """Answer, score and keep all documents."""
         jobs, ends = run.jobs()
         prepare = partial(prepared, self.hook.hook)
-        asked = Asked(
+        asked = PlannedRequests(
             jobs=jobs,
             tested=self.config.spec or None,
             judge=self.judge if isinstance(self.judge, str) else None,

@@ -31,7 +31,7 @@ from pytest_evals.reports.details.gate import gate_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Number:
+class MetricNumber:
     """One metric over all documents of a task or a group.
 
     Args:
@@ -96,7 +96,7 @@ class Number:
         return verdict.interval
 
 
-class Numbers(Mapping[str, Number]):
+class Numbers(Mapping[str, MetricNumber]):
     """The numbers of a task or a group, by the keys of ``results.json``:
     ``exact_match,strict-match``; the filter may be left out where there is one."""
 
@@ -105,7 +105,7 @@ class Numbers(Mapping[str, Number]):
         self._result = result
         self._metrics = {metric.key: metric for metric in result.metrics}
 
-    def __getitem__(self, key: str) -> Number:
+    def __getitem__(self, key: str) -> MetricNumber:
         """The number of a metric.
 
         Raises:
@@ -125,7 +125,7 @@ class Numbers(Mapping[str, Number]):
                 "and an error is no answer\n"
                 "  fix: use assert_gate, which knows whether they could turn the claim"
             )
-        return Number(
+        return MetricNumber(
             value=metric.estimate.value,
             stderr=metric.estimate.stderr,
             n=metric.n_scored,

@@ -46,7 +46,7 @@ class GateFailed(Exception):
         self.result = result
 
 
-class Message(TerminalRepr):
+class ShortMessage(TerminalRepr):
     """Lines instead of a traceback; the first one is also the line of pytest's short
     summary."""
 
@@ -69,7 +69,7 @@ class Message(TerminalRepr):
         return "\n".join(self.lines)
 
 
-def message_of(error: BaseException, item: pytest.Item) -> Message | None:
+def message_of(error: BaseException, item: pytest.Item) -> ShortMessage | None:
     """The message of an error of ours; ``None`` for anybody else's."""
     path, line, _ = item.reportinfo()
     if isinstance(error, GateFailed):
@@ -82,7 +82,7 @@ def message_of(error: BaseException, item: pytest.Item) -> Message | None:
         lines = str(error).splitlines()
     else:
         return None
-    return Message(_in_style(lines, item.config), str(Path(path)), line or 0)
+    return ShortMessage(_in_style(lines, item.config), str(Path(path)), line or 0)
 
 
 def users_traceback(excinfo: ExceptionInfo[BaseException]) -> Traceback:
@@ -107,12 +107,12 @@ def _is_users(entry: TracebackEntry) -> bool:
 
 def gate_message(
     verdict: Verdict, result: TaskResult | GroupResult, config: pytest.Config
-) -> Message:
+) -> ShortMessage:
     """What, the numbers, where, how far, and examples."""
     from pytest_evals.reports.details.gate import gate_lines
 
     place, lines = verdict.gate.source, gate_lines(verdict, result)
-    return Message(_in_style(lines, config), str(place.path), place.line)
+    return ShortMessage(_in_style(lines, config), str(place.path), place.line)
 
 
 def write_text(terminal: pytest.TerminalReporter, text: str, **markup: bool) -> None:

@@ -24,7 +24,7 @@ from pytest_evals.errors import EvalsError
 from pytest_evals.plugin.messages import (
     DocumentFailed,
     GateFailed,
-    Message,
+    ShortMessage,
     document_properties,
     gate_properties,
     gate_word,
@@ -102,7 +102,7 @@ class TaskFile(pytest.File):
     ) -> str | TerminalRepr:
         """Our own errors speak for themselves; others get pytest's traceback."""
         if isinstance(excinfo.value, EvalsError):
-            return Message(str(excinfo.value).splitlines(), str(self.path), 0)
+            return ShortMessage(str(excinfo.value).splitlines(), str(self.path), 0)
         return super().repr_failure(excinfo)
 
     @property

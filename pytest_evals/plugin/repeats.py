@@ -13,7 +13,7 @@ Scores = dict[tuple[str, str], dict[int, object]]
 
 
 @dataclass(slots=True)
-class Repeats:
+class FurtherRuns:
     """What further runs of documents have shown.
 
     Args:

@@ -21,7 +21,7 @@ from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.plugin.models.definitions import DocumentItem
 from pytest_evals.plugin.models.progress import Progress
 from pytest_evals.plugin.models.session_models import Models
-from pytest_evals.plugin.repeats import Repeats
+from pytest_evals.plugin.repeats import FurtherRuns
 from pytest_evals.plugin.session_warnings import Notices
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.settings.process import (
@@ -103,7 +103,7 @@ class EvalSession:
         if self.run.early_stopping is not None and not options.validate:
             self.stopping = Stopping(self.run, self.orders)
         self.notices = Notices(config, self.run)
-        self.repeats = Repeats()
+        self.repeats = FurtherRuns()
         self.news: Told | None = None
         """What a worker has still to report of its collection."""
         self._heard: set[str] = set()

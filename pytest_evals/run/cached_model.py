@@ -46,7 +46,7 @@ class Keeping:
     explain_cache: str = ""
 
 
-class Answers:
+class CachedModels:
     """Puts the store in front of a session's models."""
 
     def __init__(self, options: Keeping, hook: ModelHook) -> None:

@@ -20,7 +20,7 @@ from pytest_evals.core.request import Request, Response
 from pytest_evals.core.result import Reuse
 from pytest_evals.core.task import Task
 from pytest_evals.gates.check import machine_of
-from pytest_evals.run.cached_model import Answers
+from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.error_budget import ErrorBudget
 from pytest_evals.run.plan import WINDOW, Job, Plan
 from pytest_evals.run.usage import with_usage
@@ -32,7 +32,7 @@ Prepare = Callable[[Task, list[Record]], list[Record]]
 """Records of one task to those that are sent, see ``pytest_evals_requests``."""
 
 
-def open_model(answers: Answers, source: Given, closing: ExitStack) -> Model:
+def open_model(answers: CachedModels, source: Given, closing: ExitStack) -> Model:
     """Return a model with its stored responses in front of it.
 
     Args:
@@ -61,7 +61,7 @@ class Inference:
 
     def __init__(
         self,
-        answers: Answers,
+        answers: CachedModels,
         max_errors: float = 1.0,
         on_answer: Callable[[], None] | None = None,
     ) -> None:

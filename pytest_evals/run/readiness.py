@@ -17,7 +17,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Request, Response
 from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError, ModelError, OptionError
-from pytest_evals.run.cached_model import Answers
+from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.plan import Job, Plan
 from pytest_evals.store.stored import NOT_STORED
 
@@ -37,7 +37,7 @@ _UNKNOWN = "nothing is known of this model's answers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class PlannedRequests:
     """What is asked.
 
     Args:
@@ -69,7 +69,7 @@ class Asked:
                 yield f"the model {name!r}", source, ""
 
 
-def why_refused(asked: Asked, answers: Answers) -> EvalsError | None:
+def why_refused(asked: PlannedRequests, answers: CachedModels) -> EvalsError | None:
     """Why documents cannot be answered, if it is known and a response is needed;
     ``None`` otherwise.
 
@@ -103,7 +103,7 @@ def _lacks(record: Record) -> bool:
 class _Faults:
     """Why models cannot be opened; each is looked at once."""
 
-    def __init__(self, asked: Asked, answers: Answers) -> None:
+    def __init__(self, asked: PlannedRequests, answers: CachedModels) -> None:
         self._asked, self._answers = asked, answers
         self._known: dict[str, EvalsError | None] = {}
 
@@ -142,7 +142,11 @@ class _Stored:
     """The stored responses of each model, opened once."""
 
     def __init__(
-        self, asked: Asked, answers: Answers, faults: _Faults, closing: ExitStack
+        self,
+        asked: PlannedRequests,
+        answers: CachedModels,
+        faults: _Faults,
+        closing: ExitStack,
     ) -> None:
         self._asked, self._answers = asked, answers
         self._faults, self._closing = faults, closing

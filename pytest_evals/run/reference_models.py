@@ -21,10 +21,10 @@ from pytest_evals.gates.documents import Required, with_required
 from pytest_evals.models.registry import parse_spec
 from pytest_evals.reports.files.samples import sample_of
 from pytest_evals.run.baselines import ReferenceRun, settings_of
-from pytest_evals.run.cached_model import Answers
+from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.inference import Given, Inference, info_of, open_model
 from pytest_evals.run.plan import Job
-from pytest_evals.run.readiness import Asked, why_refused
+from pytest_evals.run.readiness import PlannedRequests, why_refused
 from pytest_evals.run.scoring import score
 from pytest_evals.run.suite import Suite, TaskRun
 from pytest_evals.run.user_hooks import prepared, scored
@@ -32,7 +32,7 @@ from pytest_evals.store.baselines import without_contents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Documents:
+class ReferenceDocuments:
     """Documents of a task.
 
     Args:
@@ -60,7 +60,7 @@ class ReferenceModel:
 
     spec: str
     gate: Gate
-    documents: Sequence[Documents]
+    documents: Sequence[ReferenceDocuments]
 
     @property
     def shown(self) -> str:
@@ -84,7 +84,7 @@ class ReferenceModel:
         found = scored(by_hook, record, task) if by_hook else score(record, task)
         return with_required(found, task, documents.required)
 
-    def _of(self, task: Task) -> Documents:
+    def _of(self, task: Task) -> ReferenceDocuments:
         return next(one for one in self.documents if one.task.name == task.name)
 
     def fault(self, error: BaseException) -> str:
@@ -112,7 +112,7 @@ def named_by(
         spec_of: A gate's baseline to the spec that is opened.
     """
     first: dict[str, Gate] = {}
-    found: dict[str, dict[str, Documents]] = {}
+    found: dict[str, dict[str, ReferenceDocuments]] = {}
     for gate in [gate for run in suite.all() for gate in run.gates]:
         names = suite.tasks_of(gate.task)
         runs = [run for name, run in suite.tasks.items() if name in names]
@@ -120,7 +120,7 @@ def named_by(
             continue
         for run in runs:
             first.setdefault(gate.baseline, gate)
-            found.setdefault(gate.baseline, {})[run.task.name] = Documents(
+            found.setdefault(gate.baseline, {})[run.task.name] = ReferenceDocuments(
                 task=run.task,
                 indices=run.indices,
                 hook=hook_of(run.path),
@@ -136,7 +136,7 @@ def named_by(
 
 def answered_by(
     models: Sequence[ReferenceModel],
-    answers: Answers,
+    answers: CachedModels,
     judge: Given,
     *,
     no_judge: str,
@@ -154,7 +154,7 @@ def answered_by(
         ModelError: A model cannot be opened, or broke.
     """
     for model in models:
-        asked = Asked(
+        asked = PlannedRequests(
             jobs=model.jobs,
             tested=model.spec,
             judge=judge if isinstance(judge, str) else None,
@@ -174,7 +174,9 @@ def answered_by(
     return found
 
 
-def _answered(model: ReferenceModel, answers: Answers, judge: Given) -> ReferenceRun:
+def _answered(
+    model: ReferenceModel, answers: CachedModels, judge: Given
+) -> ReferenceRun:
     with ExitStack() as closing:
         inference = Inference(answers)
         opened = open_model(answers, model.spec, closing)

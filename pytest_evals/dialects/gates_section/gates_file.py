@@ -8,7 +8,7 @@ from typing import Any
 from pytest_evals.core.gate import Gate
 from pytest_evals.dialects.gates_section.anchors import read_gates
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.dialects.yaml_reader.yaml_file import Reader, bytes_of
+from pytest_evals.dialects.yaml_reader.yaml_file import YamlParser, bytes_of
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.gates.read.entry import read_defaults
 from pytest_evals.gates.read.text import with_unique_ids
@@ -45,7 +45,7 @@ def load_gates(path: Path) -> tuple[Gate, ...]:
     return unique
 
 
-class _Reader(Reader):
+class _Reader(YamlParser):
     """No other program reads a gates file: a key that is given twice is an error."""
 
     def _given_twice(self, key: Any, here: Place) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_evals.dialects.latticeflow.filters import Filter, read_filter
+from pytest_evals.dialects.latticeflow.filters import SampleFilter, read_filter
 from pytest_evals.dialects.latticeflow.header import check_key
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError
@@ -17,7 +17,7 @@ class Action:
     """A rule: samples that its filter matches are excluded from all metrics."""
 
     key: str
-    filter: Filter
+    filter: SampleFilter
 
 
 def read_actions(definition: Section) -> tuple[Action, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 from pytest_evals.dialects.latticeflow.entities import Entity
 from pytest_evals.dialects.latticeflow.header import read_header
 from pytest_evals.dialects.latticeflow.prompts.parts import wrapped
-from pytest_evals.dialects.latticeflow.prompts.templates import Template
+from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.dialects.latticeflow.solvers.fields import template
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Problem, TaskFileError
@@ -43,7 +43,7 @@ def read_adapter(entity: Entity) -> Adapter:
     )
 
 
-def _side(top: Section, key: str) -> Template | None:
+def _side(top: Section, key: str) -> SampleTemplate | None:
     inner = top.section(key)
     if inner is None:
         if top.values.get(key) is None:
@@ -56,7 +56,9 @@ def _side(top: Section, key: str) -> Template | None:
     return found
 
 
-def _writer(template: Template) -> Callable[[Any, Mapping[str, Any], ModelInfo], str]:
+def _writer(
+    template: SampleTemplate,
+) -> Callable[[Any, Mapping[str, Any], ModelInfo], str]:
     def to_body(given: Any, kwargs: Mapping[str, Any], info: ModelInfo) -> str:
         variables = {
             "input": wrapped(given),
@@ -68,7 +70,7 @@ def _writer(template: Template) -> Callable[[Any, Mapping[str, Any], ModelInfo],
     return to_body
 
 
-def _reader(template: Template) -> Callable[[str, int, ModelInfo], Any]:
+def _reader(template: SampleTemplate) -> Callable[[str, int, ModelInfo], Any]:
     def to_output(text: str, status: int, info: ModelInfo) -> Any:
         variables = {"body": text, "status_code": status, "model_info": _told(info)}
         return parsed(template.render(variables), f"{template.place}: process_output")

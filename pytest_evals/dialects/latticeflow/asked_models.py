@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from pytest_evals.core.dialogue import JUDGE, ModelSource
-from pytest_evals.dialects.latticeflow.solvers.line import Line
-from pytest_evals.dialects.latticeflow.suite import Suite
+from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
+from pytest_evals.dialects.latticeflow.suite import EntitySuite
 from pytest_evals.errors import Place
 
 
@@ -25,14 +25,14 @@ class AskedModels:
         temperature: Of models that say nothing of it.
     """
 
-    suite: Suite
+    suite: EntitySuite
     tested: str
     place: Place
     temperature: float = 0.0
     sources: dict[str, ModelSource] = field(default_factory=dict)
     """``Ask.model`` → where the model comes from, for each model that was requested."""
 
-    def line(self, key: str) -> Line:
+    def line(self, key: str) -> SolverChain:
         """The line to a model.
 
         Args:
@@ -42,7 +42,7 @@ class AskedModels:
             TaskFileError: Its file cannot be used.
         """
         options = self.suite.options
-        own = Line(temperature=self.temperature, gen_kwargs=options.gen_kwargs)
+        own = SolverChain(temperature=self.temperature, gen_kwargs=options.gen_kwargs)
         if not key and (options.has_model or not self.tested):
             return own
         name = key or self.tested
@@ -51,10 +51,10 @@ class AskedModels:
             return own
         if model is None or (key and not model.native and options.has_judge):
             self.sources[name] = JUDGE
-            return Line(name=name)
+            return SolverChain(name=name)
         self.sources[name] = model.source
         return replace(
-            Line() if key else own,
+            SolverChain() if key else own,
             name=name,
             native=model.native,
             takes_sample=model.takes_sample,

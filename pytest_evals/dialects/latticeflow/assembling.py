@@ -17,25 +17,25 @@ from pytest_evals.dialects.latticeflow.numbers import FinalName, Number, final_n
 from pytest_evals.dialects.latticeflow.over_all import seen_together
 from pytest_evals.dialects.latticeflow.parameters import Parameter, values_of
 from pytest_evals.dialects.latticeflow.parts import Assembled, Parts, Use
-from pytest_evals.dialects.latticeflow.policies import Subject
-from pytest_evals.dialects.latticeflow.recipe import NamedNumber, Recipe
+from pytest_evals.dialects.latticeflow.policies import PolicySubject
+from pytest_evals.dialects.latticeflow.recipe import NamedNumber, SampleRecipe
 from pytest_evals.dialects.latticeflow.sample_rows import (
     SampleRows,
     Samples,
 )
 from pytest_evals.dialects.latticeflow.scoring.reading import read_scorers
-from pytest_evals.dialects.latticeflow.scoring.scorer import Scorer, Trials
+from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, Trials
 from pytest_evals.dialects.latticeflow.scoring.trials import read_trials
 from pytest_evals.dialects.latticeflow.solvers.reader import read_solver
 from pytest_evals.dialects.latticeflow.substitution import Values, substituted
-from pytest_evals.dialects.latticeflow.suite import Suite
+from pytest_evals.dialects.latticeflow.suite import EntitySuite
 from pytest_evals.dialects.latticeflow.system_task import (
     OneRow,
     evidence,
     read_system_task,
 )
 from pytest_evals.dialects.latticeflow.task_dataset import (
-    Column,
+    DatasetColumn,
     Keys,
     TaskDataset,
     aligned_names,
@@ -47,7 +47,7 @@ from pytest_evals.errors import Problem, TaskFileError, did_you_mean
 from pytest_evals.prompts.identical import ALLOWED, are_allowed
 
 
-def assembled(task: TaskEntity, use: Use, suite: Suite) -> Assembled:
+def assembled(task: TaskEntity, use: Use, suite: EntitySuite) -> Assembled:
     """The recipe of a task.
 
     Raises:
@@ -65,7 +65,7 @@ def assembled(task: TaskEntity, use: Use, suite: Suite) -> Assembled:
 class _Building:
     """One task while it is put together."""
 
-    def __init__(self, task: TaskEntity, use: Use, suite: Suite) -> None:
+    def __init__(self, task: TaskEntity, use: Use, suite: EntitySuite) -> None:
         self.problems: list[Problem] = []
         self._task, self._use, self._suite = task, use, suite
         self._warnings = list(task.warnings)
@@ -114,7 +114,7 @@ class _Building:
             rows, source = self._rows(parts.datasets, parts.scorers), None
         numbers = [number for one in parts.scorers for number in one.numbers]
         names = final_names(numbers)
-        recipe = Recipe(
+        recipe = SampleRecipe(
             task=self._use.name,
             sample=rows.sample,
             id=rows.id,
@@ -143,7 +143,7 @@ class _Building:
         told = self._subjects(names, numbers) or (self._subject(),)
         return Assembled(task=task, subjects=told, recipe=recipe, rows=rows)
 
-    def _ask(self, recipe: Recipe, rows: SampleRows) -> Callable[[int], Asked]:
+    def _ask(self, recipe: SampleRecipe, rows: SampleRows) -> Callable[[int], Asked]:
         allowed = are_allowed(self._suite.options.metadata)
         if allowed or ALLOWED in self._task.tags:
             return recipe.ask
@@ -185,7 +185,7 @@ class _Building:
 
     def _subjects(
         self, names: Sequence[FinalName], numbers: Sequence[Number]
-    ) -> tuple[Subject, ...]:
+    ) -> tuple[PolicySubject, ...]:
         """What policies may call each number."""
         return tuple(
             self._subject(
@@ -209,7 +209,7 @@ class _Building:
         return replace(own, n=n) if own is not None else Trials(n=n)
 
     def _check_aggregators(
-        self, trials: Trials | None, scorers: Sequence[Scorer]
+        self, trials: Trials | None, scorers: Sequence[SampleScorer]
     ) -> None:
         """Aggregators are of scores that there are, where those are known."""
         if trials is None or not all(one.scores for one in scorers):
@@ -221,7 +221,9 @@ class _Building:
                 what = f"score_name: no score called {one.score!r}{hint}"
                 self._definition.problem("trials", what)
 
-    def _rows(self, keys: Mapping[str, str], scorers: Sequence[Scorer]) -> SampleRows:
+    def _rows(
+        self, keys: Mapping[str, str], scorers: Sequence[SampleScorer]
+    ) -> SampleRows:
         has_place = "dataset" in self._definition.values
         dataset = TaskDataset(
             keys=keys,
@@ -250,7 +252,7 @@ class _Building:
         return found
 
     def _later_rows(
-        self, earlier: Assembled, scorers: Sequence[Scorer]
+        self, earlier: Assembled, scorers: Sequence[SampleScorer]
     ) -> tuple[SampleRows, EarlierTask]:
         """A row for each sample of an earlier task.
 
@@ -302,13 +304,15 @@ class _Building:
             "definition": self._definition.values,
         }
 
-    def _subject(self, **more: str) -> Subject:
+    def _subject(self, **more: str) -> PolicySubject:
         use = self._use
-        return Subject(evaluation=use.evaluation, specification=use.name, **more)
+        return PolicySubject(evaluation=use.evaluation, specification=use.name, **more)
 
-    def _columns(self) -> Sequence[Column]:
+    def _columns(self) -> Sequence[DatasetColumn]:
         return [
-            Column(parameter=one.key, name=str(self._values[one.key]), place=one.place)
+            DatasetColumn(
+                parameter=one.key, name=str(self._values[one.key]), place=one.place
+            )
             for one in self._task.parameters
             if one.type == "dataset_column" and self._values.get(one.key) is not None
         ]

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_evals.dialects.latticeflow.entities import Entity
-from pytest_evals.dialects.latticeflow.filters import Filter, read_filter
+from pytest_evals.dialects.latticeflow.filters import SampleFilter, read_filter
 from pytest_evals.dialects.latticeflow.header import read_header
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError
@@ -85,7 +85,7 @@ class DatasetFile:
 
     key: str
     source: Source
-    filters: tuple[Filter, ...] = ()
+    filters: tuple[SampleFilter, ...] = ()
     place: Place
     warnings: tuple[str, ...] = ()
 
@@ -101,7 +101,7 @@ def read_dataset(entity: Entity) -> DatasetFile:
     top = Section(entity.file, problems)
     header = read_header(top, "a dataset", ("key", "display_name"))
     source: Source | None = None
-    filters: tuple[Filter, ...] = ()
+    filters: tuple[SampleFilter, ...] = ()
     given = [
         key
         for key in ("source", "generator_specification", "file_path")
@@ -136,7 +136,7 @@ def read_dataset(entity: Entity) -> DatasetFile:
     )
 
 
-def _source(section: Section) -> tuple[Source | None, tuple[Filter, ...]]:
+def _source(section: Section) -> tuple[Source | None, tuple[SampleFilter, ...]]:
     given = section.values.get("type")
     if given in _TRACES:
         what = f"source type {given!r} imports from another service, which is not done"

@@ -33,7 +33,7 @@ _OPS = (*_COMPARISONS, *_MEMBERSHIPS, *_UNARY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class SampleFilter:
     """One filter.
 
     Args:
@@ -64,7 +64,7 @@ class Filter:
             raise FieldError(what, self.expression.place) from None
 
 
-def read_filter(section: Section, owner: str = "a filter") -> Filter | None:
+def read_filter(section: Section, owner: str = "a filter") -> SampleFilter | None:
     """A filter; what is wrong with it are problems of its file."""
     op = section.one_of("op", "filter operation", _OPS, "")
     text = section.take("expression", str, "")
@@ -83,7 +83,7 @@ def read_filter(section: Section, owner: str = "a filter") -> Filter | None:
     except TaskFileError as error:
         section.problems.extend(error.problems)
         return None
-    return Filter(op=op, expression=expression, wanted=wanted)
+    return SampleFilter(op=op, expression=expression, wanted=wanted)
 
 
 def _wanted(section: Section, op: str) -> Any:
@@ -165,7 +165,7 @@ _TESTS: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def kept(rows: list[Any], filters: tuple[Filter, ...]) -> list[Any]:
+def kept(rows: list[Any], filters: tuple[SampleFilter, ...]) -> list[Any]:
     """The rows that all filters match.
 
     Raises:

@@ -20,7 +20,7 @@ from pytest_evals.dialects.latticeflow.parameters import (
     values_of,
 )
 from pytest_evals.dialects.latticeflow.prompts.templates import (
-    Template,
+    SampleTemplate,
     compile_template,
 )
 from pytest_evals.dialects.latticeflow.samples import Rows
@@ -289,7 +289,7 @@ def _template(entry: Section) -> Synthesizer | None:
 
 
 def _written(
-    templates: Sequence[Template], fields: Mapping[str, Sequence[Any]], row: Row
+    templates: Sequence[SampleTemplate], fields: Mapping[str, Sequence[Any]], row: Row
 ) -> Iterator[Row]:
     """The cross product of all templates and the values of all fields."""
     for template in templates:

@@ -9,7 +9,7 @@ from pytest_evals.core.dialogue import Ask
 from pytest_evals.core.request import Response
 from pytest_evals.core.task import Asked
 from pytest_evals.data.calls import FieldError
-from pytest_evals.dialects.latticeflow.recipe import Recipe
+from pytest_evals.dialects.latticeflow.recipe import SampleRecipe
 from pytest_evals.errors import DocumentError, Place
 from pytest_evals.prompts.identical import ALLOWED, IdenticalPrompts
 
@@ -21,7 +21,7 @@ _REPLY = Response(
 
 
 def refusing_identical(
-    recipe: Recipe, total: Callable[[], int], place: Place
+    recipe: SampleRecipe, total: Callable[[], int], place: Place
 ) -> Callable[[int], Asked]:
     """``recipe.ask``, which fails for each sample if all of them send the same.
 
@@ -45,7 +45,7 @@ def refusing_identical(
     return ask
 
 
-def _sent(recipe: Recipe, index: int) -> list[Ask]:
+def _sent(recipe: SampleRecipe, index: int) -> list[Ask]:
     """All that a solver asks about a sample, if it always gets the same reply."""
     assert recipe.solver is not None
     dialogue = recipe.solver.solver.dialogue(recipe.sample(index), 0)

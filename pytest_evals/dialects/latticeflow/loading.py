@@ -17,8 +17,8 @@ from pytest_evals.dialects.latticeflow.evaluation import (
 )
 from pytest_evals.dialects.latticeflow.parameters import Given, Parameter
 from pytest_evals.dialects.latticeflow.parts import Assembled, Use
-from pytest_evals.dialects.latticeflow.policies import Rule, gates_of, read_policy
-from pytest_evals.dialects.latticeflow.suite import Suite
+from pytest_evals.dialects.latticeflow.policies import PolicyRule, gates_of, read_policy
+from pytest_evals.dialects.latticeflow.suite import EntitySuite
 from pytest_evals.dialects.latticeflow.task_file import TaskEntity, marker, read_task
 from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
@@ -54,7 +54,7 @@ def load_tasks(
     """
     known = entities or entities_of(path, options)
     first, *listed = known.of_file(path) or _undeclared(path)
-    suite = Suite(entities=known, options=options)
+    suite = EntitySuite(entities=known, options=options)
     if first.kind == "task":
         if _is_run(first, known, beside):
             return ()
@@ -108,7 +108,7 @@ def _named_tasks(run: Entity) -> Iterator[Any]:
             yield one.get("task_key")
 
 
-def _alone(entity: Entity, suite: Suite) -> Iterator[Task]:
+def _alone(entity: Entity, suite: EntitySuite) -> Iterator[Task]:
     """A task by itself, with the values of its parameters from the command line."""
     tags = entity.file.values.get("tags")
     names = [str(tag) for tag in tags] if isinstance(tags, list) else []
@@ -128,7 +128,9 @@ def _typed(
     return {key: Given(value, _OPTION) for key, value in given.items() if key in known}
 
 
-def _run(entity: Entity, listed: Sequence[Entity], suite: Suite) -> Iterator[Task]:
+def _run(
+    entity: Entity, listed: Sequence[Entity], suite: EntitySuite
+) -> Iterator[Task]:
     """The tasks of a run file: those of its evaluation, with its policies as gates;
     or, without an evaluation, all that it lists."""
     run = read_run(entity, suite.options.parameters)
@@ -162,7 +164,7 @@ def _refuse_other_secrets(secrets: Mapping[str, str], listed: Sequence[Entity]) 
 
 
 def _with_gates(
-    found: Sequence[Assembled], rules: Sequence[Rule], options: TaskOptions
+    found: Sequence[Assembled], rules: Sequence[PolicyRule], options: TaskOptions
 ) -> Iterator[Task]:
     gates = gates_of(rules, [subject for one in found for subject in one.subjects])
     for one in found:
@@ -174,7 +176,7 @@ def _with_gates(
 class _Specified:
     """The tasks of an evaluation; one may need another, which is assembled first."""
 
-    def __init__(self, evaluation: Evaluation, suite: Suite) -> None:
+    def __init__(self, evaluation: Evaluation, suite: EntitySuite) -> None:
         self._evaluation, self._suite = evaluation, suite
         self._specifications = {one.key: one for one in evaluation.specifications}
         self._entities: dict[str, TaskEntity] = {}

@@ -14,11 +14,13 @@ from typing import Any
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.sample_rows import SampleRows
-from pytest_evals.dialects.latticeflow.scoring.scorer import Scorer
+from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer
 from pytest_evals.errors import DocumentError
 
 
-def seen_together(scorers: Sequence[Scorer], rows: SampleRows) -> tuple[Scorer, ...]:
+def seen_together(
+    scorers: Sequence[SampleScorer], rows: SampleRows
+) -> tuple[SampleScorer, ...]:
     """The scorers, each with a dialogue for one sample."""
     return tuple(
         one if one.over_all is None else replace(one, dialogue=_Together(one, rows))
@@ -29,7 +31,7 @@ def seen_together(scorers: Sequence[Scorer], rows: SampleRows) -> tuple[Scorer, 
 class _Together:
     """The dialogue of a scorer that sees all samples at once."""
 
-    def __init__(self, scorer: Scorer, rows: SampleRows) -> None:
+    def __init__(self, scorer: SampleScorer, rows: SampleRows) -> None:
         self._scorer, self._rows = scorer, rows
         self._scores: dict[int, SampleScore] | None = None
         self._fault = ""

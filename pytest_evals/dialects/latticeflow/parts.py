@@ -10,10 +10,10 @@ from pytest_evals.core.task import Task
 from pytest_evals.dialects.latticeflow.actions import Action
 from pytest_evals.dialects.latticeflow.asked_models import AskedModels
 from pytest_evals.dialects.latticeflow.parameters import Given
-from pytest_evals.dialects.latticeflow.policies import Subject
-from pytest_evals.dialects.latticeflow.recipe import Recipe
+from pytest_evals.dialects.latticeflow.policies import PolicySubject
+from pytest_evals.dialects.latticeflow.recipe import SampleRecipe
 from pytest_evals.dialects.latticeflow.sample_rows import SampleRows, Subsample
-from pytest_evals.dialects.latticeflow.scoring.scorer import Scorer, Trials
+from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, Trials
 from pytest_evals.dialects.latticeflow.solvers.reader import SolverParts
 from pytest_evals.errors import Place, Problem, TaskFileError
 
@@ -56,8 +56,8 @@ class Assembled:
     if anything."""
 
     task: Task
-    subjects: tuple[Subject, ...]
-    recipe: Recipe | None = None
+    subjects: tuple[PolicySubject, ...]
+    recipe: SampleRecipe | None = None
     rows: SampleRows | None = None
 
 
@@ -70,7 +70,7 @@ class Parts:
     trials: Trials | None
     models: AskedModels
     solver: SolverParts | None
-    scorers: Sequence[Scorer]
+    scorers: Sequence[SampleScorer]
     actions: Sequence[Action]
 
     @property

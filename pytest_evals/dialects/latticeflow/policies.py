@@ -36,7 +36,7 @@ _SCOPE_KEYS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class PolicySubject:
     """A number of a task; ``name`` is its final one, ``own`` as its metric calls it,
     both empty for numbers whose names are known only later; ``prefix`` is what stands
     in front of those."""
@@ -55,7 +55,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class PolicyRule:
     """One rule.
 
     Args:
@@ -80,7 +80,7 @@ class Rule:
         parts = (f"{key} {', '.join(sorted(one))}" for key, one in self.scope.items())
         return " and ".join(parts)
 
-    def covers(self, subject: Subject) -> bool:
+    def covers(self, subject: PolicySubject) -> bool:
         """Whether a number is in its scope."""
         keys = {
             "evaluation_keys": subject.evaluation,
@@ -106,7 +106,7 @@ class Rule:
 
 
 def gates_of(
-    rules: Sequence[Rule], subjects: Sequence[Subject]
+    rules: Sequence[PolicyRule], subjects: Sequence[PolicySubject]
 ) -> Mapping[str, tuple[Gate, ...]]:
     """The gates of each task, by the key of its specification."""
     found: dict[str, list[Gate]] = {}
@@ -122,7 +122,9 @@ def gates_of(
     return {key: tuple(gates) for key, gates in found.items()}
 
 
-def _about(rule: Rule, subjects: Sequence[Subject]) -> list[tuple[Subject, str]]:
+def _about(
+    rule: PolicyRule, subjects: Sequence[PolicySubject]
+) -> list[tuple[PolicySubject, str]]:
     inside = [one for one in subjects if rule.covers(one)]
     named = [(one, one.name) for one in inside if one.name and one.own == rule.metric]
     named = named or [(one, one.name) for one in inside if one.name == rule.metric]
@@ -138,7 +140,7 @@ def _about(rule: Rule, subjects: Sequence[Subject]) -> list[tuple[Subject, str]]
     return [(one, lacking) for one in (inside or subjects)[:1]]
 
 
-def read_policy(entity: Entity) -> tuple[Rule, ...]:
+def read_policy(entity: Entity) -> tuple[PolicyRule, ...]:
     """The rules of a policy.
 
     Raises:
@@ -147,7 +149,7 @@ def read_policy(entity: Entity) -> tuple[Rule, ...]:
     problems: list[Problem] = []
     top = Section(entity.file, problems)
     header = read_header(top, "a policy", ("key", "display_name"))
-    rules: dict[str, Rule] = {}
+    rules: dict[str, PolicyRule] = {}
     entries = top.entries("rules")
     if not entries:
         top.problem("rules", "a policy has rules", "rules: [{key: …, definition: …}]")
@@ -163,7 +165,7 @@ def read_policy(entity: Entity) -> tuple[Rule, ...]:
     return tuple(rules.values())
 
 
-def _rule(entry: Section, policy: str) -> Rule:
+def _rule(entry: Section, policy: str) -> PolicyRule:
     key = entry.text("key")
     if not key:
         entry.problem("key", "a rule has a key", "key: accuracy")
@@ -184,7 +186,7 @@ def _rule(entry: Section, policy: str) -> Rule:
         metric, bounds = _definition(section)
     entry.close("a rule")
     told = " and ".join(map(str, bounds)) or "exists"
-    return Rule(
+    return PolicyRule(
         id=fit_for_id(f"{policy}.{key}"),
         metric=metric,
         bounds=bounds,

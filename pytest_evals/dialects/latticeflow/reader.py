@@ -17,9 +17,9 @@ import yaml
 from pytest_evals.data.user_files import read_text
 from pytest_evals.dialects.yaml_reader.yaml_file import (
     MOST_INCLUDED,
-    Reader,
     Step,
     YamlFile,
+    YamlParser,
     bytes_of,
 )
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
@@ -100,7 +100,7 @@ def _dotenv(base: Path) -> Mapping[str, str]:
     return found
 
 
-class _Reader(Reader):
+class _Reader(YamlParser):
     """One file of entities. ``chain`` is the files that have led here."""
 
     _tags = ("!include",)

@@ -30,7 +30,7 @@ from pytest_evals.dialects.latticeflow.numbers import NOTHING, Number
 from pytest_evals.dialects.latticeflow.prompts.parts import plain
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import NullFieldError
-from pytest_evals.dialects.latticeflow.scoring.scorer import Scorer, Trials
+from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, Trials
 from pytest_evals.dialects.latticeflow.solvers.coroutines import restarted
 from pytest_evals.dialects.latticeflow.solvers.fields import Lines
 from pytest_evals.dialects.latticeflow.solvers.python import Row
@@ -63,7 +63,7 @@ class _Work(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class Recipe:
+class SampleRecipe:
     """All of a task but its samples.
 
     Args:
@@ -83,7 +83,7 @@ class Recipe:
     sample: Callable[[int], Mapping[str, Any]]
     id: Callable[[int], str]
     solver: SolverParts | None
-    scorers: Sequence[Scorer]
+    scorers: Sequence[SampleScorer]
     numbers: Sequence[NamedNumber]
     actions: Sequence[Action] = ()
     trials: Trials | None = None
@@ -242,7 +242,7 @@ class Recipe:
         return later_row(row, first, scores)
 
     def _dialogue(
-        self, index: int, scorers: Sequence[Scorer], record: Record | None = None
+        self, index: int, scorers: Sequence[SampleScorer], record: Record | None = None
     ) -> Dialogue[_Work]:
         sample = self.sample(index)
         if record is not None and any(one.over_all is not None for one in scorers):
@@ -255,7 +255,7 @@ class Recipe:
         return (yield from self._scored(rows, scorers))
 
     def _scored(
-        self, rows: Sequence[Row], scorers: Sequence[Scorer]
+        self, rows: Sequence[Row], scorers: Sequence[SampleScorer]
     ) -> Dialogue[_Work]:
         if self.solver is not None and not rows:
             return _Work((), {})

@@ -26,7 +26,7 @@ from pytest_evals.models.latticeflow.adapters import Adapter
 
 
 @dataclass(slots=True, kw_only=True)
-class Suite:
+class EntitySuite:
     """Where a file looks up what it names.
 
     Args:

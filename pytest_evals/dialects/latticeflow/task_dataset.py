@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pytest_evals.dialects.latticeflow.sample_rows import Samples
 from pytest_evals.dialects.latticeflow.samples import ID, Rows
 from pytest_evals.dialects.latticeflow.substitution import names_in
-from pytest_evals.dialects.latticeflow.suite import Suite
+from pytest_evals.dialects.latticeflow.suite import EntitySuite
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 
@@ -29,7 +29,7 @@ class Keys(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class DatasetColumn:
     """A parameter whose value is the name of a column."""
 
     parameter: str
@@ -52,9 +52,9 @@ class TaskDataset:
     keys: Mapping[str, str]
     place: Place
     needs_equal: bool = True
-    columns: Sequence[Column] = ()
+    columns: Sequence[DatasetColumn] = ()
 
-    def load(self, suite: Suite) -> Samples:
+    def load(self, suite: EntitySuite) -> Samples:
         """All samples.
 
         Raises:

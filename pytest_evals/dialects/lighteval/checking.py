@@ -11,7 +11,7 @@ from pytest_evals.dialects.lighteval.shots import SELECTIONS
 from pytest_evals.errors import EvalsError, did_you_mean
 
 
-class Fault(NamedTuple):
+class ModuleFault(NamedTuple):
     """What is wrong, and how to mend it."""
 
     what: str
@@ -23,7 +23,7 @@ def is_config(given: Any) -> bool:
     return hasattr(given, "name") and hasattr(given, "prompt_function")
 
 
-def faults_of(config: Any) -> Iterator[Fault]:
+def faults_of(config: Any) -> Iterator[ModuleFault]:
     """Everything that is wrong with the fields of a task."""
     yield from _name(config.name)
     if not callable(config.prompt_function):
@@ -39,7 +39,7 @@ def faults_of(config: Any) -> Iterator[Fault]:
     if not isinstance(config.metrics, list | tuple | set | frozenset):
         yield _wrong("metrics", "a list of metrics", config.metrics, fix)
     elif not config.metrics:
-        yield Fault("metrics is empty", fix)
+        yield ModuleFault("metrics is empty", fix)
     for key in ("evaluation_splits", "hf_avail_splits", "stop_sequence"):
         yield from _texts(config, key)
     yield from _numbers(config)
@@ -47,31 +47,31 @@ def faults_of(config: Any) -> Iterator[Fault]:
     if isinstance(chosen, str) and chosen not in SELECTIONS:
         hint = did_you_mean(chosen, list(SELECTIONS))
         listed = ", ".join(SELECTIONS)
-        yield Fault(f"few_shots_select is one of {listed}, not {chosen!r}{hint}")
+        yield ModuleFault(f"few_shots_select is one of {listed}, not {chosen!r}{hint}")
     yield from _grammar(config.generation_grammar)
 
 
-def _grammar(given: Any) -> Iterator[Fault]:
+def _grammar(given: Any) -> Iterator[ModuleFault]:
     try:
         if given is not None:
             grammar_text(given)
     except EvalsError as error:
-        yield Fault(str(error))
+        yield ModuleFault(str(error))
 
 
-def _name(name: Any) -> Iterator[Fault]:
+def _name(name: Any) -> Iterator[ModuleFault]:
     if not isinstance(name, str) or not name:
         yield _wrong("name", "a text", name)
     elif any(sign in name for sign in ("::", "[", "]", "|", "@")):
-        yield Fault(f"a name has no '::', '[', ']', '|' and '@': {name!r}")
+        yield ModuleFault(f"a name has no '::', '[', ']', '|' and '@': {name!r}")
     elif not is_node_name(name):
-        yield Fault(f"a name has no control characters: {name!r}")
+        yield ModuleFault(f"a name has no control characters: {name!r}")
 
 
-def _texts(config: Any, key: str) -> Iterator[Fault]:
+def _texts(config: Any, key: str) -> Iterator[ModuleFault]:
     given = getattr(config, key)
     if key == "evaluation_splits" and not given:
-        yield Fault("evaluation_splits is empty", 'evaluation_splits=["test"]')
+        yield ModuleFault("evaluation_splits is empty", 'evaluation_splits=["test"]')
     elif isinstance(given, str):
         yield _wrong(key, "a list of texts", given, f"{key}=[{given!r}]")
     elif given is not None and not (
@@ -80,7 +80,7 @@ def _texts(config: Any, key: str) -> Iterator[Fault]:
         yield _wrong(key, "a list of texts", given)
 
 
-def _numbers(config: Any) -> Iterator[Fault]:
+def _numbers(config: Any) -> Iterator[ModuleFault]:
     size = config.generation_size
     if size is not None and (not _is_whole(size) or (size < 1 and size != -1)):
         yield _wrong("generation_size", "a number of tokens", size)
@@ -98,5 +98,5 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _wrong(key: str, wanted: str, value: Any, fix: str = "") -> Fault:
-    return Fault(f"{key} is {wanted}, not {value!r:.80}", fix)
+def _wrong(key: str, wanted: str, value: Any, fix: str = "") -> ModuleFault:
+    return ModuleFault(f"{key} is {wanted}, not {value!r:.80}", fix)

@@ -24,7 +24,7 @@ from pytest_evals.dialects.lighteval.chat_turns import TURNS
 from pytest_evals.dialects.lighteval.data import Data, Made, pool_split
 from pytest_evals.dialects.lighteval.grammar import grammar_text
 from pytest_evals.dialects.lighteval.prompt import prompt_of
-from pytest_evals.dialects.lighteval.shots import Pool, Sampler, sampler_of
+from pytest_evals.dialects.lighteval.shots import Pool, ShotSampler, sampler_of
 from pytest_evals.errors import DocumentError, EvalsError, Problem, TaskFileError
 from pytest_evals.prompts.generation import Sampling, read_sampling
 from pytest_evals.prompts.identical import ALLOWED, IdenticalPrompts, are_allowed
@@ -53,7 +53,7 @@ class Wants:
     unconditioned: bool = False
 
 
-class Documents:
+class TaskDocuments:
     """The documents of a task (:class:`~pytest_evals.core.task.Rows` and
     ``Task.ask``)."""
 
@@ -224,7 +224,7 @@ class _Loaded:
         random.shuffle(order)
         self.made = [made[i] for i in order]
         self.ids = [ids[i] for i in order]
-        self._sampler: Sampler | None = None
+        self._sampler: ShotSampler | None = None
         if n_shots:
             self._sampler = self._sampler_of(splits, n_shots, options, random)
 
@@ -248,7 +248,7 @@ class _Loaded:
         n: int,
         options: TaskOptions,
         random: Random,
-    ) -> Sampler:
+    ) -> ShotSampler:
         self._pool = self._pool_of(splits)
         place = self._data.place
         try:

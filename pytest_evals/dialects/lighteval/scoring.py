@@ -30,7 +30,7 @@ FILTER = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scorer:
+class MetricScorer:
     """Scores the documents of one task.
 
     Args:

@@ -32,7 +32,7 @@ class Pool:
     own: Mapping[int, int]
 
 
-class Sampler(Protocol):
+class ShotSampler(Protocol):
     """Which documents of the pool are the shots of a document."""
 
     def shots(self, index: int) -> tuple[int, ...]:
@@ -77,7 +77,7 @@ class _Drawn:
 
 def sampler_of(
     selection: str | None, pool: Pool, n: int, seed: int, random: Random
-) -> Sampler:
+) -> ShotSampler:
     """The sampler of a task.
 
     Args:

@@ -18,10 +18,10 @@ from pytest_evals.dialects.json_values import as_json
 from pytest_evals.dialects.lighteval.checking import faults_of, is_config
 from pytest_evals.dialects.lighteval.config import line_of
 from pytest_evals.dialects.lighteval.data import Data
-from pytest_evals.dialects.lighteval.documents import Documents, Wants
+from pytest_evals.dialects.lighteval.documents import TaskDocuments, Wants
 from pytest_evals.dialects.lighteval.metrics import Measuring, metrics_of
 from pytest_evals.dialects.lighteval.modules import executes_answers, load_task_module
-from pytest_evals.dialects.lighteval.scoring import FILTER, Scorer
+from pytest_evals.dialects.lighteval.scoring import FILTER, MetricScorer
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.masking.values import masked
 from pytest_evals.prompts.generation import check_overrides
@@ -154,8 +154,8 @@ class _Reader:
         )
         base = Path(options.base) if options.base else Path.cwd()
         data = Data(config, self.place, base)
-        documents = Documents(data, wants, n_shots, options)
-        scorer = Scorer(
+        documents = TaskDocuments(data, wants, n_shots, options)
+        scorer = MetricScorer(
             metrics=measuring.metrics, bootstrap_iters=options.bootstrap_iters
         )
         output_type = next(

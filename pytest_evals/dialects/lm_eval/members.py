@@ -57,7 +57,7 @@ class Over(NamedTuple):
         return self._replace(keys=laid_over(self.keys, part))
 
 
-class Source(Protocol):
+class MemberSource(Protocol):
     """Where members come from."""
 
     library: Library
@@ -96,7 +96,7 @@ class Members:
         warnings: What is odd about them is added here.
     """
 
-    source: Source
+    source: MemberSource
     file: YamlFile
     name: str
     over: Over

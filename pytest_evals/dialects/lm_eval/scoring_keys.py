@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _OWN_KEYS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
 
 
-class Scoring(NamedTuple):
+class ScoringKeys(NamedTuple):
     """How a task's answers are scored.
 
     Args:
@@ -70,7 +70,7 @@ class _Listed(NamedTuple):
 
 def read_scoring(
     top: Section, output_type: str, repeats: int, options: TaskOptions
-) -> Scoring:
+) -> ScoringKeys:
     """The scoring of a task file; its faults are among the section's problems.
 
     Args:
@@ -126,7 +126,7 @@ def read_scoring(
         m for pipe in everything.pipelines for m in metrics if m.filter == pipe.name
     ]
     scorer = replace(everything, metrics=tuple(specs))
-    return Scoring(scorer, tuple(by_pipeline), tuple(warnings))
+    return ScoringKeys(scorer, tuple(by_pipeline), tuple(warnings))
 
 
 def _lacks_aggregation(spec: MetricSpec) -> bool:

@@ -26,7 +26,7 @@ Stamp = list[int]
 
 
 @dataclass(slots=True)
-class Kept:
+class StoredIndex:
     """What is known of the files of a tree, and of those that they include."""
 
     stamps: dict[str, Stamp | None] = field(default_factory=dict)
@@ -65,7 +65,7 @@ def is_settled(stamp: Stamp | None, now_ns: int) -> bool:
     return stamp is None or max(stamp[:2]) < now_ns - SETTLED_S * 1e9
 
 
-def read_kept(base: Path | None, file: str) -> Kept:
+def read_kept(base: Path | None, file: str) -> StoredIndex:
     """What is on disk, as far as it can be used.
 
     Args:
@@ -78,11 +78,11 @@ def read_kept(base: Path | None, file: str) -> Kept:
             "keys": dict(keys),
             "names": dict() | None as names,
         } if stamps.keys() == keys.keys():
-            return Kept(stamps, keys, names)
-    return Kept()
+            return StoredIndex(stamps, keys, names)
+    return StoredIndex()
 
 
-def write_kept(base: Path | None, file: str, kept: Kept) -> None:
+def write_kept(base: Path | None, file: str, kept: StoredIndex) -> None:
     """Put it on disk; where that fails, the next session takes longer."""
     if base is None:
         return

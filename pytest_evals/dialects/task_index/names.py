@@ -18,8 +18,8 @@ from typing import Any, Literal
 from pytest_evals.core.library import Entry
 from pytest_evals.dialects.detect import YAML_SUFFIXES
 from pytest_evals.dialects.task_index.kept import (
-    Kept,
     Stamp,
+    StoredIndex,
     is_settled,
     read_kept,
     stamp,
@@ -78,7 +78,7 @@ class Scanner:
     def file_index(self, path: Path) -> TaskIndex:
         """The names of one file."""
         index = TaskIndex()
-        keys = _Reading(self, {}, Kept()).resolved(str(path))
+        keys = _Reading(self, {}, StoredIndex()).resolved(str(path))
         if keys is not None:
             index.register(keys, str(path))
         return index
@@ -179,12 +179,12 @@ class _Reading:
     """The files of a tree with what they include, as far as they are asked for."""
 
     def __init__(
-        self, scanner: Scanner, files: Mapping[str, Stamp], kept: Kept
+        self, scanner: Scanner, files: Mapping[str, Stamp], kept: StoredIndex
     ) -> None:
         self._scanner, self._files, self._kept = scanner, files, kept
         self._resolved: dict[str, Keys | None] = {}
         self._now_ns = time.time_ns()
-        self.new = Kept()
+        self.new = StoredIndex()
         """What is known now of all files that further changes will show of."""
         self.settled = True
         """Whether these are all files."""

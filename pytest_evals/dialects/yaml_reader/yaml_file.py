@@ -106,7 +106,7 @@ def bytes_of(path: Path) -> bytes:
 @lru_cache(maxsize=256)
 def _read(path: Path, raw: bytes) -> YamlFile:
     """Hundreds of tasks include the same file, which is then read once."""
-    return Reader(path).read(raw)
+    return YamlParser(path).read(raw)
 
 
 def resolved(path: Path) -> YamlFile:
@@ -225,7 +225,7 @@ _MOST_BITS = 10_000
 """Bits of an integer; Python does not convert much larger ones to text."""
 
 
-class Reader:
+class YamlParser:
     """One file: from its nodes to values and lines."""
 
     def __init__(self, path: Path) -> None:

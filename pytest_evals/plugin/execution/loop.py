@@ -22,7 +22,7 @@ SHARED = 64
 """Documents that share one call, at most."""
 
 
-class Loop:
+class ItemLoop:
     """Runs all items, as ``_pytest.main.pytest_runtestloop`` does."""
 
     def __init__(self, running: Running) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_evals.plugin.execution.hooks import Running
 from pytest_evals.plugin.execution.last_failed import LastFailed
-from pytest_evals.plugin.execution.loop import Loop
+from pytest_evals.plugin.execution.loop import ItemLoop
 from pytest_evals.plugin.execution.short_summary import ShortSummary
 from pytest_evals.plugin.execution.sigterm import Terminating
 from pytest_evals.plugin.modes.comparison import Comparing
@@ -48,7 +48,7 @@ def _run(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:
     """What runs documents."""
     running = Running(session)
     plugins.register(running, NAME)
-    plugins.register(Loop(running), f"{NAME}-loop")
+    plugins.register(ItemLoop(running), f"{NAME}-loop")
     plugins.register(running.refusing, f"{NAME}-refusing")
     if session.config.getoption("lf", False):
         plugins.register(LastFailed(), f"{NAME}-last-failed")

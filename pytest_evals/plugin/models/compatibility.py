@@ -23,8 +23,8 @@ from pytest_evals.plugin.models.session_models import (
 )
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.process import is_distributed
-from pytest_evals.run.cached_model import Answers
-from pytest_evals.run.readiness import NO_JUDGE, Asked, why_refused
+from pytest_evals.run.cached_model import CachedModels
+from pytest_evals.run.readiness import NO_JUDGE, PlannedRequests, why_refused
 
 _SCORED = frozenset({"multiple_choice", "loglikelihood", "loglikelihood_rolling"})
 _SHOWN = 10
@@ -32,7 +32,7 @@ _SHOWN = 10
 
 
 def check_models(
-    config: pytest.Config, answers: Answers, spec: str, tasks: Sequence[Task]
+    config: pytest.Config, answers: CachedModels, spec: str, tasks: Sequence[Task]
 ) -> None:
     """Refuse models that can be known not to do, unless a hook opens them.
 
@@ -55,7 +55,7 @@ def check_models(
 
 
 def check_model(
-    config: pytest.Config, answers: Answers, spec: str, tasks: Sequence[Task]
+    config: pytest.Config, answers: CachedModels, spec: str, tasks: Sequence[Task]
 ) -> None:
     """Refuse a model that can be known not to answer tasks, unless a hook opens it.
 
@@ -92,7 +92,7 @@ def check_ready(
     for definition, members in by_definition(items).items():
         tested = spec if definition.has_own_model else None
         judge = options.judge if definition.has_own_judge else None
-        asked = Asked(
+        asked = PlannedRequests(
             jobs=[item.job for item in members],
             tested=tested,
             judge=tested if judge and judge == options.model else judge,
@@ -137,7 +137,7 @@ def _asks(config: pytest.Config) -> bool:
     return not (own or pytests.collectonly or pytests.setupplan)
 
 
-def _check_scoring(answers: Answers, text: str, tasks: Iterable[Task]) -> None:
+def _check_scoring(answers: CachedModels, text: str, tasks: Iterable[Task]) -> None:
     """Refuse a server that gives no log-probabilities where a task needs them.
 
     Raises:
@@ -154,7 +154,7 @@ def _check_scoring(answers: Answers, text: str, tasks: Iterable[Task]) -> None:
 
 
 def _check_judges(
-    answers: Answers, text: str, tasks: Iterable[Task], *, may_lack: bool
+    answers: CachedModels, text: str, tasks: Iterable[Task], *, may_lack: bool
 ) -> None:
     """Refuse judges that cannot exist, or cannot write, unless a hook opens them.
 

@@ -16,7 +16,7 @@ from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.plugin.models.definitions import DocumentItem
-from pytest_evals.plugin.repeats import Repeats, scores_of
+from pytest_evals.plugin.repeats import FurtherRuns, scores_of
 from pytest_evals.store.stored import StoredModel
 
 if TYPE_CHECKING:
@@ -59,14 +59,14 @@ def _is_sampled(request: Request) -> bool:
     return isinstance(request, Generate) and request.temperature > 0
 
 
-def repeat(session: EvalSession, items: Sequence[DocumentItem]) -> Repeats:
+def repeat(session: EvalSession, items: Sequence[DocumentItem]) -> FurtherRuns:
     """Run documents again, as often as is asked for.
 
     Args:
         session: Its models are open.
         items: Documents that were run once.
     """
-    found = Repeats(n_documents=len(items))
+    found = FurtherRuns(n_documents=len(items))
     texts: dict[tuple[str, int], str] = {}
     for number in range(1, session.options.calibrate):
         order = list(items)
@@ -82,7 +82,7 @@ def repeat(session: EvalSession, items: Sequence[DocumentItem]) -> Repeats:
 
 
 def _compare(
-    found: Repeats, records: Sequence[Record], texts: dict[tuple[str, int], str]
+    found: FurtherRuns, records: Sequence[Record], texts: dict[tuple[str, int], str]
 ) -> None:
     """Count sampled documents whose texts are those of the run before."""
     for record in records:

@@ -24,7 +24,7 @@ from pytest_evals.errors import (
 )
 from pytest_evals.plugin.checks.session import check_session
 from pytest_evals.plugin.gate_documents import documents_of_named_gates
-from pytest_evals.plugin.messages import Message, write_text
+from pytest_evals.plugin.messages import ShortMessage, write_text
 from pytest_evals.plugin.modes.task_checks import problems_of
 from pytest_evals.plugin.modes.write_out import write_out_lines
 from pytest_evals.plugin.nodes import DocItem, GateItem
@@ -68,7 +68,7 @@ class Check(pytest.Item):
         place = Place(self.path)
         if isinstance(error, TaskFileError) and error.problems:
             place = error.problems[0].where
-        return Message(str(error).splitlines(), str(place.path), place.line)
+        return ShortMessage(str(error).splitlines(), str(place.path), place.line)
 
 
 class TaskCheck(Check):

@@ -16,14 +16,14 @@ from pytest_evals.plugin.settings.options import OPTIONS, Options, suite_root
 from pytest_evals.plugin.settings.process import STARTED
 from pytest_evals.plugin.settings.refusals import usage_errors, with_place
 from pytest_evals.reports.files.model import model_arguments
-from pytest_evals.run.cached_model import Answers, Keeping
+from pytest_evals.run.cached_model import CachedModels, Keeping
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.selection import Selection
 from pytest_evals.run.user_hooks import registered_metrics
 from pytest_evals.store.writable import check_base, check_file
 
 
-def answers_of(config: pytest.Config) -> Answers:
+def answers_of(config: pytest.Config) -> CachedModels:
     """The store of a session, in front of the models that its options name."""
     hook = config.hook.pytest_evals_open_model
 
@@ -50,7 +50,7 @@ def answers_of(config: pytest.Config) -> Answers:
         rescore=options.rescore,
         explain_cache=options.explain_cache,
     )
-    return Answers(keeping, model_hook)
+    return CachedModels(keeping, model_hook)
 
 
 def check_places(config: pytest.Config, options: Options) -> tuple[Path, ...]:

@@ -15,7 +15,7 @@ import pytest
 
 def node_of(
     path: Path, near: pytest.Item | pytest.Collector, made: dict[Path, pytest.Directory]
-) -> Place:
+) -> FileNodes:
     """The nodes of a file and of its folder, as pytest has collected them.
 
     A folder's conftest.py is loaded when the folder is collected, and its fixtures are
@@ -41,10 +41,10 @@ def node_of(
         found = _child(folder, step)
         inner = found if isinstance(found, pytest.Directory) else None
         folder = inner or _made(step, folder)
-    return Place(folder, _child(folder, path))
+    return FileNodes(folder, _child(folder, path))
 
 
-class Place(NamedTuple):
+class FileNodes(NamedTuple):
     """A folder, and a file in it if pytest collects the file."""
 
     folder: pytest.Collector

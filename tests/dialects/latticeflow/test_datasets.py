@@ -12,7 +12,7 @@ from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.latticeflow.entities import Entities
 from pytest_evals.dialects.latticeflow.generator import _evenly
 from pytest_evals.dialects.latticeflow.loading import load_tasks
-from pytest_evals.dialects.latticeflow.suite import Suite
+from pytest_evals.dialects.latticeflow.suite import EntitySuite
 from pytest_evals.errors import Place, TaskFileError
 
 
@@ -21,7 +21,9 @@ def rows(folder: Path, source: str, **options: Any) -> list[dict[str, Any]]:
     text = f"key: data\ndisplay_name: D\n{source}\n"
     (folder / "data.yaml").write_text(text)
     entities = Entities(root=folder)
-    suite = Suite(entities=entities, options=TaskOptions(base=str(folder), **options))
+    suite = EntitySuite(
+        entities=entities, options=TaskOptions(base=str(folder), **options)
+    )
     return suite.rows("data", Place(folder / "task.yaml", 1))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.latticeflow.loading import entities_of, load_tasks
-from pytest_evals.dialects.latticeflow.suite import Suite
+from pytest_evals.dialects.latticeflow.suite import EntitySuite
 from pytest_evals.dialects.readers import eval_files
 from pytest_evals.errors import TaskFileError
 
@@ -33,7 +33,7 @@ def faults(path: Path) -> str:
         own = entities.of_file(path)
     except TaskFileError:
         own = ()
-    suite = Suite(entities=entities, options=options, own=own)
+    suite = EntitySuite(entities=entities, options=options, own=own)
     for one in own:
         if one.kind == "dataset":
             try:
@@ -133,7 +133,7 @@ def test_a_generator_makes_rows_of_those_of_a_dataset() -> None:
     entities = entities_of(path, options)
     own = entities.of_file(path)
     (questions,) = (one for one in own if one.key == "made-questions")
-    suite = Suite(entities=entities, options=options, own=own)
+    suite = EntitySuite(entities=entities, options=options, own=own)
     rows = suite.rows("made-questions", questions.place)
     assert [row["text"] for row in rows] == [
         "Is A early?",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_evals.dialects.latticeflow.filters import Filter, read_filter
+from pytest_evals.dialects.latticeflow.filters import SampleFilter, read_filter
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import DocumentError, Problem
@@ -24,7 +24,7 @@ ROW = {
 }
 
 
-def filter_of(**values: Any) -> Filter:
+def filter_of(**values: Any) -> SampleFilter:
     problems: list[Problem] = []
     file = YamlFile(path=Path("x.yaml"), values=values)
     found = read_filter(Section(file, problems))

@@ -11,7 +11,7 @@ from pytest_evals.dialects.latticeflow.adapter_file import read_adapter
 from pytest_evals.dialects.latticeflow.entities import entities_in
 from pytest_evals.dialects.latticeflow.model_file import read_model
 from pytest_evals.dialects.latticeflow.reader import read_entity_file
-from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
 from pytest_evals.errors import DocumentError, TaskFileError
 from pytest_evals.models.latticeflow.adapters import BUILT_IN, ModelInfo
 
@@ -76,7 +76,7 @@ def _no_adapter(key, section):
 
 def ask(file, text, sample=None):
     """The model's output for what a user says."""
-    line = Line(native=True, takes_sample=file.takes_sample)
+    line = SolverChain(native=True, takes_sample=file.takes_sample)
     chat = {"messages": [{"role": "user", "content": text}]}
     request = line.ask(chat, sample or {}).request
     ((place, response),) = file.source().answer([request])
@@ -95,7 +95,7 @@ def test_a_function_answers(model_of):
 
 def test_what_a_chat_is_asked_can_be_read_in_reports(model_of):
     """Unless the input is more than a chat."""
-    line = Line(native=True)
+    line = SolverChain(native=True)
     chat = {"messages": [{"role": "user", "content": "a"}]}
     assert line.ask(chat, {}).request.prompt == (Message("user", "a"),)
     more = line.ask({**chat, "top": 1}, {}).request
@@ -233,7 +233,7 @@ def test_an_address_is_asked_as_its_file_says(entity):
         )
         file = read_model(entity(config), {}, lambda key, section: adapter)
         model = file.source()
-        line = Line(native=True)
+        line = SolverChain(native=True)
         chat = {"messages": [{"role": "user", "content": "hi"}]}
         ((_, response),) = model.answer([line.ask(chat, {}).request])
         model.close()

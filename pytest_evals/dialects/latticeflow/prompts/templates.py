@@ -66,7 +66,7 @@ class NullFieldError(FieldError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Template:
+class SampleTemplate:
     """A text with ``{{ }}`` in it.
 
     Args:
@@ -108,7 +108,7 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expression(Template):
+class Expression(SampleTemplate):
     """What filters compare: a value, not a text."""
 
     _lone: TemplateExpression | None
@@ -144,7 +144,7 @@ class Expression(Template):
         return self._run(self._lone, variables)
 
 
-def compile_template(text: str, place: Place, what: str) -> Template:
+def compile_template(text: str, place: Place, what: str) -> SampleTemplate:
     """The template of a text.
 
     Args:
@@ -156,7 +156,7 @@ def compile_template(text: str, place: Place, what: str) -> Template:
         TaskFileError: It is no template.
     """
     parsed = _parse(text, place, what)
-    return Template(
+    return SampleTemplate(
         text=text,
         place=place,
         what=what,

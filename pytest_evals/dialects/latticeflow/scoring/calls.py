@@ -12,7 +12,7 @@ from pytest_evals.dialects.latticeflow.metrics.coverage import SCORES, Call, cov
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.parts import plain
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
-from pytest_evals.dialects.latticeflow.prompts.templates import Template
+from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts
 from pytest_evals.dialects.latticeflow.scoring.strings import listed, rendered
 from pytest_evals.dialects.latticeflow.solvers.fields import Lines, template
@@ -44,7 +44,7 @@ def read_coverage(section: Section, _lines: Lines, has_solver: bool) -> ScorerPa
     return ScorerParts(dialogue=dialogue, scores=SCORES, target=rendered(required))
 
 
-def _required(template: Template, sample: Sample) -> list[Call]:
+def _required(template: SampleTemplate, sample: Sample) -> list[Call]:
     given = listed(template, sample)
     if not isinstance(given, list | tuple):
         what = f"function_calls gives no list: {given!r:.80}"
@@ -52,7 +52,7 @@ def _required(template: Template, sample: Sample) -> list[Call]:
     return [_call(one, template) for one in given]
 
 
-def _call(given: Any, template: Template) -> Call:
+def _call(given: Any, template: SampleTemplate) -> Call:
     if isinstance(given, str):
         return Call(given)
     known = isinstance(given, Mapping) and set(given) <= {"name", "arguments"}

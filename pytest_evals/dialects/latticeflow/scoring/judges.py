@@ -22,7 +22,7 @@ from pytest_evals.dialects.latticeflow.metrics.verdicts import (
 )
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
-from pytest_evals.dialects.latticeflow.prompts.templates import Template
+from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts, variables_of
 from pytest_evals.dialects.latticeflow.solvers.fields import (
     Lines,
@@ -30,7 +30,7 @@ from pytest_evals.dialects.latticeflow.solvers.fields import (
     template,
     text_template,
 )
-from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 
@@ -50,9 +50,9 @@ class _Judge:
         is_structured: Whether the model is made to keep to that form.
     """
 
-    line: Line
-    system: Template
-    user: Template
+    line: SolverChain
+    system: SampleTemplate
+    user: SampleTemplate
     form: _Form
     is_structured: bool
 

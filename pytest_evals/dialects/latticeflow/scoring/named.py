@@ -19,7 +19,7 @@ from pytest_evals.dialects.latticeflow.metrics.rows import flat
 from pytest_evals.dialects.latticeflow.numbers import NOTHING, Number
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
-from pytest_evals.dialects.latticeflow.prompts.templates import Template
+from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts
 from pytest_evals.dialects.latticeflow.scoring.strings import (
     answer_said,
@@ -32,7 +32,7 @@ from pytest_evals.dialects.latticeflow.solvers.fields import (
     required_text,
     template,
 )
-from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, EvalsError
@@ -91,7 +91,9 @@ def _check(metric: Computed, name: str) -> None:
         )
 
 
-def _judge(section: Section, metric: Computed | None, lines: Lines) -> Line | None:
+def _judge(
+    section: Section, metric: Computed | None, lines: Lines
+) -> SolverChain | None:
     if metric is not None and metric.judges:
         return line_to(section, "model_key", lines)
     if section.raw("model_key") is not None and metric is not None:
@@ -111,9 +113,9 @@ class _Named:
     """
 
     metric: Computed
-    truth: Template | None
-    value: Template | None
-    judge: Line | None
+    truth: SampleTemplate | None
+    value: SampleTemplate | None
+    judge: SolverChain | None
 
     def dialogue(
         self, sample: Sample, output: SolverOutput | None

@@ -22,7 +22,7 @@ from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts
 from pytest_evals.dialects.latticeflow.solvers.fields import Lines, line_to
-from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, did_you_mean
@@ -70,7 +70,7 @@ class _Checker:
         mode: Which claims count.
     """
 
-    line: Line
+    line: SolverChain
     columns: Mapping[str, str]
     scores: tuple[str, ...]
     extraction: str

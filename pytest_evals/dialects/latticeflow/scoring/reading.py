@@ -27,7 +27,7 @@ from pytest_evals.dialects.latticeflow.scoring.python import (
 from pytest_evals.dialects.latticeflow.scoring.rag import read_rag
 from pytest_evals.dialects.latticeflow.scoring.scorer import (
     Purpose,
-    Scorer,
+    SampleScorer,
     ScorerParts,
 )
 from pytest_evals.dialects.latticeflow.scoring.strings import (
@@ -36,14 +36,14 @@ from pytest_evals.dialects.latticeflow.scoring.strings import (
     read_mcqa,
 )
 from pytest_evals.dialects.latticeflow.solvers.fields import Lines
-from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
 from pytest_evals.dialects.yaml_reader.section import Section
 
 
 class ReadScorers(NamedTuple):
     """The scorers of a task, and what is odd about them."""
 
-    scorers: tuple[Scorer, ...]
+    scorers: tuple[SampleScorer, ...]
     warnings: tuple[str, ...]
 
 
@@ -57,7 +57,7 @@ def read_scorers(
         lines: How models are asked.
         has_solver: Whether there is an output to score.
     """
-    found: dict[str, Scorer] = {}
+    found: dict[str, SampleScorer] = {}
     warnings: list[str] = []
     for section in sections:
         kind = section.one_of("type", "scorer", sorted(_READERS), "")
@@ -70,7 +70,7 @@ def read_scorers(
     return ReadScorers(tuple(found.values()), tuple(warnings))
 
 
-def _key(section: Section, kind: str, taken: dict[str, Scorer]) -> str:
+def _key(section: Section, kind: str, taken: dict[str, SampleScorer]) -> str:
     """Its key, or its type; numbered where that is taken."""
     given = section.name("key")
     if given is None:
@@ -90,10 +90,10 @@ class _Context(NamedTuple):
     warnings: list[str]
 
 
-def _read(section: Section, context: _Context) -> Scorer | None:
+def _read(section: Section, context: _Context) -> SampleScorer | None:
     asked: set[str] = set()
 
-    def noted(key: str) -> Line:
+    def noted(key: str) -> SolverChain:
         asked.add(key)
         return context.lines(key)
 
@@ -104,7 +104,7 @@ def _read(section: Section, context: _Context) -> Scorer | None:
     section.close(f"a scorer of type {context.kind}")
     if parts.dialogue is None:
         return None
-    return Scorer(
+    return SampleScorer(
         key=context.key,
         purpose="qa" if purpose == "qa" else "score",
         dialogue=parts.dialogue,

@@ -48,7 +48,7 @@ class ScorerParts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scorer:
+class SampleScorer:
     """One scorer of a task.
 
     Args:

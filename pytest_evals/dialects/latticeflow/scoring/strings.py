@@ -16,7 +16,7 @@ from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import (
-    Template,
+    SampleTemplate,
     compile_template,
 )
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts, Target
@@ -75,13 +75,13 @@ def _comparing(
     return ScorerParts(dialogue=dialogue, scores=scores, target=rendered(truth))
 
 
-def rendered(template: Template) -> Target:
+def rendered(template: SampleTemplate) -> Target:
     """What a template makes of a sample alone."""
     return lambda sample: template.render({"sample": sample})
 
 
 def answer_said(
-    value: Template | None, sample: Sample, output: SolverOutput | None
+    value: SampleTemplate | None, sample: Sample, output: SolverOutput | None
 ) -> str:
     """What is held against the truth: ``value``, or what the assistant said last."""
     if value is not None:
@@ -133,7 +133,7 @@ def _validity(said: str, known: Any) -> str:
     return "valid" if said in known else "invalid"
 
 
-def _by_column(section: Section, key: str, old: str) -> Template | None:
+def _by_column(section: Section, key: str, old: str) -> SampleTemplate | None:
     """The template under a key, or that of a column which an older key names."""
     column = section.text(old)
     if section.values.get(key) is not None or not column:
@@ -143,7 +143,7 @@ def _by_column(section: Section, key: str, old: str) -> Template | None:
     return compile_template(text, section.place(old), old)
 
 
-def listed(template: Template, sample: Sample) -> Any:
+def listed(template: SampleTemplate, sample: Sample) -> Any:
     """A value that a template has rendered into a text: JSON, or as Python writes it.
 
     Raises:

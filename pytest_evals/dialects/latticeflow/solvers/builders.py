@@ -15,8 +15,8 @@ from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.latticeflow.prompts.items import text_of
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.parts import Message, Part
-from pytest_evals.dialects.latticeflow.prompts.templates import Template
-from pytest_evals.dialects.latticeflow.solvers.line import Line, input_of
+from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
+from pytest_evals.dialects.latticeflow.solvers.line import SolverChain, input_of
 from pytest_evals.dialects.latticeflow.solvers.pass_through import TraceColumn
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.errors import Place
@@ -92,7 +92,7 @@ class ChatMessage:
     """A message by a template."""
 
     role: str
-    content: Template
+    content: SampleTemplate
     ending: Ending | None = None
 
     def message(self, talk: Conversation, loop_index: int | None) -> Part:
@@ -112,7 +112,7 @@ class ChatMessage:
 class Generate:
     """An answer of the tested model to all that was said."""
 
-    line: Line
+    line: SolverChain
     ending: Ending | None = None
 
     def dialogue(self, talk: Conversation, loop_index: int | None) -> Dialogue[str]:
@@ -138,7 +138,7 @@ class GenerateMessage:
         ending: When that is the last.
     """
 
-    line: Line
+    line: SolverChain
     extra: tuple[ChatMessage, ...]
     with_conversation: bool = True
     role: str = "assistant"

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pytest_evals.dialects.latticeflow.prompts.templates import (
-    Template,
+    SampleTemplate,
     compile_template,
 )
-from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import TaskFileError
 
-Lines = Callable[[str], Line]
+Lines = Callable[[str], SolverChain]
 """Key of a model → the line to it; an empty key is the model that is tested."""
 ROLES = ("system", "user", "assistant")
 
@@ -27,7 +27,7 @@ def required_text(section: Section, key: str, example: str = "…") -> str:
     return section.text(key)
 
 
-def text_template(section: Section, key: str, text: str) -> Template | None:
+def text_template(section: Section, key: str, text: str) -> SampleTemplate | None:
     """The template of a text under a key."""
     try:
         return compile_template(text, section.place(key), key)
@@ -38,7 +38,7 @@ def text_template(section: Section, key: str, text: str) -> Template | None:
 
 def template(
     section: Section, key: str, example: str, *, required: bool = True
-) -> Template | None:
+) -> SampleTemplate | None:
     """The template under a key; ``None`` if there is none."""
     if not required and section.values.get(key) is None:
         section.raw(key)
@@ -52,11 +52,11 @@ def chat_role(section: Section, key: str, default: str) -> str:
     return section.one_of(key, "role", ROLES, default)
 
 
-def line_to(section: Section, key: str, lines: Lines) -> Line:
+def line_to(section: Section, key: str, lines: Lines) -> SolverChain:
     """The line to the model whose key stands there."""
     model = required_text(section, key, "<< config.my_model >>")
     try:
-        return lines(model) if model else Line()
+        return lines(model) if model else SolverChain()
     except TaskFileError as error:
         section.problems.extend(error.problems)
-        return Line()
+        return SolverChain()

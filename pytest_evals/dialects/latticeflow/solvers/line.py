@@ -33,7 +33,7 @@ _LEFT_OUT = frozenset({"messages", "model", "n", "stream", "user"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class SolverChain:
     """How one model is asked.
 
     Args:

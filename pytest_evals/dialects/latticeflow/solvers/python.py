@@ -34,7 +34,7 @@ from pytest_evals.dialects.latticeflow.solvers.coroutines import (
     driven,
 )
 from pytest_evals.dialects.latticeflow.solvers.fields import Lines
-from pytest_evals.dialects.latticeflow.solvers.line import Line, input_of
+from pytest_evals.dialects.latticeflow.solvers.line import SolverChain, input_of
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError
@@ -53,7 +53,9 @@ class Row(NamedTuple):
 class _Model:
     """What ``run_solver`` gets as ``model``."""
 
-    def __init__(self, line: Line, sample: Sample, trial: int, ask: Asker) -> None:
+    def __init__(
+        self, line: SolverChain, sample: Sample, trial: int, ask: Asker
+    ) -> None:
         self._line, self._sample, self._trial, self._ask = line, sample, trial, ask
         self._asked = Counter[Ask]()
 
@@ -93,7 +95,7 @@ class _Model:
 class PythonSolver:
     """``run_solver(sample, model, trace)``."""
 
-    line: Line
+    line: SolverChain
     function: SnippetFunction
 
     def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from pytest_evals.dialects.latticeflow.solvers.fields import Lines
-from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
 from pytest_evals.dialects.latticeflow.solvers.multi_turn import read_multi_turn
 from pytest_evals.dialects.latticeflow.solvers.pass_through import read_pass_through
 from pytest_evals.dialects.latticeflow.solvers.python import (
@@ -68,7 +68,7 @@ def read_solver(section: Section, lines: Lines) -> SolverParts | None:
     postprocessor = read_postprocessor(section)
     asked: set[str] = set()
 
-    def noted(key: str) -> Line:
+    def noted(key: str) -> SolverChain:
         asked.add(key)
         return lines(key)
 

@@ -12,14 +12,14 @@ from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.latticeflow.prompts.items import items_of
 from pytest_evals.dialects.latticeflow.prompts.output import ModelResponse, SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.parts import CustomTaskInputMessage, Part
-from pytest_evals.dialects.latticeflow.prompts.templates import Template
+from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.dialects.latticeflow.solvers.fields import (
     Lines,
     chat_role,
     required_text,
     template,
 )
-from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 
@@ -42,7 +42,7 @@ class InputBuilder(Protocol):
 class ChatInput:
     """A chat: roles and templates."""
 
-    messages: tuple[tuple[str, Template], ...]
+    messages: tuple[tuple[str, SampleTemplate], ...]
 
     def given(self, sample: Sample) -> Any:
         """The chat of a sample."""
@@ -59,7 +59,7 @@ class ChatInput:
 class GenericInput:
     """Any JSON, by a template."""
 
-    template: Template
+    template: SampleTemplate
 
     def given(self, sample: Sample) -> Any:
         """The JSON of a sample.
@@ -80,7 +80,7 @@ class GenericInput:
 class SingleTurnSolver:
     """One call of the model."""
 
-    line: Line
+    line: SolverChain
     builder: InputBuilder
 
     def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
@@ -94,7 +94,7 @@ class SingleTurnSolver:
 class GroupedSolver:
     """A call for each part of a group, which a template gives as a list or object."""
 
-    line: Line
+    line: SolverChain
     builder: GenericInput
 
     def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
@@ -181,7 +181,7 @@ def _read_builder(section: Section, known: Sequence[str]) -> InputBuilder | None
     return builder
 
 
-def _read_message(entry: Section) -> tuple[str, Template | None]:
+def _read_message(entry: Section) -> tuple[str, SampleTemplate | None]:
     if required_text(entry, "role", "user"):
         role = chat_role(entry, "role", "user")
     else:

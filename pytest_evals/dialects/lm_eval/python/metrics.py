@@ -33,7 +33,7 @@ _UNFILTERED = "none"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MetricEntry:
     """An entry of ``metric_list`` that is not for the class."""
 
     name: str
@@ -43,7 +43,7 @@ class Entry:
 
 def entries_apart(
     top: Section, options: TaskOptions
-) -> tuple[tuple[Entry, ...], list[Any] | None]:
+) -> tuple[tuple[MetricEntry, ...], list[Any] | None]:
     """The entries of ``metric_list`` that are not for the class, and the others;
     ``None`` where all are."""
     given = top.values.get("metric_list")
@@ -56,14 +56,14 @@ def entries_apart(
             name.startswith(LIGHTEVAL) or name in options.metrics
         ):
             rest = {key: value for key, value in values.items() if key != "metric"}
-            ours.append(Entry(name, rest, entry.place("metric")))
+            ours.append(MetricEntry(name, rest, entry.place("metric")))
         else:
             theirs.append(values)
     return tuple(ours), theirs if ours else None
 
 
 def made(
-    entries: Sequence[Entry], output_type: str, repeats: int, options: TaskOptions
+    entries: Sequence[MetricEntry], output_type: str, repeats: int, options: TaskOptions
 ) -> ComputedMetrics:
     """The metrics of some entries.
 

@@ -11,7 +11,7 @@ from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.reader import read_entity_file
 from pytest_evals.dialects.latticeflow.scoring.reading import read_scorers
 from pytest_evals.dialects.latticeflow.scoring.trials import read_trials
-from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
 from pytest_evals.dialects.yaml_reader.section import Section
 
 
@@ -35,7 +35,9 @@ def read(section, tmp_path):
     def read_text(text, has_solver=True):
         top, problems = section(f"scorers:\n{text}")
         found = read_scorers(
-            top.entries("scorers"), lambda key: Line(name=key), has_solver=has_solver
+            top.entries("scorers"),
+            lambda key: SolverChain(name=key),
+            has_solver=has_solver,
         )
         told = [str(problem).replace(str(tmp_path), ".") for problem in problems]
         return found.scorers, found.warnings, told

@@ -99,7 +99,7 @@ async def run_solver(sample, model, trace):
 
 def test_the_same_question_twice_is_two_questions_to_a_model_that_draws(read):
 
-    from pytest_evals.dialects.latticeflow.solvers.line import Line
+    from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
 
     code = """
 import asyncio
@@ -109,7 +109,7 @@ async def run_solver(sample, model, trace):
     await asyncio.gather(model.predict(ask), model.predict(ask))
 """
     for heat, n in ((1.0, 2), (0.0, 1)):
-        line = Line(temperature=heat)
+        line = SolverChain(temperature=heat)
         parts, _ = read(solver(code), lambda _key, line=line: line)
         asked = next(parts.solver.dialogue({}, 0))
         assert (len(asked), len(set(asked))) == (2, n)

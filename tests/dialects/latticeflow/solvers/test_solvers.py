@@ -7,7 +7,7 @@ import pytest
 
 from pytest_evals.core.dialogue import Exchange, replayed
 from pytest_evals.core.request import FITTING, Response
-from pytest_evals.dialects.latticeflow.solvers.line import Line
+from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
 from pytest_evals.errors import DocumentError
 
 CHAT = """
@@ -56,7 +56,7 @@ def test_a_generic_input_says_how_it_is_answered(read):
 @pytest.mark.parametrize("asked", [{}, {"max_new_tokens": 5}])
 def test_a_length_that_nobody_has_said_is_a_bound_only(read, asked):
     """Said in the input, or on the command line, it is meant."""
-    parts, _ = read(CHAT, lambda key: Line(name=key, gen_kwargs=asked))
+    parts, _ = read(CHAT, lambda key: SolverChain(name=key, gen_kwargs=asked))
     (found,) = next(parts.solver.dialogue({"word": "hi"}, 0))
     length, fits = found.request.max_tokens, (FITTING, True)
     wanted = (5, False) if asked else (1024, True)
@@ -64,7 +64,9 @@ def test_a_length_that_nobody_has_said_is_a_bound_only(read, asked):
 
 
 def test_the_command_line_says_how_long_answers_are_by_any_name(read):
-    parts, _ = read(GENERIC, lambda key: Line(name=key, gen_kwargs={"max_tokens": 3}))
+    parts, _ = read(
+        GENERIC, lambda key: SolverChain(name=key, gen_kwargs={"max_tokens": 3})
+    )
     (found,) = next(parts.solver.dialogue({"word": "hi"}, 0))
     assert found.request.max_tokens == 3
 
@@ -94,7 +96,7 @@ def test_a_model_of_latticeflow_takes_and_gives_any_json(solve):
     type: single_turn_solver
     input_builder: {type: generic, template: '{"n": {{ sample.n }}}'}
     """
-    native = Line(native=True, takes_sample=True)
+    native = SolverChain(native=True, takes_sample=True)
     asked = []
 
     def reply(_model, prompt):
@@ -111,7 +113,7 @@ def test_a_model_of_latticeflow_takes_and_gives_any_json(solve):
 
 
 def test_trials_of_a_sampling_model_are_asked_for_apart(read):
-    hot = Line(temperature=1.0)
+    hot = SolverChain(temperature=1.0)
     parts, _ = read(CHAT, lambda _key: hot)
     cold, _ = read(CHAT)
     asks = [next(parts.solver.dialogue({"word": "a"}, n))[0] for n in range(2)]
