@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_evals.core.gate import Bound, Gate, Verdict
     from pytest_evals.core.metric import Estimate, Metric, MetricResult
     from pytest_evals.core.model import Model
-    from pytest_evals.core.record import Record
+    from pytest_evals.core.record import Record, Score
     from pytest_evals.core.request import (
         Generate,
         Loglikelihood,
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         Rolling,
     )
     from pytest_evals.core.result import RunResult, TaskResult
-    from pytest_evals.core.score import Score
     from pytest_evals.core.task import Asked, Task, TaskOptions
     from pytest_evals.errors import (
         DocumentError,
@@ -53,7 +52,7 @@ _MODULES = {
     "core.gate": ("Bound", "Gate", "Verdict"),
     "core.metric": ("Estimate", "Metric", "MetricResult"),
     "core.model": ("Model",),
-    "core.record": ("Record",),
+    "core.record": ("Record", "Score"),
     "core.request": (
         "Generate",
         "Loglikelihood",
@@ -62,7 +61,6 @@ _MODULES = {
         "Rolling",
     ),
     "core.result": ("RunResult", "TaskResult"),
-    "core.score": ("Score",),
     "core.task": ("Asked", "Task", "TaskOptions"),
     "errors": (
         "DocumentError",

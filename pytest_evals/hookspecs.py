@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from pytest_evals.core.group import Group
     from pytest_evals.core.metric import Estimate
     from pytest_evals.core.model import ModelLike
-    from pytest_evals.core.record import Record
+    from pytest_evals.core.record import Record, Score
     from pytest_evals.core.result import RunResult
-    from pytest_evals.core.score import Score
     from pytest_evals.core.task import Task
 
 hookspec = pluggy.HookspecMarker("pytest")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 LONGEST_ID = 64
@@ -36,9 +37,9 @@ def document_id(text: str) -> str:
     return _COMMAND.sub("_", text)[:LONGEST_ID]
 
 
-def is_document_id(text: str) -> bool:
-    """Whether a node id can hold this text between brackets."""
-    return bool(text) and not _UNFIT_ID.search(text)
+def unfit_id(ids: Iterable[str]) -> str | None:
+    """Return the first id that a node id cannot contain; ``None`` if all are fit."""
+    return next((one for one in ids if not one or _UNFIT_ID.search(one)), None)
 
 
 def is_node_name(text: str) -> bool:

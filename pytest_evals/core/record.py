@@ -1,28 +1,86 @@
-"""One document on its way: each stage adds its own field and hands the record on.
+"""One document in a run, and its scores: each stage returns it with its own field.
 
-| field       | written by                     | read by                               |
-|-------------|--------------------------------|---------------------------------------|
-| `doc`       | prompts                        | all                                   |
-| `requests`  | prompts                        | models                                |
-| `responses` | pipeline (answer)              | scorers, reports                      |
-| `exchanges` | pipeline (answer)              | scorers, reports                      |
-| `scores`    | pipeline (score)               | metrics, reports, the item's outcome  |
-| `excluded`  | pipeline (score)               | metrics, gates, reports               |
-| `labels`    | whoever keeps it after scoring | gates                                 |
-| `facts`     | whoever keeps it after scoring | gates                                 |
-| `error`     | whichever stage could not go on | reports, the item's outcome          |
+| field       | written by            | read by                              |
+|-------------|-----------------------|--------------------------------------|
+| `doc`       | dialects              | all                                  |
+| `requests`  | dialects              | models                               |
+| `responses` | `run.plan`            | scorers, reports                     |
+| `exchanges` | `run.rounds`          | scorers, reports                     |
+| `scores`    | `run.records`         | metrics, reports, the item's outcome |
+| `excluded`  | `run.records`         | metrics, gates, reports              |
+| `labels`    | `gates.documents`     | gates                                |
+| `compared`  | `gates.documents`     | gates                                |
+| `facts`     | `gates.documents`     | gates                                |
+| `error`     | the stage that failed | reports, the item's outcome          |
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import lru_cache
+from typing import Any
 
 from pytest_evals.core.dialogue import Exchange
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.reference import Compared
 from pytest_evals.core.request import Generate, Request, Response
-from pytest_evals.core.score import Score, Status
+
+
+class Status(Enum):
+    """What became of a document. An error is never a wrong answer."""
+
+    SCORED = "scored"
+    ERRORED = "errored"
+    """It could not be rendered, answered or scored."""
+    UNSCORED = "unscored"
+    """It was answered, but a judge or a scorer could not say how well."""
+    MISSING = "missing"
+    """It was not run: deselected, not reached, or lost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """One metric's value for one document.
+
+    Args:
+        metric: The metric's name.
+        filter: The filter pipeline that the responses went through.
+        value: A number, or whatever the metric's aggregation takes (a pair of reference
+            and prediction, say).
+        correct: Whether the answer is right, for metrics that can say so.
+        answer: The answer as a person would read it: the chosen choice, or the
+            extracted text.
+        filtered: What the filter pipeline made of the responses, one entry a request.
+        explanation: A judge's words, or how the value came about.
+        unscored: Why there is no value.
+        repeats: The value of each answer by itself, where the task asks several times
+            and a gate wants to know.
+        repeat_answers: Each of these answers as a person would read it.
+        lender: The metric whose function gave this value, where that function gives
+            several, each under a name of its own.
+        is_copied: Whether these answers are one text though they were drawn at random:
+            copies of one answer, and no evidence.
+    """
+
+    metric: str
+    filter: str = "none"
+    value: Any = None
+    correct: bool | None = None
+    answer: str = ""
+    filtered: tuple[Any, ...] = ()
+    explanation: str = ""
+    unscored: str = ""
+    repeats: tuple[Any, ...] = ()
+    repeat_answers: tuple[str, ...] = ()
+    lender: str = ""
+    is_copied: bool = False
+
+    @property
+    def key(self) -> str:
+        """Metric and filter as results files name them: ``acc,none``."""
+        return f"{self.metric},{self.filter}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +159,7 @@ class Record:
         """
         if not any(response.finish == "length" for response in self.said):
             return False
-        if not self.requests and not self.exchanges:  # left out by ``core.slim``
+        if not self.requests and not self.exchanges:  # left out by :func:`slim`
             return True
         own = [(one.request, one.response) for one in self.exchanges if not one.model]
         pairs = (*zip(self.requests, self.responses, strict=False), *own)
@@ -124,3 +182,81 @@ def _is_cut_short(request: Request, response: Response) -> bool:
     # Under max_length, as lm-eval has it, the answer's own limit is another one.
     has_other_limit = dict(request.options).get("max_length") is not None
     return 0 < response.n_tokens < request.max_tokens and not has_other_limit
+
+
+def slim(record: Record) -> Record:
+    """The record without what only models and sample files need.
+
+    The tested model's token counts stay, as one response that has nothing else, but for
+    ``finish``: it is "length" if an answer was cut short. Called
+    for each document, so what is equal in many of them is made once: records are
+    frozen.
+    """
+    n_prompt_tokens = n_tokens = n_truncated = 0
+    for response in record.said:
+        n_prompt_tokens += response.n_prompt_tokens
+        n_tokens += response.n_tokens
+        n_truncated += response.n_truncated
+    return Record(
+        task=record.task,
+        index=record.index,
+        doc=bare_doc(record.doc.id),
+        responses=_counts(n_prompt_tokens, n_tokens, n_truncated, record.cut_short),
+        scores=tuple([_bare(score) for score in record.scores]),
+        error=record.error,
+        excluded=record.excluded,
+        labels=record.labels,
+        compared=record.compared,
+        facts=record.facts,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _counts(
+    n_prompt_tokens: int, n_tokens: int, n_truncated: int, cut_short: bool
+) -> tuple[Response, ...]:
+    counts = Response(
+        n_prompt_tokens=n_prompt_tokens,
+        n_tokens=n_tokens,
+        n_truncated=n_truncated,
+        finish="length" if cut_short else "",
+    )
+    return (counts,)
+
+
+_NOTHING: Any = ()
+"""Instead of an empty list, which must not be shared, in hundreds of thousands."""
+
+
+def bare_doc(id_: str) -> Doc:
+    """A document of which nothing but the id is kept."""
+    return Doc(
+        "",
+        _NOTHING,
+        0,
+        id=id_,
+        fewshot_samples=_NOTHING,
+        sampling_methods=_NOTHING,
+        row=_NO_ROW,
+    )
+
+
+_NO_ROW: Mapping[str, Any] = {}
+
+
+def _bare(score: Score) -> Score:
+    value = score.value
+    if score.repeats or score.lender:
+        return replace(score, answer="", filtered=(), explanation="")
+    if value is None or type(value) is int or type(value) is float:
+        return _number(score.metric, score.filter, value, score.correct, score.unscored)
+    return replace(score, answer="", filtered=(), explanation="")
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _number(
+    metric: str, filter_: str, value: float | None, correct: bool | None, unscored: str
+) -> Score:
+    return Score(
+        metric=metric, filter=filter_, value=value, correct=correct, unscored=unscored
+    )

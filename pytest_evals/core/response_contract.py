@@ -151,6 +151,8 @@ def checked_response(request: Request, given: object, model: Model) -> Response:
 
 def _without_secrets(given: Response) -> Response:
     """Servers may repeat what they were sent."""
+    if not given.text and not given.error:
+        return given
     text, error = hidden(given.text), hidden(given.error)
     if text is given.text and error is given.error:
         return given

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from pytest_evals.core.row import ALL, field_hash
+from pytest_evals.core.doc import ALL, field_hash
 
 Row = Mapping[str, Any]
 

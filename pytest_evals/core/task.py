@@ -11,9 +11,8 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.library import Library
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
-from pytest_evals.core.record import Record
+from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import Request
-from pytest_evals.core.score import Score
 from pytest_evals.core.variant import Variant
 from pytest_evals.errors import Place
 

@@ -19,11 +19,10 @@ from typing import Any, NamedTuple
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate, Outcome
 from pytest_evals.core.metric import Estimate, Metric, MetricResult
-from pytest_evals.core.record import Record
+from pytest_evals.core.record import Record, Score
 from pytest_evals.core.reference import Compared, Reference
 from pytest_evals.core.request import Loglikelihood
 from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task
 from pytest_evals.core.top_logprobs import (
     compact,

@@ -8,9 +8,8 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 
 from pytest_evals.core.gate import Every, Gate, Outcome, Verdict
-from pytest_evals.core.record import Record
+from pytest_evals.core.record import Record, Score, Status
 from pytest_evals.core.result import TaskResult
-from pytest_evals.core.score import Score, Status
 from pytest_evals.errors import did_you_mean
 
 _SHOWN = 5

@@ -15,10 +15,9 @@ from typing import Any
 
 from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.metric import SHARE, Estimate, Metric, MetricResult, Span
-from pytest_evals.core.record import Record
+from pytest_evals.core.record import Record, Score, Status
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.core.score import Score, Status
 from pytest_evals.core.task import Task
 from pytest_evals.stats.averages import mean, mean_stderr
 

@@ -12,10 +12,9 @@ from typing import Any
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate, Verdict
 from pytest_evals.core.metric import Estimate, Metric, MetricResult
-from pytest_evals.core.record import Record
+from pytest_evals.core.record import Record, Score
 from pytest_evals.core.reference import Answers, Reference
 from pytest_evals.core.result import TaskResult
-from pytest_evals.core.score import Score
 from pytest_evals.errors import OptionError, Place
 from pytest_evals.gates.families import corrected
 from pytest_evals.gates.judge import judge as judge_result

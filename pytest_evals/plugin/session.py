@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from pytest_evals.core.record import Record
-from pytest_evals.core.score import Status
+from pytest_evals.core.record import Record, Status
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.plugin.models.definitions import DocumentItem
 from pytest_evals.plugin.models.progress import Progress

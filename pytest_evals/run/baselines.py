@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pytest_evals.core.doc import unwatched
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.record import Record
 from pytest_evals.core.reference import Reference
-from pytest_evals.core.row import unwatched
 from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
 from pytest_evals.masking.values import masked_text

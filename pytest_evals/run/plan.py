@@ -1,4 +1,4 @@
-"""Documents on their way to a model: rendered and planned in windows.
+"""Documents on their way to a model: rendered, planned and answered in windows.
 
 A document goes down the line as a :class:`Record`; each function adds its own field and
 hands it on. Nothing here knows a dialect, a kind of model or a report.
@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from pytest_evals.core.doc import Doc
+from pytest_evals.core.doc import Doc, watch
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
-from pytest_evals.core.row import watch
+from pytest_evals.core.request import Response
+from pytest_evals.core.response_contract import responses_of
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError, ModelError
-from pytest_evals.run.rounds import (
-    AuxiliaryModels,
-    Places,
-    answered,
-    followed,
-    places_of,
-)
+from pytest_evals.run.rounds import NO_RESPONSE, AuxiliaryModels, Places, followed
 
 WINDOW = 16_384
 """Documents that are rendered and planned together: enough to sort and share over whole
@@ -298,3 +299,67 @@ def _withdrawn(task: Task, index: int) -> Record:
     doc = Doc("", [], 0, task_name=task.name)
     why = "pytest_evals_requests did not return this document"
     return Record(task=task.name, index=index, doc=doc, error=why)
+
+
+def places_of(records: Sequence[Record]) -> Places:
+    """The requests of records that can be asked about."""
+    places: Places = {}
+    for i, record in enumerate(records):
+        if not record.error:
+            for j, request in enumerate(record.requests):
+                places.setdefault(request, []).append((i, j))
+    return places
+
+
+def answered(
+    records: Sequence[Record], places: Places, model: Model
+) -> Iterator[tuple[int, Record]]:
+    """Send all requests as one batch; yield each record as soon as it is answered.
+
+    A record with an error, or without requests, is yielded unchanged. A request without
+    a response is an error of its document.
+
+    Args:
+        records: Records with their requests.
+        places: The distinct requests, see :func:`places_of`; equal ones are sent once.
+        model: Answers them.
+
+    Yields:
+        Position in ``records``, and the record with its responses.
+
+    Raises:
+        ModelError: The model broke its contract (see :class:`Model`).
+    """
+    left = [0 if record.error else len(record.requests) for record in records]
+    idle = [(i, records[i]) for i, n in enumerate(left) if not n]
+    found = [[NO_RESPONSE] * n for n in left]
+    where = list(places.values())
+    for position, response in responses_of(list(places), model):
+        # What needs no model comes once the model is at work.
+        yield from idle
+        idle = []
+        for i, j in where[position]:
+            found[i][j] = response
+            left[i] -= 1
+            if left[i] == 0:
+                yield i, _with_responses(records[i], found[i])
+    yield from idle
+    for i, n in enumerate(left):
+        if n:
+            yield i, _with_responses(records[i], found[i])
+
+
+def _with_responses(record: Record, responses: list[Response]) -> Record:
+    error = ""
+    for response in responses:
+        if response.error:
+            error = response.error
+            break
+    return Record(  # not replace(), which costs a document as much as its scoring
+        task=record.task,
+        index=record.index,
+        doc=record.doc,
+        requests=record.requests,
+        responses=tuple(responses),
+        error=error,
+    )

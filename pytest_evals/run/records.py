@@ -1,23 +1,73 @@
-"""The scored records of a run, and the results of its tasks and groups so far."""
+"""Score answered documents, keep their records, and sum up tasks and groups so far."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from pytest_evals.core.doc import Doc
-from pytest_evals.core.record import Record
+from pytest_evals.core.doc import Doc, WatchedRow
+from pytest_evals.core.metric import Estimate, MetricResult
+from pytest_evals.core.record import Record, Score, slim
 from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.core.slim import slim
+from pytest_evals.core.task import Task
+from pytest_evals.errors import DocumentError
 from pytest_evals.reports.files.samples import Sample, sample_of
 from pytest_evals.run.run_writer import RunWriter
 from pytest_evals.run.suite import Suite, TaskRun
-from pytest_evals.run.user_hooks import with_added_metrics
 from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.summary import summarise
+from pytest_evals.scorers.user_code import UserCode
 
 EXAMPLES = 3
 """Wrong documents of a task that are kept whole, for the message of a failing gate."""
+
+
+def score(record: Record, task: Task) -> Record:
+    """Return the record with its scores, or with the reason why it has none."""
+    if record.error:
+        return record
+    found = _scored(record, task)
+    if isinstance(record.doc.row, WatchedRow):
+        record.doc.row.end_of_scoring()
+    return found
+
+
+def _scored(record: Record, task: Task) -> Record:
+    scores: tuple[Score, ...] = ()
+    error = ""
+    try:
+        scores = tuple(task.score(record))
+    except DocumentError as problem:
+        error = str(problem)
+    scored = Record(
+        task=record.task,
+        index=record.index,
+        doc=record.doc,
+        requests=record.requests,
+        responses=record.responses,
+        exchanges=record.exchanges,
+        scores=scores,
+        error=error,
+    )
+    if task.exclude is None or error:
+        return scored
+    try:
+        return replace(scored, excluded=task.exclude(scored))
+    except DocumentError as problem:
+        return replace(scored, error=str(problem))
+
+
+def scored(hook: Any, record: Record, task: Task) -> Record:
+    """The record with the scores of a hook ``pytest_evals_score``, or of its task where
+    that says nothing."""
+
+    def by_hook(one: Record) -> tuple[Score, ...]:
+        with UserCode("pytest_evals_score"):
+            found = hook(record=one, task=task)
+        return task.score(one) if found is None else tuple(found)
+
+    return score(record, replace(task, score=by_hook))
 
 
 class Records:
@@ -86,7 +136,7 @@ class Records:
         run = self._suite.tasks[name]
         if run.result is None:
             result = summarise(run.task, [*run.records.values()], len(run.ids))
-            run.result = with_added_metrics(self._hook, result)
+            run.result = _with_added_metrics(self._hook, result)
         return run.result
 
     def group_result(self, name: str) -> GroupResult:
@@ -94,3 +144,23 @@ class Records:
         group = self._suite.groups[name].group
         tasks = {task.name: self.result(task.name) for task in group.tasks()}
         return summarise_group(group, tasks)
+
+
+def _with_added_metrics(hook: Any, result: TaskResult) -> TaskResult:
+    """A task with what ``pytest_evals_metrics`` says of it."""
+    found: list[MetricResult] = []
+    for numbers in hook.pytest_evals_metrics(task=result.task, records=result.records):
+        for key, value in (numbers or {}).items():
+            name, _, filter_ = key.partition(",")
+            known = value if isinstance(value, Estimate) else Estimate(float(value))
+            found.append(
+                MetricResult(
+                    name=name,
+                    filter=filter_ or "none",
+                    estimate=known,
+                    n_scored=len(result.records) - result.n_errored,
+                    n_errored=result.n_errored,
+                    n_missing=result.n_missing,
+                )
+            )
+    return replace(result, metrics=(*result.metrics, *found))

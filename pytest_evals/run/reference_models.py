@@ -25,9 +25,9 @@ from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.inference import Given, Inference, info_of, open_model
 from pytest_evals.run.plan import Job
 from pytest_evals.run.readiness import PlannedRequests, why_refused
-from pytest_evals.run.scoring import score
+from pytest_evals.run.records import score, scored
 from pytest_evals.run.suite import Suite, TaskRun
-from pytest_evals.run.user_hooks import prepared, scored
+from pytest_evals.run.user_hooks import prepared
 from pytest_evals.store.baselines import without_contents
 
 

@@ -1,8 +1,6 @@
-"""Send the requests of a batch of documents, round by round.
+"""Dialogues: follow-up requests about documents of a batch, round by round.
 
-The first round goes to the tested model. Each further round holds the requests of all
-open dialogues, as one batch per model. Nothing here knows a dialect, a kind of model or
-a report.
+Each round contains the requests of all open dialogues, as one batch per model.
 """
 
 from __future__ import annotations
@@ -26,55 +24,7 @@ AuxiliaryModels = Callable[[Task, str], Model]
 """A task and a name in its ``models`` → that model, open."""
 
 
-def answer(records: Sequence[Record], model: Model) -> Iterator[tuple[int, Record]]:
-    """Send all requests as one batch; give each record as soon as it is answered.
-
-    Equal requests are sent once. A record with an error, or with nothing to ask, comes
-    back as it is. A request that stays without response is an error of its document.
-
-    Yields:
-        Position in ``records``, and the record with its responses.
-
-    Raises:
-        ModelError: The model broke its contract (see :class:`Model`).
-    """
-    return answered(records, places_of(records), model)
-
-
-def places_of(records: Sequence[Record]) -> Places:
-    """The requests of records that can be asked about."""
-    places: Places = {}
-    for i, record in enumerate(records):
-        if not record.error:
-            for j, request in enumerate(record.requests):
-                places.setdefault(request, []).append((i, j))
-    return places
-
-
-def answered(
-    records: Sequence[Record], places: Places, model: Model
-) -> Iterator[tuple[int, Record]]:
-    """:func:`answer`, for records whose places are known."""
-    left = [0 if record.error else len(record.requests) for record in records]
-    idle = [(i, records[i]) for i, n in enumerate(left) if not n]
-    found = [[_NO_RESPONSE] * n for n in left]
-    where = list(places.values())
-    for position, response in responses_of(list(places), model):
-        # What needs no model comes once the model is at work.
-        yield from idle
-        idle = []
-        for i, j in where[position]:
-            found[i][j] = response
-            left[i] -= 1
-            if left[i] == 0:
-                yield i, _with_responses(records[i], found[i])
-    yield from idle
-    for i, n in enumerate(left):
-        if n:
-            yield i, _with_responses(records[i], found[i])
-
-
-_NO_RESPONSE = Response(error="the model gave no response to this request")
+NO_RESPONSE = Response(error="the model gave no response to this request")
 
 
 def followed(
@@ -185,7 +135,7 @@ def _round(
             models[id(target)] = target
             places = batches.setdefault(id(target), {})
             places.setdefault(one.request, []).append((i, j))
-    found = {i: [_NO_RESPONSE] * len(own) for i, own in asks.items()}
+    found = {i: [NO_RESPONSE] * len(own) for i, own in asks.items()}
     for key, places in batches.items():
         tally(len(places))
         where = list(places.values())
@@ -193,19 +143,3 @@ def _round(
             for i, j in where[position]:
                 found[i][j] = response
     return found
-
-
-def _with_responses(record: Record, responses: list[Response]) -> Record:
-    error = ""
-    for response in responses:
-        if response.error:
-            error = response.error
-            break
-    return Record(  # not replace(), which costs a document as much as its scoring
-        task=record.task,
-        index=record.index,
-        doc=record.doc,
-        requests=record.requests,
-        responses=tuple(responses),
-        error=error,
-    )

@@ -17,7 +17,7 @@ from pytest_evals.core.result import GroupResult, RunResult, TaskResult, lacking
 from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.check import ungated
-from pytest_evals.gates.documents import with_required
+from pytest_evals.gates.documents import Required, with_required
 from pytest_evals.reports.files.rendered import Render, rendered
 from pytest_evals.reports.files.samples import Sample, sample_of
 from pytest_evals.run.baselines import Baselines, EarlierOutcomes
@@ -34,11 +34,9 @@ from pytest_evals.run.fill_from_cache import fill_from_cache
 from pytest_evals.run.inference import Inference
 from pytest_evals.run.judging import Judging
 from pytest_evals.run.plan import Job
-from pytest_evals.run.records import Records
+from pytest_evals.run.records import Records, score, scored
 from pytest_evals.run.run_writer import RunWriter
-from pytest_evals.run.scoring import score
 from pytest_evals.run.suite import Suite, TaskRun
-from pytest_evals.run.user_hooks import scored
 from pytest_evals.scorers.groups import overall_results
 from pytest_evals.store.baselines import find_baseline
 
@@ -112,6 +110,7 @@ class Run:
         """The result, once the run is over."""
         self._is_filled = False
         self._ended: dict[str, None] = {}
+        self._required: dict[str, Required] = {}
 
     def comparison_faults(self) -> list[str]:
         """Return why this run cannot be compared, as far as that is known before
@@ -167,7 +166,11 @@ class Run:
             task: Its task.
             render: How the model renders chats, if prompts are chats.
         """
-        record = with_required(record, task, self.suite.required(task.name))
+        required = self._required.get(task.name)
+        if required is None:
+            required = self._required[task.name] = self.suite.required(task.name)
+        if any(required):
+            record = with_required(record, task, required)
         sample = None
         if self._has_samples:
             sample = sample_of(rendered(record, render) if render else record, task)

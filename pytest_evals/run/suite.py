@@ -17,8 +17,8 @@ from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.node_names import (
     document_id,
     file_id,
-    is_document_id,
     is_node_name,
+    unfit_id,
 )
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import TaskResult
@@ -111,7 +111,6 @@ class Suite:
         self.tasks: dict[str, TaskRun] = {}
         self.groups: dict[str, GroupRun] = {}
         self._warnings: list[str] = []
-        self._required: dict[str, Required] = {}
         self.keeps_repeats = False
         """Whether tests may ask for the value of each of several answers."""
 
@@ -354,14 +353,11 @@ class Suite:
         return (known[nodeid] for nodeid in ids if nodeid in known)
 
     def required(self, name: str) -> Required:
-        """What gates of a task, and of groups around it, want of its documents."""
-        if name not in self._required:
-            own = self.tasks[name].gates
-            around = (self.groups[group].gates for group in self._around(name))
-            every = (gate for gates in (own, *around) for gate in gates)
-            found = required_by(every, every_count=self.keeps_repeats)
-            self._required[name] = found
-        return self._required[name]
+        """Return what gates of a task, and of its groups, need of its documents."""
+        own = self.tasks[name].gates
+        around = (self.groups[group].gates for group in self._around(name))
+        every = (gate for gates in (own, *around) for gate in gates)
+        return required_by(every, every_count=self.keeps_repeats)
 
     def tasks_of(self, name: str) -> set[str]:
         """Names of the tasks that a task or a group is made of."""
@@ -379,8 +375,7 @@ def _check_names(task: Task, ids: Sequence[str]) -> None:
         what = f"a task cannot be called {task.name!r}"
         fix = "give it a name without '::', '[', ']' and control characters"
         raise TaskFileError([Problem(what, task.source, fix)])
-    if not all(map(is_document_id, ids)):
-        bad = next(one for one in ids if not is_document_id(one))
+    if (bad := unfit_id(ids)) is not None:
         what = f"{task.name}: a document cannot have the id {bad!r}"
         fix = f"call it {document_id(bad) or '0'!r}"
         raise TaskFileError([Problem(what, task.source, fix)])

@@ -1,19 +1,13 @@
-"""What the hooks of users say of tasks, documents and metrics, whoever has registered
-them. ``hook`` is pluggy's: ``config.hook`` in pytest."""
+"""Calls to user hooks before documents are sent. ``hook`` is pluggy's: ``config.hook``
+in pytest."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.record import Record
-from pytest_evals.core.result import TaskResult
-from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task
 from pytest_evals.errors import OptionError
-from pytest_evals.run.scoring import score
-from pytest_evals.scorers.user_code import UserCode
 
 
 def registered_metrics(hook: Any, config: Any) -> dict[str, Any]:
@@ -47,35 +41,3 @@ def prepared(hook: Any, task: Task, records: list[Record]) -> list[Record]:
         return records
     changed = asks(task=task, records=[*records])
     return records if changed is None else [*changed]
-
-
-def scored(hook: Any, record: Record, task: Task) -> Record:
-    """The record with the scores of a hook ``pytest_evals_score``, or of its task where
-    that says nothing."""
-
-    def by_hook(one: Record) -> tuple[Score, ...]:
-        with UserCode("pytest_evals_score"):
-            found = hook(record=one, task=task)
-        return task.score(one) if found is None else tuple(found)
-
-    return score(record, replace(task, score=by_hook))
-
-
-def with_added_metrics(hook: Any, result: TaskResult) -> TaskResult:
-    """A task with what ``pytest_evals_metrics`` says of it."""
-    found: list[MetricResult] = []
-    for numbers in hook.pytest_evals_metrics(task=result.task, records=result.records):
-        for key, value in (numbers or {}).items():
-            name, _, filter_ = key.partition(",")
-            known = value if isinstance(value, Estimate) else Estimate(float(value))
-            found.append(
-                MetricResult(
-                    name=name,
-                    filter=filter_ or "none",
-                    estimate=known,
-                    n_scored=len(result.records) - result.n_errored,
-                    n_errored=result.n_errored,
-                    n_missing=result.n_missing,
-                )
-            )
-    return replace(result, metrics=(*result.metrics, *found))

@@ -8,9 +8,8 @@ from dataclasses import replace
 from functools import partial
 
 from pytest_evals.core.metric import Estimate, Metric, MetricResult
-from pytest_evals.core.record import Record
+from pytest_evals.core.record import Record, Score, Status
 from pytest_evals.core.result import TaskResult
-from pytest_evals.core.score import Score, Status
 from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.metrics import MetricSpec, metric

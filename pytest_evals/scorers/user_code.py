@@ -7,10 +7,8 @@ line of the user's file; what it returns becomes plain Python.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from pytest_evals.errors import DocumentError, EvalsError, Place
 
@@ -75,18 +73,3 @@ def _whence(trace: TracebackType | None) -> str:
     folder = str(Path(frames[0][0]).parent)
     file, line = [(f, n) for f, n in frames if f.startswith(folder)][-1]
     return f" ({Place(Path(file), line)})"
-
-
-def plain(value: Any) -> Any:
-    """The value with scalars of NumPy or torch as Python's own, also inside lists,
-    tuples and mappings; arrays stay what they are."""
-    if value is None or type(value) in (bool, int, float, str):
-        return value
-    if isinstance(value, (list, tuple)):
-        inner = [plain(item) for item in value]
-        return tuple(inner) if isinstance(value, tuple) else inner
-    if isinstance(value, Mapping):
-        return {plain(key): plain(item) for key, item in value.items()}
-    if hasattr(value, "item") and getattr(value, "shape", None) == ():
-        return value.item()
-    return value

@@ -15,8 +15,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from pytest_evals.core.doc import ALL, field_hash
 from pytest_evals.core.reference import logprobs_in
-from pytest_evals.core.row import ALL, field_hash
 from pytest_evals.errors import StoreError, did_you_mean
 from pytest_evals.store.files import append_lines, make_base, make_folder, write_json
 from pytest_evals.store.history import EarlierRun, load_run, read_run

@@ -10,9 +10,8 @@ import pytest
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Bound, Gate, Interval, Outcome, Verdict
 from pytest_evals.core.metric import Estimate, MetricResult
-from pytest_evals.core.record import Record
+from pytest_evals.core.record import Record, Score
 from pytest_evals.core.result import RunResult, TaskResult
-from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task
 from pytest_evals.errors import MissingExtraError, OptionError, Place
 

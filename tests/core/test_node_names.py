@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evals.core.node_names import document_id, is_document_id, is_node_name
+from pytest_evals.core.node_names import document_id, is_node_name, unfit_id
 
 ANY = st.text(st.characters(exclude_categories=()))
 
@@ -34,7 +34,7 @@ ANY = st.text(st.characters(exclude_categories=()))
 )
 def test_ids_in_any_script_stay_as_they_are(text):
     assert document_id(text) == text
-    assert is_document_id(text)
+    assert unfit_id([text]) is None
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ def test_ids_in_any_script_stay_as_they_are(text):
 )
 def test_what_is_not_fit_for_a_node_id_is_replaced(text, shown):
     assert document_id(text) == shown
-    assert is_document_id(shown) == bool(shown)
+    assert (unfit_id([shown]) is None) == bool(shown)
 
 
 @given(ANY)
 def test_an_id_is_fit_whatever_it_is_made_of(text):
     made = document_id(text)
     assert document_id(made) == made
-    assert is_document_id(made) == bool(made)
+    assert (unfit_id([made]) is None) == bool(made)
     assert len(made) <= 64
     assert "##[" not in made
     assert "::" not in made

@@ -9,7 +9,7 @@ import pickle
 import jinja2
 import pytest
 
-from pytest_evals.core.row import ALL, WatchedRow, field_hash, handed, watch
+from pytest_evals.core.doc import ALL, WatchedRow, field_hash, handed, watch
 
 ROW = {"a": 1, "b": {"c": [2]}}
 

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_evals.dialects.latticeflow.prompts import templates as latticeflow
 from pytest_evals.errors import Place
-from pytest_evals.prompts.template import compile_template
+from pytest_evals.prompts.fields import compile_template
 
 PLACE = Place(Path("t.yaml"), 3)
 ROW = {"a": None, "b": "B", "n": {"x": None}, "l": ["x", None], "none": "None"}

@@ -13,7 +13,7 @@ from pytest_evals.dialects.latticeflow.prompts.templates import (
 from pytest_evals.dialects.latticeflow.reader import read_entity_file
 from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml, resolved
 from pytest_evals.errors import EvalsError, Place, TaskFileError
-from pytest_evals.prompts.template import compile_template
+from pytest_evals.prompts.fields import compile_template
 
 MERGES = "a0: &a0 {x: 1}\n" + "".join(
     f"a{i}: &a{i} {{<<: [*a{i - 1}, *a{i - 1}]}}\n" for i in range(1, 40)

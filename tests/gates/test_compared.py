@@ -13,10 +13,9 @@ from statsmodels.stats.proportion import proportion_confint
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Metric
-from pytest_evals.core.record import Record
+from pytest_evals.core.record import Record, Score
 from pytest_evals.core.reference import Compared, Reference
 from pytest_evals.core.result import TaskResult
-from pytest_evals.core.score import Score
 from pytest_evals.errors import Place, TaskFileError
 from pytest_evals.gates.judge import judge
 from pytest_evals.gates.read.entry import read_gate

@@ -6,9 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.core.record import Record
+from pytest_evals.core.record import Record, Score
 from pytest_evals.core.result import TaskResult
-from pytest_evals.core.score import Score
 from pytest_evals.errors import Place, TaskFileError
 from pytest_evals.gates.judge import judge
 from pytest_evals.gates.read.entry import read_gate

@@ -15,9 +15,8 @@ from statsmodels.stats.proportion import proportion_confint
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Outcome
 from pytest_evals.core.metric import Estimate, MetricResult
-from pytest_evals.core.record import Record
+from pytest_evals.core.record import Record, Score
 from pytest_evals.core.result import TaskResult
-from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
 from pytest_evals.gates.judge import judge

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Outcome
 from pytest_evals.core.metric import Estimate, Metric
-from pytest_evals.core.record import Record
-from pytest_evals.core.score import Score
+from pytest_evals.core.record import Record, Score
 from pytest_evals.errors import Place
 from pytest_evals.gates.early_stopping.steps import expected_share, steps_of
 from pytest_evals.gates.early_stopping.watch import (

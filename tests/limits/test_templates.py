@@ -22,7 +22,7 @@ from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.latticeflow.prompts import templates as latticeflow
 from pytest_evals.errors import EvalsError, Place
 from pytest_evals.limits.budget import TemplateLimitError
-from pytest_evals.prompts.template import compile_template
+from pytest_evals.prompts.fields import compile_template
 
 TWICE = "{% set ns = namespace(x=[1]) %}{% for i in range(60) %}{% set ns.x = %s"
 """A list that holds a list twice, and so on."""
@@ -100,7 +100,7 @@ from pathlib import Path
 resource.setrlimit(resource.RLIMIT_AS, (3 * 2**30, 3 * 2**30))
 from pytest_evals.errors import Place
 from pytest_evals.dialects.latticeflow.prompts import templates
-from pytest_evals.prompts.template import compile_template
+from pytest_evals.prompts.fields import compile_template
 
 def most_megabytes():
     # ru_maxrss would begin with that of the process that has started this one.

@@ -33,7 +33,7 @@ from pytest_evals.dialects.lighteval.templates import (
     formulation,
 )
 from pytest_evals.run.plan import Job, Plan
-from pytest_evals.run.scoring import score
+from pytest_evals.run.records import score
 from pytest_evals.run.selection import Selection
 from pytest_evals.scorers.groups import overall_results, summarise_group
 from pytest_evals.scorers.lighteval.catalogue.names import PUBLISHED

@@ -25,9 +25,8 @@ from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.lm_eval.task import load_tasks
 from pytest_evals.models.registry import open_model, parse_spec
 from pytest_evals.reports.files.samples import sample_of
-from pytest_evals.run.plan import ask
-from pytest_evals.run.rounds import answer
-from pytest_evals.run.scoring import score
+from pytest_evals.run.plan import answered, ask, places_of
+from pytest_evals.run.records import score
 from pytest_evals.scorers.summary import summarise
 
 HERE = Path(__file__).resolve().parent
@@ -103,8 +102,8 @@ def run_of(
     (task,) = load_tasks(changed(ROOT / recorded["file"]), options)
     task.rows.ids()
     asked = [ask(task, index) for index in task.rows.indices()]
-    answered = sorted(answer(asked, model), key=lambda pair: pair[0])
-    records = [score(record, task) for _, record in answered]
+    found = sorted(answered(asked, places_of(asked), model), key=lambda pair: pair[0])
+    records = [score(record, task) for _, record in found]
     result = summarise(task, records, len(records))
     return Run(recorded, task, records, result, tokenizer)
 

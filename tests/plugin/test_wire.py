@@ -8,10 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.core.record import Record
+from pytest_evals.core.record import Record, Score, slim
 from pytest_evals.core.request import Generate, Loglikelihood, Message, Response
-from pytest_evals.core.score import Score
-from pytest_evals.core.slim import slim
 from pytest_evals.plugin.workers.serialization import pack, unpack
 from pytest_evals.reports.files.samples import Sample
 

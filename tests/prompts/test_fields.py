@@ -10,12 +10,12 @@ from pytest_evals.errors import EvalsError, Place
 from pytest_evals.prompts.fields import (
     Field,
     bind,
+    compile_template,
     list_of_text,
     number_or_text,
     target_of_text,
     text_itself,
 )
-from pytest_evals.prompts.template import compile_template
 
 
 def field(spec, key="doc_to_text"):

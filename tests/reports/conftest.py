@@ -9,10 +9,9 @@ import pytest
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Bound, Gate, Outcome, Verdict
 from pytest_evals.core.metric import Estimate, Metric, MetricResult
-from pytest_evals.core.record import Record
+from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.core.result import RunResult, TaskResult
-from pytest_evals.core.score import Score
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
 

@@ -17,7 +17,8 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.core.task import Asked, Task
 from pytest_evals.errors import DocumentError, ModelError, Place
-from pytest_evals.run.rounds import answer, followed
+from pytest_evals.run.plan import answered, places_of
+from pytest_evals.run.rounds import followed
 
 
 class Rows:
@@ -84,7 +85,11 @@ def run(
     """Records by position, the order in which they came, and requests of follow-ups."""
     sent: list[int] = []
     stream = followed(
-        answer(records, model), tasks, model, lambda _, name: others[name], sent.append
+        answered(records, places_of(records), model),
+        tasks,
+        model,
+        lambda _, name: others[name],
+        sent.append,
     )
     pairs = [*stream]
     return dict(pairs), [i for i, _ in pairs], sum(sent)
@@ -202,7 +207,11 @@ def test_dialogues_that_are_not_over_are_closed_with_the_run():
     none = replace(task, follow_up=lambda record: iter_nothing())
     records, model = [record(0), record(1)], Echo("m")
     stream = followed(
-        answer(records, model), [task, none], model, lambda _, name: model, [].append
+        answered(records, places_of(records), model),
+        [task, none],
+        model,
+        lambda _, name: model,
+        [].append,
     )
     assert next(stream)[0] == 1
     stream.close()

@@ -10,7 +10,7 @@ from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.lm_eval.task import load_tasks
 from pytest_evals.errors import TaskFileError
 from pytest_evals.run.plan import ask
-from pytest_evals.run.scoring import score
+from pytest_evals.run.records import score
 from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE, PUBLISHED
 from pytest_evals.scorers.lighteval.entry import lighteval_metric
 from pytest_evals.scorers.lighteval.metric import CorpusLevelMetric, SamplingMethod

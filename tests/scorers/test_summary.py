@@ -10,15 +10,13 @@ from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Estimate, Metric
-from pytest_evals.core.record import Record
-from pytest_evals.core.score import Score
-from pytest_evals.core.slim import slim
+from pytest_evals.core.record import Record, Score, slim
 from pytest_evals.core.task import Asked, Task
 from pytest_evals.errors import DocumentError, Place
 from pytest_evals.gates.documents import values_of
 from pytest_evals.plugin.workers.serialization import pack, unpack
 from pytest_evals.reports.files.samples import Sample
-from pytest_evals.run.scoring import score
+from pytest_evals.run.records import score
 from pytest_evals.scorers.metrics import MetricSpec, metric
 from pytest_evals.scorers.summary import summarise
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.scorers.user_code import UserCode, plain
+from pytest_evals.scorers.measured import plain
+from pytest_evals.scorers.user_code import UserCode
 
 
 def test_a_fault_inside_a_library_is_put_where_the_user_called_it():

@@ -19,10 +19,8 @@ from pytest_evals.core.dialogue import (
     resumed,
     together,
 )
-from pytest_evals.core.doc import Doc
-from pytest_evals.core.record import Record
-from pytest_evals.core.row import like, read_all
-from pytest_evals.core.score import Score
+from pytest_evals.core.doc import Doc, like, read_all
+from pytest_evals.core.record import Record, Score
 from pytest_evals.core.task import Asked
 from pytest_evals.dialects.latticeflow.actions import Action, excluding
 from pytest_evals.dialects.latticeflow.later_rows import EarlierTask, later_row

@@ -9,8 +9,7 @@ from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Estimate, Metric
-from pytest_evals.core.record import Record
-from pytest_evals.core.score import Score
+from pytest_evals.core.record import Record, Score
 from pytest_evals.core.task import Asked
 from pytest_evals.dialects.latticeflow.snippets.returned import as_json
 from pytest_evals.dialects.latticeflow.snippets.snippet import (

@@ -9,9 +9,8 @@ from typing import Any
 
 from pytest_evals.core.dialogue import Dialogue, ModelSource, replayed
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
-from pytest_evals.core.record import Record
+from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
-from pytest_evals.core.score import Score
 from pytest_evals.dialects.lighteval.chat_turns import later_turns
 from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.lighteval.computed import Computed

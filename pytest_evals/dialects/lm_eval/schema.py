@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
 from pytest_evals.core.gate import Policy, Scope
-from pytest_evals.dialects.lm_eval.prompts.requests import BUILDERS
+from pytest_evals.dialects.lm_eval.prompts.question import BUILDERS
 from pytest_evals.gates.check import CONDITIONS
 from pytest_evals.gates.read.keys import PROTOCOL_KEYS
 from pytest_evals.prompts.fewshot import SAMPLERS

@@ -14,7 +14,7 @@ from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Problem
 from pytest_evals.run.plan import ask
-from pytest_evals.run.scoring import score
+from pytest_evals.run.records import score
 
 FIRST = 5
 """Documents of a task that are scored."""

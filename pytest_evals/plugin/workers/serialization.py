@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.dialogue import Exchange
 from pytest_evals.core.doc import Doc
-from pytest_evals.core.record import Record
+from pytest_evals.core.record import Record, Score, bare_doc
 from pytest_evals.core.reference import Compared
 from pytest_evals.core.request import (
     Generate,
@@ -25,8 +25,6 @@ from pytest_evals.core.request import (
     Response,
     Rolling,
 )
-from pytest_evals.core.score import Score
-from pytest_evals.core.slim import bare_doc
 from pytest_evals.errors import DocumentError
 from pytest_evals.plugin.workers.collection_report import Told
 from pytest_evals.reports.files.samples import Sample
@@ -57,7 +55,7 @@ class Arrived(NamedTuple):
 
 
 def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
-    """A record as bytes: whole, or as ``core.slim`` has left it.
+    """A record as bytes: whole, or as ``slim`` has left it.
 
     Args:
         record: After scoring.

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
-from pytest_evals.core.record import Record
+from pytest_evals.core.record import Record, Status
 from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.core.score import Status
 from pytest_evals.errors import Place
 from pytest_evals.gates.figures import change_lines, figure
 from pytest_evals.gates.run_metrics import RUN_METRICS

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import orjson
 
 from pytest_evals.core.dialogue import Exchange
-from pytest_evals.core.doc import Doc
+from pytest_evals.core.doc import Doc, unwatched
 from pytest_evals.core.key import public_options
-from pytest_evals.core.record import Record
+from pytest_evals.core.record import Record, Score, Status
 from pytest_evals.core.request import (
     IMAGES,
     LEADING_IMAGES,
@@ -32,8 +32,6 @@ from pytest_evals.core.request import (
     Request,
     Response,
 )
-from pytest_evals.core.row import unwatched
-from pytest_evals.core.score import Score, Status
 from pytest_evals.core.task import Task
 from pytest_evals.core.top_logprobs import shown_top_logprobs
 from pytest_evals.reports.strict import strict, strict_line

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_evals.core.comparison import Comparison, DocumentChange
 from pytest_evals.core.gate import Outcome, Verdict
+from pytest_evals.core.record import Status
 from pytest_evals.core.result import RunResult, TaskResult
-from pytest_evals.core.score import Status
 from pytest_evals.reports.details.examples import error_of, ids_by_index
 from pytest_evals.reports.details.gate import gate_lines
 from pytest_evals.reports.escape import cut, tail

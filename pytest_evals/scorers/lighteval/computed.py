@@ -12,10 +12,9 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-from pytest_evals.core.doc import Doc
+from pytest_evals.core.doc import Doc, WatchedRow
 from pytest_evals.core.metric import Metric as HouseMetric
 from pytest_evals.core.metric import Span
-from pytest_evals.core.row import WatchedRow
 from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
 from pytest_evals.scorers.aggregations import (
     AGGREGATIONS,

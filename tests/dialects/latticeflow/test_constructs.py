@@ -32,7 +32,7 @@ from pathlib import Path
 import pytest
 
 from pytest_evals import evaluate
-from pytest_evals.core.score import Status
+from pytest_evals.core.record import Status
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.latticeflow import filters, generator, parameters
 from pytest_evals.dialects.latticeflow.loading import entities_of, load_tasks

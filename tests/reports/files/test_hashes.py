@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_evals.core.score import Score
+from pytest_evals.core.record import Score
 from pytest_evals.reports.files.hashes import TaskHashes
 from pytest_evals.reports.files.samples import sample_of
 

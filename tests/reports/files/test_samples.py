@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.core.record import Record
+from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import (
     Generate,
     Loglikelihood,
@@ -18,7 +18,6 @@ from pytest_evals.core.request import (
     Response,
     Rolling,
 )
-from pytest_evals.core.score import Score
 from pytest_evals.reports.files.samples import sample_of
 
 ROW = {"q": "Q0?", "choices": ["a", "b", "cc"], "label": 0, "ans": "A0", "idx": 0}

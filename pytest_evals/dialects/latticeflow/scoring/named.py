@@ -42,7 +42,7 @@ from pytest_evals.scorers.lighteval.judge_adapter import Part, judged
 from pytest_evals.scorers.lighteval.judges.judge_lm import Question
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
 from pytest_evals.scorers.lighteval.response import ModelResponse
-from pytest_evals.scorers.user_code import plain
+from pytest_evals.scorers.measured import plain
 
 
 def read_named(section: Section, lines: Lines, has_solver: bool) -> ScorerParts:

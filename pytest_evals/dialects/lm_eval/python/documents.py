@@ -15,11 +15,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from pytest_evals.core.dialogue import Dialogue
-from pytest_evals.core.doc import Doc
-from pytest_evals.core.record import Record
+from pytest_evals.core.doc import Doc, like, read_all
+from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
-from pytest_evals.core.row import like, read_all
-from pytest_evals.core.score import Score
 from pytest_evals.core.task import Asked, TaskOptions
 from pytest_evals.data.rows import Table, document_ids, selection
 from pytest_evals.dialects.lm_eval.python.metrics import ComputedMetrics
@@ -34,9 +32,10 @@ from pytest_evals.dialects.lm_eval.scoring.neighbours import LOOKS_BEYOND, Neigh
 from pytest_evals.errors import DocumentError
 from pytest_evals.prompts.identical import IdenticalPrompts
 from pytest_evals.prompts.images import without_images
+from pytest_evals.scorers.measured import plain
 from pytest_evals.scorers.metrics import MetricSpec, is_accuracy
 from pytest_evals.scorers.text import shown
-from pytest_evals.scorers.user_code import UserCode, plain
+from pytest_evals.scorers.user_code import UserCode
 
 
 class _Built(NamedTuple):

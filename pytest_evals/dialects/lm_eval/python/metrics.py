@@ -11,8 +11,7 @@ from typing import Any
 
 from pytest_evals.core.dialogue import Dialogue, ModelSource, replayed
 from pytest_evals.core.metric import Metric
-from pytest_evals.core.record import Record
-from pytest_evals.core.score import Score
+from pytest_evals.core.record import Record, Score
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.lm_eval.python.requests import repeats_of
 from pytest_evals.dialects.lm_eval.scoring.metric_names import LIGHTEVAL, MetricNames

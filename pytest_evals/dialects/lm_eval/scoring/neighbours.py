@@ -9,11 +9,14 @@ filtered once more, in pairs, and what comes out is compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pytest_evals.errors import DocumentError
+from pytest_evals.scorers.filters import Pipeline
+from pytest_evals.scorers.measured import plain
 
+_Answered = tuple[list[list[Any]], Mapping[str, Any]]
 _PAIRS = 4
 """Pairs of documents that are compared."""
 
@@ -40,6 +43,19 @@ class Neighbours:
         self._left = _PAIRS
         self.differ = False
         """Whether any document came out otherwise in company."""
+
+    @classmethod
+    def of(cls, pipeline: Pipeline) -> Neighbours:
+        """For documents that are the responses to each of their requests, and a row."""
+
+        def together(one: _Answered, other: _Answered) -> Sequence[Any]:
+            rows = [row for responses, row in (one, other) for _ in responses]
+            left: tuple[Any, ...] = plain(
+                pipeline.apply_all([*one[0], *other[0]], rows)
+            )
+            return left
+
+        return cls(together)
 
     def look(self, document: Any, alone: Sequence[Any]) -> None:
         """See a document after it was filtered by itself.

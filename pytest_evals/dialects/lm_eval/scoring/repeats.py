@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from pytest_evals.core.record import Record
+from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import Generate
-from pytest_evals.core.score import Score
 from pytest_evals.dialects.lm_eval.scoring.scorer import Scorer
 from pytest_evals.errors import DocumentError
 

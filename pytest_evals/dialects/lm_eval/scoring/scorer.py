@@ -14,36 +14,38 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.dialogue import Dialogue, ModelSource, replayed
-from pytest_evals.core.doc import Doc
+from pytest_evals.core.doc import Doc, handed
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
-from pytest_evals.core.record import Record
+from pytest_evals.core.record import Record, Score
+from pytest_evals.core.registry import Registry
 from pytest_evals.core.request import Response
-from pytest_evals.core.score import Score
-from pytest_evals.dialects.lm_eval.scoring.measures import (
-    Measure,
-    ProcessResults,
-    by_task,
-    measured_by,
-)
 from pytest_evals.dialects.lm_eval.scoring.neighbours import LOOKS_BEYOND, Neighbours
 from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.scorers.choices import measure_choices
 from pytest_evals.scorers.filters import TAKE_FIRST, Pipeline
-from pytest_evals.scorers.measured import Measured, score_of
+from pytest_evals.scorers.measured import Measured, plain, score_of
 from pytest_evals.scorers.metrics import (
     MetricSpec,
     is_accuracy,
+    is_measured,
     known_metrics,
     metric,
 )
+from pytest_evals.scorers.perplexity import measure_continuation, measure_rolling
+from pytest_evals.scorers.text import shown, text_metric
 from pytest_evals.scorers.user_aggregation import Decides
-from pytest_evals.scorers.user_code import plain
+from pytest_evals.scorers.user_code import UserCode
 
 if TYPE_CHECKING:
     from pytest_evals.scorers.lighteval.computed import Computed
     from pytest_evals.scorers.lighteval.response import ModelResponse
 
-_Answered = tuple[list[list[Any]], Mapping[str, Any]]
-"""The responses to each request of a document, and its row."""
+ProcessResults = Callable[[dict[str, Any], list[Any]], Mapping[str, Any]]
+"""A task's own scoring: row and filtered responses, one a request, to values by
+metric."""
+Measure = Callable[[Doc, tuple[Any, ...], "ModelResponse | None"], list[Measured]]
+"""A document and its filtered responses, one a request, to what metrics say of it; with
+the answers as computed metrics see them, where these are known."""
 _Judged = Mapping[str, Mapping[str, Sequence[str]]]
 """Name of a pipeline → name of a metric → the replies of its judges."""
 
@@ -85,9 +87,9 @@ class Scorer:
         self.unconditioned_query  # noqa: B018 - raises
         own = self.process_results
         measure = (
-            measured_by(self.metrics, self.output_type)
+            _measured_by(self.metrics, self.output_type)
             if own is None
-            else by_task(own, self.output_type)
+            else _by_task(own, self.output_type)
         )
         accuracies: dict[str, Decides] = {}
         for spec in self.metrics:
@@ -97,7 +99,7 @@ class Scorer:
             )
         object.__setattr__(self, "_measure", measure)
         object.__setattr__(self, "_accuracies", accuracies)
-        watched = {p.name: Neighbours(_of_two(p)) for p in self.pipelines if p.is_own}
+        watched = {p.name: Neighbours.of(p) for p in self.pipelines if p.is_own}
         object.__setattr__(self, "_neighbours", watched)
 
     def __call__(self, record: Record) -> tuple[Score, ...]:
@@ -279,17 +281,6 @@ class Scorer:
         )
 
 
-def _of_two(
-    pipeline: Pipeline,
-) -> Callable[[_Answered, _Answered], tuple[Any, ...]]:
-    def together(one: _Answered, other: _Answered) -> tuple[Any, ...]:
-        rows = [row for responses, row in (one, other) for _ in responses]
-        left: tuple[Any, ...] = plain(pipeline.apply_all([*one[0], *other[0]], rows))
-        return left
-
-    return together
-
-
 def _check_unique(noun: str, names: Sequence[str]) -> None:
     for name in names:
         if names.count(name) > 1:
@@ -311,3 +302,81 @@ def _seen(output_type: str, response: Response) -> Any:
             "the model does not say whether greedy decoding gives the continuation"
         )
     return (response.logprob, bool(response.greedy))
+
+
+_MEASURES: Registry[Callable[[Doc, Sequence[Any], Sequence[str]], list[Measured]]] = (
+    Registry(
+        "output_type",
+        {
+            "loglikelihood": measure_continuation,
+            "loglikelihood_rolling": measure_rolling,
+            "multiple_choice": measure_choices,
+        },
+    )
+)
+
+
+def _measured_by(specs: Sequence[MetricSpec], output_type: str) -> Measure:
+    """The metrics' own scoring of an output type, in the order of the metrics."""
+    if all(spec.computed is None for spec in specs):
+        return _all_known(output_type, specs)
+    parts = [
+        _computed(spec.computed, output_type)
+        if spec.computed is not None
+        else _all_known(output_type, [spec])
+        for spec in specs
+    ]
+    return lambda doc, filtered, response: [
+        measured for part in parts for measured in part(doc, filtered, response)
+    ]
+
+
+def _computed(metric: Computed, output_type: str) -> Measure:
+    from pytest_evals.scorers.lighteval.response import response_of
+
+    return lambda doc, filtered, response: metric.measure(
+        doc, response or response_of(output_type, filtered)
+    )
+
+
+def _all_known(output_type: str, specs: Sequence[MetricSpec]) -> Measure:
+    """Metrics of lm-eval's kind, which share what they make of a document."""
+    if output_type == "generate_until":
+        metrics = [text_metric(spec) for spec in specs]
+        return lambda doc, filtered, response: [
+            m for one in metrics for m in one(doc, filtered[0])
+        ]
+    listed = [spec.name for spec in specs]
+    names = tuple(name for name in listed if is_measured(name, output_type))
+    measure = _MEASURES[output_type]
+    return lambda doc, filtered, response: measure(doc, filtered, names)
+
+
+def _by_task(process_results: ProcessResults, output_type: str) -> Measure:
+    """The task's own scoring."""
+
+    def measure(
+        doc: Doc, filtered: tuple[Any, ...], response: ModelResponse | None
+    ) -> list[Measured]:
+        with UserCode("process_results"):
+            values = process_results(handed(doc.row), list(filtered))
+            if not isinstance(values, Mapping):
+                raise DocumentError(f"it must return a mapping, not {values!r}")
+        answer = _answer(doc, filtered, output_type)
+        return [Measured(str(name), value, answer) for name, value in values.items()]
+
+    return measure
+
+
+def _answer(doc: Doc, filtered: tuple[Any, ...], output_type: str) -> str:
+    """What a person would want to see beside the task's own values."""
+    if output_type == "generate_until":
+        return shown(filtered[0])
+    name = {"multiple_choice": "acc", "loglikelihood": "acc"}.get(output_type)
+    if name is None:
+        return ""
+    try:
+        return _MEASURES[output_type](doc, filtered, (name,))[0].answer
+    except DocumentError:
+        # A filter of the task's own has changed the form; only the task knows it.
+        return ", ".join(map(shown, filtered))
