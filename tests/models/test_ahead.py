@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pytest_evals.models.hf.ahead import Ahead
+from pytest_evals.models.hf.prefetch import Ahead
 
 
 def threads() -> list[threading.Thread]:

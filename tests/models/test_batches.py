@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_evals.core.request import Generate, Loglikelihood, Rolling
 from pytest_evals.models.hf.batches import FITTING_BATCHES, Budget, in_batches
-from pytest_evals.models.hf.text.tokens import Unusable
+from pytest_evals.models.hf.tokenization.request_encoder import Unusable
 from pytest_evals.models.registry import open_model, parse_spec
 
 costs = st.lists(st.integers(1, 50), max_size=40)

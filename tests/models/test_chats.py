@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
 from pytest_evals.core.request import Message
-from pytest_evals.models.hf.text.chats import ChatError, chat_text
+from pytest_evals.models.hf.tokenization.chat_template import ChatError, chat_text
 
 PLAIN = (
     "{% for m in messages %}[{{ m.role }}] {{ m.content | trim }}\n{% endfor %}"

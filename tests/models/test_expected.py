@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_evals.core.request import Generate, Loglikelihood, Message, Rolling
-from pytest_evals.models.hf.text import expected
-from pytest_evals.models.hf.text.expected import Expected
-from pytest_evals.models.hf.text.tokens import Pair, Unusable
+from pytest_evals.models.hf.tokenization import background_encoding as expected
+from pytest_evals.models.hf.tokenization.background_encoding import Expected
+from pytest_evals.models.hf.tokenization.request_encoder import Pair, Unusable
 
 TEXTS = ["", " ", "the cat", "hello world", "the cat sat on the mat " * 9]
 prompts = st.sampled_from([*TEXTS, (Message("user", "hello"),)])

@@ -11,7 +11,7 @@ from pytest_evals.core.request import Loglikelihood, Message, Rolling
 from pytest_evals.models.hf.scoring.lines import windows_of
 from pytest_evals.models.hf.scoring.loglikelihood import rows_of
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.hf.text.tokens import Encoder, Pair
+from pytest_evals.models.hf.tokenization.request_encoder import Encoder, Pair
 
 KINDS = ["gpt2", "llama", "mistral", "gemma2", "bloom", "mamba"]
 WORDS = ["the", " cat", " sat", " and", "hello", " world", "\n\n", " ", "é", "Answer:"]

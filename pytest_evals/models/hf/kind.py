@@ -66,8 +66,8 @@ def _open_cutter(spec: ModelSpec) -> Cutter:
     """
     settings = _settings(spec)
     from pytest_evals.models.hf.loading import load_tokenizer
-    from pytest_evals.models.hf.text.cutting import HfCutter
-    from pytest_evals.models.hf.text.tokens import Encoder
+    from pytest_evals.models.hf.tokenization.request_encoder import Encoder
+    from pytest_evals.models.hf.tokenization.tokenizer import HfCutter
 
     return HfCutter(Encoder(load_tokenizer(settings), settings, _UNBOUNDED))
 

@@ -17,9 +17,9 @@ from pytest_evals.core.request import (
 from pytest_evals.models.hf.loading import load_tokenizer
 from pytest_evals.models.hf.scoring.lines import Line, line_of, windows_of
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.hf.text.coding import Ids
-from pytest_evals.models.hf.text.fitting import Room, room_for
-from pytest_evals.models.hf.text.tokens import Encoder, Unusable
+from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.hf.tokenization.prompt_truncation import Room, room_for
+from pytest_evals.models.hf.tokenization.request_encoder import Encoder, Unusable
 
 _UNBOUNDED = 2**31
 """More ids than any model knows, and more tokens than any window has: the server knows

@@ -34,8 +34,8 @@ from pytest_evals.models.hf.scoring.prefixes import Prefixes
 from pytest_evals.models.hf.scoring.sharing import Group, Shape, groups_of
 from pytest_evals.models.hf.scoring.tally import Spot, tally, wanted_of
 from pytest_evals.models.hf.scoring.trie import Trie, trie_of
-from pytest_evals.models.hf.text.coding import Ids
-from pytest_evals.models.hf.text.tokens import Unusable
+from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.hf.tokenization.request_encoder import Unusable
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,8 +9,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from pytest_evals.models.hf.batches import Budget
-from pytest_evals.models.hf.text.coding import Ids
-from pytest_evals.models.hf.text.tokens import Pair, Unusable
+from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.hf.tokenization.request_encoder import Pair, Unusable
 
 
 @dataclass(frozen=True, slots=True, eq=False)

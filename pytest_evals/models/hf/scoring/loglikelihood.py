@@ -19,8 +19,8 @@ from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.forward import Chunk, Forward
 from pytest_evals.models.hf.scoring.lines import Done, Line, Scored
 from pytest_evals.models.hf.scoring.tally import Spot, tally, wanted_of
-from pytest_evals.models.hf.text.coding import Ids
-from pytest_evals.models.hf.text.tokens import Unusable
+from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.hf.tokenization.request_encoder import Unusable
 
 
 class Row(NamedTuple):

@@ -14,7 +14,7 @@ import torch
 import transformers
 from torch import Tensor
 
-from pytest_evals.models.hf.text.coding import Ids
+from pytest_evals.models.hf.tokenization.encoder import Ids
 
 Layers = dict[int, tuple[Tensor, Tensor]]
 """Number of a layer → its keys and values, (1, heads, P, size)."""

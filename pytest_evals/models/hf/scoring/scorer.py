@@ -12,8 +12,8 @@ from pytest_evals.core.request import Response
 from pytest_evals.models.hf.batches import Budget
 from pytest_evals.models.hf.scoring.lines import Line, Scored, line_of, windows_of
 from pytest_evals.models.hf.scoring.paths import Choice
-from pytest_evals.models.hf.text.coding import Ids
-from pytest_evals.models.hf.text.tokens import Encoder, Pair, Unusable
+from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.hf.tokenization.request_encoder import Encoder, Pair, Unusable
 
 NOT_A_NUMBER = "the model's logits are not numbers (NaN or infinite)"
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_evals.models.hf.scoring.lines import Line
-from pytest_evals.models.hf.text.coding import Ids
+from pytest_evals.models.hf.tokenization.encoder import Ids
 
 Numbers = npt.NDArray[np.int64]
 

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from pytest_evals.models.hf.batches import SMALLEST_PART
 from pytest_evals.models.hf.memory import fits, or_none
-from pytest_evals.models.hf.text.coding import Ids
-from pytest_evals.models.hf.text.tokens import Encoder
+from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.hf.tokenization.request_encoder import Encoder
 from pytest_evals.models.hf.writing.branches import Branch
 from pytest_evals.models.hf.writing.decoding import Steps
 from pytest_evals.models.hf.writing.room import Room

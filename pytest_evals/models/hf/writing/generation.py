@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.request import Finish, TopLogprobs
 from pytest_evals.models.hf.scaling import forget_scale, scaling_of
-from pytest_evals.models.hf.text.coding import Ids
-from pytest_evals.models.hf.text.tokens import Encoder, Unusable
+from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.hf.tokenization.request_encoder import Encoder, Unusable
 from pytest_evals.models.hf.writing.branches import leaves
 from pytest_evals.models.hf.writing.decoding import Steps
 from pytest_evals.models.hf.writing.flow import Flow, Row

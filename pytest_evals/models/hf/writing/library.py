@@ -18,7 +18,7 @@ from torch import Tensor
 from transformers import StoppingCriteria, StoppingCriteriaList
 
 from pytest_evals.models.hf.memory import or_none
-from pytest_evals.models.hf.text.tokens import Encoder
+from pytest_evals.models.hf.tokenization.request_encoder import Encoder
 from pytest_evals.models.hf.writing.flow import Row
 from pytest_evals.models.hf.writing.sampling import Recipe
 

@@ -18,7 +18,7 @@ from transformers.cache_utils import DynamicCache
 
 from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.forward import Forward, View
-from pytest_evals.models.hf.text.coding import Ids
+from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.writing.branches import Branch
 
 States = list[tuple[Tensor, Tensor]]

@@ -25,7 +25,7 @@ from pytest_evals.core.request import (
     Generate,
 )
 from pytest_evals.core.top_logprobs import without_top_logprobs
-from pytest_evals.models.hf.text.tokens import Unusable
+from pytest_evals.models.hf.tokenization.request_encoder import Unusable
 from pytest_evals.models.hf.writing.options import (
     DEFAULTS,
     ONLY_DRAWING,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pytest_evals.models.hf.text.tokens import Encoder
+from pytest_evals.models.hf.tokenization.request_encoder import Encoder
 
 BROKEN = "\ufffd"
 """What a decoder gives for the bytes of half a character."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pytest_evals.core.request import FITTING, Generate
-from pytest_evals.models.hf.text.tokens import Unusable
+from pytest_evals.models.hf.tokenization.request_encoder import Unusable
 
 
 class Room(NamedTuple):

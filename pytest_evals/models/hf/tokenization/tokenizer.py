@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pytest_evals.core.cut import Cut
 from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request
-from pytest_evals.models.hf.text.coding import Ids
-from pytest_evals.models.hf.text.tokens import Encoder, Unusable
+from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.hf.tokenization.request_encoder import Encoder, Unusable
 
 _BROKEN = "\ufffd"
 """What a decoder gives for the bytes of half a character."""

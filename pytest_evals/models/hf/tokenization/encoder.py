@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pytest_evals.models.hf.text.seams import SPAN, Seams, seams_of
+from pytest_evals.models.hf.tokenization.boundaries import SPAN, Seams, seams_of
 
 T = TypeVar("T")
 Ids = npt.NDArray[np.int32]

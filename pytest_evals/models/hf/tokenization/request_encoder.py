@@ -16,8 +16,8 @@ import numpy as np
 from pytest_evals.core.request import Loglikelihood, Message, Prompt
 from pytest_evals.errors import DocumentError
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.hf.text.chats import ChatError, chat_text
-from pytest_evals.models.hf.text.coding import Coder, Ids
+from pytest_evals.models.hf.tokenization.chat_template import ChatError, chat_text
+from pytest_evals.models.hf.tokenization.encoder import Coder, Ids
 
 KEPT = 16_384
 """Rendered chats that are kept: those of a window, for its choices and its samples."""

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request, Rolling
-from pytest_evals.models.hf.ahead import Ahead
-from pytest_evals.models.hf.text.coding import Ids, chunks
-from pytest_evals.models.hf.text.tokens import Encoder, Pair, Unusable
+from pytest_evals.models.hf.prefetch import Ahead
+from pytest_evals.models.hf.tokenization.encoder import Ids, chunks
+from pytest_evals.models.hf.tokenization.request_encoder import Encoder, Pair, Unusable
 
 Key = Loglikelihood | Rolling | Prompt
 """What of a request is encoded: of those for texts only the prompt."""

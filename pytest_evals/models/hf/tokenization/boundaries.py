@@ -26,7 +26,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_evals.models.hf.text.splitters import reads_in_runs
+from pytest_evals.models.hf.tokenization.pre_tokenizers import reads_in_runs
 
 Encode = Callable[[Sequence[str], bool | None], list[list[int]]]
 """Texts → their ids, with special tokens, without, or as the tokenizer likes."""
