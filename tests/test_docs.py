@@ -254,7 +254,7 @@ def test_metrics_are_documented_with_their_output_types():
 
 
 def test_generation_options_of_the_hf_model_are_documented():
-    sampling = pytest.importorskip("pytest_evals.models.hf.writing.sampling")
+    sampling = pytest.importorskip("pytest_evals.models.hf.generation.sampling")
     documented = words_in_code(section("lm_eval", "Generation"))
     assert set(sampling.DEFAULTS) <= documented
 

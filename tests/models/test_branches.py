@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evals.models.hf.writing.branches import leaves
+from pytest_evals.models.hf.generation.shared_prefixes import leaves
 
 prompts_of_few_letters = st.lists(
     st.lists(st.integers(0, 2), min_size=1, max_size=12), max_size=30

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pytest_evals.core.request import Generate
-from pytest_evals.models.hf.writing.sampling import Recipe, pick, recipe_of, seed_of
+from pytest_evals.models.hf.generation.sampling import Recipe, pick, recipe_of, seed_of
 
 LOGITS = torch.tensor([[0.0, 1.0, 2.0, 3.0]])
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pytest_evals.models.hf.generation.stop_strings import Stops, cut
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.tokenization.request_encoder import Encoder
-from pytest_evals.models.hf.writing.stops import Stops, cut
 
 WORDS = [
     "▁",

@@ -20,6 +20,14 @@ from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.fingerprint import fingerprint, hash_file
 from pytest_evals.models.hf.footprint import footprint_of
 from pytest_evals.models.hf.forward import Forward, sees_later_tokens
+from pytest_evals.models.hf.generation.decode import steps_for
+from pytest_evals.models.hf.generation.engine import Writer
+from pytest_evals.models.hf.generation.generator import Author
+from pytest_evals.models.hf.generation.memory_budget import (
+    MOST_TOKENS,
+    Room,
+    free_tokens,
+)
 from pytest_evals.models.hf.loading import describe, load
 from pytest_evals.models.hf.prefetch import Ahead
 from pytest_evals.models.hf.scoring.loglikelihood import Plain
@@ -29,10 +37,6 @@ from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.tokenization.background_encoding import Expected, Known
 from pytest_evals.models.hf.tokenization.request_encoder import Encoder
 from pytest_evals.models.hf.tokenization.tokenizer import HfCutter
-from pytest_evals.models.hf.writing.author import Author
-from pytest_evals.models.hf.writing.decoding import steps_for
-from pytest_evals.models.hf.writing.generation import Writer
-from pytest_evals.models.hf.writing.room import MOST_TOKENS, Room, free_tokens
 
 
 class HfModel(Model):

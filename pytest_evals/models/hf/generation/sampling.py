@@ -25,14 +25,14 @@ from pytest_evals.core.request import (
     Generate,
 )
 from pytest_evals.core.top_logprobs import without_top_logprobs
-from pytest_evals.models.hf.tokenization.request_encoder import Unusable
-from pytest_evals.models.hf.writing.options import (
+from pytest_evals.models.hf.generation.options import (
     DEFAULTS,
     ONLY_DRAWING,
     bad_value,
     is_slow,
     unknown,
 )
+from pytest_evals.models.hf.tokenization.request_encoder import Unusable
 
 DIGITS = 6
 """Digits of top log-probabilities behind the point."""

@@ -17,10 +17,10 @@ from torch import Tensor
 
 from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.forward import Forward, rounds
+from pytest_evals.models.hf.generation.kv_cache import Shelf
+from pytest_evals.models.hf.generation.prefill import Reader
+from pytest_evals.models.hf.generation.shared_prefixes import Branch
 from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.writing.branches import Branch
-from pytest_evals.models.hf.writing.reading import Reader
-from pytest_evals.models.hf.writing.shelf import Shelf
 
 
 class Steps(Protocol):

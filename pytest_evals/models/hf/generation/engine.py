@@ -15,16 +15,16 @@ from random import Random
 from typing import Any, NamedTuple
 
 from pytest_evals.core.request import Finish, TopLogprobs
+from pytest_evals.models.hf.generation.decode import Steps
+from pytest_evals.models.hf.generation.memory_budget import Room
+from pytest_evals.models.hf.generation.sampling import Recipe
+from pytest_evals.models.hf.generation.scheduler import Flow, Row
+from pytest_evals.models.hf.generation.shared_prefixes import leaves
+from pytest_evals.models.hf.generation.stop_strings import Stops, cut
+from pytest_evals.models.hf.generation.transformers_fallback import Library
 from pytest_evals.models.hf.scaling import forget_scale, scaling_of
 from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.request_encoder import Encoder, Unusable
-from pytest_evals.models.hf.writing.branches import leaves
-from pytest_evals.models.hf.writing.decoding import Steps
-from pytest_evals.models.hf.writing.flow import Flow, Row
-from pytest_evals.models.hf.writing.library import Library
-from pytest_evals.models.hf.writing.room import Room
-from pytest_evals.models.hf.writing.sampling import Recipe
-from pytest_evals.models.hf.writing.stops import Stops, cut
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.core.request import Generate, Response
+from pytest_evals.models.hf.generation.engine import Text, Writer, Writing
+from pytest_evals.models.hf.generation.options import check_config, slow_settings
+from pytest_evals.models.hf.generation.sampling import Recipe, recipe_of, seed_of
 from pytest_evals.models.hf.scoring.scorer import NOT_A_NUMBER
 from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.prompt_truncation import room_for
 from pytest_evals.models.hf.tokenization.request_encoder import Unusable
-from pytest_evals.models.hf.writing.generation import Text, Writer, Writing
-from pytest_evals.models.hf.writing.options import check_config, slow_settings
-from pytest_evals.models.hf.writing.sampling import Recipe, recipe_of, seed_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,14 +19,14 @@ import torch
 from torch import Tensor
 
 from pytest_evals.models.hf.batches import SMALLEST_PART
+from pytest_evals.models.hf.generation.decode import Steps
+from pytest_evals.models.hf.generation.memory_budget import Room
+from pytest_evals.models.hf.generation.sampling import History, Recipe, pick, top_of
+from pytest_evals.models.hf.generation.shared_prefixes import Branch
+from pytest_evals.models.hf.generation.stop_strings import Stops
 from pytest_evals.models.hf.memory import fits, or_none
 from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.request_encoder import Encoder
-from pytest_evals.models.hf.writing.branches import Branch
-from pytest_evals.models.hf.writing.decoding import Steps
-from pytest_evals.models.hf.writing.room import Room
-from pytest_evals.models.hf.writing.sampling import History, Recipe, pick, top_of
-from pytest_evals.models.hf.writing.stops import Stops
 
 ENTERING_SHARE = 8
 """Rows enter when they are one to so many that are there, or all that wait: reading a

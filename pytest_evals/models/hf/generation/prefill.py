@@ -18,8 +18,8 @@ from transformers.cache_utils import DynamicCache
 
 from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.forward import Forward, View
+from pytest_evals.models.hf.generation.shared_prefixes import Branch
 from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.writing.branches import Branch
 
 States = list[tuple[Tensor, Tensor]]
 """Keys and values of each layer, (B, heads, T, size) each."""
