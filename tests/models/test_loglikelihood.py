@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_evals.core.request import Loglikelihood, Message, Rolling
-from pytest_evals.models.hf.scoring.lines import windows_of
-from pytest_evals.models.hf.scoring.loglikelihood import rows_of
+from pytest_evals.models.hf.scoring.padded_strategy import rows_of
+from pytest_evals.models.hf.scoring.scored_spans import windows_of
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.tokenization.request_encoder import Encoder, Pair
 

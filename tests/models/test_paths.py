@@ -19,10 +19,10 @@ from pytest_evals.core.request import Generate, Loglikelihood
 from pytest_evals.models.hf.batches import Budget
 from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.forward import Forward
-from pytest_evals.models.hf.scoring.lines import Line
-from pytest_evals.models.hf.scoring.loglikelihood import Plain
-from pytest_evals.models.hf.scoring.paths import _ways, choose
-from pytest_evals.models.hf.scoring.sharing import Shape
+from pytest_evals.models.hf.scoring.padded_strategy import Plain
+from pytest_evals.models.hf.scoring.prefix_groups import Shape
+from pytest_evals.models.hf.scoring.scored_spans import Line
+from pytest_evals.models.hf.scoring.strategies import _ways, choose
 
 PATHS = {
     "gpt2": "packed",
@@ -89,7 +89,7 @@ def test_a_context_that_is_longer_than_a_batch_may_be_is_read_in_parts(
 ):
     """More than 40 tokens, which 300 continuations share; at most 20 are read at a
     time."""
-    from pytest_evals.models.hf.scoring import grouped
+    from pytest_evals.models.hf.scoring import prefix_strategy as grouped
     from pytest_evals.models.registry import open_model, parse_spec
 
     monkeypatch.setattr(grouped, "SMALLEST_PART", 4)
@@ -142,7 +142,7 @@ def test_an_attention_that_grows_sharper_by_columns_gives_the_numbers_of_one_at_
 ):
     """As Llama 4's from the 8,192nd column on, here from the 25th: packed rows have
     more columns than their sequences have positions."""
-    from pytest_evals.models.hf.scoring import paths
+    from pytest_evals.models.hf.scoring import strategies as paths
 
     plain = models("llama4_sharp")
     monkeypatch.setattr(paths, "OTHER_SHAPE", Shape(width=width, gain=1))
@@ -341,7 +341,7 @@ def test_choosing_a_path_leaves_all_random_numbers_as_they_were(models):
 def test_a_mask_that_a_model_takes_for_something_else_is_noticed(models, monkeypatch):
     """Boolean masks are numbers to eager attention, which then sees everything nearly
     alike; a window forgotten, siblings seen: each is another number, not an error."""
-    from pytest_evals.models.hf.scoring import paths
+    from pytest_evals.models.hf.scoring import strategies as paths
 
     real = paths.masks
 

@@ -8,10 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.models.hf.scoring.lines import Line
-from pytest_evals.models.hf.scoring.masks import masks
+from pytest_evals.models.hf.scoring.attention_masks import masks
 from pytest_evals.models.hf.scoring.packing import cut, lay_out
-from pytest_evals.models.hf.scoring.sharing import Group, Shape, groups_of
+from pytest_evals.models.hf.scoring.prefix_groups import Group, Shape, groups_of
+from pytest_evals.models.hf.scoring.scored_spans import Line
 from pytest_evals.models.hf.scoring.trie import trie_of
 
 tokens = st.lists(st.integers(0, 2), min_size=2, max_size=25)

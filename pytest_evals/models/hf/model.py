@@ -30,9 +30,9 @@ from pytest_evals.models.hf.generation.memory_budget import (
 )
 from pytest_evals.models.hf.loading import describe, load
 from pytest_evals.models.hf.prefetch import Ahead
-from pytest_evals.models.hf.scoring.loglikelihood import Plain
-from pytest_evals.models.hf.scoring.paths import choose
+from pytest_evals.models.hf.scoring.padded_strategy import Plain
 from pytest_evals.models.hf.scoring.scorer import Scorer
+from pytest_evals.models.hf.scoring.strategies import choose
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.tokenization.background_encoding import Expected, Known
 from pytest_evals.models.hf.tokenization.request_encoder import Encoder

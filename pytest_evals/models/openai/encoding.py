@@ -15,7 +15,7 @@ from pytest_evals.core.request import (
     Rolling,
 )
 from pytest_evals.models.hf.loading import load_tokenizer
-from pytest_evals.models.hf.scoring.lines import Line, line_of, windows_of
+from pytest_evals.models.hf.scoring.scored_spans import Line, line_of, windows_of
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.prompt_truncation import Room, room_for

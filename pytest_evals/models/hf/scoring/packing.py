@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_evals.models.hf.scoring.lines import Line
-from pytest_evals.models.hf.scoring.sharing import Group
-from pytest_evals.models.hf.scoring.tally import Spot
+from pytest_evals.models.hf.scoring.logprobs import Spot
+from pytest_evals.models.hf.scoring.prefix_groups import Group
+from pytest_evals.models.hf.scoring.scored_spans import Line
 from pytest_evals.models.hf.scoring.trie import Numbers, Trie
 
 Int32s = npt.NDArray[np.int32]

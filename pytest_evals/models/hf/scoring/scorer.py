@@ -10,8 +10,13 @@ from dataclasses import dataclass
 
 from pytest_evals.core.request import Response
 from pytest_evals.models.hf.batches import Budget
-from pytest_evals.models.hf.scoring.lines import Line, Scored, line_of, windows_of
-from pytest_evals.models.hf.scoring.paths import Choice
+from pytest_evals.models.hf.scoring.scored_spans import (
+    Line,
+    Scored,
+    line_of,
+    windows_of,
+)
+from pytest_evals.models.hf.scoring.strategies import Choice
 from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.request_encoder import Encoder, Pair, Unusable
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pytest_evals.models.hf.scoring.lines import Line
+from pytest_evals.models.hf.scoring.scored_spans import Line
 from pytest_evals.models.hf.tokenization.encoder import Ids
 
 Numbers = npt.NDArray[np.int64]

@@ -27,12 +27,12 @@ from pytest_evals.models.hf.batches import (
 from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.footprint import Footprint
 from pytest_evals.models.hf.forward import Chunk, Forward, View
-from pytest_evals.models.hf.scoring.lines import Done, Line, Scored
-from pytest_evals.models.hf.scoring.loglikelihood import Plain
+from pytest_evals.models.hf.scoring.logprobs import Spot, tally, wanted_of
 from pytest_evals.models.hf.scoring.packing import Layout, Row, cut, lay_out
-from pytest_evals.models.hf.scoring.prefixes import Prefixes
-from pytest_evals.models.hf.scoring.sharing import Group, Shape, groups_of
-from pytest_evals.models.hf.scoring.tally import Spot, tally, wanted_of
+from pytest_evals.models.hf.scoring.padded_strategy import Plain
+from pytest_evals.models.hf.scoring.prefix_cache import Prefixes
+from pytest_evals.models.hf.scoring.prefix_groups import Group, Shape, groups_of
+from pytest_evals.models.hf.scoring.scored_spans import Done, Line, Scored
 from pytest_evals.models.hf.scoring.trie import Trie, trie_of
 from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.request_encoder import Unusable

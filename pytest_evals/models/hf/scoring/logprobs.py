@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from pytest_evals.models.hf.forward import Chunk
-from pytest_evals.models.hf.scoring.lines import Scored
+from pytest_evals.models.hf.scoring.scored_spans import Scored
 
 
 class Spot(NamedTuple):

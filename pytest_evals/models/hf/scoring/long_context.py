@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_evals.models.hf.batches import Budget
-from pytest_evals.models.hf.scoring.lines import Done, Line, Path
+from pytest_evals.models.hf.scoring.scored_spans import Done, Line, Path
 
 
 class ByLength:

@@ -22,12 +22,12 @@ from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.footprint import footprint_of
 from pytest_evals.models.hf.forward import Forward, View
 from pytest_evals.models.hf.scaling import scaling_of
-from pytest_evals.models.hf.scoring.grouped import Grouped, See, Sheet
-from pytest_evals.models.hf.scoring.lengths import ByLength
-from pytest_evals.models.hf.scoring.lines import Line, Path
-from pytest_evals.models.hf.scoring.loglikelihood import Plain
-from pytest_evals.models.hf.scoring.masks import Kinds, kinds_of, masks
-from pytest_evals.models.hf.scoring.sharing import Shape
+from pytest_evals.models.hf.scoring.attention_masks import Kinds, kinds_of, masks
+from pytest_evals.models.hf.scoring.long_context import ByLength
+from pytest_evals.models.hf.scoring.padded_strategy import Plain
+from pytest_evals.models.hf.scoring.prefix_groups import Shape
+from pytest_evals.models.hf.scoring.prefix_strategy import Grouped, See, Sheet
+from pytest_evals.models.hf.scoring.scored_spans import Line, Path
 
 SHAPES = {"cuda": Shape(width=1024, gain=8192, multiple=8)}
 """A GPU wants many tokens a pass, and its kernels rows of masks that are aligned."""
