@@ -9,12 +9,12 @@ transformers = pytest.importorskip("transformers")
 import numpy as np  # noqa: E402
 
 from pytest_evals.models.hf.batches import Budget  # noqa: E402
-from pytest_evals.models.hf.counters import Counters  # noqa: E402
 from pytest_evals.models.hf.forward import Forward  # noqa: E402
 from pytest_evals.models.hf.scoring.padded_strategy import Plain  # noqa: E402
 from pytest_evals.models.hf.scoring.prefix_groups import Shape  # noqa: E402
 from pytest_evals.models.hf.scoring.scored_spans import Line  # noqa: E402
 from pytest_evals.models.hf.scoring.strategies import SHAPES, _ways, choose  # noqa: E402
+from pytest_evals.models.hf.token_counts import Counters  # noqa: E402
 
 pytestmark = [
     pytest.mark.gpu,

@@ -8,10 +8,10 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.forward import Forward
 from pytest_evals.models.hf.generation.decode import CachedSteps, PlainSteps
 from pytest_evals.models.hf.generation.shared_prefixes import leaves
+from pytest_evals.models.hf.token_counts import Counters
 
 KINDS = ["gpt2", "llama", "mistral", "gemma2", "bloom"]
 SHOTS = [5, 300, 7, 7, 20, 31, 6, 9, 11, 12]

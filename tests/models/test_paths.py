@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from pytest_evals.core.request import Generate, Loglikelihood
 from pytest_evals.models.hf.batches import Budget
-from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.forward import Forward
 from pytest_evals.models.hf.scoring.padded_strategy import Plain
 from pytest_evals.models.hf.scoring.prefix_groups import Shape
 from pytest_evals.models.hf.scoring.scored_spans import Line
 from pytest_evals.models.hf.scoring.strategies import _ways, choose
+from pytest_evals.models.hf.token_counts import Counters
 
 PATHS = {
     "gpt2": "packed",

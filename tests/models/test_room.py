@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import torch
 
+from pytest_evals.models.hf.device_memory import free_bytes, or_none
 from pytest_evals.models.hf.generation.memory_budget import (
     FITTING_STEPS,
     Room,
     free_tokens,
 )
-from pytest_evals.models.hf.memory import free_bytes, or_none
 
 
 def test_one_row_may_always_be_tried():

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
-from pytest_evals.models.hf.memory import or_none
+from pytest_evals.models.hf.device_memory import or_none
 from pytest_evals.models.hf.tokenization.request_encoder import Unusable
 
 T = TypeVar("T")

@@ -65,7 +65,7 @@ def _open_cutter(spec: ModelSpec) -> Cutter:
         ModelError: The tokenizer cannot be loaded.
     """
     settings = _settings(spec)
-    from pytest_evals.models.hf.loading import load_tokenizer
+    from pytest_evals.models.hf.loader import load_tokenizer
     from pytest_evals.models.hf.tokenization.request_encoder import Encoder
     from pytest_evals.models.hf.tokenization.tokenizer import HfCutter
 

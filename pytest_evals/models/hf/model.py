@@ -16,9 +16,7 @@ from pytest_evals.core.model import Model
 from pytest_evals.core.request import Generate, Prompt, Request, Response
 from pytest_evals.errors import DocumentError, ModelError
 from pytest_evals.models.hf.batches import Budget, default_tokens
-from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.fingerprint import fingerprint, hash_file
-from pytest_evals.models.hf.footprint import footprint_of
 from pytest_evals.models.hf.forward import Forward, sees_later_tokens
 from pytest_evals.models.hf.generation.decode import steps_for
 from pytest_evals.models.hf.generation.engine import Writer
@@ -28,12 +26,14 @@ from pytest_evals.models.hf.generation.memory_budget import (
     Room,
     free_tokens,
 )
-from pytest_evals.models.hf.loading import describe, load
+from pytest_evals.models.hf.loader import describe, load
+from pytest_evals.models.hf.memory_estimate import footprint_of
 from pytest_evals.models.hf.prefetch import Ahead
 from pytest_evals.models.hf.scoring.padded_strategy import Plain
 from pytest_evals.models.hf.scoring.scorer import Scorer
 from pytest_evals.models.hf.scoring.strategies import choose
 from pytest_evals.models.hf.settings import HfSettings
+from pytest_evals.models.hf.token_counts import Counters
 from pytest_evals.models.hf.tokenization.background_encoding import Expected, Known
 from pytest_evals.models.hf.tokenization.request_encoder import Encoder
 from pytest_evals.models.hf.tokenization.tokenizer import HfCutter

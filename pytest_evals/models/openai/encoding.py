@@ -14,7 +14,7 @@ from pytest_evals.core.request import (
     Request,
     Rolling,
 )
-from pytest_evals.models.hf.loading import load_tokenizer
+from pytest_evals.models.hf.loader import load_tokenizer
 from pytest_evals.models.hf.scoring.scored_spans import Line, line_of, windows_of
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.tokenization.encoder import Ids

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.forward import Forward, rounds
 from pytest_evals.models.hf.generation.kv_cache import Shelf
 from pytest_evals.models.hf.generation.prefill import Reader
 from pytest_evals.models.hf.generation.shared_prefixes import Branch
+from pytest_evals.models.hf.token_counts import Counters
 from pytest_evals.models.hf.tokenization.encoder import Ids
 
 

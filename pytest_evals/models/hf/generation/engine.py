@@ -22,7 +22,7 @@ from pytest_evals.models.hf.generation.scheduler import Flow, Row
 from pytest_evals.models.hf.generation.shared_prefixes import leaves
 from pytest_evals.models.hf.generation.stop_strings import Stops, cut
 from pytest_evals.models.hf.generation.transformers_fallback import Library
-from pytest_evals.models.hf.scaling import forget_scale, scaling_of
+from pytest_evals.models.hf.length_dependence import forget_scale, scaling_of
 from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.request_encoder import Encoder, Unusable
 

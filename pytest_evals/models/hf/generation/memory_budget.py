@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 
 from pytest_evals.models.hf.batches import SMALLEST_PART
-from pytest_evals.models.hf.memory import free_bytes
+from pytest_evals.models.hf.device_memory import free_bytes
 
 MOST_TOKENS = 2**19
 """Tokens that are held at most: with more rows no device is faster."""

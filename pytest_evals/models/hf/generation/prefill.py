@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import DynamicCache
 
-from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.forward import Forward, View
 from pytest_evals.models.hf.generation.shared_prefixes import Branch
+from pytest_evals.models.hf.token_counts import Counters
 from pytest_evals.models.hf.tokenization.encoder import Ids
 
 States = list[tuple[Tensor, Tensor]]

@@ -19,12 +19,12 @@ import torch
 from torch import Tensor
 
 from pytest_evals.models.hf.batches import SMALLEST_PART
+from pytest_evals.models.hf.device_memory import fits, or_none
 from pytest_evals.models.hf.generation.decode import Steps
 from pytest_evals.models.hf.generation.memory_budget import Room
 from pytest_evals.models.hf.generation.sampling import History, Recipe, pick, top_of
 from pytest_evals.models.hf.generation.shared_prefixes import Branch
 from pytest_evals.models.hf.generation.stop_strings import Stops
-from pytest_evals.models.hf.memory import fits, or_none
 from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.request_encoder import Encoder
 

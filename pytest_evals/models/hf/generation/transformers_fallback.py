@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 from transformers import StoppingCriteria, StoppingCriteriaList
 
+from pytest_evals.models.hf.device_memory import or_none
 from pytest_evals.models.hf.generation.sampling import Recipe
 from pytest_evals.models.hf.generation.scheduler import Row
-from pytest_evals.models.hf.memory import or_none
 from pytest_evals.models.hf.tokenization.request_encoder import Encoder
 
 

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from pytest_evals.models.hf.batches import Budget, in_batches
-from pytest_evals.models.hf.counters import Counters
 from pytest_evals.models.hf.forward import Chunk, Forward
 from pytest_evals.models.hf.scoring.logprobs import Spot, tally, wanted_of
 from pytest_evals.models.hf.scoring.scored_spans import Done, Line, Scored
+from pytest_evals.models.hf.token_counts import Counters
 from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.request_encoder import Unusable
 

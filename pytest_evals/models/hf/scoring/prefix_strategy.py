@@ -24,9 +24,8 @@ from pytest_evals.models.hf.batches import (
     Budget,
     in_batches,
 )
-from pytest_evals.models.hf.counters import Counters
-from pytest_evals.models.hf.footprint import Footprint
 from pytest_evals.models.hf.forward import Chunk, Forward, View
+from pytest_evals.models.hf.memory_estimate import Footprint
 from pytest_evals.models.hf.scoring.logprobs import Spot, tally, wanted_of
 from pytest_evals.models.hf.scoring.packing import Layout, Row, cut, lay_out
 from pytest_evals.models.hf.scoring.padded_strategy import Plain
@@ -34,6 +33,7 @@ from pytest_evals.models.hf.scoring.prefix_cache import Prefixes
 from pytest_evals.models.hf.scoring.prefix_groups import Group, Shape, groups_of
 from pytest_evals.models.hf.scoring.scored_spans import Done, Line, Scored
 from pytest_evals.models.hf.scoring.trie import Trie, trie_of
+from pytest_evals.models.hf.token_counts import Counters
 from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.request_encoder import Unusable
 

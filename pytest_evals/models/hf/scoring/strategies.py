@@ -18,16 +18,16 @@ import numpy as np
 import torch
 
 from pytest_evals.models.hf.batches import Budget
-from pytest_evals.models.hf.counters import Counters
-from pytest_evals.models.hf.footprint import footprint_of
 from pytest_evals.models.hf.forward import Forward, View
-from pytest_evals.models.hf.scaling import scaling_of
+from pytest_evals.models.hf.length_dependence import scaling_of
+from pytest_evals.models.hf.memory_estimate import footprint_of
 from pytest_evals.models.hf.scoring.attention_masks import Kinds, kinds_of, masks
 from pytest_evals.models.hf.scoring.long_context import ByLength
 from pytest_evals.models.hf.scoring.padded_strategy import Plain
 from pytest_evals.models.hf.scoring.prefix_groups import Shape
 from pytest_evals.models.hf.scoring.prefix_strategy import Grouped, See, Sheet
 from pytest_evals.models.hf.scoring.scored_spans import Line, Path
+from pytest_evals.models.hf.token_counts import Counters
 
 SHAPES = {"cuda": Shape(width=1024, gain=8192, multiple=8)}
 """A GPU wants many tokens a pass, and its kernels rows of masks that are aligned."""
