@@ -20,7 +20,7 @@ from pytest_evals.dialects.lm_eval.task import load_tasks
 from pytest_evals.errors import TaskFileError
 from pytest_evals.gates.read.keys import PARSERS
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.openai.sampling import OPTIONS
+from pytest_evals.models.openai.sampling_params import OPTIONS
 from pytest_evals.models.openai.settings import OpenAISettings
 from pytest_evals.models.registry import KINDS
 from pytest_evals.models.scripted import BUILT_IN, Rule

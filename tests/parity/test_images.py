@@ -15,8 +15,8 @@ import pytest
 from pytest_evals.core.request import Generate
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.lm_eval.task import load_tasks
+from pytest_evals.models.openai.request_bodies import asked
 from pytest_evals.models.openai.settings import read_settings
-from pytest_evals.models.openai.writing import asked
 from pytest_evals.models.registry import parse_spec
 
 IMAGES = Path(__file__).resolve().parent / "images"

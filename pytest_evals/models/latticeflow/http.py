@@ -21,16 +21,16 @@ from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.latticeflow.adapters import Adapter, ModelInfo
 from pytest_evals.models.latticeflow.inference import NO_SCORES
 from pytest_evals.models.latticeflow.native import given_in, response_of
-from pytest_evals.models.openai.asking import Asker, Backoff
-from pytest_evals.models.openai.background import Background
-from pytest_evals.models.openai.faults import (
+from pytest_evals.models.openai.errors import (
     BUSY,
     REDIRECTED,
     UNREACHED,
     Fault,
     of_status,
 )
+from pytest_evals.models.openai.event_loop import Background
 from pytest_evals.models.openai.http_client import HttpClient, wait_of
+from pytest_evals.models.openai.retries import Asker, Backoff
 from pytest_evals.models.openai.usage import METER, Meter, Usage
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import openai
 
-from pytest_evals.models.openai.faults import (
+from pytest_evals.models.openai.errors import (
     LATE,
     REDIRECTED,
     UNREACHED,

@@ -62,7 +62,7 @@ def _why_unable(spec: ModelSpec) -> str:
         model = _open(spec)
     except EvalsError:
         return ""
-    from pytest_evals.models.openai.trial import UnableError
+    from pytest_evals.models.openai.capability_probe import UnableError
 
     try:
         model.be_able_to_score()

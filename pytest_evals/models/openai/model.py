@@ -12,18 +12,18 @@ from pytest_evals.core.model import Model
 from pytest_evals.core.request import Finish, Generate, Request, Response
 from pytest_evals.core.top_logprobs import without_top_logprobs
 from pytest_evals.errors import ModelError
-from pytest_evals.models.openai.asking import Asker, Backoff
-from pytest_evals.models.openai.background import Background
-from pytest_evals.models.openai.endpoint import Endpoint
-from pytest_evals.models.openai.faults import REFUSED, Fault
-from pytest_evals.models.openai.fitting import Fitting
+from pytest_evals.models.openai.client import Endpoint
+from pytest_evals.models.openai.errors import REFUSED, Fault
+from pytest_evals.models.openai.event_loop import Background
+from pytest_evals.models.openai.prompt_truncation import Fitting
+from pytest_evals.models.openai.request_bodies import asked, read_text
+from pytest_evals.models.openai.retries import Asker, Backoff
 from pytest_evals.models.openai.scoring import Scorer
 from pytest_evals.models.openai.settings import NO_CHAT, OpenAISettings
 from pytest_evals.models.openai.usage import METER, Meter, Usage
-from pytest_evals.models.openai.writing import asked, read_text
 
 if TYPE_CHECKING:
-    from pytest_evals.models.openai.encoding import Encoding, Fit
+    from pytest_evals.models.openai.tokenizer import Encoding, Fit
 
 Answer = tuple[int, Response]
 _INVALID = ("400", "422")
@@ -171,7 +171,7 @@ def _encoding_of(settings: OpenAISettings) -> Encoding | None:
     """
     if not settings.tokenizer:
         return None
-    from pytest_evals.models.openai.encoding import Encoding
+    from pytest_evals.models.openai.tokenizer import Encoding
 
     return Encoding(settings.tokenizer, settings.template_args)
 

@@ -9,22 +9,22 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.request import Loglikelihood, Request, Response, Rolling
-from pytest_evals.models.openai.asking import Asker
-from pytest_evals.models.openai.boundary import begins_with, boundary, split
-from pytest_evals.models.openai.faults import Fault
-from pytest_evals.models.openai.readings import (
+from pytest_evals.models.openai.capability_probe import form_of
+from pytest_evals.models.openai.errors import Fault
+from pytest_evals.models.openai.prompt_logprobs import (
     Form,
     Reading,
     Sent,
     response_of,
     words_of,
 )
+from pytest_evals.models.openai.request_bodies import choice_of
+from pytest_evals.models.openai.retries import Asker
 from pytest_evals.models.openai.settings import OpenAISettings
-from pytest_evals.models.openai.trial import form_of
-from pytest_evals.models.openai.writing import choice_of
+from pytest_evals.models.openai.token_boundaries import begins_with, boundary, split
 
 if TYPE_CHECKING:
-    from pytest_evals.models.openai.encoding import Encoding, Scored
+    from pytest_evals.models.openai.tokenizer import Encoding, Scored
 
 TRIAL_RETRIES = 2
 _NO_SUM = "the tokens that the server gives do not make up the text"

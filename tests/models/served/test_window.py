@@ -18,7 +18,7 @@ from pytest_evals.core.request import (
     Rolling,
 )
 from pytest_evals.errors import ModelError, OptionError
-from pytest_evals.models.openai.window import window_in
+from pytest_evals.models.openai.context_window import window_in
 from pytest_evals.models.registry import check_spec, fingerprint_of, parse_spec
 
 WINDOW = 64

@@ -17,14 +17,14 @@ from pytest_evals.core.request import (
     TopLogprobs,
 )
 from pytest_evals.core.top_logprobs import top_entry
-from pytest_evals.models.openai.endpoint import Path, Reply
-from pytest_evals.models.openai.faults import REFUSED, Fault, shortened
-from pytest_evals.models.openai.sampling import body_of
+from pytest_evals.models.openai.client import Path, Reply
+from pytest_evals.models.openai.errors import REFUSED, Fault, shortened
+from pytest_evals.models.openai.sampling_params import body_of
 from pytest_evals.models.openai.settings import OpenAISettings
 from pytest_evals.models.openai.usage import tokens_of
 
 if TYPE_CHECKING:
-    from pytest_evals.models.openai.encoding import Fit
+    from pytest_evals.models.openai.tokenizer import Fit
 
 _FINISH: Mapping[str, Finish] = {
     "stop": "stop",

@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
-from pytest_evals.models.openai.readings import MOST_SPECIAL, Reading
+from pytest_evals.models.openai.prompt_logprobs import MOST_SPECIAL, Reading
 
 
 def split(context: str, continuation: str) -> tuple[str, str]:

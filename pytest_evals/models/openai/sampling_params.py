@@ -17,7 +17,7 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.core.top_logprobs import without_top_logprobs
 from pytest_evals.errors import did_you_mean
-from pytest_evals.models.openai.faults import Fault
+from pytest_evals.models.openai.errors import Fault
 from pytest_evals.models.openai.settings import OpenAISettings
 
 RESPONSE_FORMAT = "response_format"

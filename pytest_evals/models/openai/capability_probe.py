@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from pytest_evals.core.request import Loglikelihood
 from pytest_evals.errors import ModelError
-from pytest_evals.models.openai.boundary import boundary
-from pytest_evals.models.openai.faults import Fault, shortened
-from pytest_evals.models.openai.readings import (
+from pytest_evals.models.openai.errors import Fault, shortened
+from pytest_evals.models.openai.prompt_logprobs import (
     FORMS,
     Form,
     Reading,
@@ -19,9 +18,10 @@ from pytest_evals.models.openai.readings import (
     response_of,
 )
 from pytest_evals.models.openai.settings import OpenAISettings
+from pytest_evals.models.openai.token_boundaries import boundary
 
 if TYPE_CHECKING:
-    from pytest_evals.models.openai.encoding import Encoding
+    from pytest_evals.models.openai.tokenizer import Encoding
 
 PROBE = "The quick brown fox jumps over the lazy dog"
 START = "The quick brown fox"

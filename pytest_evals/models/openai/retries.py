@@ -11,8 +11,8 @@ from random import Random
 from typing import Any, Protocol, TypeVar
 
 from pytest_evals.errors import ModelError
-from pytest_evals.models.openai.faults import UNREACHED, Fault
-from pytest_evals.models.openai.pace import Pace
+from pytest_evals.models.openai.concurrency_limit import Pace
+from pytest_evals.models.openai.errors import UNREACHED, Fault
 from pytest_evals.models.openai.usage import METER, Usage
 
 T = TypeVar("T")

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 from pytest_evals.core.request import Generate, Request
 from pytest_evals.errors import ModelError
-from pytest_evals.models.openai.asking import Asker
-from pytest_evals.models.openai.background import Background
-from pytest_evals.models.openai.faults import Fault
+from pytest_evals.models.openai.capability_probe import check_prompts
+from pytest_evals.models.openai.context_window import window_of
+from pytest_evals.models.openai.errors import Fault
+from pytest_evals.models.openai.event_loop import Background
+from pytest_evals.models.openai.retries import Asker
 from pytest_evals.models.openai.scoring import Scorer
 from pytest_evals.models.openai.settings import OpenAISettings
-from pytest_evals.models.openai.trial import check_prompts
-from pytest_evals.models.openai.window import window_of
 
 if TYPE_CHECKING:
-    from pytest_evals.models.openai.encoding import Fit
+    from pytest_evals.models.openai.tokenizer import Fit
 
 _BY_SERVER = "truncate_prompt_tokens"
 """The option by which a user has the server cut prompts (vLLM)."""

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_evals.errors import ModelError
-from pytest_evals.models.openai.asking import Asker
-from pytest_evals.models.openai.faults import Fault
+from pytest_evals.models.openai.errors import Fault
+from pytest_evals.models.openai.retries import Asker
 from pytest_evals.models.openai.settings import OpenAISettings
 
 _NAMES = (

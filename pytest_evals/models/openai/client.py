@@ -13,7 +13,8 @@ import openai
 
 from pytest_evals.masking.known import MASK, hidden
 from pytest_evals.masking.values import masked, masked_text
-from pytest_evals.models.openai.faults import (
+from pytest_evals.models.openai.context_window import too_long
+from pytest_evals.models.openai.errors import (
     CLOSED,
     REDIRECTED,
     UNREACHED,
@@ -23,7 +24,6 @@ from pytest_evals.models.openai.faults import (
 )
 from pytest_evals.models.openai.http_client import HttpClient, lost, wait_of
 from pytest_evals.models.openai.settings import OpenAISettings
-from pytest_evals.models.openai.window import too_long
 
 Path = Literal["chat", "completions", "models"]
 Reply = Mapping[str, Any]
