@@ -14,9 +14,9 @@ from pytest_evals.core.cut import Cutter
 from pytest_evals.core.model import Model
 from pytest_evals.core.request import Prompt, Request, Response
 from pytest_evals.models.ray.cluster import Cluster
-from pytest_evals.models.ray.crew import Crew
-from pytest_evals.models.ray.dealing import Deck
+from pytest_evals.models.ray.pool import Crew
 from pytest_evals.models.ray.replica import quick_hash
+from pytest_evals.models.ray.scheduler import Deck
 from pytest_evals.models.ray.settings import RaySettings
 from pytest_evals.models.registry import fingerprint_of, open_cutter
 from pytest_evals.models.spec import ModelSpec

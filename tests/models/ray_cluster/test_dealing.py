@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_evals.core.request import Generate, Loglikelihood
-from pytest_evals.models.ray.dealing import BLAMED_AT, LEAST, Deck
+from pytest_evals.models.ray.scheduler import BLAMED_AT, LEAST, Deck
 
 
 def choices(n, each=4):

@@ -12,8 +12,8 @@ from typing import Any
 from pytest_evals.core.request import Request, Response
 from pytest_evals.errors import ModelError
 from pytest_evals.models.ray.cluster import Cluster, Ready
-from pytest_evals.models.ray.dealing import Deck, Share
 from pytest_evals.models.ray.replica import Opened, Part
+from pytest_evals.models.ray.scheduler import Deck, Share
 
 DEPTH = 2
 """Shares that a replica has at a time: the one it is at, and one that waits."""
