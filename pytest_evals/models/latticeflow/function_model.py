@@ -11,7 +11,7 @@ from pytest_evals.core.model import Model
 from pytest_evals.core.request import Request, Response
 from pytest_evals.errors import DocumentError
 from pytest_evals.models.latticeflow.adapters import Adapter, ModelInfo
-from pytest_evals.models.latticeflow.native import Given, given_in, response_of
+from pytest_evals.models.latticeflow.messages import Given, given_in, response_of
 
 NO_SCORES = "a model of a LatticeFlow file writes texts and gives no log-probabilities"
 Run = Callable[[str, Mapping[str, Any] | None], Any]

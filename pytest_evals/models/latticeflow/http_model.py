@@ -19,8 +19,8 @@ from pytest_evals.errors import DocumentError
 from pytest_evals.masking.known import hidden
 from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.latticeflow.adapters import Adapter, ModelInfo
-from pytest_evals.models.latticeflow.inference import NO_SCORES
-from pytest_evals.models.latticeflow.native import given_in, response_of
+from pytest_evals.models.latticeflow.function_model import NO_SCORES
+from pytest_evals.models.latticeflow.messages import given_in, response_of
 from pytest_evals.models.openai.errors import (
     BUSY,
     REDIRECTED,
