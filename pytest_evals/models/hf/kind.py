@@ -66,10 +66,10 @@ def _open_cutter(spec: ModelSpec) -> Cutter:
     """
     settings = _settings(spec)
     from pytest_evals.models.hf.loader import load_tokenizer
-    from pytest_evals.models.hf.tokenization.request_encoder import Encoder
-    from pytest_evals.models.hf.tokenization.tokenizer import HfCutter
+    from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
+    from pytest_evals.models.hf.tokenization.tokenizer import HfTokenizer
 
-    return HfCutter(Encoder(load_tokenizer(settings), settings, _UNBOUNDED))
+    return HfTokenizer(RequestEncoder(load_tokenizer(settings), settings, _UNBOUNDED))
 
 
 def _settings(spec: ModelSpec) -> HfSettings:

@@ -24,7 +24,7 @@ PICKED = re.compile(r"(attn|attention|block|index|key|sparse)\w*_top_?k|keep_win
 attention looks at; with fewer it looks at all."""
 
 
-class Scaling(NamedTuple):
+class LengthDependence(NamedTuple):
     """What happens in long sequences.
 
     Args:
@@ -40,12 +40,12 @@ class Scaling(NamedTuple):
     by_column: bool = False
 
 
-def scaling_of(config: Any) -> Scaling:
+def length_dependence_of(config: Any) -> LengthDependence:
     """What a model's configuration says."""
     inner = getattr(config, "text_config", None) or config
     if getattr(inner, "attn_temperature_tuning", False):
         # transformers, ``Llama4TextAttention``: log(1 + floor((column + 1) / this))
-        return Scaling(int(inner.floor_scale) - 1, by_column=True)
+        return LengthDependence(int(inner.floor_scale) - 1, by_column=True)
     found = getattr(inner, "rope_parameters", None)
     found = found or getattr(inner, "rope_scaling", None) or {}
     # One kind of rope, or one for each kind of layer.
@@ -59,7 +59,7 @@ def scaling_of(config: Any) -> Scaling:
             lengths.append(int(length or inner.max_position_embeddings))
             turns = turns or kind == "longrope"
     lengths += _picked(inner)
-    return Scaling(min(lengths, default=0), turns)
+    return LengthDependence(min(lengths, default=0), turns)
 
 
 def _picked(config: Any) -> list[int]:
@@ -73,7 +73,7 @@ def _picked(config: Any) -> list[int]:
     return found
 
 
-def forget_scale(model: Any) -> None:
+def reset_rope_scale(model: Any) -> None:
     """Let the model forget the longest sequence that it has read: a "dynamic" scale
     that has grown stays until a short one comes."""
     if not fits(lambda: _read_a_token(model)):

@@ -38,7 +38,7 @@ The store, which remembers what it has read, tells all of them apart by content.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class LoadedModel:
     """A model in evaluation mode on its device, and what is needed to ask it.
 
     Args:
@@ -62,7 +62,7 @@ class Loaded:
         return device
 
 
-def load(settings: HfSettings) -> Loaded:
+def load(settings: HfSettings) -> LoadedModel:
     """Open a model.
 
     Raises:
@@ -78,7 +78,7 @@ def load(settings: HfSettings) -> Loaded:
         _refuse_encoder_decoder(config, settings)
         tokenizer = _load_tokenizer(settings)
         model = load_weights(settings, config, device)
-    return Loaded(
+    return LoadedModel(
         model=model,
         tokenizer=tokenizer,
         settings=settings,
@@ -97,7 +97,7 @@ def load_tokenizer(settings: HfSettings) -> Any:
         return _load_tokenizer(settings)
 
 
-def describe(loaded: Loaded, name: str) -> Mapping[str, Any]:
+def describe(loaded: LoadedModel, name: str) -> Mapping[str, Any]:
     """What a results file says of the model: JSON values, no secrets. Two models with
     equal descriptions give equal answers; what suits this machine only, such as the
     size of batches, is not in it."""

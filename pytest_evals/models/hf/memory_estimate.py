@@ -9,7 +9,7 @@ from pytest_evals.models.hf.forward import Forward
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Footprint:
+class MemoryEstimate:
     """Bytes.
 
     Args:
@@ -36,7 +36,7 @@ class Footprint:
         return width + extra // self.token
 
 
-def footprint_of(forward: Forward, n_kinds: int = 1) -> Footprint:
+def estimate_memory(forward: Forward, n_kinds: int = 1) -> MemoryEstimate:
     """What this model takes, with masks for so many kinds of layers."""
     config = forward.model.config
     inner = getattr(config, "text_config", None) or config
@@ -51,7 +51,7 @@ def footprint_of(forward: Forward, n_kinds: int = 1) -> Footprint:
     eager = getattr(config, "_attn_implementation", None) == "eager"
     # Scores, their softmax in float32, and that in the model's type.
     scores = heads * (2 * size + 4) if eager else 0
-    return Footprint(
+    return MemoryEstimate(
         token=max((8 * hidden + 4 * middle) * size, layers * kept) + logits,
         cell=(size + 1) * n_kinds + 2 + scores,
         # Once as they are kept for all rows, once joined with the row's own.

@@ -91,7 +91,7 @@ class PairClassifier:
         return found
 
 
-class Encoded(NamedTuple):
+class TokenVectors(NamedTuple):
     """A text as vectors.
 
     Args:
@@ -118,7 +118,7 @@ class TokenEncoder:
         """
         self._tokenizer, self._model = _loaded("AutoModel", name)
 
-    def __call__(self, text: str, layer: int) -> Encoded:
+    def __call__(self, text: str, layer: int) -> TokenVectors:
         """The vectors of a text's tokens.
 
         Args:
@@ -141,4 +141,4 @@ class TokenEncoder:
         if not 0 <= layer < len(states):
             raise ModelError(f"the model has {len(states) - 1} layers, and no {layer}")
         vectors = torch.nn.functional.normalize(states[layer][0].float(), dim=-1)
-        return Encoded(vectors.cpu().numpy(), ~special)
+        return TokenVectors(vectors.cpu().numpy(), ~special)

@@ -23,7 +23,7 @@ class _End:
         self.error = error
 
 
-class Ahead(Generic[T]):
+class Prefetch(Generic[T]):
     """An iterator over a stream whose next items are made meanwhile.
 
     What the stream raises is raised to the reader, after the items before it.
@@ -44,7 +44,7 @@ class Ahead(Generic[T]):
         self._end = weakref.finalize(self, _end, stop, thread)
         thread.start()
 
-    def __iter__(self) -> Ahead[T]:
+    def __iter__(self) -> Prefetch[T]:
         """Itself."""
         return self
 

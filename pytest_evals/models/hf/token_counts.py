@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Counters:
+class TokenCounts:
     """Numbers that only grow."""
 
     def __init__(self) -> None:

@@ -11,7 +11,11 @@ from pytest_evals.core.model import Model
 from pytest_evals.core.request import Request, Response
 from pytest_evals.errors import DocumentError
 from pytest_evals.models.latticeflow.adapters import Adapter, ModelInfo
-from pytest_evals.models.latticeflow.messages import Given, given_in, response_of
+from pytest_evals.models.latticeflow.messages import (
+    ModelInput,
+    model_input_of,
+    response_of,
+)
 
 NO_SCORES = "a model of a LatticeFlow file writes texts and gives no log-probabilities"
 Run = Callable[[str, Mapping[str, Any] | None], Any]
@@ -58,7 +62,7 @@ class FunctionModel(Model):
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _one(self, request: Request) -> Response:
-        given = given_in(request)
+        given = model_input_of(request)
         if given is None:
             return Response(error=NO_SCORES)
         began = time.perf_counter()
@@ -69,7 +73,7 @@ class FunctionModel(Model):
         took_s = time.perf_counter() - began
         return response_of(output, took_s / self._width, took_s)
 
-    def _output(self, given: Given) -> Any:
+    def _output(self, given: ModelInput) -> Any:
         body = self._adapter.to_body(given.input, given.kwargs, self._info)
         reply = self._run(body, given.sample)
         if not isinstance(reply, str):

@@ -20,18 +20,18 @@ from pytest_evals.masking.known import hidden
 from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.latticeflow.adapters import Adapter, ModelInfo
 from pytest_evals.models.latticeflow.function_model import NO_SCORES
-from pytest_evals.models.latticeflow.messages import given_in, response_of
+from pytest_evals.models.latticeflow.messages import model_input_of, response_of
 from pytest_evals.models.openai.errors import (
     BUSY,
     REDIRECTED,
     UNREACHED,
-    Fault,
-    of_status,
+    RequestFailedError,
+    status_error,
 )
-from pytest_evals.models.openai.event_loop import Background
+from pytest_evals.models.openai.event_loop import BackgroundLoop
 from pytest_evals.models.openai.http_client import HttpClient, wait_of
-from pytest_evals.models.openai.retries import Asker, Backoff
-from pytest_evals.models.openai.usage import METER, Meter, Usage
+from pytest_evals.models.openai.retries import Backoff, RetryingClient
+from pytest_evals.models.openai.usage import METER, RequestMeter, Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class _Sender:
                 content=body["text"],
                 headers={"Content-Type": "application/json"},
             )
-        except Fault as fault:
+        except RequestFailedError as fault:
             raise self._safe(fault) from None
         return self._read(reply)
 
@@ -100,7 +100,7 @@ class _Sender:
         status = reply.status_code
         own = self._takes_faults and 400 <= status < 500 and status not in BUSY
         if not (reply.is_success or own):
-            raise self._safe(of_status(status, reply.text, wait_of(reply)))
+            raise self._safe(status_error(status, reply.text, wait_of(reply)))
         return {"text": hidden(reply.text), "status": status}
 
     async def _slot(self) -> None:
@@ -112,7 +112,7 @@ class _Sender:
         self._next = begin + 60 / self._connection.per_minute
         await asyncio.sleep(begin - now)
 
-    def _safe(self, fault: Fault) -> Fault:
+    def _safe(self, fault: RequestFailedError) -> RequestFailedError:
         """A server may repeat the key that it refuses."""
         for secret in self._secrets:
             bare = secret.removeprefix("Bearer ")
@@ -167,7 +167,7 @@ class HttpModel(Model):
             "base_url": masked_text(connection.url),
             "usage": self._usage.shown,
         }
-        self._background = Background()
+        self._background = BackgroundLoop()
         self._sender, self._asker = self._background.run(
             _made(connection, adapter, self._usage, backoff or Backoff())
         )
@@ -186,15 +186,15 @@ class HttpModel(Model):
         self._background.close(self._sender.close)
 
     async def _one(self, place: int, request: Request) -> tuple[int, Response]:
-        given = given_in(request)
+        given = model_input_of(request)
         if given is None:
             return place, Response(error=NO_SCORES)
-        METER.set(meter := Meter())
+        METER.set(meter := RequestMeter())
         began = time.perf_counter()
         try:
             body = self._adapter.to_body(given.input, given.kwargs, self._info)
             output = await self._asker.ask(None, {"text": body}, self._output)
-        except Fault as fault:
+        except RequestFailedError as fault:
             return place, Response(error=fault.what)
         except DocumentError as error:
             return place, Response(error=str(error))
@@ -218,7 +218,7 @@ class HttpModel(Model):
 
 async def _made(
     connection: Connection, adapter: Adapter, usage: Usage, backoff: Backoff
-) -> tuple[_Sender, Asker]:
+) -> tuple[_Sender, RetryingClient]:
     """Client and asker, made in the loop that they belong to."""
     sender = _Sender(connection, adapter.takes_faults)
-    return sender, Asker(sender, connection, usage, backoff)
+    return sender, RetryingClient(sender, connection, usage, backoff)

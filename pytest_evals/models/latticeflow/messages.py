@@ -20,7 +20,7 @@ SAMPLE = "sample"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class ModelInput:
     """What a request gives a model.
 
     Args:
@@ -34,7 +34,7 @@ class Given:
     sample: Mapping[str, Any] | None
 
 
-def given_in(request: Request) -> Given | None:
+def model_input_of(request: Request) -> ModelInput | None:
     """What a request gives; ``None`` for log-likelihoods, which no such model has."""
     if not isinstance(request, Generate):
         return None
@@ -48,7 +48,7 @@ def given_in(request: Request) -> Given | None:
             "messages": [{"role": one.role, "content": one.content} for one in prompt]
         }
     sample = options.get(SAMPLE)
-    return Given(
+    return ModelInput(
         input=found,
         kwargs=json.loads(options.get(KWARGS, "{}")),
         sample=None if sample is None else json.loads(sample),

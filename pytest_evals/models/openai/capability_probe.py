@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Protocol
 
 from pytest_evals.core.request import Loglikelihood
 from pytest_evals.errors import ModelError
-from pytest_evals.models.openai.errors import Fault, shortened
+from pytest_evals.models.openai.errors import RequestFailedError, shortened
 from pytest_evals.models.openai.prompt_logprobs import (
-    FORMS,
-    Form,
-    Reading,
+    LOGPROB_FORMATS,
+    LogprobFormat,
+    PromptLogprobs,
     Sent,
     response_of,
 )
 from pytest_evals.models.openai.settings import OpenAISettings
-from pytest_evals.models.openai.token_boundaries import boundary
+from pytest_evals.models.openai.token_boundaries import token_at
 
 if TYPE_CHECKING:
-    from pytest_evals.models.openai.tokenizer import Encoding
+    from pytest_evals.models.openai.tokenizer import ServerTokenizer
 
 PROBE = "The quick brown fox jumps over the lazy dog"
 START = "The quick brown fox"
@@ -29,11 +29,11 @@ N_WRITTEN = 8
 """Tokens that are written after the start: too many for all to be near ties."""
 
 
-class UnableError(ModelError):
+class ScoringUnsupportedError(ModelError):
     """A server that answers, and gives no log-probabilities that can be used."""
 
 
-class Tried(Protocol):
+class ProbedServer(Protocol):
     """A server that is tried."""
 
     @property
@@ -41,7 +41,7 @@ class Tried(Protocol):
         """How it is asked."""
         ...
 
-    async def read(self, sent: Sent, form: Form, /) -> Reading:
+    async def read(self, sent: Sent, form: LogprobFormat, /) -> PromptLogprobs:
         """The tokens of a text."""
         ...
 
@@ -55,7 +55,9 @@ class Tried(Protocol):
         ...
 
 
-async def form_of(server: Tried, encoding: Encoding | None) -> Form:
+async def probe_format(
+    server: ProbedServer, encoding: ServerTokenizer | None
+) -> LogprobFormat:
     """The first form in which a server gives log-probabilities.
 
     Raises:
@@ -63,8 +65,8 @@ async def form_of(server: Tried, encoding: Encoding | None) -> Form:
         ModelError: It cannot be told, since it does not answer.
     """
     reasons: list[str] = []
-    kind: type[ModelError] = UnableError
-    for form in FORMS:
+    kind: type[ModelError] = ScoringUnsupportedError
+    for form in LOGPROB_FORMATS:
         try:
             reading = await server.read(PROBE, form)
             _check(reading)
@@ -72,7 +74,7 @@ async def form_of(server: Tried, encoding: Encoding | None) -> Form:
             await _check_places(server, form)
             if encoding is not None:
                 await _check_ids(server, encoding, form)
-        except Fault as fault:
+        except RequestFailedError as fault:
             reasons.append(f"{form.name}: {fault.what}")
             kind = ModelError if fault.again else kind
             continue
@@ -86,14 +88,16 @@ async def form_of(server: Tried, encoding: Encoding | None) -> Form:
     )
 
 
-def _check(reading: Reading) -> None:
+def _check(reading: PromptLogprobs) -> None:
     if len(reading.tokens) < 2:
-        raise Fault("it does not repeat the text")
+        raise RequestFailedError("it does not repeat the text")
     if response_of(reading.tokens[1:], n_context=1).greedy is None:
-        raise Fault("it does not say which tokens are the most likely ones")
+        raise RequestFailedError(
+            "it does not say which tokens are the most likely ones"
+        )
 
 
-async def _check_places(server: Tried, form: Form) -> None:
+async def _check_places(server: ProbedServer, form: LogprobFormat) -> None:
     """Make sure that log-probabilities stand beside their own tokens.
 
     What a server writes with temperature 0 must be what it holds for most likely when
@@ -107,7 +111,7 @@ async def _check_places(server: Tried, form: Form) -> None:
     words = await server.write(START, N_WRITTEN)
     text = START + "".join(words)
     reading = await server.read(text, form)
-    first = boundary(reading, text, len(START)) or len(reading.tokens)
+    first = token_at(reading, text, len(START)) or len(reading.tokens)
     again = takewhile(
         lambda pair: pair[0] == pair[1].text,
         zip(words, reading.tokens[first:], strict=False),
@@ -115,14 +119,16 @@ async def _check_places(server: Tried, form: Form) -> None:
     known = [token.greedy for _, token in again if token.greedy is not None]
     n_lost = known.count(False)
     if 2 * n_lost > len(known):
-        raise Fault(
+        raise RequestFailedError(
             f"its log-probabilities belong to other tokens: after {START!r} it writes "
             f"{shortened(''.join(words))}, and by them {n_lost} of the first "
             f"{len(known)} tokens of that are not the most likely ones"
         )
 
 
-async def _check_ids(server: Tried, encoding: Encoding, form: Form) -> None:
+async def _check_ids(
+    server: ProbedServer, encoding: ServerTokenizer, form: LogprobFormat
+) -> None:
     """Make sure that a server reads ids as its tokenizer does here.
 
     Raises:
@@ -143,7 +149,7 @@ async def _check_ids(server: Tried, encoding: Encoding, form: Form) -> None:
         raise _other_tokenizer(server, f"its ids of {PROBE!r} mean {words!r} there")
 
 
-async def check_prompts(server: Tried, encoding: Encoding) -> None:
+async def check_prompts(server: ProbedServer, encoding: ServerTokenizer) -> None:
     """Make sure that ids mean the same to a server of which nothing is scored: it goes
     on with them as with their text.
 
@@ -166,9 +172,9 @@ async def check_prompts(server: Tried, encoding: Encoding) -> None:
     )
 
 
-def _other_tokenizer(server: Tried, why: str) -> UnableError:
+def _other_tokenizer(server: ProbedServer, why: str) -> ScoringUnsupportedError:
     settings = server.settings
-    return UnableError(
+    return ScoringUnsupportedError(
         f"tokenizer={settings.tokenizer} is not that of the server's "
         f"{settings.target!r}: {why}"
     )

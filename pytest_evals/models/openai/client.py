@@ -13,14 +13,14 @@ import openai
 
 from pytest_evals.masking.known import MASK, hidden
 from pytest_evals.masking.values import masked, masked_text
-from pytest_evals.models.openai.context_window import too_long
+from pytest_evals.models.openai.context_window import length_advice
 from pytest_evals.models.openai.errors import (
     CLOSED,
     REDIRECTED,
     UNREACHED,
-    Fault,
-    of_status,
+    RequestFailedError,
     shortened,
+    status_error,
 )
 from pytest_evals.models.openai.http_client import HttpClient, lost, wait_of
 from pytest_evals.models.openai.settings import OpenAISettings
@@ -50,7 +50,7 @@ _FIXES = {
 }
 
 
-class Endpoint:
+class OpenAIClient:
     """A client of the openai library, which keeps its connections."""
 
     def __init__(self, settings: OpenAISettings, key: str) -> None:
@@ -78,10 +78,10 @@ class Endpoint:
             text = await self._text(path, dict(body))
         except openai.APIStatusError as error:
             said = self._hidden(error.response.text)
-            fault = of_status(error.status_code, said, wait_of(error.response))
+            fault = status_error(error.status_code, said, wait_of(error.response))
             if error.status_code < 500:
-                fault.what += too_long(fault.what, self._settings)
-        except Fault as caught:
+                fault.what += length_advice(fault.what, self._settings)
+        except RequestFailedError as caught:
             fault = caught
         except openai.APIConnectionError as error:
             fault = lost(self._settings.url, error)
@@ -125,7 +125,7 @@ class Endpoint:
             text = text.replace(secret, MASK)
         return hidden(text)
 
-    def _safe(self, fault: Fault) -> Fault:
+    def _safe(self, fault: RequestFailedError) -> RequestFailedError:
         """A server may repeat the key that it refuses, however short that is."""
         fault.what = self._hidden(fault.what)
         if self._key:
@@ -147,12 +147,16 @@ def _parsed(text: str) -> Reply:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):  # the latter: brackets without end
-        raise Fault(f"the reply is not JSON: {shortened(text)}", again=True) from None
+        raise RequestFailedError(
+            f"the reply is not JSON: {shortened(text)}", again=True
+        ) from None
     if not isinstance(found, dict):
-        raise Fault(f"the reply is no JSON object: {shortened(text)}", again=True)
+        raise RequestFailedError(
+            f"the reply is no JSON object: {shortened(text)}", again=True
+        )
     if found.get("error"):
         # Gateways report what went wrong behind them under status 200.
-        raise of_status(_code(found["error"]), text, 0.0)
+        raise status_error(_code(found["error"]), text, 0.0)
     return found
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 
-class Pace:
+class ConcurrencyLimit:
     """A door that lets a varying number through. Belongs to one event loop."""
 
     def __init__(self, most: int) -> None:

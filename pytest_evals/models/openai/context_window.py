@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_evals.errors import ModelError
-from pytest_evals.models.openai.errors import Fault
-from pytest_evals.models.openai.retries import Asker
+from pytest_evals.models.openai.errors import RequestFailedError
+from pytest_evals.models.openai.retries import RetryingClient
 from pytest_evals.models.openai.settings import OpenAISettings
 
 _NAMES = (
@@ -34,7 +34,7 @@ _LEAST, _MOST = 3, 2**31
 _RETRIES = 2
 
 
-async def window_of(asker: Asker, settings: OpenAISettings) -> int:
+async def window_of(asker: RetryingClient, settings: OpenAISettings) -> int:
     """The window of the model, as it is given or as the server says; 0 if unknown.
 
     A server need not list its models, so no failure of that counts: one that does not
@@ -46,11 +46,11 @@ async def window_of(asker: Asker, settings: OpenAISettings) -> int:
         return await asker.ask(
             "models", {}, lambda reply: window_in(reply, settings.target), _RETRIES
         )
-    except (Fault, ModelError):
+    except (RequestFailedError, ModelError):
         return 0
 
 
-def too_long(said: str, settings: OpenAISettings) -> str:
+def length_advice(said: str, settings: OpenAISettings) -> str:
     """What to do about a refusal, to be put after it; empty if it is about something
     else than the length of the request.
 

@@ -26,7 +26,7 @@ HOPELESS = frozenset({401, 403, 404})
 """What will be the answer to every request, if it is the answer to the first."""
 
 
-class Fault(Exception):
+class RequestFailedError(Exception):
     """A request that got no usable reply.
 
     Args:
@@ -58,14 +58,14 @@ class Fault(Exception):
         self.hopeless = hopeless
 
 
-def of_status(status: int, text: str, wait_s: float) -> Fault:
+def status_error(status: int, text: str, wait_s: float) -> RequestFailedError:
     """The fault of a reply that is not 200."""
-    words = said(text)
+    words = message_in(text)
     out_of_money = status == 429 and "insufficient_quota" in text
     again = (status in BUSY or status >= 500) and not out_of_money
     closed = again and wait_s > LONGEST_WAIT_S
     asks = f", and asks to wait for {wait_s:,.0f} s" if closed else ""
-    return Fault(
+    return RequestFailedError(
         f"the server said {status}: {words}{asks}",
         CLOSED if closed else REFUSED if _is_filter(status, text) else str(status),
         again=again and not closed,
@@ -82,7 +82,7 @@ def _is_filter(status: int, text: str) -> bool:
     return status == 400 and any(mark in text for mark in marks)
 
 
-def said(text: str) -> str:
+def message_in(text: str) -> str:
     """The message in a reply, as the servers word it, or the reply itself."""
     try:
         found: Any = json.loads(text)

@@ -17,7 +17,7 @@ LOOK_S = 0.5
 CLOSE_S = 10.0
 
 
-class Background:
+class BackgroundLoop:
     """A loop that runs until it is closed."""
 
     def __init__(self) -> None:

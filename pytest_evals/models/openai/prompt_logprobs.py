@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from pytest_evals.core.request import Response
 from pytest_evals.core.response_contract import MAX_LOGPROB
 from pytest_evals.models.openai.client import Reply
-from pytest_evals.models.openai.errors import Fault, shortened
+from pytest_evals.models.openai.errors import RequestFailedError, shortened
 from pytest_evals.models.openai.request_bodies import choice_of
 from pytest_evals.models.openai.usage import tokens_of
 
@@ -33,7 +33,7 @@ Sent = str | Sequence[int]
 """What a server was sent: a text, or token ids."""
 
 
-class Token(NamedTuple):
+class PromptToken(NamedTuple):
     """One token of a text.
 
     Args:
@@ -48,7 +48,7 @@ class Token(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class PromptLogprobs:
     """A text as tokens.
 
     Args:
@@ -58,12 +58,12 @@ class Reading:
             as BOS (llama-cpp-python 0.3).
     """
 
-    tokens: tuple[Token, ...]
+    tokens: tuple[PromptToken, ...]
     offsets: tuple[int, ...] = ()
     n_unlisted: int = 0
 
 
-class Form(NamedTuple):
+class LogprobFormat(NamedTuple):
     """A way to ask for log-probabilities of a text.
 
     ``body`` is what a request says besides the text, ``read`` makes the reading of a
@@ -72,11 +72,11 @@ class Form(NamedTuple):
 
     name: str
     body: Mapping[str, Any]
-    read: Callable[[Reply, Sent, int], Reading]
+    read: Callable[[Reply, Sent, int], PromptLogprobs]
     n_unlisted: int = 0
 
 
-def response_of(tokens: Sequence[Token], n_context: int) -> Response:
+def response_of(tokens: Sequence[PromptToken], n_context: int) -> Response:
     """The response that consists of some tokens, after a number of others.
 
     Raises:
@@ -85,7 +85,7 @@ def response_of(tokens: Sequence[Token], n_context: int) -> Response:
     logprobs: list[float] = []
     for number, token in enumerate(tokens):
         if token.logprob is None:
-            raise Fault(
+            raise RequestFailedError(
                 _NO_FIRST
                 if n_context + number == 0
                 else f"it gives no log-probability for {token.text!r}"
@@ -100,26 +100,30 @@ def response_of(tokens: Sequence[Token], n_context: int) -> Response:
     )
 
 
-def _read_echo(reply: Reply, sent: Sent, n_unlisted: int) -> Reading:
+def _read_echo(reply: Reply, sent: Sent, n_unlisted: int) -> PromptLogprobs:
     """``choices[0].logprobs`` with ``tokens``, ``token_logprobs``, ``top_logprobs`` and
     ``text_offset``, of the text and of the new token after it."""
     found = choice_of(reply).get("logprobs")
     if not isinstance(found, dict):
-        raise Fault(f"it gives no log-probabilities: {shortened(str(reply))}")
+        raise RequestFailedError(
+            f"it gives no log-probabilities: {shortened(str(reply))}"
+        )
     texts = _list(found, "tokens")
     values = _list(found, "token_logprobs")
     tops = _list(found, "top_logprobs")
     if not len(texts) == len(values) == len(tops):
-        raise Fault("its lists of tokens and log-probabilities differ in length")
+        raise RequestFailedError(
+            "its lists of tokens and log-probabilities differ in length"
+        )
     if not all(isinstance(t, str) for t in texts):
-        raise Fault("its tokens are no texts")
+        raise RequestFailedError("its tokens are no texts")
     offsets: Any = found.get("text_offset")
     known = isinstance(offsets, list) and len(offsets) == len(texts)
     places: list[int] = offsets if known and _are_whole(offsets) else []
     n = _n_read(texts, reply, sent, n_unlisted)
     pairs = zip(texts, map(_logprob, values), tops, strict=True)
-    tokens = [Token(t, value, _is_top(t, value, top)) for t, value, top in pairs]
-    return Reading(
+    tokens = [PromptToken(t, value, _is_top(t, value, top)) for t, value, top in pairs]
+    return PromptLogprobs(
         tokens=tuple(tokens[:n]),
         offsets=tuple(places[:n]),
         n_unlisted=max(0, tokens_of(reply)[0] - n),
@@ -143,7 +147,7 @@ def _n_read(texts: Sequence[str], reply: Reply, sent: Sent, n_unlisted: int) -> 
         return _n_sent(len(texts), sent, most=len(sent) + 1)
     n_in, n_out = tokens_of(reply)
     if n_in and len(texts) <= n_out:
-        raise Fault("it does not repeat the text")
+        raise RequestFailedError("it does not repeat the text")
     for n_special in range(min(MOST_SPECIAL, len(texts)) + 1):
         for n in (len(texts) - 1, len(texts)):
             if n > n_special and "".join(texts[n_special:n]) == sent:
@@ -151,7 +155,7 @@ def _n_read(texts: Sequence[str], reply: Reply, sent: Sent, n_unlisted: int) -> 
     n = n_in - n_unlisted
     if n > 0 and len(texts) in (n, n + n_out):
         return n
-    raise Fault(
+    raise RequestFailedError(
         f"the tokens of {shortened(sent)} cannot be told from those that were written "
         f"after it: {shortened(''.join(texts))}"
     )
@@ -164,7 +168,9 @@ def _n_sent(n: int, sent: Sequence[int], most: int) -> int:
         Fault: It gives another number of tokens.
     """
     if not len(sent) <= n <= most:
-        raise Fault(f"it read {n} tokens where {len(sent)} token ids were sent")
+        raise RequestFailedError(
+            f"it read {n} tokens where {len(sent)} token ids were sent"
+        )
     return len(sent)
 
 
@@ -183,7 +189,7 @@ def _is_top(text: str, logprob: float | None, top: Any) -> bool | None:
     return logprob >= max(values) if values else None
 
 
-def words_of(reply: Reply) -> tuple[str, ...]:
+def token_texts(reply: Reply) -> tuple[str, ...]:
     """The tokens of a text that was asked for with ``logprobs``; none if the server
     does not say them."""
     found = choice_of(reply).get("logprobs")
@@ -192,12 +198,14 @@ def words_of(reply: Reply) -> tuple[str, ...]:
     return tuple(words) if sound and words else ()
 
 
-def _read_prompt_logprobs(reply: Reply, sent: Sent, _n_unlisted: int) -> Reading:
+def _read_prompt_logprobs(reply: Reply, sent: Sent, _n_unlisted: int) -> PromptLogprobs:
     """``choices[0].prompt_logprobs``: for each token ``null``, or a mapping of its id
     to ``logprob``, ``rank`` and ``decoded_token``."""
     found = choice_of(reply).get("prompt_logprobs")
     if not isinstance(found, list) or not found:
-        raise Fault(f"it gives no prompt_logprobs: {shortened(str(reply))}")
+        raise RequestFailedError(
+            f"it gives no prompt_logprobs: {shortened(str(reply))}"
+        )
     first, *rest = [_entry(one, i) for i, one in enumerate(found)]
     known = "".join(token.text for token in rest)
     if not isinstance(sent, str):
@@ -205,20 +213,20 @@ def _read_prompt_logprobs(reply: Reply, sent: Sent, _n_unlisted: int) -> Reading
     elif found[0] is None and sent.endswith(known):
         # Nobody says what the first token is: a special one, or the text's beginning.
         first = first._replace(text=sent[: len(sent) - len(known)])
-    return Reading(tokens=(first, *rest))
+    return PromptLogprobs(tokens=(first, *rest))
 
 
-def _entry(entry: Any, position: int) -> Token:
+def _entry(entry: Any, position: int) -> PromptToken:
     if entry is None and position == 0:
-        return Token("", None, None)
+        return PromptToken("", None, None)
     if not isinstance(entry, dict) or len(entry) != 1:
-        raise Fault(f"its prompt_logprobs hold {shortened(str(entry))}")
+        raise RequestFailedError(f"its prompt_logprobs hold {shortened(str(entry))}")
     (one,) = entry.values()
     if not isinstance(one, dict) or "logprob" not in one:
-        raise Fault(f"its prompt_logprobs hold {shortened(str(entry))}")
+        raise RequestFailedError(f"its prompt_logprobs hold {shortened(str(entry))}")
     rank, word = one.get("rank"), one.get("decoded_token")
     greedy = rank == 1 if isinstance(rank, int) else None
-    return Token(
+    return PromptToken(
         word if isinstance(word, str) else "", _logprob(one["logprob"]), greedy
     )
 
@@ -226,7 +234,9 @@ def _entry(entry: Any, position: int) -> Token:
 def _list(found: Mapping[str, Any], name: str) -> list[Any]:
     value = found.get(name)
     if not isinstance(value, list):
-        raise Fault(f"its logprobs have no list of {name}: {shortened(str(found))}")
+        raise RequestFailedError(
+            f"its logprobs have no list of {name}: {shortened(str(found))}"
+        )
     return value
 
 
@@ -243,12 +253,12 @@ def _logprob(value: Any) -> float | None:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if math.isnan(number) or number > MAX_LOGPROB:
-        raise Fault(f"it gives {value!r:.60} for a log-probability")
+        raise RequestFailedError(f"it gives {value!r:.60} for a log-probability")
     return number
 
 
-FORMS = (
-    Form("echo", {"echo": True, "logprobs": 1}, _read_echo),
-    Form("prompt_logprobs", {"prompt_logprobs": 0}, _read_prompt_logprobs),
+LOGPROB_FORMATS = (
+    LogprobFormat("echo", {"echo": True, "logprobs": 1}, _read_echo),
+    LogprobFormat("prompt_logprobs", {"prompt_logprobs": 0}, _read_prompt_logprobs),
 )
 """In the order in which a server is tried."""

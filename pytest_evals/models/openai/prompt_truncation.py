@@ -13,21 +13,21 @@ from pytest_evals.core.request import Generate, Request
 from pytest_evals.errors import ModelError
 from pytest_evals.models.openai.capability_probe import check_prompts
 from pytest_evals.models.openai.context_window import window_of
-from pytest_evals.models.openai.errors import Fault
-from pytest_evals.models.openai.event_loop import Background
-from pytest_evals.models.openai.retries import Asker
-from pytest_evals.models.openai.scoring import Scorer
+from pytest_evals.models.openai.errors import RequestFailedError
+from pytest_evals.models.openai.event_loop import BackgroundLoop
+from pytest_evals.models.openai.retries import RetryingClient
+from pytest_evals.models.openai.scoring import ServerScorer
 from pytest_evals.models.openai.settings import OpenAISettings
 
 if TYPE_CHECKING:
-    from pytest_evals.models.openai.tokenizer import Fit
+    from pytest_evals.models.openai.tokenizer import FittedPrompt
 
 _BY_SERVER = "truncate_prompt_tokens"
 """The option by which a user has the server cut prompts (vLLM)."""
 
 
 @dataclass(slots=True)
-class Fitting:
+class PromptTruncation:
     """A server's window, and what of the requests fits into it.
 
     Args:
@@ -40,12 +40,12 @@ class Fitting:
         unable: Why no token ids can be sent as a prompt; ``None`` if not tried yet.
     """
 
-    background: Background
-    lister: Asker
+    background: BackgroundLoop
+    lister: RetryingClient
     settings: OpenAISettings
-    scorer: Scorer
+    scorer: ServerScorer
     window: int | None = None
-    unfit: dict[Generate, Fit | str] = field(default_factory=dict)
+    unfit: dict[Generate, FittedPrompt | str] = field(default_factory=dict)
     unable: str | None = None
 
     def prepare(self, requests: Sequence[Request]) -> None:
@@ -63,7 +63,7 @@ class Fitting:
         if any(not isinstance(fit, str) and fit.ids for fit in self.unfit.values()):
             self._try_ids()
 
-    def take(self, request: Generate) -> Fit | None:
+    def take(self, request: Generate) -> FittedPrompt | None:
         """How much of a request fits; ``None`` if all of it, or if nobody knows.
 
         Raises:
@@ -71,9 +71,9 @@ class Fitting:
         """
         fit = self.unfit.pop(request, None)
         if isinstance(fit, str):
-            raise Fault(fit)
+            raise RequestFailedError(fit)
         if fit is not None and fit.ids and self.unable:
-            raise Fault(
+            raise RequestFailedError(
                 f"the prompt has {fit.n_prompt} tokens, the model's window of "
                 f"{self.window} has room for {len(fit.ids)} of them, and it cannot be "
                 f"cut: {self.unable}"
@@ -90,7 +90,7 @@ class Fitting:
         assert self.scorer.encoding is not None
         try:
             self.background.run(check_prompts(self.scorer, self.scorer.encoding))
-        except Fault as fault:
+        except RequestFailedError as fault:
             self.unable = fault.what
         except ModelError as error:
             self.unable = str(error)

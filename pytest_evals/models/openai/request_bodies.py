@@ -18,13 +18,13 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.core.top_logprobs import top_entry
 from pytest_evals.models.openai.client import Path, Reply
-from pytest_evals.models.openai.errors import REFUSED, Fault, shortened
+from pytest_evals.models.openai.errors import REFUSED, RequestFailedError, shortened
 from pytest_evals.models.openai.sampling_params import body_of
 from pytest_evals.models.openai.settings import OpenAISettings
 from pytest_evals.models.openai.usage import tokens_of
 
 if TYPE_CHECKING:
-    from pytest_evals.models.openai.tokenizer import Fit
+    from pytest_evals.models.openai.tokenizer import FittedPrompt
 
 _FINISH: Mapping[str, Finish] = {
     "stop": "stop",
@@ -69,8 +69,8 @@ def path_of(request: Generate, settings: OpenAISettings) -> Path:
     return settings.api or ("completions" if is_text else "chat")
 
 
-def asked(
-    request: Generate, settings: OpenAISettings, fit: Fit | None = None
+def request_body(
+    request: Generate, settings: OpenAISettings, fit: FittedPrompt | None = None
 ) -> tuple[Path, dict[str, Any]]:
     """The api that a request goes to, and its body.
 
@@ -96,9 +96,13 @@ def _body(request: Generate, settings: OpenAISettings, path: Path) -> dict[str, 
     prompt = request.prompt
     if path == "completions":
         if not isinstance(prompt, str):
-            raise Fault("the prompt is a chat, and api=completions takes texts only")
+            raise RequestFailedError(
+                "the prompt is a chat, and api=completions takes texts only"
+            )
         if _has_images(request):
-            raise Fault("images can be shown in a chat only: give api=chat")
+            raise RequestFailedError(
+                "images can be shown in a chat only: give api=chat"
+            )
         return {"prompt": prompt, **body_of(request, settings, chat=False)}
     chat = (Message("user", prompt),) if isinstance(prompt, str) else prompt
     body = {
@@ -107,7 +111,7 @@ def _body(request: Generate, settings: OpenAISettings, path: Path) -> dict[str, 
     }
     if chat and chat[-1].role == "assistant":
         if settings.is_openai:
-            raise Fault(
+            raise RequestFailedError(
                 "the prompt ends with the beginning of an answer (gen_prefix), with "
                 "which OpenAI's models do not go on"
             )
@@ -129,8 +133,8 @@ def _messages(
     found: list[dict[str, Any]] = [
         {"role": message.role, "content": message.content} for message in chat
     ]
-    asked = next((m for m in reversed(found) if m["role"] == "user"), found[-1])
-    for key, message in ((IMAGES, found[-1]), (LEADING_IMAGES, asked)):
+    request_body = next((m for m in reversed(found) if m["role"] == "user"), found[-1])
+    for key, message in ((IMAGES, found[-1]), (LEADING_IMAGES, request_body)):
         urls = [{"url": url} for url in options.get(key, ())]
         if not urls:
             continue
@@ -144,7 +148,7 @@ def _messages(
     return found
 
 
-def read_text(
+def read_reply(
     reply: Reply, request: Generate, settings: OpenAISettings, path: Path
 ) -> Response:
     """The response that a reply of an api holds.
@@ -157,11 +161,13 @@ def read_text(
     text = _text(choice, path)
     # Some name what was filtered behind a colon.
     if ended.partition(":")[0] in _FILTERED:
-        raise Fault("the server's content filter stopped the answer", REFUSED)
+        raise RequestFailedError(
+            "the server's content filter stopped the answer", REFUSED
+        )
     if ended in _BROKEN_OFF or choice.get("error"):
         why = choice.get("error") or f"finish_reason {ended!r}"
         what = f"the server broke the answer off: {shortened(str(why))}"
-        raise Fault(what, again=True)
+        raise RequestFailedError(what, again=True)
     if text is None or (not text and _refusal(choice)):
         raise _silence(choice)
     if settings.think_end_token:
@@ -213,7 +219,9 @@ def choice_of(reply: Reply) -> Mapping[str, Any]:
     choices = reply.get("choices")
     sound = isinstance(choices, list) and all(isinstance(c, dict) for c in choices)
     if not sound or not choices:
-        raise Fault(f"the reply has no choices: {shortened(str(reply))}", again=True)
+        raise RequestFailedError(
+            f"the reply has no choices: {shortened(str(reply))}", again=True
+        )
     numbered = (choice for choice in choices if choice.get("index") == 0)
     found: Mapping[str, Any] = next(numbered, choices[0])
     return found
@@ -227,24 +235,28 @@ def _text(choice: Mapping[str, Any], path: Path) -> str | None:
         message = choice.get("message")
         if not isinstance(message, dict):
             shown = shortened(str(choice))
-            raise Fault(f"the reply has no message: {shown}", again=True)
+            raise RequestFailedError(f"the reply has no message: {shown}", again=True)
         text = message.get("content")
     if text is not None and not isinstance(text, str):
-        raise Fault(f"the answer is no text: {shortened(str(text))}", again=True)
+        raise RequestFailedError(
+            f"the answer is no text: {shortened(str(text))}", again=True
+        )
     return text
 
 
-def _silence(choice: Mapping[str, Any]) -> Fault:
+def _silence(choice: Mapping[str, Any]) -> RequestFailedError:
     """An answer without text, which is not an empty text."""
     ended = choice.get("finish_reason")
     if refusal := _refusal(choice):
-        return Fault(f"the model refused: {shortened(refusal)}", REFUSED)
+        return RequestFailedError(f"the model refused: {shortened(refusal)}", REFUSED)
     if ended == "length":
-        return Fault(
+        return RequestFailedError(
             "the answer is null: the model used up its tokens before it began to "
             "answer; raise max_gen_toks"
         )
-    return Fault(f"the answer is null (finish_reason {ended!r})", again=True)
+    return RequestFailedError(
+        f"the answer is null (finish_reason {ended!r})", again=True
+    )
 
 
 def _refusal(choice: Mapping[str, Any]) -> str:

@@ -11,13 +11,13 @@ from random import Random
 from typing import Any, Protocol, TypeVar
 
 from pytest_evals.errors import ModelError
-from pytest_evals.models.openai.concurrency_limit import Pace
-from pytest_evals.models.openai.errors import UNREACHED, Fault
+from pytest_evals.models.openai.concurrency_limit import ConcurrencyLimit
+from pytest_evals.models.openai.errors import UNREACHED, RequestFailedError
 from pytest_evals.models.openai.usage import METER, Usage
 
 T = TypeVar("T")
 Reply = Mapping[str, Any]
-KNOCKS = 3
+CONNECT_ATTEMPTS = 3
 """Attempts to reach a server that has never replied."""
 
 
@@ -34,7 +34,7 @@ class Backoff:
         return whole * (0.5 + random.random() / 2)
 
 
-class Sender(Protocol):
+class Transport(Protocol):
     """Whatever sends one request."""
 
     async def post(self, path: Any, body: Mapping[str, Any], /) -> Reply:
@@ -54,7 +54,7 @@ class Sender(Protocol):
         ...
 
 
-class Limits(Protocol):
+class ClientLimits(Protocol):
     """How a server is asked."""
 
     @property
@@ -68,11 +68,15 @@ class Limits(Protocol):
         ...
 
 
-class Asker:
+class RetryingClient:
     """A server that is asked until it answers."""
 
     def __init__(
-        self, endpoint: Sender, settings: Limits, usage: Usage, backoff: Backoff
+        self,
+        endpoint: Transport,
+        settings: ClientLimits,
+        usage: Usage,
+        backoff: Backoff,
     ) -> None:
         """Made inside of the event loop that it runs in."""
         self._endpoint = endpoint
@@ -81,7 +85,7 @@ class Asker:
         self._backoff = backoff
         # Pauses need not be the same in two runs, and two workers' should differ.
         self._random = Random()
-        self.pace = Pace(settings.concurrency)
+        self.pace = ConcurrencyLimit(settings.concurrency)
 
     async def ask(
         self,
@@ -103,10 +107,12 @@ class Asker:
             attempt += 1
             try:
                 return await self._once(path, body, read)
-            except Fault as caught:
+            except RequestFailedError as caught:
                 fault = caught
             # Outside of the except block: no later error is chained to this fault.
-            self._give_up_if_hopeless(fault, path, min(most, KNOCKS) <= attempt)
+            self._give_up_if_hopeless(
+                fault, path, min(most, CONNECT_ATTEMPTS) <= attempt
+            )
             if not fault.again or attempt >= most:
                 raise _counted(fault, attempt)
             self._usage.sends_again(fault.kind)
@@ -124,7 +130,7 @@ class Asker:
                 took_s = time.perf_counter() - sent
                 self._usage.count(reply)
                 found = read(reply)
-            except Fault as fault:
+            except RequestFailedError as fault:
                 if fault.slower:
                     self.pace.too_much(began, fault.wait_s)
                 raise
@@ -134,7 +140,9 @@ class Asker:
         self.pace.went_well()
         return found
 
-    def _give_up_if_hopeless(self, fault: Fault, path: Any, knocked: bool) -> None:
+    def _give_up_if_hopeless(
+        self, fault: RequestFailedError, path: Any, knocked: bool
+    ) -> None:
         """The first fault tells that all others would be the same.
 
         Raises:
@@ -150,7 +158,7 @@ class Asker:
         raise ModelError(f"{where}{fault.what}" + (f"\n  fix: {fix}" if fix else ""))
 
 
-def _counted(fault: Fault, attempts: int) -> Fault:
+def _counted(fault: RequestFailedError, attempts: int) -> RequestFailedError:
     if attempts > 1:
         fault.what = f"{fault.what} ({attempts} attempts)"
     return fault

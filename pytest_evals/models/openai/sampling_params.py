@@ -17,7 +17,7 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.core.top_logprobs import without_top_logprobs
 from pytest_evals.errors import did_you_mean
-from pytest_evals.models.openai.errors import Fault
+from pytest_evals.models.openai.errors import RequestFailedError
 from pytest_evals.models.openai.settings import OpenAISettings
 
 RESPONSE_FORMAT = "response_format"
@@ -69,7 +69,9 @@ def body_of(
         Fault: An option does not exist here, or means nothing.
     """
     if request.max_tokens < 1:
-        raise Fault(f"max_tokens is {request.max_tokens}; it must be 1 or more")
+        raise RequestFailedError(
+            f"max_tokens is {request.max_tokens}; it must be 1 or more"
+        )
     options = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in request.options
@@ -84,7 +86,7 @@ def body_of(
         if name not in OPTIONS:
             known = sorted(OPTIONS)
             hint = did_you_mean(name, known) or f"; known: {', '.join(known)}"
-            raise Fault(
+            raise RequestFailedError(
                 f"the openai model has no generation option {name!r}{hint} "
                 "(extra_body= sends anything)"
             )
@@ -125,13 +127,17 @@ def _held(grammar: Mapping[str, Any], settings: OpenAISettings) -> dict[str, Any
         schema = {"name": "answer", "schema": grammar["value"], "strict": True}
         return {RESPONSE_FORMAT: {"type": "json_schema", "json_schema": schema}}
     if settings.is_openai:
-        raise Fault("OpenAI's models cannot be held to a regular expression")
+        raise RequestFailedError(
+            "OpenAI's models cannot be held to a regular expression"
+        )
     return {"structured_outputs": {"regex": grammar["value"]}}
 
 
 def _top_logprobs(n: Any, *, chat: bool) -> dict[str, Any]:
     if type(n) is not int or n < 0:
-        raise Fault(f"{TOP_LOGPROBS} is {n!r}; it must be a whole number, 0 or more")
+        raise RequestFailedError(
+            f"{TOP_LOGPROBS} is {n!r}; it must be a whole number, 0 or more"
+        )
     if not n:
         return {}
     return {"logprobs": True, TOP_LOGPROBS: n} if chat else {"logprobs": n}
@@ -141,7 +147,7 @@ def _form(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise Fault(f"response_format is no JSON: {text!r:.80}") from None
+        raise RequestFailedError(f"response_format is no JSON: {text!r:.80}") from None
 
 
 def _seed(request: Generate, given: Any) -> int:

@@ -15,16 +15,16 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
-from pytest_evals.models.openai.prompt_logprobs import MOST_SPECIAL, Reading
+from pytest_evals.models.openai.prompt_logprobs import MOST_SPECIAL, PromptLogprobs
 
 
-def split(context: str, continuation: str) -> tuple[str, str]:
+def move_whitespace(context: str, continuation: str) -> tuple[str, str]:
     """Both texts, with the white space at the end of the context moved over."""
     bare = context.rstrip()
     return bare, context[len(bare) :] + continuation
 
 
-def boundary(reading: Reading, text: str, at: int) -> int | None:
+def token_at(reading: PromptLogprobs, text: str, at: int) -> int | None:
     """The first token of what begins at a place in the text; ``None`` if that cannot be
     told from the text alone.
 
@@ -42,7 +42,7 @@ def boundary(reading: Reading, text: str, at: int) -> int | None:
     return first
 
 
-def begins_with(reading: Reading, context: Reading) -> bool:
+def begins_with(reading: PromptLogprobs, context: PromptLogprobs) -> bool:
     """Whether a text begins with the tokens of its context, spelled alike; not every
     server says how the first one is spelled."""
     n = len(context.tokens)
@@ -50,7 +50,7 @@ def begins_with(reading: Reading, context: Reading) -> bool:
     return all(one.text == other.text for one, other in pairs)
 
 
-def _starts(reading: Reading, text: str) -> Sequence[int] | None:
+def _starts(reading: PromptLogprobs, text: str) -> Sequence[int] | None:
     """Where each token begins in the text, ascending; below 0 for special tokens in
     front. ``None`` if tokens and text do not agree, as when a character is cut in two
     and the server says no places."""

@@ -15,11 +15,17 @@ from pytest_evals.core.request import (
     Rolling,
 )
 from pytest_evals.models.hf.loader import load_tokenizer
-from pytest_evals.models.hf.scoring.scored_spans import Line, line_of, windows_of
+from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan, span_of, windows_of
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.tokenization.prompt_truncation import Room, room_for
-from pytest_evals.models.hf.tokenization.request_encoder import Encoder, Unusable
+from pytest_evals.models.hf.tokenization.prompt_truncation import (
+    PromptBudget,
+    fit_prompt,
+)
+from pytest_evals.models.hf.tokenization.request_encoder import (
+    InvalidRequestError,
+    RequestEncoder,
+)
 
 _UNBOUNDED = 2**31
 """More ids than any model knows, and more tokens than any window has: the server knows
@@ -28,11 +34,11 @@ _RESERVED = 2
 """A server needs room for one new token, and the last token that is scored is read too:
 both are beyond the window of a model in this process."""
 
-Scored = tuple[Line, ...]
+Spans = tuple[ScoredSpan, ...]
 """The sequences of one request that is scored; only a whole text has several."""
 
 
-class Fit(NamedTuple):
+class FittedPrompt(NamedTuple):
     """A prompt that does not fit into the window next to the limit of its answer.
 
     Args:
@@ -46,7 +52,7 @@ class Fit(NamedTuple):
     ids: list[int]
 
 
-class Encoding:
+class ServerTokenizer:
     """A tokenizer, with the rules for special tokens of ``hf:`` models."""
 
     def __init__(
@@ -62,11 +68,11 @@ class Encoding:
             ModelError: It cannot be loaded.
         """
         settings = HfSettings(target=target, chat_template_args=template_args or {})
-        self._encoder = Encoder(load_tokenizer(settings), settings, _UNBOUNDED)
+        self._encoder = RequestEncoder(load_tokenizer(settings), settings, _UNBOUNDED)
 
     def scored(
         self, requests: Iterable[Request], window: int = 0
-    ) -> Mapping[Request, Scored | str]:
+    ) -> Mapping[Request, Spans | str]:
         """Context and continuation of each log-likelihood, the prefix token and the
         text of each whole text; or why there are none.
 
@@ -79,15 +85,23 @@ class Encoding:
         most = (window or _UNBOUNDED) - _RESERVED
         pairs = [r for r in requests if isinstance(r, Loglikelihood)]
         texts = [r for r in requests if isinstance(r, Rolling)]
-        found: dict[Request, Scored | str] = {}
+        found: dict[Request, Spans | str] = {}
         for request, pair in zip(pairs, self._encoder.pairs(pairs), strict=True):
-            line = pair if isinstance(pair, Unusable) else line_of(pair, most)
-            found[request] = str(line) if isinstance(line, Unusable) else (line,)
+            line = (
+                pair if isinstance(pair, InvalidRequestError) else span_of(pair, most)
+            )
+            found[request] = (
+                str(line) if isinstance(line, InvalidRequestError) else (line,)
+            )
         first = self._encoder.prefix() if texts else ""
         known = self._encoder.texts(text.text for text in texts)
         for text, ids in zip(texts, known, strict=True):
-            if isinstance(first, Unusable | str) or isinstance(ids, Unusable):
-                found[text] = str(first if isinstance(first, Unusable) else ids)
+            if isinstance(first, InvalidRequestError | str) or isinstance(
+                ids, InvalidRequestError
+            ):
+                found[text] = str(
+                    first if isinstance(first, InvalidRequestError) else ids
+                )
             elif len(ids) == 0:
                 found[text] = "the text is empty"
             else:
@@ -96,7 +110,7 @@ class Encoding:
 
     def unfit(
         self, requests: Iterable[Request], window: int
-    ) -> Mapping[Generate, Fit | str]:
+    ) -> Mapping[Generate, FittedPrompt | str]:
         """The requests for texts that do not fit as they are; or why they never do.
 
         Prompts that only the server can encode, such as images, are left out.
@@ -106,17 +120,17 @@ class Encoding:
             window: Tokens of the server's window.
         """
         texts = [r for r in requests if isinstance(r, Generate) and not _has_images(r)]
-        found: dict[Generate, Fit | str] = {}
+        found: dict[Generate, FittedPrompt | str] = {}
         prompts = self._encoder.prompts([text.prompt for text in texts])
         for request, ids in zip(texts, prompts, strict=True):
-            if isinstance(ids, Unusable):
+            if isinstance(ids, InvalidRequestError):
                 continue
-            room = room_for(request, len(ids), window)
-            if isinstance(room, Unusable):
+            room = fit_prompt(request, len(ids), window)
+            if isinstance(room, InvalidRequestError):
                 found[request] = str(room)
-            elif room != Room(len(ids), request.max_tokens):
+            elif room != PromptBudget(len(ids), request.max_tokens):
                 kept = _last(ids, room.n_prompt)
-                found[request] = Fit(room.max_tokens, len(ids), kept)
+                found[request] = FittedPrompt(room.max_tokens, len(ids), kept)
         return found
 
     def plain(self, text: str) -> list[int]:
@@ -127,7 +141,9 @@ class Encoding:
     def prompt(self, text: str) -> list[int]:
         """The ids of a prompt; those of the text alone if it has none."""
         (ids,) = self._encoder.prompts([text])
-        return self.plain(text) if isinstance(ids, Unusable) else ids.tolist()
+        return (
+            self.plain(text) if isinstance(ids, InvalidRequestError) else ids.tolist()
+        )
 
 
 def _last(ids: Ids, n: int) -> list[int]:

@@ -12,8 +12,8 @@ from typing import Any
 from pytest_evals.core.request import Request, Response
 from pytest_evals.errors import ModelError
 from pytest_evals.models.ray.cluster import Cluster, Ready
-from pytest_evals.models.ray.replica import Opened, Part
-from pytest_evals.models.ray.scheduler import Deck, Share
+from pytest_evals.models.ray.replica import OpenedReplica, ResponseBatch
+from pytest_evals.models.ray.scheduler import WorkQueue, WorkShare
 
 DEPTH = 2
 """Shares that a replica has at a time: the one it is at, and one that waits."""
@@ -26,7 +26,7 @@ MOST_LOST = 10
 
 
 @dataclass(slots=True)
-class _Work:
+class _Assignment:
     """A share that a replica is asked.
 
     Args:
@@ -36,12 +36,12 @@ class _Work:
     """
 
     stream: Any
-    share: Share
+    share: WorkShare
     answered: set[int] = field(default_factory=set)
 
 
 @dataclass(slots=True, eq=False)
-class _Member:
+class _PooledReplica:
     """A replica.
 
     Args:
@@ -56,12 +56,12 @@ class _Member:
     actor: Any
     coming: Any
     has_place: bool = False
-    work: deque[_Work] = field(default_factory=deque)
+    work: deque[_Assignment] = field(default_factory=deque)
     notes: tuple[str, ...] = ()
-    opened: Opened | None = None
+    opened: OpenedReplica | None = None
 
 
-class Crew:
+class ReplicaPool:
     """All replicas of one model."""
 
     def __init__(
@@ -78,14 +78,14 @@ class Crew:
             expected: The fingerprint that they must have; ``None`` for any.
         """
         self._cluster = cluster
-        self._members = [_Member(one, one.started.remote()) for one in actors]
+        self._members = [_PooledReplica(one, one.started.remote()) for one in actors]
         self._expected = expected
         self._lost_in_a_row = 0
         self._placed = time.monotonic()
         self.n_lost = 0
         """Replicas that were lost so far."""
 
-    def first(self) -> Opened:
+    def first(self) -> OpenedReplica:
         """What the first replica says that is open.
 
         Raises:
@@ -95,11 +95,11 @@ class Crew:
             for member in self._members:
                 if member.opened is not None:
                     return member.opened
-            for _ in self._events(Deck([], 0)):
+            for _ in self._events(WorkQueue([], 0)):
                 pass
 
     @property
-    def opened(self) -> list[Opened]:
+    def opened(self) -> list[OpenedReplica]:
         """What those say that have been open so far."""
         return [m.opened for m in self._members if m.opened is not None]
 
@@ -109,7 +109,7 @@ class Crew:
         return tuple(dict.fromkeys(n for m in self._members for n in m.notes))
 
     def answer(
-        self, requests: Sequence[Request], deck: Deck
+        self, requests: Sequence[Request], deck: WorkQueue
     ) -> Iterator[tuple[int, Response]]:
         """Ask until everything is answered.
 
@@ -124,7 +124,7 @@ class Crew:
             for member in self._members:
                 member.work.clear()
 
-    def _hand_out(self, requests: Sequence[Request], deck: Deck) -> None:
+    def _hand_out(self, requests: Sequence[Request], deck: WorkQueue) -> None:
         for depth in range(1, DEPTH + 1):
             for member in self._members:
                 if member.coming is not None or len(member.work) >= depth:
@@ -134,9 +134,9 @@ class Crew:
                     return
                 asked = [requests[i] for i in share.positions]
                 answer = member.actor.answer.options(num_returns="streaming")
-                member.work.append(_Work(answer.remote(asked), share))
+                member.work.append(_Assignment(answer.remote(asked), share))
 
-    def _events(self, deck: Deck) -> Iterator[tuple[int, Response]]:
+    def _events(self, deck: WorkQueue) -> Iterator[tuple[int, Response]]:
         """What comes next, if something does: answers, or a change of a replica."""
         waited = [m for m in self._members if m.coming is not None or m.work]
         things = [m.work[0].stream if m.coming is None else m.coming for m in waited]
@@ -157,16 +157,16 @@ class Crew:
             self._lost_in_a_row = 0
             yield from _placed(ready.value, member, deck)
 
-    def _came(self, member: _Member, ready: Ready) -> None:
+    def _came(self, member: _PooledReplica, ready: Ready) -> None:
         if not member.has_place:
             member.has_place = True
             member.coming = member.actor.open.remote()
             return
-        opened: Opened = ready.value
+        opened: OpenedReplica = ready.value
         self._compare(opened)
         member.opened, member.coming = opened, None
 
-    def _compare(self, opened: Opened) -> None:
+    def _compare(self, opened: OpenedReplica) -> None:
         """Make sure that a replica is the model that its answers are stored for."""
         if self._expected is None or opened.fingerprint is None:
             return
@@ -180,7 +180,7 @@ class Crew:
             )
 
     def _lost(
-        self, member: _Member, why: str, deck: Deck
+        self, member: _PooledReplica, why: str, deck: WorkQueue
     ) -> Iterator[tuple[int, Response]]:
         """Ray starts it again; what it had not answered is asked again."""
         self.n_lost += 1
@@ -212,7 +212,9 @@ class Crew:
             )
 
 
-def _placed(part: Part, member: _Member, deck: Deck) -> Iterator[tuple[int, Response]]:
+def _placed(
+    part: ResponseBatch, member: _PooledReplica, deck: WorkQueue
+) -> Iterator[tuple[int, Response]]:
     """Answers with their positions in the window. What breaks the contract of models is
     handed on so that it does there too."""
     member.notes = part.notes

@@ -27,7 +27,7 @@ fewer others, before it is given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class WorkShare:
     """Requests that a replica is asked together.
 
     Args:
@@ -39,7 +39,7 @@ class Share:
     n_deaths: int = 0
 
 
-class Deck:
+class WorkQueue:
     """The requests of a window that nobody is asked yet."""
 
     def __init__(self, requests: Sequence[Request], n_replicas: int) -> None:
@@ -48,11 +48,11 @@ class Deck:
         self._requests = requests
         self._n = max(1, n_replicas)
         self._next = 0
-        self._back: deque[Share] = deque()
+        self._back: deque[WorkShare] = deque()
         self.n_open = len(requests)
         """Requests without an answer, those that are being asked included."""
 
-    def deal(self) -> Share | None:
+    def deal(self) -> WorkShare | None:
         """The next share; ``None`` if nothing is left to ask."""
         if self._back:
             return self._back.popleft()
@@ -65,7 +65,7 @@ class Deck:
         while end < whole and (self._ends[end] <= most or not self._is_edge(end)):
             end += 1
         self._next = end
-        return Share(positions=range(start, end))
+        return WorkShare(positions=range(start, end))
 
     def _is_edge(self, place: int) -> bool:
         """Whether the request there has another prompt than the one before it."""
@@ -77,7 +77,7 @@ class Deck:
         self.n_open -= n
 
     def give_back(
-        self, share: Share, answered: Collection[int], *, died: bool
+        self, share: WorkShare, answered: Collection[int], *, died: bool
     ) -> list[int]:
         """What was not answered of a share, since its replica was lost, is dealt again.
 
@@ -101,7 +101,7 @@ class Deck:
         if n > 1 and len(left) > 1:
             middle = len(left) // 2
             parts = [left[:middle], left[middle:]]
-        self._back.extend(Share(positions=p, n_deaths=n) for p in parts if p)
+        self._back.extend(WorkShare(positions=p, n_deaths=n) for p in parts if p)
         return []
 
 

@@ -1,8 +1,8 @@
-"""Steps of a causal model that writes: from the rows so far to the next logits.
+"""One decoding step of a causal model: from the sequences so far to the next logits.
 
-``CachedSteps`` reads each token once and keeps its keys and values; prompts that begin
-alike read their beginning once. ``PlainSteps`` reads everything again at every step; it
-is for models whose memory is no cache of keys and values, and the oracle of the other.
+``CachedDecoder`` computes each token once and keeps its keys and values; shared
+prefixes of prompts are computed once. ``UncachedDecoder`` recomputes everything at each
+step, for models without a cache of keys and values and as the reference in tests.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pytest_evals.models.hf.forward import Forward, rounds
-from pytest_evals.models.hf.generation.kv_cache import Shelf
-from pytest_evals.models.hf.generation.prefill import Reader
-from pytest_evals.models.hf.generation.shared_prefixes import Branch
-from pytest_evals.models.hf.token_counts import Counters
+from pytest_evals.models.hf.forward import Forward, has_rounding
+from pytest_evals.models.hf.generation.kv_cache import KVCache
+from pytest_evals.models.hf.generation.prefill import Prefiller
+from pytest_evals.models.hf.generation.shared_prefixes import SharedPrefix
+from pytest_evals.models.hf.token_counts import TokenCounts
 from pytest_evals.models.hf.tokenization.encoder import Ids
 
 
-class Steps(Protocol):
+class Decoder(Protocol):
     """A batch of rows that come, grow and go. A call that runs out of memory changes
     nothing; only after ``keep`` and ``trim`` must everything be cleared."""
 
     def join(
         self,
         prompts: Sequence[Ids],
-        branch: Branch | None,
+        branch: SharedPrefix | None,
         again: bool,
         most: int = 0,
     ) -> Tensor:
@@ -70,19 +70,19 @@ class Steps(Protocol):
         ...
 
 
-class CachedSteps:
+class CachedDecoder:
     """Rows with their keys and values."""
 
-    def __init__(self, forward: Forward, counters: Counters) -> None:
+    def __init__(self, forward: Forward, counters: TokenCounts) -> None:
         """``counters`` learn what is read."""
-        self._reader = Reader(forward, counters)
-        self._shelf = Shelf()
+        self._reader = Prefiller(forward, counters)
+        self._shelf = KVCache()
 
     @torch.inference_mode()
     def join(
         self,
         prompts: Sequence[Ids],
-        branch: Branch | None,
+        branch: SharedPrefix | None,
         again: bool,
         most: int = 0,
     ) -> Tensor:
@@ -124,7 +124,7 @@ class CachedSteps:
     def clear(self) -> None:
         """Start anew."""
         self._reader.forget()
-        self._shelf = Shelf()
+        self._shelf = KVCache()
 
     @property
     def held(self) -> tuple[int, int]:
@@ -132,10 +132,10 @@ class CachedSteps:
         return self._shelf.bytes_per_token, self._shelf.n_bytes
 
 
-class PlainSteps:
+class UncachedDecoder:
     """Rows that are read whole at each step."""
 
-    def __init__(self, forward: Forward, counters: Counters) -> None:
+    def __init__(self, forward: Forward, counters: TokenCounts) -> None:
         """``counters`` learn what is read."""
         self._forward = forward
         self._counters = counters
@@ -144,7 +144,7 @@ class PlainSteps:
     def join(
         self,
         prompts: Sequence[Ids],
-        branch: Branch | None,
+        branch: SharedPrefix | None,
         again: bool,
         most: int = 0,
     ) -> Tensor:
@@ -189,25 +189,25 @@ class PlainSteps:
         return logits
 
 
-def steps_for(
-    forward: Forward, counters: Counters
-) -> Callable[[], CachedSteps | PlainSteps]:
+def decoder_for(
+    forward: Forward, counters: TokenCounts
+) -> Callable[[], CachedDecoder | UncachedDecoder]:
     """What steps this model takes: cached ones if they give the logits that plain ones
     give, with a shared beginning, with padding, and with rows that go and come; else
     plain ones. It is tried out when steps are first wanted: most runs want none."""
     takes_cache = cache(lambda: _takes_cache(forward))
 
-    def steps() -> CachedSteps | PlainSteps:
-        kind = CachedSteps if takes_cache() else PlainSteps
+    def steps() -> CachedDecoder | UncachedDecoder:
+        kind = CachedDecoder if takes_cache() else UncachedDecoder
         return kind(forward, counters)
 
     return steps
 
 
 def _takes_cache(forward: Forward) -> bool:
-    unseen = Counters()
+    unseen = TokenCounts()
     try:
-        mine = _trial(CachedSteps(forward, unseen), forward.model)
+        mine = _trial(CachedDecoder(forward, unseen), forward.model)
     # Whatever a model does not take, it says so in its own way.
     except (
         AttributeError,
@@ -218,18 +218,18 @@ def _takes_cache(forward: Forward) -> bool:
         NotImplementedError,
     ):
         return False
-    theirs = _trial(PlainSteps(forward, unseen), forward.model)
+    theirs = _trial(UncachedDecoder(forward, unseen), forward.model)
     most = float((mine - theirs).abs().max() / theirs.abs().max().clamp(min=1e-6))
-    return most <= (0.05 if rounds(forward.model) else 1e-4)
+    return most <= (0.05 if has_rounding(forward.model) else 1e-4)
 
 
-def _trial(steps: Steps, model: Any) -> Tensor:
+def _trial(steps: Decoder, model: Any) -> Tensor:
     """Logits of a batch that goes through everything which can happen to it."""
     size = model.get_input_embeddings().weight.shape[0]
     step = max(1, size // 12)
     ids = (np.arange(1, 12) * step % size).astype(np.int32)
-    twig = Branch(ids[:3])
-    branch = Branch(ids[:5], twig)
+    twig = SharedPrefix(ids[:3])
+    branch = SharedPrefix(ids[:5], twig)
     tokens = torch.tensor([1, 2, 3, 4], device=model.device) % size
     seen = [
         steps.join([ids[:9], ids[:6]], branch, again=True, most=2),

@@ -15,20 +15,28 @@ from random import Random
 from typing import Any, NamedTuple
 
 from pytest_evals.core.request import Finish, TopLogprobs
-from pytest_evals.models.hf.generation.decode import Steps
-from pytest_evals.models.hf.generation.memory_budget import Room
-from pytest_evals.models.hf.generation.sampling import Recipe
-from pytest_evals.models.hf.generation.scheduler import Flow, Row
-from pytest_evals.models.hf.generation.shared_prefixes import leaves
-from pytest_evals.models.hf.generation.stop_strings import Stops, cut
-from pytest_evals.models.hf.generation.transformers_fallback import Library
-from pytest_evals.models.hf.length_dependence import forget_scale, scaling_of
+from pytest_evals.models.hf.generation.decode import Decoder
+from pytest_evals.models.hf.generation.memory_budget import MemoryBudget
+from pytest_evals.models.hf.generation.sampling import SamplingParams
+from pytest_evals.models.hf.generation.scheduler import Scheduler, SequenceState
+from pytest_evals.models.hf.generation.shared_prefixes import prompt_groups
+from pytest_evals.models.hf.generation.stop_strings import StopStrings, cut_at_stops
+from pytest_evals.models.hf.generation.transformers_fallback import (
+    TransformersGenerator,
+)
+from pytest_evals.models.hf.length_dependence import (
+    length_dependence_of,
+    reset_rope_scale,
+)
 from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.tokenization.request_encoder import Encoder, Unusable
+from pytest_evals.models.hf.tokenization.request_encoder import (
+    InvalidRequestError,
+    RequestEncoder,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Writing:
+class GenerationInput:
     """A text to write.
 
     Args:
@@ -50,7 +58,7 @@ class Writing:
         return len(self.prompt) + self.max_tokens
 
 
-class Text(NamedTuple):
+class GenerationOutput(NamedTuple):
     """What was written.
 
     Args:
@@ -70,15 +78,15 @@ class Text(NamedTuple):
     top_logprobs: TopLogprobs = ()
 
 
-class Writer:
+class GenerationEngine:
     """A model that writes texts."""
 
     def __init__(
         self,
         model: Any,
-        encoder: Encoder,
-        steps: Callable[[], Steps],
-        room: Room,
+        encoder: RequestEncoder,
+        steps: Callable[[], Decoder],
+        room: MemoryBudget,
         think_end: str = "",
     ) -> None:
         """``steps`` starts a batch; ``think_end``, a text or the digits of a token's
@@ -88,22 +96,24 @@ class Writer:
         self._steps = steps
         self._room = room
         self._think_end = think_end
-        self._scaling = scaling_of(model.config)
+        self._scaling = length_dependence_of(model.config)
         self._ends = _end_ids(model, encoder)
-        self._library = Library(model, encoder, self._ends)
+        self._library = TransformersGenerator(model, encoder, self._ends)
         self._end_text = encoder.end_text
         self.notes: dict[str, None] = {}
         """What is odd about texts that were written so far."""
 
     def write(
-        self, writings: Sequence[Writing], recipe: Recipe
-    ) -> Iterator[tuple[int, Text | Unusable]]:
+        self, writings: Sequence[GenerationInput], recipe: SamplingParams
+    ) -> Iterator[tuple[int, GenerationOutput | InvalidRequestError]]:
         """Write all texts; the position of each and what came of it, as they end."""
         rows = self._rows(writings)
         for row in self._ended(rows, recipe):
             yield row.number, self._finished(row)
 
-    def _ended(self, rows: Iterable[Row], recipe: Recipe) -> Iterator[Row]:
+    def _ended(
+        self, rows: Iterable[SequenceState], recipe: SamplingParams
+    ) -> Iterator[SequenceState]:
         if recipe.slow:
             self.notes[_BY_LIBRARY.format(", ".join(recipe.slow))] = None
             return (self._library.written(row, recipe) for row in rows)
@@ -111,18 +121,22 @@ class Writer:
             row for some in self._together(rows) for row in self._flow(some, recipe)
         )
 
-    def _flow(self, rows: Iterable[Row], recipe: Recipe) -> Iterator[Row]:
-        flow = Flow(self._steps(), self._room, recipe, self._encoder, self._ends)
+    def _flow(
+        self, rows: Iterable[SequenceState], recipe: SamplingParams
+    ) -> Iterator[SequenceState]:
+        flow = Scheduler(self._steps(), self._room, recipe, self._encoder, self._ends)
         return flow.run(rows)
 
-    def _together(self, rows: Iterable[Row]) -> Iterator[Iterable[Row]]:
+    def _together(
+        self, rows: Iterable[SequenceState]
+    ) -> Iterator[Iterable[SequenceState]]:
         """Rows that may share passes."""
         scaling = self._scaling
         if not scaling.length:
             yield rows
             return
-        short: list[Row] = []
-        long: list[Row] = []
+        short: list[SequenceState] = []
+        long: list[SequenceState] = []
         for row in rows:
             is_long = len(row.prompt) + row.max_tokens > scaling.length
             (long if is_long else short).append(row)
@@ -130,22 +144,22 @@ class Writer:
         for row in long:
             row.branch = None
             if not scaling.by_column:
-                forget_scale(self._model)
+                reset_rope_scale(self._model)
                 row.whole = True
                 row.turn = scaling.length + 1 if scaling.turns else 0
             yield [row]
         if not scaling.by_column:
-            forget_scale(self._model)
+            reset_rope_scale(self._model)
 
-    def _rows(self, writings: Sequence[Writing]) -> Iterator[Row]:
+    def _rows(self, writings: Sequence[GenerationInput]) -> Iterator[SequenceState]:
         """The texts in the order in which they are best begun."""
-        stops = {w.stop: Stops(self._encoder, w.stop) for w in writings}
+        stops = {w.stop: StopStrings(self._encoder, w.stop) for w in writings}
         pays = self._room.pass_cost
         prompts = [w.prompt for w in writings]
-        for leaf in leaves(prompts, [w.cost for w in writings], pays):
+        for leaf in prompt_groups(prompts, [w.cost for w in writings], pays):
             for number in leaf.members:
                 writing = writings[number]
-                yield Row(
+                yield SequenceState(
                     number=number,
                     prompt=writing.prompt,
                     max_tokens=writing.max_tokens,
@@ -154,23 +168,25 @@ class Writer:
                     branch=leaf.branch,
                 )
 
-    def _finished(self, row: Row) -> Text | Unusable:
+    def _finished(self, row: SequenceState) -> GenerationOutput | InvalidRequestError:
         if row.refusal:
-            return Unusable(row.refusal)
+            return InvalidRequestError(row.refusal)
         if row.lost:
-            return Unusable(f"{row.length} tokens do not fit into the device's memory")
+            return InvalidRequestError(
+                f"{row.length} tokens do not fit into the device's memory"
+            )
         tokens = row.tokens
         text = self._after_thinking(row)
-        shown = cut(text, (*row.stops.strings, self._end_text))
+        shown = cut_at_stops(text, (*row.stops.strings, self._end_text))
         stopped = (
             tokens[-1] in self._ends or len(tokens) < row.max_tokens or shown != text
         )
         finish: Finish = "stop" if stopped else "length"
-        return Text(
+        return GenerationOutput(
             shown, len(tokens), finish, row.elapsed_s, row.sound, self._top(row)
         )
 
-    def _top(self, row: Row) -> TopLogprobs:
+    def _top(self, row: SequenceState) -> TopLogprobs:
         name = self._encoder.name_of
         return tuple(
             (name(token), tuple((name(one), value) for one, value in top))
@@ -178,7 +194,7 @@ class Writer:
             if top
         )
 
-    def _after_thinking(self, row: Row) -> str:
+    def _after_thinking(self, row: SequenceState) -> str:
         """The text, without what the model thought (lm-eval 0.4.13,
         ``HFLM.generate_until``)."""
         mark, text = self._think_end, self._encoder.decode(row.tokens)
@@ -202,7 +218,7 @@ _STOPPED_THINKING = (
 )
 
 
-def _end_ids(model: Any, encoder: Encoder) -> frozenset[int]:
+def _end_ids(model: Any, encoder: RequestEncoder) -> frozenset[int]:
     """The tokens that end a text: those of the model's ``generation_config``, and the
     tokenizer's."""
     named = model.generation_config.eos_token_id

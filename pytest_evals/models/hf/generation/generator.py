@@ -7,13 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.core.request import Generate, Response
-from pytest_evals.models.hf.generation.engine import Text, Writer, Writing
+from pytest_evals.models.hf.generation.engine import (
+    GenerationEngine,
+    GenerationInput,
+    GenerationOutput,
+)
 from pytest_evals.models.hf.generation.options import check_config, slow_settings
-from pytest_evals.models.hf.generation.sampling import Recipe, recipe_of, seed_of
+from pytest_evals.models.hf.generation.sampling import (
+    SamplingParams,
+    sampling_params_of,
+    seed_of,
+)
 from pytest_evals.models.hf.scoring.scorer import NOT_A_NUMBER
 from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.tokenization.prompt_truncation import room_for
-from pytest_evals.models.hf.tokenization.request_encoder import Unusable
+from pytest_evals.models.hf.tokenization.prompt_truncation import fit_prompt
+from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +29,16 @@ class _Job:
     """A text to write, and whose it is."""
 
     position: int
-    writing: Writing
+    writing: GenerationInput
     n_prompt: int
 
 
-class Author:
+class Generator:
     """A model as a giver of texts."""
 
     def __init__(
         self,
-        writer: Writer,
+        writer: GenerationEngine,
         max_length: int,
         config: Any,
     ) -> None:
@@ -58,16 +66,16 @@ class Author:
             requests: What is asked, by position.
             prompts: (T,) ids of the prompts of those that are to be answered.
         """
-        groups: dict[Recipe, list[_Job]] = {}
+        groups: dict[SamplingParams, list[_Job]] = {}
         slow = slow_settings(self._config)
         for position, ids in prompts.items():
             request = requests[position]
-            recipe = recipe_of(request, self._config, slow)
-            if isinstance(recipe, Unusable):
+            recipe = sampling_params_of(request, self._config, slow)
+            if isinstance(recipe, InvalidRequestError):
                 yield position, Response(error=str(recipe))
                 continue
             job = self._job(position, request, ids)
-            if isinstance(job, Unusable):
+            if isinstance(job, InvalidRequestError):
                 yield position, Response(error=str(job))
             else:
                 groups.setdefault(recipe, []).append(job)
@@ -75,17 +83,19 @@ class Author:
             yield from self._answer_group(jobs, recipe)
 
     def _answer_group(
-        self, jobs: list[_Job], recipe: Recipe
+        self, jobs: list[_Job], recipe: SamplingParams
     ) -> Iterator[tuple[int, Response]]:
         written = self._writer.write([job.writing for job in jobs], recipe)
         for number, text in written:
             yield jobs[number].position, _response(jobs[number], text)
 
-    def _job(self, position: int, request: Generate, ids: Ids) -> _Job | Unusable:
-        room = room_for(request, len(ids), self._max_length)
-        if isinstance(room, Unusable):
+    def _job(
+        self, position: int, request: Generate, ids: Ids
+    ) -> _Job | InvalidRequestError:
+        room = fit_prompt(request, len(ids), self._max_length)
+        if isinstance(room, InvalidRequestError):
             return room
-        writing = Writing(
+        writing = GenerationInput(
             prompt=ids[len(ids) - room.n_prompt :],
             max_tokens=room.max_tokens,
             stop=tuple(stop for stop in request.stop if stop),
@@ -94,8 +104,8 @@ class Author:
         return _Job(position, writing, len(ids))
 
 
-def _response(job: _Job, text: Text | Unusable) -> Response:
-    if isinstance(text, Unusable):
+def _response(job: _Job, text: GenerationOutput | InvalidRequestError) -> Response:
+    if isinstance(text, InvalidRequestError):
         return Response(error=str(text))
     if not text.sound:
         return Response(error=NOT_A_NUMBER, elapsed_s=text.elapsed_s)

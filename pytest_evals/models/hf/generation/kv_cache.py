@@ -111,7 +111,7 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # its base is half
         return buffer[: self.n_rows, :, columns]
 
 
-class Shelf:
+class KVCache:
     """The keys and values of all rows of a batch, in all layers."""
 
     def __init__(self) -> None:

@@ -22,11 +22,11 @@ SHARE = 0.6
 and for one layer's buffers that are moved to larger ones."""
 FIRST_GROWTH = 64
 """New tokens that a row is expected to write while there is no better knowledge."""
-FITTING_STEPS = 128
+GROWTH_INTERVAL = 128
 """Steps in a row that must fit before bounds rise by a fourth."""
 
 
-class Room:
+class MemoryBudget:
     """Bounds of a batch, which learn from what did not fit."""
 
     def __init__(
@@ -104,7 +104,7 @@ class Room:
     def fitted(self) -> None:
         """A step has fitted."""
         self._fitting += 1
-        if self._fitting >= FITTING_STEPS:
+        if self._fitting >= GROWTH_INTERVAL:
             self._fitting = 0
             self.held = min(self._most_held, self.held + self.held // 4 + 1)
             self.read = min(self._most_read, self.read + self.read // 4 + 1)

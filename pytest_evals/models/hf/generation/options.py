@@ -89,7 +89,7 @@ _REFUSED = {
 """Settings that lm-eval's call of ``generate`` cannot take, and why not."""
 
 
-class _Rule(NamedTuple):
+class _OptionRule(NamedTuple):
     """What the values of a setting must be, in words and as a test."""
 
     words: str
@@ -106,25 +106,37 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-_SHARE = _Rule("a number above 0 and at most 1", lambda v: _is_number(v) and 0 < v <= 1)
-_COUNT = _Rule("a whole number, 0 or more", lambda v: _is_whole(v) and v >= 0)
-_RULES: Mapping[str, _Rule] = {
-    "do_sample": _Rule("true or false", lambda v: isinstance(v, bool)),
-    "temperature": _Rule("a number, 0 or more", lambda v: _is_number(v) and v >= 0),
-    "repetition_penalty": _Rule("a number above 0", lambda v: _is_number(v) and v > 0),
+_SHARE = _OptionRule(
+    "a number above 0 and at most 1", lambda v: _is_number(v) and 0 < v <= 1
+)
+_COUNT = _OptionRule("a whole number, 0 or more", lambda v: _is_whole(v) and v >= 0)
+_RULES: Mapping[str, _OptionRule] = {
+    "do_sample": _OptionRule("true or false", lambda v: isinstance(v, bool)),
+    "temperature": _OptionRule(
+        "a number, 0 or more", lambda v: _is_number(v) and v >= 0
+    ),
+    "repetition_penalty": _OptionRule(
+        "a number above 0", lambda v: _is_number(v) and v > 0
+    ),
     "no_repeat_ngram_size": _COUNT,
     "top_k": _COUNT,
     "top_p": _SHARE,
-    "min_p": _Rule("a number from 0 to 1", lambda v: _is_number(v) and 0 <= v <= 1),
+    "min_p": _OptionRule(
+        "a number from 0 to 1", lambda v: _is_number(v) and 0 <= v <= 1
+    ),
     "typical_p": _SHARE,
-    "num_beams": _Rule("a whole number, 1 or more", lambda v: _is_whole(v) and v >= 1),
-    "length_penalty": _Rule("a number", _is_number),
-    "early_stopping": _Rule(
+    "num_beams": _OptionRule(
+        "a whole number, 1 or more", lambda v: _is_whole(v) and v >= 1
+    ),
+    "length_penalty": _OptionRule("a number", _is_number),
+    "early_stopping": _OptionRule(
         "true, false or 'never'", lambda v: isinstance(v, bool) or v == "never"
     ),
-    "max_length": _Rule("a whole number, 1 or more", lambda v: _is_whole(v) and v >= 1),
+    "max_length": _OptionRule(
+        "a whole number, 1 or more", lambda v: _is_whole(v) and v >= 1
+    ),
     "top_logprobs": _COUNT,
-    "num_return_sequences": _Rule("1", lambda v: _is_whole(v) and v == 1),
+    "num_return_sequences": _OptionRule("1", lambda v: _is_whole(v) and v == 1),
 }
 """Of the others transformers itself looks at the values."""
 

@@ -16,16 +16,16 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import DynamicCache
 
-from pytest_evals.models.hf.forward import Forward, View
-from pytest_evals.models.hf.generation.shared_prefixes import Branch
-from pytest_evals.models.hf.token_counts import Counters
+from pytest_evals.models.hf.forward import AttentionView, Forward
+from pytest_evals.models.hf.generation.shared_prefixes import SharedPrefix
+from pytest_evals.models.hf.token_counts import TokenCounts
 from pytest_evals.models.hf.tokenization.encoder import Ids
 
 States = list[tuple[Tensor, Tensor]]
 """Keys and values of each layer, (B, heads, T, size) each."""
 
 
-class Read(NamedTuple):
+class Prefill(NamedTuple):
     """Prompts that were read together.
 
     Args:
@@ -41,7 +41,7 @@ class Read(NamedTuple):
     lengths: list[int]
 
 
-class _Last(NamedTuple):
+class _LastPrompt(NamedTuple):
     """A prompt that is about to come again."""
 
     prompt: Ids
@@ -49,24 +49,24 @@ class _Last(NamedTuple):
     logits: Tensor
 
 
-class Reader:
+class Prefiller:
     """A model that reads."""
 
-    def __init__(self, forward: Forward, counters: Counters) -> None:
+    def __init__(self, forward: Forward, counters: TokenCounts) -> None:
         """``counters`` learn what is read."""
         self._forward = forward
         self._counters = counters
-        self._path: tuple[Branch, ...] = ()
+        self._path: tuple[SharedPrefix, ...] = ()
         self._states: States = []
-        self._last: _Last | None = None
+        self._last: _LastPrompt | None = None
 
     def prompts(
         self,
         prompts: Sequence[Ids],
-        branch: Branch | None,
+        branch: SharedPrefix | None,
         again: bool,
         most: int = 0,
-    ) -> list[Read]:
+    ) -> list[Prefill]:
         """Read prompts: as :meth:`Steps.join`. At most two parts: what was read before,
         and what is new."""
         parts = []
@@ -74,7 +74,7 @@ class Reader:
         n_again = _n_equal(prompts, last.prompt) if last else 0
         if last is not None and n_again:
             lengths = [len(last.prompt)] * n_again
-            parts.append(Read(last.states, last.logits, [0] * n_again, lengths))
+            parts.append(Prefill(last.states, last.logits, [0] * n_again, lengths))
         self._last = last if again and n_again == len(prompts) else None
         if n_again < len(prompts):
             fresh = self._fresh(prompts[n_again:], branch, most)
@@ -104,16 +104,18 @@ class Reader:
         """Give back the memory of beginnings, and of the prompt that may come again."""
         self._path, self._states, self._last = (), [], None
 
-    def _fresh(self, prompts: Sequence[Ids], branch: Branch | None, most: int) -> Read:
+    def _fresh(
+        self, prompts: Sequence[Ids], branch: SharedPrefix | None, most: int
+    ) -> Prefill:
         distinct: dict[bytes, int] = {}
         source = [distinct.setdefault(p.tobytes(), len(distinct)) for p in prompts]
         self._go_to(branch, most)
         start = len(branch.ids) if branch else 0
         rows = [np.frombuffer(key, dtype=prompts[0].dtype)[start:] for key in distinct]
         logits, states = self._read(rows, start, most)
-        return Read(states, logits, source, [len(prompt) for prompt in prompts])
+        return Prefill(states, logits, source, [len(prompt) for prompt in prompts])
 
-    def _go_to(self, branch: Branch | None, most: int) -> None:
+    def _go_to(self, branch: SharedPrefix | None, most: int) -> None:
         """Have the keys and values of a branch: what the one before shares with it, and
         the rest read anew."""
         path = branch.path if branch else ()
@@ -161,22 +163,22 @@ class Reader:
         self._counters.add(len(rows) * width, sum(map(len, rows)))
         return logits, states
 
-    def _after(self, n_before: int, ids: Tensor, cache: Any) -> View:
+    def _after(self, n_before: int, ids: Tensor, cache: Any) -> AttentionView:
         """What rows see that come after so many tokens, which are in the cache."""
         n_rows, width = ids.shape
         mask = torch.ones((n_rows, n_before + width), dtype=torch.long)
         positions = torch.arange(n_before, n_before + width).expand(n_rows, -1)
         return self._view(mask, positions, cache)
 
-    def _view(self, mask: Tensor, positions: Tensor, cache: Any) -> View:
+    def _view(self, mask: Tensor, positions: Tensor, cache: Any) -> AttentionView:
         forward = self._forward
-        return View(
+        return AttentionView(
             mask=mask.to(forward.device),
             positions=positions.to(forward.device) if forward.takes_positions else None,
             past=cache,
         )
 
-    def _logits(self, ids: Tensor, places: Tensor, view: View) -> Tensor:
+    def _logits(self, ids: Tensor, places: Tensor, view: AttentionView) -> Tensor:
         return torch.cat([part.logits for part in self._forward(ids, places, view)])
 
 
@@ -188,9 +190,9 @@ def _n_equal(prompts: Sequence[Ids], prompt: Ids) -> int:
     return len(prompts)
 
 
-def _last(prompt: Ids, read: Read) -> _Last:
+def _last(prompt: Ids, read: Prefill) -> _LastPrompt:
     """The last prompt of those that were read, apart from the others."""
     row = slice(read.source[-1], read.source[-1] + 1)
     n = len(prompt)
     states = [(k[row, :, :n].clone(), v[row, :, :n].clone()) for k, v in read.states]
-    return _Last(prompt, states, read.logits[row].clone())
+    return _LastPrompt(prompt, states, read.logits[row].clone())

@@ -32,14 +32,14 @@ from pytest_evals.models.hf.generation.options import (
     is_slow,
     unknown,
 )
-from pytest_evals.models.hf.tokenization.request_encoder import Unusable
+from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
 
 DIGITS = 6
 """Digits of top log-probabilities behind the point."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class SamplingParams:
     """The settings by which tokens are chosen.
 
     Args:
@@ -95,9 +95,9 @@ class Recipe:
         return {"do_sample": bool(drawn), **given, **drawn, **others}
 
 
-def recipe_of(
+def sampling_params_of(
     request: Generate, config: Any, slow: Collection[str] = ()
-) -> Recipe | Unusable:
+) -> SamplingParams | InvalidRequestError:
     """The settings of a request, or why it has none: an option does not exist, or a
     value means nothing. ``None`` is an option that is not given.
 
@@ -112,12 +112,12 @@ def recipe_of(
     options.pop(FITTING, None)
     n_top = options.pop(TOP_LOGPROBS, None) or 0
     if IMAGES in options or LEADING_IMAGES in options:
-        return Unusable(
+        return InvalidRequestError(
             "this model reads texts, and the request shows images; an openai: model "
             "of a server that takes images can be asked"
         )
     if GRAMMAR in options:
-        return Unusable(
+        return InvalidRequestError(
             "this model cannot be held to a grammar; an openai: model of a server with "
             "structured outputs can"
         )
@@ -125,7 +125,7 @@ def recipe_of(
         {**options, "temperature": request.temperature, TOP_LOGPROBS: n_top}
     )
     if problem:
-        return Unusable(problem)
+        return InvalidRequestError(problem)
     sample = options.pop("do_sample", True) and request.temperature > 0
     chosen: dict[str, Any] = {}
     for name, usual in DEFAULTS.items():
@@ -137,10 +137,10 @@ def recipe_of(
     # The options are right, so that a fault is the model's own.
     problem = bad_value(chosen)
     if problem:
-        return Unusable(f"in the model's generation_config {problem}")
+        return InvalidRequestError(f"in the model's generation_config {problem}")
     others = {k: v for k, v in options.items() if is_slow(k) and v is not None}
     unused = set() if sample else ONLY_DRAWING
-    return Recipe(
+    return SamplingParams(
         temperature=request.temperature if sample else 0.0,
         others=tuple((k, v) for k, v in sorted(others.items()) if k not in unused),
         of_model=tuple(k for k in slow if k not in others and k not in unused),
@@ -160,10 +160,10 @@ def seed_of(request: Generate) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
 
 
-class History:
+class TokenHistory:
     """What the rows of a batch have said, for recipes that look back."""
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, recipe: SamplingParams) -> None:
         """No rows yet; nothing is kept for recipes that need nothing."""
         self._recipe = recipe
         self._rows: list[list[int]] = []
@@ -222,7 +222,7 @@ class History:
         return self._seen
 
 
-def pick(logits: Tensor, recipe: Recipe, points: Sequence[float]) -> Tensor:
+def pick(logits: Tensor, recipe: SamplingParams, points: Sequence[float]) -> Tensor:
     """The next token of each row.
 
     Args:
@@ -264,7 +264,7 @@ def top_of(logits: Tensor, n: int) -> list[list[tuple[int, float]]]:
     ]
 
 
-def _warpers(recipe: Recipe) -> list[Any]:
+def _warpers(recipe: SamplingParams) -> list[Any]:
     """What narrows the distribution, in the order of transformers' ``generate``."""
     steps: list[Any] = [
         logits_process.TemperatureLogitsWarper(float(recipe.temperature))

@@ -20,23 +20,28 @@ from torch import Tensor
 
 from pytest_evals.models.hf.batches import SMALLEST_PART
 from pytest_evals.models.hf.device_memory import fits, or_none
-from pytest_evals.models.hf.generation.decode import Steps
-from pytest_evals.models.hf.generation.memory_budget import Room
-from pytest_evals.models.hf.generation.sampling import History, Recipe, pick, top_of
-from pytest_evals.models.hf.generation.shared_prefixes import Branch
-from pytest_evals.models.hf.generation.stop_strings import Stops
+from pytest_evals.models.hf.generation.decode import Decoder
+from pytest_evals.models.hf.generation.memory_budget import MemoryBudget
+from pytest_evals.models.hf.generation.sampling import (
+    SamplingParams,
+    TokenHistory,
+    pick,
+    top_of,
+)
+from pytest_evals.models.hf.generation.shared_prefixes import SharedPrefix
+from pytest_evals.models.hf.generation.stop_strings import StopStrings
 from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.tokenization.request_encoder import Encoder
+from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
 
-ENTERING_SHARE = 8
+ADMISSION_SHARE = 8
 """Rows enter when they are one to so many that are there, or all that wait: reading a
 prompt keeps all others waiting."""
-TRIES = 2
+MAX_ATTEMPTS = 2
 """How often a row that is alone may run out of memory before it is given up."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Row:
+class SequenceState:
     """A text on its way.
 
     Args:
@@ -60,9 +65,9 @@ class Row:
     number: int
     prompt: Ids
     max_tokens: int
-    stops: Stops
+    stops: StopStrings
     draws: Random
-    branch: Branch | None = None
+    branch: SharedPrefix | None = None
     whole: bool = False
     turn: int = 0
     tokens: list[int] = field(default_factory=list)
@@ -93,7 +98,7 @@ class Row:
     @property
     def lost(self) -> bool:
         """Whether it does not even fit alone."""
-        return self.n_failures >= TRIES
+        return self.n_failures >= MAX_ATTEMPTS
 
     def expected(self, growth: int) -> int:
         """Tokens after so many further ones, if it may have them."""
@@ -105,7 +110,7 @@ class Row:
         return np.concatenate([self.prompt, written]) if self.tokens else self.prompt
 
 
-class _Chosen(NamedTuple):
+class _NextTokens(NamedTuple):
     """A token for each of some rows, whether its logits were numbers, and the likeliest
     tokens."""
 
@@ -114,11 +119,16 @@ class _Chosen(NamedTuple):
     tops: list[list[tuple[int, float]]]
 
 
-class Flow:
+class Scheduler:
     """Rows of one recipe."""
 
     def __init__(
-        self, steps: Steps, room: Room, recipe: Recipe, encoder: Encoder, ends: Any
+        self,
+        steps: Decoder,
+        room: MemoryBudget,
+        recipe: SamplingParams,
+        encoder: RequestEncoder,
+        ends: Any,
     ) -> None:
         """``ends`` are the ids that end a text."""
         self._steps = steps
@@ -126,13 +136,13 @@ class Flow:
         self._recipe = recipe
         self._encoder = encoder
         self._ends = ends
-        self._waiting: deque[Row] = deque()
-        self._rows: list[Row] = []
-        self._history = History(recipe)
+        self._waiting: deque[SequenceState] = deque()
+        self._rows: list[SequenceState] = []
+        self._history = TokenHistory(recipe)
         self._n_full = 0
         """With so many rows there was no room for others."""
 
-    def run(self, rows: Iterable[Row]) -> Iterator[Row]:
+    def run(self, rows: Iterable[SequenceState]) -> Iterator[SequenceState]:
         """Write all texts; each row as soon as it has ended or is lost."""
         self._waiting.extend(rows)
         while self._waiting or self._rows:
@@ -144,7 +154,7 @@ class Flow:
 
     # Entering
 
-    def _enter(self) -> Iterator[Row]:
+    def _enter(self) -> Iterator[SequenceState]:
         """Let rows in as far as there is room; the lost ones are given back."""
         n = self._n_entering()
         self._sort(n)
@@ -175,7 +185,7 @@ class Flow:
             if not room.fits(n + found + 1, width):
                 break
             found += 1
-        few = found * ENTERING_SHARE < n and found < len(self._waiting)
+        few = found * ADMISSION_SHARE < n and found < len(self._waiting)
         self._n_full = n if few else 0
         return 0 if few else found
 
@@ -183,16 +193,16 @@ class Flow:
         """Order the next ``n`` rows by length within their branches: they enter
         together, and equal lengths need no padding."""
         entering = [self._waiting.popleft() for _ in range(n)]
-        number: dict[Branch | None, int] = {}
+        number: dict[SharedPrefix | None, int] = {}
         for row in entering:
             number.setdefault(row.branch, len(number))
         entering.sort(key=lambda row: (number[row.branch], -row.length))
         self._waiting.extendleft(reversed(entering))
 
-    def _group(self, most: int) -> list[Row]:
+    def _group(self, most: int) -> list[SequenceState]:
         """The next rows that are read together: they have one branch, and their
         distinct prompts are neither too much at a time nor too much padding."""
-        found: list[Row] = []
+        found: list[SequenceState] = []
         width = n_distinct = n_useful = 0
         for row in self._waiting:
             if found and (len(found) == most or row.branch is not found[0].branch):
@@ -209,7 +219,7 @@ class Flow:
             found.append(row)
         return found
 
-    def _read(self, group: Sequence[Row]) -> bool:
+    def _read(self, group: Sequence[SequenceState]) -> bool:
         """Read the prompts of waiting rows and choose what follows them; ``False`` when
         memory ran out, with all that follows from it."""
         begun = time.perf_counter()
@@ -236,7 +246,7 @@ class Flow:
         _share(group, begun)
         return True
 
-    def _fail_to_read(self, group: Sequence[Row]) -> None:
+    def _fail_to_read(self, group: Sequence[SequenceState]) -> None:
         width = max(row.length for row in [*self._rows, *group])
         if len(group) > 1:
             self._room.lower_read(len(group) * width)
@@ -301,7 +311,9 @@ class Flow:
     def _n_held(self) -> int:
         return len(self._rows) * max(row.length for row in self._rows)
 
-    def _chosen(self, logits: Tensor, rows: Sequence[Row], first: int) -> _Chosen:
+    def _chosen(
+        self, logits: Tensor, rows: Sequence[SequenceState], first: int
+    ) -> _NextTokens:
         """A token for each of the rows, which are those from ``first``."""
         points = [row.point() for row in rows] if self._recipe.temperature else []
         with torch.inference_mode():
@@ -311,9 +323,11 @@ class Flow:
             tops = top_of(logits, self._recipe.top_logprobs)
             logits = self._history.change(logits, first)
             tokens = pick(logits, self._recipe, points)
-            return _Chosen(tokens.tolist(), sound.tolist(), tops)
+            return _NextTokens(tokens.tolist(), sound.tolist(), tops)
 
-    def _grow(self, rows: Sequence[Row], chosen: _Chosen, first: int) -> None:
+    def _grow(
+        self, rows: Sequence[SequenceState], chosen: _NextTokens, first: int
+    ) -> None:
         """Give rows their tokens, and see which of them end."""
         with torch.inference_mode():
             self._history.add(chosen.tokens, first)
@@ -334,7 +348,7 @@ class Flow:
 
     # Leaving
 
-    def _leave(self) -> Iterator[Row]:
+    def _leave(self) -> Iterator[SequenceState]:
         """Give the rows that have ended; others take their places."""
         ended = [row for row in self._rows if row.ended]
         if not ended:
@@ -365,14 +379,14 @@ class Flow:
             self._send_all_back()
 
 
-def _same(one: Row, other: Row) -> bool:
+def _same(one: SequenceState, other: SequenceState) -> bool:
     """Whether two rows read the same when they enter."""
     if one.tokens or other.tokens:
         return False
     return np.array_equal(one.prompt, other.prompt)
 
 
-def _share(rows: Sequence[Row], begun: float) -> None:
+def _share(rows: Sequence[SequenceState], begun: float) -> None:
     """Each row has had its part of the time since then."""
     part = (time.perf_counter() - begun) / len(rows)
     for row in rows:

@@ -16,7 +16,7 @@ from pytest_evals.models.hf.tokenization.encoder import Ids
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Branch:
+class SharedPrefix:
     """A beginning that is read once for all who have it.
 
     Args:
@@ -25,10 +25,10 @@ class Branch:
     """
 
     ids: Ids
-    parent: Branch | None = None
+    parent: SharedPrefix | None = None
 
     @property
-    def path(self) -> tuple[Branch, ...]:
+    def path(self) -> tuple[SharedPrefix, ...]:
         """Itself after all that it goes on from."""
         found = [self]
         while found[-1].parent is not None:
@@ -37,7 +37,7 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Leaf:
+class PromptGroup:
     """Equal prompts.
 
     Args:
@@ -46,7 +46,7 @@ class Leaf:
     """
 
     members: tuple[int, ...]
-    branch: Branch | None
+    branch: SharedPrefix | None
 
 
 @dataclass(slots=True, eq=False)
@@ -66,7 +66,9 @@ class _Node:
         return len(self.texts) + len(self.kept)
 
 
-def leaves(prompts: Sequence[Ids], costs: Sequence[int], pays: int) -> list[Leaf]:
+def prompt_groups(
+    prompts: Sequence[Ids], costs: Sequence[int], pays: int
+) -> list[PromptGroup]:
     """All prompts in the order in which to read them.
 
     Prompts of one branch come together, a branch before those that go on from it. Among
@@ -85,7 +87,7 @@ def leaves(prompts: Sequence[Ids], costs: Sequence[int], pays: int) -> list[Leaf
     found = []
     for node, branch in _walk(_root(texts, pays), texts, dear):
         own = sorted(node.texts, key=lambda i: -dear[i])
-        found += [Leaf(tuple(members[i]), branch) for i in own]
+        found += [PromptGroup(tuple(members[i]), branch) for i in own]
     return found
 
 
@@ -127,7 +129,7 @@ def _close(path: list[_Node], depth: int, pays: int) -> None:
 
 def _walk(
     root: _Node, texts: Sequence[Ids], dear: Sequence[int]
-) -> Iterator[tuple[_Node, Branch | None]]:
+) -> Iterator[tuple[_Node, SharedPrefix | None]]:
     """All nodes that are kept, each before those that go on from it, the dearest
     first."""
     most: dict[_Node, int] = {}
@@ -138,13 +140,13 @@ def _walk(
         most[node] = max(
             [*(dear[i] for i in node.texts), *(most[n] for n in node.kept)]
         )
-    open_: list[tuple[_Node, Branch | None]] = [(root, None)]
+    open_: list[tuple[_Node, SharedPrefix | None]] = [(root, None)]
     while open_:
         node, branch = open_.pop()
         yield node, branch
         for child in sorted(node.kept, key=lambda n: most[n]):
             ids = texts[_some_text(child)][: child.depth]
-            open_.append((child, Branch(ids, branch)))
+            open_.append((child, SharedPrefix(ids, branch)))
 
 
 def _some_text(node: _Node) -> int:

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pytest_evals.models.hf.tokenization.request_encoder import Encoder
+from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
 
 BROKEN = "\ufffd"
 """What a decoder gives for the bytes of half a character."""
 
 
-class Stops:
+class StopStrings:
     """The stop strings of some texts."""
 
-    def __init__(self, encoder: Encoder, strings: tuple[str, ...]) -> None:
+    def __init__(self, encoder: RequestEncoder, strings: tuple[str, ...]) -> None:
         """``strings`` are not empty."""
         self.strings = strings
         self._encoder = encoder
@@ -52,7 +52,7 @@ class Stops:
         return known
 
 
-def cut(text: str, stops: Iterable[str]) -> str:
+def cut_at_stops(text: str, stops: Iterable[str]) -> str:
     """The text before its stop strings, one after the other in their order (lm-eval
     0.4.13, ``models/utils.py``, ``postprocess_generated_text``)."""
     for stop in stops:

@@ -18,21 +18,23 @@ from torch import Tensor
 from transformers import StoppingCriteria, StoppingCriteriaList
 
 from pytest_evals.models.hf.device_memory import or_none
-from pytest_evals.models.hf.generation.sampling import Recipe
-from pytest_evals.models.hf.generation.scheduler import Row
-from pytest_evals.models.hf.tokenization.request_encoder import Encoder
+from pytest_evals.models.hf.generation.sampling import SamplingParams
+from pytest_evals.models.hf.generation.scheduler import SequenceState
+from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
 
 
-class Library:
+class TransformersGenerator:
     """A model as transformers generates with it."""
 
-    def __init__(self, model: Any, encoder: Encoder, ends: Collection[int]) -> None:
+    def __init__(
+        self, model: Any, encoder: RequestEncoder, ends: Collection[int]
+    ) -> None:
         """``ends`` are the ids that end a text."""
         self._model = model
         self._encoder = encoder
         self._ends = ends
 
-    def written(self, row: Row, recipe: Recipe) -> Row:
+    def written(self, row: SequenceState, recipe: SamplingParams) -> SequenceState:
         """The row with its text, or with the reason why it has none."""
         begun = time.perf_counter()
         found = None
@@ -47,7 +49,7 @@ class Library:
         row.elapsed_s = time.perf_counter() - begun
         return row
 
-    def _generate(self, row: Row, recipe: Recipe) -> list[int]:
+    def _generate(self, row: SequenceState, recipe: SamplingParams) -> list[int]:
         """New tokens, up to the first that ends the text."""
         device = self._model.device
         ids = torch.as_tensor(row.prompt, dtype=torch.long, device=device)[None]
@@ -72,21 +74,21 @@ class Library:
         end = next((i for i, t in enumerate(tokens) if t in ends), len(tokens))
         return tokens[: end + 1]
 
-    def _criteria(self, row: Row, n_prompt: int) -> StoppingCriteriaList:
+    def _criteria(self, row: SequenceState, n_prompt: int) -> StoppingCriteriaList:
         """One for each stop string, of which the end of the text is one to lm-eval."""
         strings = [
             text for text in (*row.stops.strings, self._encoder.end_text) if text
         ]
         return StoppingCriteriaList(
-            _FirstHolds(self._encoder, string, n_prompt) for string in strings
+            _FirstRowStops(self._encoder, string, n_prompt) for string in strings
         )
 
 
-class _FirstHolds(StoppingCriteria):
+class _FirstRowStops(StoppingCriteria):
     """Ends all rows when the first one ends with a stop string (lm-eval 0.4.13,
     ``models/utils_hf.py``, ``MultiTokenEOSCriteria``)."""
 
-    def __init__(self, encoder: Encoder, string: str, n_prompt: int) -> None:
+    def __init__(self, encoder: RequestEncoder, string: str, n_prompt: int) -> None:
         self._encoder = encoder
         self._string = string
         self._n_prompt = n_prompt

@@ -16,11 +16,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pytest_evals.models.hf.forward import Chunk
-from pytest_evals.models.hf.scoring.scored_spans import Scored
+from pytest_evals.models.hf.forward import LogitsChunk
+from pytest_evals.models.hf.scoring.scored_spans import SpanScore
 
 
-class Spot(NamedTuple):
+class SpanTargets(NamedTuple):
     """Where the logits of a line's tokens are.
 
     Args:
@@ -34,7 +34,7 @@ class Spot(NamedTuple):
     targets: npt.NDArray[np.int32]
 
 
-class Wanted(NamedTuple):
+class BatchTargets(NamedTuple):
     """Which token of which line to find where.
 
     Args:
@@ -52,7 +52,7 @@ class Wanted(NamedTuple):
     line: Tensor
 
 
-def wanted_of(spots: Sequence[Spot]) -> Wanted:
+def batch_targets(spots: Sequence[SpanTargets]) -> BatchTargets:
     """The spots of a batch, at least one, each place once."""
     flat = np.concatenate([spot.places for spot in spots])
     target = np.concatenate([spot.targets for spot in spots]).astype(np.int64)
@@ -60,12 +60,12 @@ def wanted_of(spots: Sequence[Spot]) -> Wanted:
     places, at = np.unique(flat, return_inverse=True)
     order = np.argsort(at, kind="stable")
     found = (torch.from_numpy(column[order]) for column in (at, target, line))
-    return Wanted(torch.from_numpy(places), [spot.line for spot in spots], *found)
+    return BatchTargets(torch.from_numpy(places), [spot.line for spot in spots], *found)
 
 
-def tally(
-    wanted: Wanted, run: Callable[[Tensor], Iterable[Chunk]]
-) -> dict[int, Scored]:
+def sum_logprobs(
+    wanted: BatchTargets, run: Callable[[Tensor], Iterable[LogitsChunk]]
+) -> dict[int, SpanScore]:
     """What came of each line.
 
     Args:
@@ -86,14 +86,14 @@ def tally(
         hits.append(logits.argmax(dim=-1)[at] == target)
     sums = _sums(wanted, torch.cat(values), torch.cat(hits))
     return {
-        i: Scored(logprob, n_missed == 0, n_unsound == 0)
+        i: SpanScore(logprob, n_missed == 0, n_unsound == 0)
         for i, (logprob, n_missed, n_unsound) in zip(
             wanted.lines, sums.tolist(), strict=True
         )
     }
 
 
-def _sums(wanted: Wanted, logprobs: Tensor, hits: Tensor) -> Tensor:
+def _sums(wanted: BatchTargets, logprobs: Tensor, hits: Tensor) -> Tensor:
     """(M, 3) on the CPU: log-probability, tokens that are not the most likely ones, and
     tokens without a number.
 

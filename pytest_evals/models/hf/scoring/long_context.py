@@ -5,16 +5,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_evals.models.hf.batches import Budget
-from pytest_evals.models.hf.scoring.scored_spans import Done, Line, Path
+from pytest_evals.models.hf.batches import BatchBudget
+from pytest_evals.models.hf.scoring.scored_spans import (
+    ScoredBatch,
+    ScoredSpan,
+    ScoringStrategy,
+)
 
 
-class ByLength:
+class LongContextStrategy:
     """A fast path for all sequences up to a length, and a slower one for longer
     ones."""
 
     def __init__(
-        self, path: Path, other: Path, length: int, *, mixes: bool = False
+        self,
+        path: ScoringStrategy,
+        other: ScoringStrategy,
+        length: int,
+        *,
+        mixes: bool = False,
     ) -> None:
         """Choose by the length of each sequence.
 
@@ -30,7 +39,9 @@ class ByLength:
         self._length = length
         self._mixes = mixes
 
-    def score(self, lines: Sequence[Line], budget: Budget) -> Iterator[Done]:
+    def score(
+        self, lines: Sequence[ScoredSpan], budget: BatchBudget
+    ) -> Iterator[ScoredBatch]:
         """All lines, as batches finish."""
         by_length: dict[int, list[int]] = {}
         for i, line in enumerate(lines):
@@ -43,7 +54,7 @@ class ByLength:
             path = self._path if length == self._length else self._other
             for done in path.score([lines[i] for i in numbers], budget):
                 scored = {numbers[i]: one for i, one in done.scored.items()}
-                yield Done(scored, done.elapsed_s)
+                yield ScoredBatch(scored, done.elapsed_s)
 
     def forget(self) -> None:
         """Give the memory of kept prefixes back."""

@@ -14,16 +14,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pytest_evals.models.hf.batches import Budget, in_batches
-from pytest_evals.models.hf.forward import Chunk, Forward
-from pytest_evals.models.hf.scoring.logprobs import Spot, tally, wanted_of
-from pytest_evals.models.hf.scoring.scored_spans import Done, Line, Scored
-from pytest_evals.models.hf.token_counts import Counters
+from pytest_evals.models.hf.batches import BatchBudget, in_batches
+from pytest_evals.models.hf.forward import Forward, LogitsChunk
+from pytest_evals.models.hf.scoring.logprobs import (
+    SpanTargets,
+    batch_targets,
+    sum_logprobs,
+)
+from pytest_evals.models.hf.scoring.scored_spans import (
+    ScoredBatch,
+    ScoredSpan,
+    SpanScore,
+)
+from pytest_evals.models.hf.token_counts import TokenCounts
 from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.tokenization.request_encoder import Unusable
+from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
 
 
-class Row(NamedTuple):
+class PaddedRow(NamedTuple):
     """Lines that share a row of a batch: their tokens without the last are the same.
 
     Args:
@@ -35,28 +43,30 @@ class Row(NamedTuple):
     lines: tuple[int, ...]
 
 
-def rows_of(lines: Sequence[Line]) -> list[Row]:
+def rows_of(lines: Sequence[ScoredSpan]) -> list[PaddedRow]:
     """Lines as rows, the longest first."""
     shared: dict[bytes, list[int]] = {}
     for i, line in enumerate(lines):
         shared.setdefault(line.tokens[:-1].tobytes(), []).append(i)
-    rows = [Row(lines[m[0]].tokens[:-1], tuple(m)) for m in shared.values()]
+    rows = [PaddedRow(lines[m[0]].tokens[:-1], tuple(m)) for m in shared.values()]
     # Equal beginnings come next to each other, so that results do not depend on the
     # order of the requests.
     return sorted(rows, key=lambda row: (-len(row.inputs), row.inputs.tobytes()))
 
 
-class Plain:
+class PaddedStrategy:
     """Every sequence by itself."""
 
     name = "plain"
 
-    def __init__(self, forward: Forward, counters: Counters) -> None:
+    def __init__(self, forward: Forward, counters: TokenCounts) -> None:
         """``forward`` is the model; ``counters`` learn what it reads."""
         self.forward = forward
         self.counters = counters
 
-    def score(self, lines: Sequence[Line], budget: Budget) -> Iterator[Done]:
+    def score(
+        self, lines: Sequence[ScoredSpan], budget: BatchBudget
+    ) -> Iterator[ScoredBatch]:
         """All lines, as batches finish, the longest first."""
         rows = rows_of(lines)
         batches = in_batches(
@@ -66,17 +76,21 @@ class Plain:
             budget,
         )
         for batch in batches:
-            scored: dict[int, Scored | Unusable] = {}
+            scored: dict[int, SpanScore | InvalidRequestError] = {}
             for row in batch.items:
                 for i in row.lines:
                     result = batch.result
-                    scored[i] = result if isinstance(result, Unusable) else result[i]
-            yield Done(scored, batch.elapsed_s)
+                    scored[i] = (
+                        result if isinstance(result, InvalidRequestError) else result[i]
+                    )
+            yield ScoredBatch(scored, batch.elapsed_s)
 
     def forget(self) -> None:
         """Nothing is kept."""
 
-    def _run(self, rows: Sequence[Row], lines: Sequence[Line]) -> dict[int, Scored]:
+    def _run(
+        self, rows: Sequence[PaddedRow], lines: Sequence[ScoredSpan]
+    ) -> dict[int, SpanScore]:
         """Score a batch of rows: position of a line → what came of it."""
         width = max(len(row.inputs) for row in rows)
         ids = np.zeros((len(rows), width), dtype=np.int64)
@@ -87,12 +101,12 @@ class Plain:
             for i in row.lines:
                 n = lines[i].n_scored
                 places = r * width + np.arange(end - n, end)
-                spots.append(Spot(i, places, lines[i].tokens[-n:]))
+                spots.append(SpanTargets(i, places, lines[i].tokens[-n:]))
 
-        def run(places: Tensor) -> Iterable[Chunk]:
+        def run(places: Tensor) -> Iterable[LogitsChunk]:
             return self.forward(torch.from_numpy(ids), places)
 
         with torch.inference_mode():
-            scored = tally(wanted_of(spots), run)
+            scored = sum_logprobs(batch_targets(spots), run)
         self.counters.add(ids.size, sum(len(row.inputs) for row in rows))
         return scored

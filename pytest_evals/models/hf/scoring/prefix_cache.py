@@ -64,7 +64,7 @@ class _Past(transformers.DynamicCache):
         return self._length + n, 0
 
 
-class Prefixes:
+class PrefixCache:
     """The kept prefix; asking for another one keeps what the two have in common."""
 
     def __init__(self, read: Callable[[Ids, int, Any], None]) -> None:

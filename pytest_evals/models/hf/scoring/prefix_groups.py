@@ -24,7 +24,7 @@ those that score tokens of the prefix themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class RowShape:
     """How rows are made on a device.
 
     Args:
@@ -40,7 +40,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Group:
+class PrefixGroup:
     """Sequences that go on from one kept prefix and score no token of it.
 
     Args:
@@ -61,7 +61,7 @@ class _Open:
     found: list[Numbers] = field(default_factory=list)
 
 
-def groups_of(trie: Trie, shape: Shape) -> list[Group]:
+def groups_of(trie: Trie, shape: RowShape) -> list[PrefixGroup]:
     """All sequences in groups, each inner group right after the one around it."""
     outermost = _Open(0, None)
     opened = [outermost]
@@ -95,8 +95,8 @@ def _place(trie: Trie, members: Numbers, home: _Open) -> None:
         _place(trie, members[~fits], home.home)
 
 
-def _closed(one: _Open) -> Group:
-    return Group(one.depth, np.sort(np.concatenate(one.found)))
+def _closed(one: _Open) -> PrefixGroup:
+    return PrefixGroup(one.depth, np.sort(np.concatenate(one.found)))
 
 
 def _common(trie: Trie, start: int, stop: int) -> int:

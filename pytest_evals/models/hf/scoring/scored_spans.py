@@ -8,13 +8,16 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from pytest_evals.models.hf.batches import Budget
+from pytest_evals.models.hf.batches import BatchBudget
 from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.tokenization.request_encoder import Pair, Unusable
+from pytest_evals.models.hf.tokenization.request_encoder import (
+    InvalidRequestError,
+    TokenPair,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Line:
+class ScoredSpan:
     """Tokens to score.
 
     Args:
@@ -28,7 +31,7 @@ class Line:
     n_truncated: int = 0
 
 
-class Scored(NamedTuple):
+class SpanScore(NamedTuple):
     """What came of one line.
 
     Args:
@@ -42,7 +45,7 @@ class Scored(NamedTuple):
     sound: bool
 
 
-class Done(NamedTuple):
+class ScoredBatch(NamedTuple):
     """Lines that were finished together.
 
     Args:
@@ -50,16 +53,18 @@ class Done(NamedTuple):
         elapsed_s: Seconds it took.
     """
 
-    scored: dict[int, Scored | Unusable]
+    scored: dict[int, SpanScore | InvalidRequestError]
     elapsed_s: float
 
 
-class Path(Protocol):
+class ScoringStrategy(Protocol):
     """A way from lines to log-probabilities."""
 
     name: str
 
-    def score(self, lines: Sequence[Line], budget: Budget) -> Iterator[Done]:
+    def score(
+        self, lines: Sequence[ScoredSpan], budget: BatchBudget
+    ) -> Iterator[ScoredBatch]:
         """All lines, each once, as batches finish."""
         ...
 
@@ -68,20 +73,20 @@ class Path(Protocol):
         ...
 
 
-def line_of(pair: Pair, max_length: int) -> Line | Unusable:
+def span_of(pair: TokenPair, max_length: int) -> ScoredSpan | InvalidRequestError:
     """A pair as a line: its last ``max_length + 1`` tokens, of which the last is scored
     but not read (lm-eval 0.4.13, ``HFLM._loglikelihood_tokens``)."""
     n = len(pair.continuation)
     if n > max_length:
-        return Unusable(
+        return InvalidRequestError(
             f"the continuation has {n} tokens, and the model's window only {max_length}"
         )
     tokens = np.concatenate([pair.context, pair.continuation])
     cut = max(0, len(tokens) - (max_length + 1))
-    return Line(tokens[cut:], n, cut)
+    return ScoredSpan(tokens[cut:], n, cut)
 
 
-def windows_of(ids: Ids, prefix_id: int, max_length: int) -> list[Line]:
+def windows_of(ids: Ids, prefix_id: int, max_length: int) -> list[ScoredSpan]:
     """A text's tokens as lines, each token scored once.
 
     The first window comes after the prefix token. Each later one scores ``max_length``
@@ -93,5 +98,5 @@ def windows_of(ids: Ids, prefix_id: int, max_length: int) -> list[Line]:
     for start in range(0, len(ids), max_length):
         n = min(max_length, len(ids) - start)
         end = start + n + 1  # in ``tokens``, one further than in ``ids``
-        lines.append(Line(tokens[max(0, end - (max_length + 1)) : end], n))
+        lines.append(ScoredSpan(tokens[max(0, end - (max_length + 1)) : end], n))
     return lines

@@ -17,21 +17,25 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from pytest_evals.models.hf.batches import Budget
-from pytest_evals.models.hf.forward import Forward, View
-from pytest_evals.models.hf.length_dependence import scaling_of
-from pytest_evals.models.hf.memory_estimate import footprint_of
+from pytest_evals.models.hf.batches import BatchBudget
+from pytest_evals.models.hf.forward import AttentionView, Forward
+from pytest_evals.models.hf.length_dependence import length_dependence_of
+from pytest_evals.models.hf.memory_estimate import estimate_memory
 from pytest_evals.models.hf.scoring.attention_masks import Kinds, kinds_of, masks
-from pytest_evals.models.hf.scoring.long_context import ByLength
-from pytest_evals.models.hf.scoring.padded_strategy import Plain
-from pytest_evals.models.hf.scoring.prefix_groups import Shape
-from pytest_evals.models.hf.scoring.prefix_strategy import Grouped, See, Sheet
-from pytest_evals.models.hf.scoring.scored_spans import Line, Path
-from pytest_evals.models.hf.token_counts import Counters
+from pytest_evals.models.hf.scoring.long_context import LongContextStrategy
+from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
+from pytest_evals.models.hf.scoring.prefix_groups import RowShape
+from pytest_evals.models.hf.scoring.prefix_strategy import (
+    PrefixStrategy,
+    RowBatch,
+    ViewBuilder,
+)
+from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan, ScoringStrategy
+from pytest_evals.models.hf.token_counts import TokenCounts
 
-SHAPES = {"cuda": Shape(width=1024, gain=8192, multiple=8)}
+SHAPES = {"cuda": RowShape(width=1024, gain=8192, multiple=8)}
 """A GPU wants many tokens a pass, and its kernels rows of masks that are aligned."""
-OTHER_SHAPE = Shape(width=512, gain=128)
+OTHER_SHAPE = RowShape(width=512, gain=128)
 """On a CPU the quadratic part of attention counts."""
 CPU_TOKENS = 1024
 """More tokens a batch are not faster there, and rows of one batch are padded."""
@@ -52,7 +56,7 @@ NOTES = {
 }
 
 
-class Choice(NamedTuple):
+class StrategyChoice(NamedTuple):
     """What was found.
 
     Args:
@@ -61,44 +65,48 @@ class Choice(NamedTuple):
         batch_tokens: Tokens of a batch; 0 for as many as the memory holds.
     """
 
-    path: Path
+    path: ScoringStrategy
     note: str
     batch_tokens: int
 
 
-def choose(plain: Plain, max_length: int) -> Choice:
+def choose_strategy(plain: PaddedStrategy, max_length: int) -> StrategyChoice:
     """The fastest path that gives what ``plain`` gives; ``max_length`` is the model's
     window in tokens."""
     device = plain.forward.device.type
     shape = SHAPES.get(device, OTHER_SHAPE)
     batch_tokens = CPU_TOKENS if device == "cpu" else 0
-    judge = Plain(plain.forward, Counters())  # what is tried out is not counted
-    scaling = scaling_of(plain.forward.model.config)
+    judge = PaddedStrategy(
+        plain.forward, TokenCounts()
+    )  # what is tried out is not counted
+    scaling = length_dependence_of(plain.forward.model.config)
     length = scaling.length
     lines = _trial_lines(plain.forward, min(max_length, length or max_length))
     theirs = _numbers(judge, lines)
 
-    def does(way: _Way) -> bool:
+    def does(way: _Candidate) -> bool:
         trial = way.path(judge, replace(shape, width=TRIAL_WIDTH, gain=1))
         return _agrees(trial, judge, lines, theirs)
 
-    good = filter(does, _ways(plain.forward))
+    good = filter(does, _candidates(plain.forward))
     way = next(good, None)
     if way is None:
-        slow = ByLength(plain, plain, length) if length else plain
-        return Choice(slow, NOTES["plain"], batch_tokens)
-    path: Path = way.path(plain, shape)
+        slow = LongContextStrategy(plain, plain, length) if length else plain
+        return StrategyChoice(slow, NOTES["plain"], batch_tokens)
+    path: ScoringStrategy = way.path(plain, shape)
     if scaling.by_column and way.packs:
         # A packed row has a column for each token of all its sequences.
         slower = next(good, None)
         other = plain if slower is None else slower.path(plain, shape)
-        path = ByLength(path, other, max(0, length - shape.width), mixes=True)
+        path = LongContextStrategy(
+            path, other, max(0, length - shape.width), mixes=True
+        )
     elif length and not scaling.by_column:
-        path = ByLength(path, plain, length)
-    return Choice(path, NOTES.get(way.name, ""), batch_tokens)
+        path = LongContextStrategy(path, plain, length)
+    return StrategyChoice(path, NOTES.get(way.name, ""), batch_tokens)
 
 
-class _Way(NamedTuple):
+class _Candidate(NamedTuple):
     """A fast path that may or may not do for a model.
 
     Args:
@@ -109,53 +117,58 @@ class _Way(NamedTuple):
     """
 
     name: str
-    see: See
+    see: ViewBuilder
     n_kinds: int
     packs: bool
 
-    def path(self, plain: Plain, shape: Shape) -> Grouped:
+    def path(self, plain: PaddedStrategy, shape: RowShape) -> PrefixStrategy:
         own = shape if self.packs else replace(shape, width=0)
-        footprint = footprint_of(plain.forward, self.n_kinds)
-        return Grouped(self.name, self.see, own, footprint, plain)
+        footprint = estimate_memory(plain.forward, self.n_kinds)
+        return PrefixStrategy(self.name, self.see, own, footprint, plain)
 
 
-def _ways(forward: Forward) -> Iterator[_Way]:
+def _candidates(forward: Forward) -> Iterator[_Candidate]:
     """The best first."""
     kinds = kinds_of(forward.model.config)
     if kinds is not None and forward.takes_positions:
-        yield _Way("packed", _packed(kinds, forward.model.dtype), len(kinds), True)
-    yield _Way("prefix", _prefixed(forward.takes_positions), 0, False)
+        yield _Candidate(
+            "packed", _packed(kinds, forward.model.dtype), len(kinds), True
+        )
+    yield _Candidate("prefix", _prefixed(forward.takes_positions), 0, False)
 
 
-def _packed(kinds: Kinds, dtype: torch.dtype) -> See:
+def _packed(kinds: Kinds, dtype: torch.dtype) -> ViewBuilder:
     """Each token sees its own ancestors, by masks of ours where they are not just all
     tokens to the left."""
 
-    def see(sheet: Sheet, past: Any) -> View:
+    def see(sheet: RowBatch, past: Any) -> AttentionView:
         if past is None and not sheet.branched:
-            return View()
+            return AttentionView()
         mask = masks(kinds, sheet.ends, sheet.positions, sheet.depth, dtype)
-        return View(mask=mask, positions=sheet.positions, past=past)
+        return AttentionView(mask=mask, positions=sheet.positions, past=past)
 
     return see
 
 
-def _prefixed(takes_positions: bool) -> See:
+def _prefixed(takes_positions: bool) -> ViewBuilder:
     """Each token sees what is before it in its row, by the model's own masks."""
 
-    def see(sheet: Sheet, past: Any) -> View:
+    def see(sheet: RowBatch, past: Any) -> AttentionView:
         places = torch.arange(sheet.ids.shape[1], device=sheet.ids.device)
         real = (places < sheet.lengths[:, None]).long()
         mask = torch.nn.functional.pad(real, (sheet.depth, 0), value=1)
         positions = sheet.depth + places.expand_as(sheet.ids)
         chosen = positions if takes_positions else None
-        return View(mask=mask, positions=chosen, past=past)
+        return AttentionView(mask=mask, positions=chosen, past=past)
 
     return see
 
 
 def _agrees(
-    path: Grouped, plain: Plain, lines: Sequence[Line], theirs: np.ndarray
+    path: PrefixStrategy,
+    plain: PaddedStrategy,
+    lines: Sequence[ScoredSpan],
+    theirs: np.ndarray,
 ) -> bool:
     """Whether a path gives the plain path's numbers, as near as these are to each other
     in other batches."""
@@ -194,16 +207,16 @@ def _rms(numbers: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(numbers))))
 
 
-def _numbers(path: Path, lines: Sequence[Line]) -> np.ndarray:
+def _numbers(path: ScoringStrategy, lines: Sequence[ScoredSpan]) -> np.ndarray:
     """(N,) log-probabilities."""
     found = np.full(len(lines), np.nan)
-    for done in path.score(lines, Budget(2**20)):
+    for done in path.score(lines, BatchBudget(2**20)):
         for i, one in done.scored.items():
             found[i] = one.logprob if hasattr(one, "logprob") else np.nan
     return found
 
 
-def _trial_lines(forward: Forward, max_length: int) -> list[Line]:
+def _trial_lines(forward: Forward, max_length: int) -> list[ScoredSpan]:
     """Sequences of different tokens, always the same: most of them go on from one
     prefix, some of these from one another, and two share nothing."""
     draw = np.random.default_rng(7)
@@ -227,7 +240,7 @@ def _trial_lines(forward: Forward, max_length: int) -> list[Line]:
     lines = []
     for parts, n in texts:
         tokens = np.concatenate(parts)[: max_length + 1]
-        lines.append(Line(tokens, min(n, len(tokens) - 1)))
+        lines.append(ScoredSpan(tokens, min(n, len(tokens) - 1)))
     return lines
 
 

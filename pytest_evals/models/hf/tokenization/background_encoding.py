@@ -11,19 +11,23 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request, Rolling
-from pytest_evals.models.hf.prefetch import Ahead
+from pytest_evals.models.hf.prefetch import Prefetch
 from pytest_evals.models.hf.tokenization.encoder import Ids, chunks
-from pytest_evals.models.hf.tokenization.request_encoder import Encoder, Pair, Unusable
+from pytest_evals.models.hf.tokenization.request_encoder import (
+    InvalidRequestError,
+    RequestEncoder,
+    TokenPair,
+)
 
 Key = Loglikelihood | Rolling | Prompt
 """What of a request is encoded: of those for texts only the prompt."""
-Found = dict[Key, Pair | Ids | Unusable]
+Found = dict[Key, TokenPair | Ids | InvalidRequestError]
 
 PIECE = 2**22
 """Characters that are encoded at a time, for whoever wants to stop in between."""
 
 
-class Encoded(NamedTuple):
+class EncodedRequests(NamedTuple):
     """Requests as ids, by position.
 
     Args:
@@ -33,31 +37,31 @@ class Encoded(NamedTuple):
         refused: Why the others cannot be asked.
     """
 
-    pairs: dict[int, Pair]
+    pairs: dict[int, TokenPair]
     texts: dict[int, Ids]
     prompts: dict[int, Ids]
-    refused: dict[int, Unusable]
+    refused: dict[int, InvalidRequestError]
 
 
-class _Coming(NamedTuple):
+class _Job(NamedTuple):
     """What is being encoded."""
 
     keys: frozenset[Key]
-    parts: Ahead[Found]
+    parts: Prefetch[Found]
 
 
-class Known:
+class PendingRequests:
     """Some requests, with what was encoded of them before."""
 
     def __init__(
-        self, encoder: Encoder, requests: Sequence[Request], coming: _Coming | None
+        self, encoder: RequestEncoder, requests: Sequence[Request], coming: _Job | None
     ) -> None:
         """``coming`` is awaited when the ids are wanted."""
         self._encoder = encoder
         self._requests = requests
         self._coming = coming
 
-    def encoded(self) -> Encoded:
+    def encoded(self) -> EncodedRequests:
         """The ids of each request."""
         keys = [_key(request) for request in self._requests]
         found: Found = {}
@@ -67,12 +71,12 @@ class Known:
             self._coming = None
         distinct = dict.fromkeys(keys)
         found.update(_encoded([k for k in distinct if k not in found], self._encoder))
-        encoded = Encoded({}, {}, {}, {})
+        encoded = EncodedRequests({}, {}, {}, {})
         for position, key in enumerate(keys):
             ids = found[key]
-            if isinstance(ids, Unusable):
+            if isinstance(ids, InvalidRequestError):
                 encoded.refused[position] = ids
-            elif isinstance(ids, Pair):
+            elif isinstance(ids, TokenPair):
                 encoded.pairs[position] = ids
             else:
                 whole = isinstance(key, Rolling)
@@ -80,13 +84,13 @@ class Known:
         return encoded
 
 
-class Expected:
+class BackgroundEncoder:
     """Encodes what will be asked next."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: RequestEncoder) -> None:
         """Nothing is expected yet."""
         self._encoder = encoder
-        self._coming: _Coming | None = None
+        self._coming: _Job | None = None
 
     def expect(self, requests: Sequence[Request]) -> None:
         """Begin to encode, instead of what was expected and not asked."""
@@ -94,9 +98,9 @@ class Expected:
         keys = dict.fromkeys(map(_key, requests))
         pieces = chunks(keys, _size, PIECE)
         parts = (_encoded(some, self._encoder) for some in pieces)
-        self._coming = _Coming(frozenset(keys), Ahead(parts))
+        self._coming = _Job(frozenset(keys), Prefetch(parts))
 
-    def take(self, requests: Sequence[Request]) -> Known:
+    def take(self, requests: Sequence[Request]) -> PendingRequests:
         """Requests that are asked now. What is expected goes with them if it is about
         any of them."""
         coming = self._coming
@@ -104,7 +108,7 @@ class Expected:
             coming = None
         elif coming is not None:
             self._coming = None
-        return Known(self._encoder, requests, coming)
+        return PendingRequests(self._encoder, requests, coming)
 
     def close(self) -> None:
         """Expect nothing any more, and wait for the piece under way."""
@@ -117,7 +121,7 @@ def _key(request: Request) -> Key:
     return request.prompt if isinstance(request, Generate) else request
 
 
-def _encoded(keys: Sequence[Key], encoder: Encoder) -> Found:
+def _encoded(keys: Sequence[Key], encoder: RequestEncoder) -> Found:
     pairs = [key for key in keys if isinstance(key, Loglikelihood)]
     texts = [key for key in keys if isinstance(key, Rolling)]
     prompts = [key for key in keys if isinstance(key, str | tuple)]

@@ -26,7 +26,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_evals.models.hf.tokenization.pre_tokenizers import reads_in_runs
+from pytest_evals.models.hf.tokenization.pre_tokenizers import splits_at_boundaries
 
 Encode = Callable[[Sequence[str], bool | None], list[list[int]]]
 """Texts → their ids, with special tokens, without, or as the tokenizer likes."""
@@ -34,11 +34,11 @@ Encode = Callable[[Sequence[str], bool | None], list[list[int]]]
 LETTERS = "A-Za-zÀ-ÖØ-öø-ÿΑ-ΡΣ-Ωα-ωЀ-ҁא-תء-غف-ي가-힣"
 """Letters of scripts that put spaces between words: no marks, and none that a
 normalizer turns into something else than letters and marks."""
-SEAM = re.compile(f"(?<=[{LETTERS}]) (?=[{LETTERS}])")
+BOUNDARY = re.compile(f"(?<=[{LETTERS}]) (?=[{LETTERS}])")
 SPAN = 192
 """Characters of a part: enough to be worth a call, few enough that a continuation is
 not encoded with much of its context."""
-TRIAL_SPAN = 8
+SELF_TEST_SPAN = 8
 """As short in the trial, so that there are many seams to try."""
 SHORT = 48
 """Characters after which a blank line ends it as well: shots are separated so, and
@@ -64,7 +64,7 @@ _SPACE_SPLITTERS = (
 """What splits texts at each space, unless it is told not to."""
 
 
-class Seams:
+class PartBoundaries:
     """Cuts texts into parts; two texts with the same beginning have the same first
     parts, except for the last of the shorter one."""
 
@@ -106,7 +106,7 @@ class Seams:
         blank = text.find("\n\n", start + min(self._span, SHORT), place)
         if blank >= 0:
             place = blank
-        for found in SEAM.finditer(text, place):
+        for found in BOUNDARY.finditer(text, place):
             seam = found.start()
             # More may follow in another text with the same beginning: what decides has
             # to be there already.
@@ -129,7 +129,9 @@ class Seams:
         return bool(self._first.search(around) and self._added.search(around))
 
 
-def seams_of(tokenizer: Any, encode: Encode, span: int = SPAN) -> Seams | None:
+def boundaries_of(
+    tokenizer: Any, encode: Encode, span: int = SPAN
+) -> PartBoundaries | None:
     """The seams of a tokenizer; ``None`` where they cannot be known.
 
     Args:
@@ -145,7 +147,7 @@ def seams_of(tokenizer: Any, encode: Encode, span: int = SPAN) -> Seams | None:
     added = list(inner.get_added_tokens_decoder().values())
     known = (
         all(map(_is_local, normalizers))
-        and all(reads_in_runs(splitter, normalizers) for splitter in splitters)
+        and all(splits_at_boundaries(splitter, normalizers) for splitter in splitters)
         and _keeps_words_apart(inner, normalizers, splitters)
         and all(0 < len(token.content) <= LONGEST_ADDED for token in added)
     )
@@ -154,10 +156,10 @@ def seams_of(tokenizer: Any, encode: Encode, span: int = SPAN) -> Seams | None:
     texts = [token.content for token in added]
     after = bool(normalizers) and any(token.normalized for token in added)
     drops = any(one["type"] == "Prepend" for one in normalizers)
-    trial = Seams(texts, TRIAL_SPAN, ascii_only=after, drops_space=drops)
+    trial = PartBoundaries(texts, SELF_TEST_SPAN, ascii_only=after, drops_space=drops)
     if not _alike(trial, encode):
         return None
-    return Seams(texts, span, ascii_only=after, drops_space=drops)
+    return PartBoundaries(texts, span, ascii_only=after, drops_space=drops)
 
 
 def _is_local(normalizer: Mapping[str, Any]) -> bool:
@@ -207,7 +209,7 @@ def _splits(splitter: Mapping[str, Any]) -> bool:
     return bool(splitter.get("use_regex", True) and splitter.get("split", True))
 
 
-def _alike(seams: Seams, encode: Encode) -> bool:
+def _alike(seams: PartBoundaries, encode: Encode) -> bool:
     """Whether nasty texts encode alike with cuts and without."""
     for text in _nasty():
         first, *rest = seams.parts(text)

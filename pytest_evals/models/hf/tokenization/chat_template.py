@@ -15,11 +15,11 @@ from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.limits.templates import LimitedChatTemplates
 
 
-class ChatError(DocumentError):
+class ChatTemplateError(DocumentError):
     """There is no template, or it makes no text of a chat."""
 
 
-def chat_text(
+def render_chat(
     tokenizer: Any, chat: Sequence[Message], arguments: Mapping[str, Any]
 ) -> str:
     """The text of a chat.
@@ -31,7 +31,9 @@ def chat_text(
         ChatError: There is no template, or it refuses the chat.
     """
     if not getattr(tokenizer, "chat_template", None):
-        raise ChatError("the prompt is a chat and the tokenizer has no chat template")
+        raise ChatTemplateError(
+            "the prompt is a chat and the tokenizer has no chat template"
+        )
     _limit_templates()
     rest = [message for message in chat if message.role != "system"]
     try:
@@ -67,12 +69,14 @@ def _is_refusal(error: Exception) -> bool:
     return said and not isinstance(error, EvalsError)
 
 
-def _chat_error(error: Exception) -> ChatError:
+def _chat_error(error: Exception) -> ChatTemplateError:
     if isinstance(error, EvalsError):
-        return ChatError(f"the chat template: {error}")
+        return ChatTemplateError(f"the chat template: {error}")
     if _is_refusal(error):
-        return ChatError(f"the chat template refuses the chat: {error}")
-    return ChatError(f"the chat template fails: {type(error).__name__}: {error}")
+        return ChatTemplateError(f"the chat template refuses the chat: {error}")
+    return ChatTemplateError(
+        f"the chat template fails: {type(error).__name__}: {error}"
+    )
 
 
 @cache

@@ -13,7 +13,11 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pytest_evals.models.hf.tokenization.boundaries import SPAN, Seams, seams_of
+from pytest_evals.models.hf.tokenization.boundaries import (
+    SPAN,
+    PartBoundaries,
+    boundaries_of,
+)
 
 T = TypeVar("T")
 Ids = npt.NDArray[np.int32]
@@ -23,15 +27,15 @@ CHUNK = 2**20
 pile up beside the arrays: it takes some 150 bytes a token."""
 
 
-class Coder:
+class TextEncoder:
     """Texts to ids."""
 
     def __init__(self, tokenizer: Any, span: int = SPAN) -> None:
         """Find out where texts may be cut; ``span`` characters make a part."""
         self._tokenizer = tokenizer
         self._inner: Any = getattr(tokenizer, "backend_tokenizer", None)
-        self._seams: Seams | None = None
-        self._seams = seams_of(tokenizer, self._lists, span)
+        self._seams: PartBoundaries | None = None
+        self._seams = boundaries_of(tokenizer, self._lists, span)
         self.has_seams = self._seams is not None
         """Whether texts are encoded in parts."""
 

@@ -35,7 +35,7 @@ _BLOOM = " ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+"
 """A set within a set, which is not read here: it takes letters and no white space."""
 
 
-def reads_in_runs(
+def splits_at_boundaries(
     splitter: Mapping[str, Any], normalizers: Sequence[Mapping[str, Any]]
 ) -> bool:
     """Whether a splitter carries nothing over a space between letters.

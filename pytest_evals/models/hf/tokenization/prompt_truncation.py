@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pytest_evals.core.request import FITTING, Generate
-from pytest_evals.models.hf.tokenization.request_encoder import Unusable
+from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
 
 
-class Room(NamedTuple):
+class PromptBudget(NamedTuple):
     """A request's share of the window.
 
     Args:
@@ -20,7 +20,9 @@ class Room(NamedTuple):
     max_tokens: int
 
 
-def room_for(request: Generate, n_prompt: int, max_length: int) -> Room | Unusable:
+def fit_prompt(
+    request: Generate, n_prompt: int, max_length: int
+) -> PromptBudget | InvalidRequestError:
     """The tokens of the prompt that fit, and the most new ones, or why none do.
 
     A prompt is cut for the answer's limit (lm-eval 0.4.13, ``HFLM.generate_until``).
@@ -33,11 +35,11 @@ def room_for(request: Generate, n_prompt: int, max_length: int) -> Room | Unusab
     """
     max_tokens, options = request.max_tokens, dict(request.options)
     if max_tokens < 1:
-        return Unusable(f"max_tokens is {max_tokens}; it must be 1 or more")
+        return InvalidRequestError(f"max_tokens is {max_tokens}; it must be 1 or more")
     if options.get(FITTING):
         max_tokens = min(max_tokens, max(1, max_length - n_prompt))
     if max_tokens >= max_length:
-        return Unusable(
+        return InvalidRequestError(
             f"an answer of up to {max_tokens} tokens leaves no room for a "
             f"prompt in the model's window of {max_length}"
         )
@@ -46,5 +48,7 @@ def room_for(request: Generate, n_prompt: int, max_length: int) -> Room | Unusab
     if limit := options.get("max_length"):
         max_tokens = min(limit, max_length) - kept
     if max_tokens < 1:
-        return Unusable(f"max_length is {limit}, and the prompt has {kept} tokens")
-    return Room(kept, max_tokens)
+        return InvalidRequestError(
+            f"max_length is {limit}, and the prompt has {kept} tokens"
+        )
+    return PromptBudget(kept, max_tokens)

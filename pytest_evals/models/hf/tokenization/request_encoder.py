@@ -16,10 +16,13 @@ import numpy as np
 from pytest_evals.core.request import Loglikelihood, Message, Prompt
 from pytest_evals.errors import DocumentError
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.hf.tokenization.chat_template import ChatError, chat_text
-from pytest_evals.models.hf.tokenization.encoder import Coder, Ids
+from pytest_evals.models.hf.tokenization.chat_template import (
+    ChatTemplateError,
+    render_chat,
+)
+from pytest_evals.models.hf.tokenization.encoder import Ids, TextEncoder
 
-KEPT = 16_384
+CACHED_CHATS = 16_384
 """Rendered chats that are kept: those of a window, for its choices and its samples."""
 
 _APPENDING = {
@@ -34,12 +37,12 @@ _APPENDING = {
 """Decoders of ``tokenizers`` that put the texts of tokens one after the other."""
 
 
-class Unusable(DocumentError):
+class InvalidRequestError(DocumentError):
     """Why a request cannot be asked; becomes ``Response.error``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pair:
+class TokenPair:
     """A continuation after its context.
 
     Args:
@@ -51,17 +54,17 @@ class Pair:
     continuation: Ids
 
 
-class Encoder:
+class RequestEncoder:
     """A tokenizer with the rules for special tokens."""
 
     def __init__(self, tokenizer: Any, settings: HfSettings, n_embeddings: int) -> None:
         """``n_embeddings`` is the number of ids that the model knows."""
         self._tokenizer = tokenizer
-        self._coder = Coder(tokenizer)
+        self._coder = TextEncoder(tokenizer)
         self._settings = settings
         self._n_embeddings = n_embeddings
         self._names: dict[int, str] = {}
-        self._rendered = lru_cache(KEPT)(self._render)
+        self._rendered = lru_cache(CACHED_CHATS)(self._render)
         self.prefix_id: int | None = settings.prefix_token_id
         if self.prefix_id is None:
             self.prefix_id = tokenizer.bos_token_id
@@ -75,7 +78,9 @@ class Encoder:
             "" if self.prefix_id is None else str(tokenizer.decode([self.prefix_id]))
         )
 
-    def pairs(self, requests: Sequence[Loglikelihood]) -> list[Pair | Unusable]:
+    def pairs(
+        self, requests: Sequence[Loglikelihood]
+    ) -> list[TokenPair | InvalidRequestError]:
         """Context and continuation of each request, or why there are none.
 
         The two texts are encoded together, and the continuation is what comes after as
@@ -84,42 +89,44 @@ class Encoder:
         ``_encode_pair``). Without context, the continuation comes after the prefix
         token.
         """
-        texts: list[tuple[str | None, str] | Unusable] = []
+        texts: list[tuple[str | None, str] | InvalidRequestError] = []
         for request in requests:
             try:
                 context = self.render(request.context)
                 texts.append(_moved(context, request.continuation))
-            except Unusable as why:
+            except InvalidRequestError as why:
                 texts.append(why)
-        good = [pair for pair in texts if not isinstance(pair, Unusable)]
+        good = [pair for pair in texts if not isinstance(pair, InvalidRequestError)]
         heads = self.encode(a for a, _ in good if a is not None)
         tails = self._tails([(a, b) for a, b in good if a is not None], heads)
         alone = self.encode((b for a, b in good if a is None), specials=False)
         return [self._pair(pair, heads, tails, alone) for pair in texts]
 
-    def prompts(self, prompts: Sequence[Prompt]) -> list[Ids | Unusable]:
+    def prompts(self, prompts: Sequence[Prompt]) -> list[Ids | InvalidRequestError]:
         """Ids of prompts to go on from; the prefix token for an empty one.
 
         A beginning-of-text token is not doubled when the prompt starts with it, which
         is decided for each prompt by itself.
         """
-        texts: list[str | Unusable] = []
+        texts: list[str | InvalidRequestError] = []
         for prompt in prompts:
             try:
                 texts.append(self.render(prompt))
-            except Unusable as why:
+            except InvalidRequestError as why:
                 texts.append(why)
         bos = getattr(self._tokenizer, "bos_token", None) or ""
         known = self.encode((t for t in texts if isinstance(t, str)), prefix=bos)
-        found: list[Ids | Unusable] = []
+        found: list[Ids | InvalidRequestError] = []
         for text in texts:
-            ids = text if isinstance(text, Unusable) else known[text]
-            if not isinstance(ids, Unusable) and len(ids) == 0:
+            ids = text if isinstance(text, InvalidRequestError) else known[text]
+            if not isinstance(ids, InvalidRequestError) and len(ids) == 0:
                 ids = self.prefix()
-            found.append(ids if isinstance(ids, Unusable) else self._checked(ids))
+            found.append(
+                ids if isinstance(ids, InvalidRequestError) else self._checked(ids)
+            )
         return found
 
-    def texts(self, texts: Iterable[str]) -> list[Ids | Unusable]:
+    def texts(self, texts: Iterable[str]) -> list[Ids | InvalidRequestError]:
         """Ids of whole texts."""
         texts = list(texts)
         known = self.encode(texts)
@@ -172,15 +179,15 @@ class Encoder:
             Unusable: There is no template, or it refuses the chat.
         """
         text = prompt if isinstance(prompt, str) else self._rendered(prompt)
-        if isinstance(text, Unusable):
+        if isinstance(text, InvalidRequestError):
             raise text
         return text
 
-    def _render(self, prompt: tuple[Message, ...]) -> str | Unusable:
+    def _render(self, prompt: tuple[Message, ...]) -> str | InvalidRequestError:
         try:
-            return chat_text(self._tokenizer, prompt, self._settings.template_args)
-        except ChatError as error:
-            return Unusable(str(error))
+            return render_chat(self._tokenizer, prompt, self._settings.template_args)
+        except ChatTemplateError as error:
+            return InvalidRequestError(str(error))
 
     def encode(
         self,
@@ -226,27 +233,27 @@ class Encoder:
 
     def _pair(
         self,
-        pair: tuple[str | None, str] | Unusable,
+        pair: tuple[str | None, str] | InvalidRequestError,
         heads: Mapping[str, Ids],
         tails: Mapping[tuple[str, str], Ids],
         alone: Mapping[str, Ids],
-    ) -> Pair | Unusable:
-        if isinstance(pair, Unusable):
+    ) -> TokenPair | InvalidRequestError:
+        if isinstance(pair, InvalidRequestError):
             return pair
         context, continuation = pair
         if context is not None:
             head, tail = heads[context], tails[context, continuation]
             if len(head) == 0:
-                return Unusable("the context is nothing but white space")
+                return InvalidRequestError("the context is nothing but white space")
         else:
             first, tail = self.prefix(), alone[continuation]
-            if isinstance(first, Unusable):
+            if isinstance(first, InvalidRequestError):
                 return first
             head = first
             if len(tail) and tail[0] == self.prefix_id:
                 head, tail = tail[:1], tail[1:]
         if len(tail) == 0:
-            return Unusable(
+            return InvalidRequestError(
                 f"the continuation {continuation!r} has no tokens of its own: the "
                 "tokenizer merges it into the context"
                 if continuation
@@ -254,9 +261,9 @@ class Encoder:
             )
         for ids in (head, tail):
             checked = self._checked(ids)
-            if isinstance(checked, Unusable):
+            if isinstance(checked, InvalidRequestError):
                 return checked
-        return Pair(head, tail)
+        return TokenPair(head, tail)
 
     @property
     def bos_rule(self) -> str:
@@ -266,20 +273,20 @@ class Encoder:
         added = "added" if bos is not None and [bos] == begun.tolist() else "not added"
         return added if given is None else f"{added}, as add_bos_token={given} says"
 
-    def prefix(self) -> Ids | Unusable:
+    def prefix(self) -> Ids | InvalidRequestError:
         """The (1,) id that stands before a text without context."""
         if self.prefix_id is None:
-            return Unusable(
+            return InvalidRequestError(
                 "there is no context, and the tokenizer has neither a BOS nor an EOS "
                 "token to stand for it; give the model prefix_token_id=…"
             )
         return np.asarray([self.prefix_id], dtype=np.int32)
 
-    def _checked(self, ids: Ids) -> Ids | Unusable:
+    def _checked(self, ids: Ids) -> Ids | InvalidRequestError:
         """A token that the model does not know would be another row's memory on some
         devices and the end of the process on others."""
         if len(ids) and int(ids.max()) >= self._n_embeddings:
-            return Unusable(
+            return InvalidRequestError(
                 f"the tokenizer gives the token {int(ids.max())}, the model knows only "
                 f"{self._n_embeddings}; is this the model's own tokenizer?"
             )

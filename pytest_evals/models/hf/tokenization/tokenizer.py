@@ -5,16 +5,19 @@ from __future__ import annotations
 from pytest_evals.core.cut import Cut
 from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request
 from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.tokenization.request_encoder import Encoder, Unusable
+from pytest_evals.models.hf.tokenization.request_encoder import (
+    InvalidRequestError,
+    RequestEncoder,
+)
 
 _BROKEN = "\ufffd"
 """What a decoder gives for the bytes of half a character."""
 
 
-class HfCutter:
+class HfTokenizer:
     """A :class:`~pytest_evals.core.cut.Cutter`."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: RequestEncoder) -> None:
         """Cut as the model of this encoder does."""
         self._encoder = encoder
 
@@ -26,7 +29,7 @@ class HfCutter:
         """
         if isinstance(request, Loglikelihood):
             (pair,) = self._encoder.pairs([request])
-            if isinstance(pair, Unusable):
+            if isinstance(pair, InvalidRequestError):
                 raise pair
             return self._cut(pair.context, pair.continuation)
         if isinstance(request, Generate):
@@ -65,7 +68,7 @@ class HfCutter:
         return tuple(texts)
 
 
-def _usable(ids: Ids | Unusable) -> Ids:
-    if isinstance(ids, Unusable):
+def _usable(ids: Ids | InvalidRequestError) -> Ids:
+    if isinstance(ids, InvalidRequestError):
         raise ids
     return ids

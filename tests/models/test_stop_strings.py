@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.models.hf.generation.stop_strings import Stops, cut
+from pytest_evals.models.hf.generation.stop_strings import StopStrings, cut_at_stops
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.hf.tokenization.request_encoder import Encoder
+from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
 
 WORDS = [
     "▁",
@@ -83,14 +83,14 @@ def test_a_text_ends_with_the_token_that_completes_a_stop_string(data, tokenizer
     """The definition: the first token after which the decoded text holds one.
 
     Stop strings are cut out of the text, so that they are met, also within tokens."""
-    encoder = Encoder(tokenizer, HfSettings(target="x"), len(tokenizer))
+    encoder = RequestEncoder(tokenizer, HfSettings(target="x"), len(tokenizer))
     ids = st.integers(0, len(tokenizer) - 1)
     tokens = data.draw(st.lists(ids, min_size=1, max_size=20))
     text = encoder.decode(tokens, specials=True)
     start = data.draw(st.integers(0, len(text)))
     piece = text[start : start + data.draw(st.integers(1, 4))]
     other = data.draw(st.sampled_from(["\n", "a", " ", "é", ": "]))
-    stops = Stops(encoder, tuple({s for s in (piece, other) if s}))
+    stops = StopStrings(encoder, tuple({s for s in (piece, other) if s}))
     found, expected = [], []
     for n in range(1, len(tokens) + 1):
         tail = stops.tail(tokens[:n])
@@ -105,8 +105,8 @@ def test_a_text_ends_with_the_token_that_completes_a_stop_string(data, tokenizer
 
 def test_most_tokens_are_not_decoded_with_those_before(saved_model):
     tokenizer = of_bytes(saved_model)
-    encoder = Encoder(tokenizer, HfSettings(target="x"), len(tokenizer))
-    stops = Stops(encoder, ("\n\n", "Question:"))
+    encoder = RequestEncoder(tokenizer, HfSettings(target="x"), len(tokenizer))
+    stops = StopStrings(encoder, ("\n\n", "Question:"))
     ids = tokenizer.encode("the cat sat on the mat")
     assert [len(stops.tail(ids[:n])) for n in range(1, len(ids))] == [0] * (
         len(ids) - 1
@@ -127,4 +127,4 @@ def test_most_tokens_are_not_decoded_with_those_before(saved_model):
 )
 def test_stop_strings_are_cut_one_after_the_other(stops, expected):
     """lm-eval 0.4.13, postprocess_generated_text: split at each in list order."""
-    assert cut("xabc", stops) == expected
+    assert cut_at_stops("xabc", stops) == expected

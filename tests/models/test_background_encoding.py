@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 
 from pytest_evals.core.request import Generate, Loglikelihood, Message, Rolling
 from pytest_evals.models.hf.tokenization import background_encoding as expected
-from pytest_evals.models.hf.tokenization.background_encoding import Expected
-from pytest_evals.models.hf.tokenization.request_encoder import Pair, Unusable
+from pytest_evals.models.hf.tokenization.background_encoding import BackgroundEncoder
+from pytest_evals.models.hf.tokenization.request_encoder import (
+    InvalidRequestError,
+    TokenPair,
+)
 
 TEXTS = ["", " ", "the cat", "hello world", "the cat sat on the mat " * 9]
 prompts = st.sampled_from([*TEXTS, (Message("user", "hello"),)])
@@ -27,9 +30,9 @@ requests = st.one_of(
 
 
 def shown(ids):
-    if isinstance(ids, Unusable):
+    if isinstance(ids, InvalidRequestError):
         return str(ids)
-    if isinstance(ids, Pair):
+    if isinstance(ids, TokenPair):
         return ids.context.tolist(), ids.continuation.tolist()
     return ids.tolist()
 
@@ -59,7 +62,7 @@ def test_whatever_was_expected_requests_have_the_ids_of_one_at_a_time(
     kind, batches, piece, opened
 ):
     encoder = opened(kind)._encoder
-    ahead = Expected(encoder)
+    ahead = BackgroundEncoder(encoder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(expected, "PIECE", piece)
         for announced, asked in batches:
@@ -87,7 +90,7 @@ class Encoder:
         self.log = []
 
     def pairs(self, requests):
-        return [Pair(np.array([1]), np.array([2])) for _ in requests]
+        return [TokenPair(np.array([1]), np.array([2])) for _ in requests]
 
     def texts(self, texts):
         found = []
@@ -104,7 +107,7 @@ class Encoder:
 
 def test_what_is_expected_is_encoded_once_and_elsewhere():
     encoder = Encoder()
-    ahead = Expected(encoder)
+    ahead = BackgroundEncoder(encoder)
     ahead.expect([Rolling("one"), Rolling("two")])
     ahead.take([Rolling("two"), Rolling("three"), Rolling("one")]).encoded()
     elsewhere = {text for text, name in encoder.log if name == "evals-model"}
@@ -114,7 +117,7 @@ def test_what_is_expected_is_encoded_once_and_elsewhere():
 
 def test_what_is_asked_in_between_leaves_what_is_expected():
     encoder = Encoder()
-    ahead = Expected(encoder)
+    ahead = BackgroundEncoder(encoder)
     ahead.expect([Rolling("one")])
     ahead.take([Rolling("a follow-up")]).encoded()
     ahead.take([Rolling("one")]).encoded()
@@ -122,7 +125,7 @@ def test_what_is_asked_in_between_leaves_what_is_expected():
 
 
 def test_a_fault_is_raised_to_whoever_asks():
-    ahead = Expected(Encoder())
+    ahead = BackgroundEncoder(Encoder())
     ahead.expect([Rolling("broken")])
     known = ahead.take([Rolling("broken")])
     with pytest.raises(ValueError, match="no such text"):
@@ -131,7 +134,7 @@ def test_a_fault_is_raised_to_whoever_asks():
 
 def test_who_expects_something_else_or_stops_leaves_no_thread_behind(monkeypatch):
     monkeypatch.setattr(expected, "PIECE", 1)
-    ahead = Expected(Encoder())
+    ahead = BackgroundEncoder(Encoder())
     for _ in range(3):
         ahead.expect([Rolling(str(i)) for i in range(1000)])
     assert len(threads()) <= 1

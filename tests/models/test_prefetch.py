@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pytest_evals.models.hf.prefetch import Ahead
+from pytest_evals.models.hf.prefetch import Prefetch
 
 
 def threads() -> list[threading.Thread]:
@@ -17,7 +17,7 @@ def threads() -> list[threading.Thread]:
 
 
 def test_items_come_in_order_and_once() -> None:
-    assert list(Ahead(iter(range(1000)))) == list(range(1000))
+    assert list(Prefetch(iter(range(1000)))) == list(range(1000))
     assert not threads()
 
 
@@ -29,7 +29,7 @@ def test_items_are_made_while_nobody_reads() -> None:
             made.append(i)
             yield i
 
-    ahead = Ahead(stream())
+    ahead = Prefetch(stream())
     deadline = time.monotonic() + 60
     while len(made) < 5 and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -42,7 +42,7 @@ def test_an_error_comes_after_the_items_before_it_and_once() -> None:
         yield 1
         raise ValueError("broken")
 
-    ahead = Ahead(stream())
+    ahead = Prefetch(stream())
     assert next(ahead) == 1
     with pytest.raises(ValueError, match="broken"):
         next(ahead)
@@ -60,7 +60,7 @@ def test_closing_waits_for_the_item_under_way_and_makes_no_other() -> None:
             made.append(i)
             yield i
 
-    ahead = Ahead(stream())
+    ahead = Prefetch(stream())
     begun.wait(60)
     ahead.close()
     n_made = len(made)
@@ -75,7 +75,7 @@ def test_a_forgotten_stream_ends() -> None:
             time.sleep(0.01)
             yield 0
 
-    ahead = Ahead(stream())
+    ahead = Prefetch(stream())
     assert next(ahead) == 0
     del ahead
     gc.collect()

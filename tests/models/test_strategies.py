@@ -16,13 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_evals.core.request import Generate, Loglikelihood
-from pytest_evals.models.hf.batches import Budget
+from pytest_evals.models.hf.batches import BatchBudget
 from pytest_evals.models.hf.forward import Forward
-from pytest_evals.models.hf.scoring.padded_strategy import Plain
-from pytest_evals.models.hf.scoring.prefix_groups import Shape
-from pytest_evals.models.hf.scoring.scored_spans import Line
-from pytest_evals.models.hf.scoring.strategies import _ways, choose
-from pytest_evals.models.hf.token_counts import Counters
+from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
+from pytest_evals.models.hf.scoring.prefix_groups import RowShape
+from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan
+from pytest_evals.models.hf.scoring.strategies import _candidates, choose_strategy
+from pytest_evals.models.hf.token_counts import TokenCounts
 
 PATHS = {
     "gpt2": "packed",
@@ -145,13 +145,15 @@ def test_an_attention_that_grows_sharper_by_columns_gives_the_numbers_of_one_at_
     from pytest_evals.models.hf.scoring import strategies as paths
 
     plain = models("llama4_sharp")
-    monkeypatch.setattr(paths, "OTHER_SHAPE", Shape(width=width, gain=1))
-    path = choose(plain, 64).path
+    monkeypatch.setattr(paths, "OTHER_SHAPE", RowShape(width=width, gain=1))
+    path = choose_strategy(plain, 64).path
     assert path.name == "packed"
     draw = np.random.default_rng(5)
     prefix = draw.integers(2, 330, 8)
     lines = [
-        Line(np.concatenate([prefix, draw.integers(2, 330, n)]).astype(np.int32), 2)
+        ScoredSpan(
+            np.concatenate([prefix, draw.integers(2, 330, n)]).astype(np.int32), 2
+        )
         for n in (3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 20, 25, 30, 36)
     ]
     found = answers(path, lines, 1000)
@@ -159,7 +161,7 @@ def test_an_attention_that_grows_sharper_by_columns_gives_the_numbers_of_one_at_
         expected, greedy = alone(plain.forward.model, line)
         assert one.logprob == pytest.approx(expected, abs=1e-4)
         assert one.greedy is greedy
-    shape = Shape(width=512, gain=1)
+    shape = RowShape(width=512, gain=1)
     unaware = answers(path_of(plain, "packed", shape), lines, 1000)
     apart = [abs(a.logprob - b.logprob) for a, b in zip(found, unaware, strict=True)]
     assert max(apart) > 0.01  # the case tells the two apart
@@ -206,7 +208,7 @@ def models(saved_model):
     def plain(kind):
         if kind not in known:
             model = transformers.AutoModelForCausalLM.from_pretrained(saved_model(kind))
-            known[kind] = Plain(Forward(model.eval()), Counters())
+            known[kind] = PaddedStrategy(Forward(model.eval()), TokenCounts())
         return known[kind]
 
     return plain
@@ -214,7 +216,7 @@ def models(saved_model):
 
 def answers(path, lines, budget):
     found = {}
-    for done in path.score(lines, Budget(budget)):
+    for done in path.score(lines, BatchBudget(budget)):
         assert not found.keys() & done.scored.keys()
         found.update(done.scored)
     assert sorted(found) == list(range(len(lines)))
@@ -222,7 +224,7 @@ def answers(path, lines, budget):
 
 
 def path_of(plain, name, shape):
-    ways = {way.name: way for way in _ways(plain.forward)}
+    ways = {way.name: way for way in _candidates(plain.forward)}
     return ways[name].path(plain, shape)
 
 
@@ -250,13 +252,13 @@ def line_sets(draw):
         more = draw(st.lists(tokens, min_size=2, max_size=20))
         sequences.append((kept + more)[:65])
     return [
-        Line(np.array(s, dtype=np.int32), draw(st.integers(1, len(s) - 1)))
+        ScoredSpan(np.array(s, dtype=np.int32), draw(st.integers(1, len(s) - 1)))
         for s in sequences
     ]
 
 
 shapes = st.builds(
-    Shape,
+    RowShape,
     width=st.sampled_from([1, 8, 24, 512]),
     gain=st.sampled_from([1, 10, 128]),
     multiple=st.sampled_from([1, 8]),
@@ -306,17 +308,19 @@ def test_half_precision_is_as_far_from_plain_as_plain_is_from_float32(
     draw = np.random.default_rng(3)
     prefix = draw.integers(2, 330, 30)
     lines = [
-        Line(np.concatenate([prefix, draw.integers(2, 330, n)]).astype(np.int32), 2)
+        ScoredSpan(
+            np.concatenate([prefix, draw.integers(2, 330, n)]).astype(np.int32), 2
+        )
         for n in (3, 4, 5, 9, 12, 20, 30)
     ]
     for type_ in (torch.float32, dtype):
         model = transformers.AutoModelForCausalLM.from_pretrained(
             saved_model(kind), dtype=type_
         )
-        plain = Plain(Forward(model.eval()), Counters())
-        choice = choose(plain, 64)
+        plain = PaddedStrategy(Forward(model.eval()), TokenCounts())
+        choice = choose_strategy(plain, 64)
         assert choice.path.name == PATHS[kind]
-        fast = path_of(plain, PATHS[kind], Shape(width=16, gain=1))
+        fast = path_of(plain, PATHS[kind], RowShape(width=16, gain=1))
         found[type_] = [
             np.array([one.logprob for one in answers(path, lines, 1000)])
             for path in (fast, plain)
@@ -332,7 +336,7 @@ def test_choosing_a_path_leaves_all_random_numbers_as_they_were(models):
     np.random.seed(1)
     torch.manual_seed(1)
     before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state()
-    assert choose(models("gemma3"), 64).path.name == "packed"
+    assert choose_strategy(models("gemma3"), 64).path.name == "packed"
     after = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state()
     assert before[:2] == after[:2]
     assert torch.equal(before[2], after[2])
@@ -363,9 +367,9 @@ def test_a_mask_that_a_model_takes_for_something_else_is_noticed(models, monkeyp
         ("llama", with_siblings),
     ):
         monkeypatch.setattr(paths, "masks", wrong)
-        assert choose(models(kind), 64).path.name == "prefix", (kind, wrong)
+        assert choose_strategy(models(kind), 64).path.name == "prefix", (kind, wrong)
         monkeypatch.setattr(paths, "masks", real)
-        assert choose(models(kind), 64).path.name == "packed"
+        assert choose_strategy(models(kind), 64).path.name == "packed"
 
 
 def test_shared_tokens_are_read_once(models):
@@ -377,12 +381,14 @@ def test_shared_tokens_are_read_once(models):
         question = np.concatenate([prefix, draw.integers(2, 330, 10)])
         for first in range(2, 6):
             answer = np.concatenate([[first], draw.integers(2, 330, 3)])
-            lines.append(Line(np.concatenate([question, answer]).astype(np.int32), 4))
+            lines.append(
+                ScoredSpan(np.concatenate([question, answer]).astype(np.int32), 4)
+            )
     unique = len({tuple(x.tokens[:k]) for x in lines for k in range(1, len(x.tokens))})
     forward = models("llama").forward
-    counters = Counters()
-    plain = Plain(forward, counters)
-    fast = path_of(plain, "packed", Shape(width=128, gain=64))
+    counters = TokenCounts()
+    plain = PaddedStrategy(forward, counters)
+    fast = path_of(plain, "packed", RowShape(width=128, gain=64))
     answers(fast, lines, 1024)
     assert unique <= counters.n_read - counters.n_padding <= 1.1 * unique
     assert counters.n_padding < 0.1 * counters.n_read
@@ -395,12 +401,14 @@ def test_a_prefix_is_kept_for_the_next_window_and_given_back_when_told(models):
     draw = np.random.default_rng(5)
     prefix = draw.integers(2, 330, 30)
     lines = [
-        Line(np.concatenate([prefix, draw.integers(2, 330, 9)]).astype(np.int32), 2)
+        ScoredSpan(
+            np.concatenate([prefix, draw.integers(2, 330, 9)]).astype(np.int32), 2
+        )
         for _ in range(20)
     ]
-    counters = Counters()
-    plain = Plain(models("llama").forward, counters)
-    fast = path_of(plain, "packed", Shape(width=64, gain=10))
+    counters = TokenCounts()
+    plain = PaddedStrategy(models("llama").forward, counters)
+    fast = path_of(plain, "packed", RowShape(width=64, gain=10))
     read = []
     for some in (lines[:10], lines[10:], lines[:10]):
         before = counters.n_read - counters.n_padding
@@ -418,10 +426,10 @@ def test_a_line_whose_logits_are_no_numbers_spoils_no_other(saved_model):
     model = transformers.AutoModelForCausalLM.from_pretrained(saved_model("gpt2"))
     with torch.no_grad():
         model.transformer.wpe.weight[20] = torch.nan
-    plain = Plain(Forward(model.eval()), Counters())
-    fast = path_of(plain, "packed", Shape(width=512, gain=128))
+    plain = PaddedStrategy(Forward(model.eval()), TokenCounts())
+    fast = path_of(plain, "packed", RowShape(width=512, gain=128))
     lines = [
-        Line(np.arange(start, start + n, dtype=np.int32), 2)
+        ScoredSpan(np.arange(start, start + n, dtype=np.int32), 2)
         for start, n in ((5, 10), (5, 30), (50, 20), (90, 40))
     ]
     found = answers(fast, lines, 1000)
@@ -438,7 +446,9 @@ def test_a_lack_of_memory_leaves_the_rest_as_it_was(models, monkeypatch):
     draw = np.random.default_rng(9)
     prefix = draw.integers(2, 330, 20)
     lines = [
-        Line(np.concatenate([prefix, draw.integers(2, 330, n)]).astype(np.int32), 2)
+        ScoredSpan(
+            np.concatenate([prefix, draw.integers(2, 330, n)]).astype(np.int32), 2
+        )
         for n in range(3, 43)
     ]
     expected = answers(plain, lines, 10_000)
@@ -454,7 +464,7 @@ def test_a_lack_of_memory_leaves_the_rest_as_it_was(models, monkeypatch):
             return real(input_ids=input_ids, **given)
 
         monkeypatch.setattr(body, "forward", forward)
-        fast = path_of(plain, "packed", Shape(width=64, gain=10))
+        fast = path_of(plain, "packed", RowShape(width=64, gain=10))
         found = answers(fast, lines, 10_000)
         for line, one, other in zip(lines, found, expected, strict=True):
             if len(line.tokens) - 1 > room:

@@ -8,13 +8,17 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 import numpy as np  # noqa: E402
 
-from pytest_evals.models.hf.batches import Budget  # noqa: E402
+from pytest_evals.models.hf.batches import BatchBudget  # noqa: E402
 from pytest_evals.models.hf.forward import Forward  # noqa: E402
-from pytest_evals.models.hf.scoring.padded_strategy import Plain  # noqa: E402
-from pytest_evals.models.hf.scoring.prefix_groups import Shape  # noqa: E402
-from pytest_evals.models.hf.scoring.scored_spans import Line  # noqa: E402
-from pytest_evals.models.hf.scoring.strategies import SHAPES, _ways, choose  # noqa: E402
-from pytest_evals.models.hf.token_counts import Counters  # noqa: E402
+from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy  # noqa: E402
+from pytest_evals.models.hf.scoring.prefix_groups import RowShape  # noqa: E402
+from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan  # noqa: E402
+from pytest_evals.models.hf.scoring.strategies import (  # noqa: E402
+    SHAPES,
+    _candidates,
+    choose_strategy,
+)
+from pytest_evals.models.hf.token_counts import TokenCounts  # noqa: E402
 
 pytestmark = [
     pytest.mark.gpu,
@@ -50,7 +54,7 @@ def plain_of(kind, dtype):
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(4)  # answers that are far from even
-    return Plain(Forward(model.to("cuda", dtype).eval()), Counters())
+    return PaddedStrategy(Forward(model.to("cuda", dtype).eval()), TokenCounts())
 
 
 def lines():
@@ -62,15 +66,15 @@ def lines():
             question = draw.integers(2, 1000, draw.integers(20, 60))
             for n in (1, 2, 5, 9):
                 parts = [shots, question, draw.integers(2, 1000, n)]
-                found.append(Line(np.concatenate(parts).astype(np.int32), n))
+                found.append(ScoredSpan(np.concatenate(parts).astype(np.int32), n))
     for n in (10, 100, 1000):
-        found.append(Line(draw.integers(2, 1000, n + 1).astype(np.int32), n))
+        found.append(ScoredSpan(draw.integers(2, 1000, n + 1).astype(np.int32), n))
     return found
 
 
 def answers(path, some, budget=100_000):
     found = {}
-    for done in path.score(some, Budget(budget)):
+    for done in path.score(some, BatchBudget(budget)):
         found.update(done.scored)
     assert sorted(found) == list(range(len(some)))
     return [found[i] for i in range(len(some))]
@@ -82,11 +86,11 @@ def answers(path, some, budget=100_000):
 def test_packed_rows_give_the_numbers_of_plain_ones(kind, dtype, width):
     """In half precision as near as plain rows one by one are to each other, about."""
     plain = plain_of(kind, dtype)
-    assert choose(plain, 1024).path.name == "packed"
+    assert choose_strategy(plain, 1024).path.name == "packed"
     some = lines()
     expected = answers(plain, some)
-    packed = next(iter(_ways(plain.forward)))
-    path = packed.path(plain, Shape(width=width, gain=100, multiple=8))
+    packed = next(iter(_candidates(plain.forward)))
+    path = packed.path(plain, RowShape(width=width, gain=100, multiple=8))
     found = answers(path, some)
     assert path.n_alone == 0
     one = np.array([scored.logprob for scored in expected])
@@ -104,7 +108,7 @@ def test_a_kept_prefix_and_wide_rows_make_room_when_memory_is_short():
     plain = plain_of("llama", torch.float32)
     some = lines()
     expected = answers(plain, some, budget=2000)
-    path = next(iter(_ways(plain.forward))).path(plain, SHAPES["cuda"])
+    path = next(iter(_candidates(plain.forward))).path(plain, SHAPES["cuda"])
     room = torch.cuda.memory_allocated() + 60 * 2**20
     total = torch.cuda.get_device_properties(0).total_memory
     torch.cuda.empty_cache()
@@ -120,6 +124,6 @@ def test_a_kept_prefix_and_wide_rows_make_room_when_memory_is_short():
 def test_reading_twice_gives_the_same_numbers():
     plain = plain_of("llama", torch.float32)
     some = lines()
-    path = choose(plain, 1024).path
+    path = choose_strategy(plain, 1024).path
     first, again = ([one.logprob for one in answers(path, some)] for _ in range(2))
     assert first == pytest.approx(again, abs=1e-9)

@@ -10,7 +10,10 @@ from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
 from pytest_evals.core.request import Message
-from pytest_evals.models.hf.tokenization.chat_template import ChatError, chat_text
+from pytest_evals.models.hf.tokenization.chat_template import (
+    ChatTemplateError,
+    render_chat,
+)
 
 PLAIN = (
     "{% for m in messages %}[{{ m.role }}] {{ m.content | trim }}\n{% endfor %}"
@@ -27,18 +30,18 @@ def tokenizer(template: str) -> PreTrainedTokenizerFast:
 
 
 def refused(template: str) -> str:
-    with pytest.raises(ChatError) as error:
-        chat_text(tokenizer(template), ASKED, {})
+    with pytest.raises(ChatTemplateError) as error:
+        render_chat(tokenizer(template), ASKED, {})
     return str(error.value)
 
 
 def test_a_chat_is_what_the_library_makes_of_it() -> None:
     assert (
-        chat_text(tokenizer(PLAIN), ASKED, {})
+        render_chat(tokenizer(PLAIN), ASKED, {})
         == "[system] short\n[user] Q\n[assistant]"
     )
     begun = [*ASKED, Message(role="assistant", content="Because")]
-    assert chat_text(tokenizer(PLAIN), begun, {}).endswith("[assistant] Because")
+    assert render_chat(tokenizer(PLAIN), begun, {}).endswith("[assistant] Because")
 
 
 @pytest.mark.parametrize(
@@ -87,4 +90,4 @@ def test_a_template_that_takes_no_system_message_is_tried_without_it() -> None:
         "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}"
         "{% endif %}" + PLAIN
     )
-    assert chat_text(tokenizer(strict), ASKED, {}) == "[user] Q\n[assistant]"
+    assert render_chat(tokenizer(strict), ASKED, {}) == "[user] Q\n[assistant]"

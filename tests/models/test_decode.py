@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_evals.models.hf.forward import Forward
-from pytest_evals.models.hf.generation.decode import CachedSteps, PlainSteps
-from pytest_evals.models.hf.generation.shared_prefixes import leaves
-from pytest_evals.models.hf.token_counts import Counters
+from pytest_evals.models.hf.generation.decode import CachedDecoder, UncachedDecoder
+from pytest_evals.models.hf.generation.shared_prefixes import prompt_groups
+from pytest_evals.models.hf.token_counts import TokenCounts
 
 KINDS = ["gpt2", "llama", "mistral", "gemma2", "bloom"]
 SHOTS = [5, 300, 7, 7, 20, 31, 6, 9, 11, 12]
@@ -41,9 +41,9 @@ def model(opened):
 @given(data=st.data())
 def test_logits_are_those_of_reading_everything_again(kind, data, model):
     _, forward = model(kind)
-    counters = Counters()
-    fast = CachedSteps(forward, counters)
-    plain = PlainSteps(forward, Counters())
+    counters = TokenCounts()
+    fast = CachedDecoder(forward, counters)
+    plain = UncachedDecoder(forward, TokenCounts())
     rests = st.lists(st.integers(2, 329), min_size=1, max_size=12)
     prompts = data.draw(
         st.lists(
@@ -56,7 +56,7 @@ def test_logits_are_those_of_reading_everything_again(kind, data, model):
     prompts += prompts[:2]
     waiting = [
         (prompts[i], leaf.branch)
-        for leaf in leaves(prompts, [len(p) for p in prompts], 4)
+        for leaf in prompt_groups(prompts, [len(p) for p in prompts], 4)
         for i in leaf.members
     ]
     n_rows = 0
@@ -91,11 +91,11 @@ def assert_near(one, other):
 
 def test_shared_beginnings_and_equal_prompts_are_read_once(model):
     _, forward = model("gpt2")
-    counters = Counters()
-    steps = CachedSteps(forward, counters)
+    counters = TokenCounts()
+    steps = CachedDecoder(forward, counters)
     shots, rows = list(range(40)), [[50], [51, 52], [50], [50]]
     prompts = [np.asarray([*shots, *row], dtype=np.int32) for row in rows]
-    order = leaves(prompts, [1, 2, 1, 1], pays=8)
+    order = prompt_groups(prompts, [1, 2, 1, 1], pays=8)
     first, second = order
     assert first.members == (1,)
     steps.join([prompts[1]], first.branch, again=False)
@@ -107,8 +107,8 @@ def test_shared_beginnings_and_equal_prompts_are_read_once(model):
 
 def test_padding_is_counted(model):
     _, forward = model("gpt2")
-    counters = Counters()
-    steps = CachedSteps(forward, counters)
+    counters = TokenCounts()
+    steps = CachedDecoder(forward, counters)
     steps.join(
         [np.arange(5, dtype=np.int32), np.arange(2, dtype=np.int32)], None, False
     )
@@ -119,7 +119,10 @@ def test_padding_is_counted(model):
 def test_what_is_no_number_in_one_row_does_not_reach_the_next_one_in_its_place(model):
     """A mask does not hide it: nothing times NaN is NaN."""
     _, forward = model("llama")
-    steps, plain = CachedSteps(forward, Counters()), PlainSteps(forward, Counters())
+    steps, plain = (
+        CachedDecoder(forward, TokenCounts()),
+        UncachedDecoder(forward, TokenCounts()),
+    )
     long, short = np.arange(2, 20, dtype=np.int32), np.arange(2, 5, dtype=np.int32)
     steps.join([long, long], None, again=False)
     with torch.inference_mode():

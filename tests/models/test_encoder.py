@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.models.hf.tokenization.encoder import Coder
+from pytest_evals.models.hf.tokenization.encoder import TextEncoder
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 LLAMA3 = (
@@ -357,7 +357,7 @@ MANY = settings(
 def test_kinds_that_are_understood_are_encoded_in_parts(tokenizer: Any) -> None:
     """Else the tests below would compare a thing with itself."""
     text = " ".join(["which of the words is it"] * 5)
-    coder = Coder(tokenizer, span=6)
+    coder = TextEncoder(tokenizer, span=6)
     assert coder.has_seams
     assert len(coder._parts(text)) > 5
 
@@ -367,7 +367,7 @@ def test_kinds_that_are_understood_are_encoded_in_parts(tokenizer: Any) -> None:
 def test_parts_give_the_ids_of_the_whole(
     tokenizer: Any, batch: list[str], specials: bool | None
 ) -> None:
-    coder = Coder(tokenizer, span=4)
+    coder = TextEncoder(tokenizer, span=4)
     found = coder.ids(batch, specials)
     for text in batch:
         chosen = {} if specials is None else {"add_special_tokens": specials}
@@ -381,7 +381,7 @@ def test_what_a_continuation_adds_is_that_of_both_texts_as_one(
 ) -> None:
     """The rule of lm-eval 0.4.13, ``_encode_pair``: the joint text, beyond as many
     tokens as the context alone has."""
-    coder = Coder(tokenizer, span=4)
+    coder = TextEncoder(tokenizer, span=4)
     heads = coder.ids([head], None)
     found = coder.tails([(head, tail) for tail in tails], heads, None)
     n = len(tokenizer(head)["input_ids"])
@@ -394,7 +394,7 @@ def test_tokenizers_that_may_carry_something_over_are_given_whole_texts(
     make: Callable[[], Any],
 ) -> None:
     tokenizer = make()
-    coder = Coder(tokenizer, span=4)
+    coder = TextEncoder(tokenizer, span=4)
     assert not coder.has_seams
     if make is not with_dropout:
         text = "which of the words is that and what of the question" * 3
@@ -404,7 +404,7 @@ def test_tokenizers_that_may_carry_something_over_are_given_whole_texts(
 def test_shared_beginnings_are_encoded_once() -> None:
     """Counted where texts enter the tokenizer."""
     tokenizer = gpt2()
-    coder = Coder(tokenizer)
+    coder = TextEncoder(tokenizer)
     n_seen = 0
     encode = coder._encode
 

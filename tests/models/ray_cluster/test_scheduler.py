@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_evals.core.request import Generate, Loglikelihood
-from pytest_evals.models.ray.scheduler import BLAMED_AT, LEAST, Deck
+from pytest_evals.models.ray.scheduler import BLAMED_AT, LEAST, WorkQueue
 
 
 def choices(n, each=4):
@@ -18,7 +18,7 @@ def choices(n, each=4):
 
 
 def test_shares_are_neighbours_and_get_smaller():
-    deck = Deck(choices(4000), 4)
+    deck = WorkQueue(choices(4000), 4)
     shares = list(iter(deck.deal, None))
     assert [i for share in shares for i in share.positions] == list(range(4000))
     sizes = [len(share.positions) for share in shares]
@@ -29,7 +29,7 @@ def test_shares_are_neighbours_and_get_smaller():
 
 def test_requests_about_one_prompt_stay_together():
     """Its prompt is read once then."""
-    deck = Deck(choices(3000, each=7), 3)
+    deck = WorkQueue(choices(3000, each=7), 3)
     edges = [share.positions[0] for share in iter(deck.deal, None)]
     assert [edge % 7 for edge in edges] == [0] * len(edges)
 
@@ -37,18 +37,18 @@ def test_requests_about_one_prompt_stay_together():
 def test_long_requests_make_shares_of_fewer():
     long = [Generate(f"{i}" + "word " * 2000, max_tokens=8) for i in range(500)]
     short = [Generate(f"{i}", max_tokens=8) for i in range(500)]
-    share = Deck(long + short, 1).deal()
+    share = WorkQueue(long + short, 1).deal()
     assert share is not None
     assert 220 < len(share.positions) < 280  # half of all text is in so many
 
 
 def test_a_window_smaller_than_a_share_is_one_share():
-    deck = Deck(choices(3), 8)
+    deck = WorkQueue(choices(3), 8)
     assert [len(s.positions) for s in iter(deck.deal, None)] == [3]
 
 
 def test_what_was_answered_before_a_replica_died_is_not_asked_again():
-    deck = Deck(choices(20), 1)
+    deck = WorkQueue(choices(20), 1)
     share = deck.deal()
     assert deck.give_back(share, {0, 1, 5}, died=True) == []
     again = deck.deal()
@@ -64,7 +64,7 @@ def test_what_was_answered_before_a_replica_died_is_not_asked_again():
 def test_every_request_is_answered_once_whoever_dies(n, n_replicas, deadly, random):
     """Replicas with two shares each, which die at deadly requests and now and then by
     chance."""
-    deck, found = Deck(choices(n), n_replicas), Counter()
+    deck, found = WorkQueue(choices(n), n_replicas), Counter()
     given_up: list[int] = []
     hands = [deque() for _ in range(n_replicas)]
     deaths: Counter[int] = Counter()

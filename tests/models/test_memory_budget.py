@@ -6,14 +6,14 @@ import torch
 
 from pytest_evals.models.hf.device_memory import free_bytes, or_none
 from pytest_evals.models.hf.generation.memory_budget import (
-    FITTING_STEPS,
-    Room,
+    GROWTH_INTERVAL,
+    MemoryBudget,
     free_tokens,
 )
 
 
 def test_one_row_may_always_be_tried():
-    room = Room(10, rows=3)
+    room = MemoryBudget(10, rows=3)
     assert room.fits(1, 99)
     assert room.fits(2, 5)
     assert not room.fits(2, 6)
@@ -22,7 +22,9 @@ def test_one_row_may_always_be_tried():
 
 def test_the_room_follows_what_a_token_takes_and_what_is_free():
     """Of 1000 bytes, 400 of them held, for tokens of 10 bytes."""
-    room = Room(7, measure=lambda per_token, n_bytes: (600 + n_bytes) // per_token)
+    room = MemoryBudget(
+        7, measure=lambda per_token, n_bytes: (600 + n_bytes) // per_token
+    )
     room.look(0, 0)
     assert not room.fits(2, 4)
     room.look(10, 400)
@@ -31,18 +33,18 @@ def test_the_room_follows_what_a_token_takes_and_what_is_free():
 
 
 def test_what_did_not_fit_is_not_tried_again_at_once_though_it_seems_free():
-    room = Room(100, measure=lambda per_token, n_bytes: 100)
+    room = MemoryBudget(100, measure=lambda per_token, n_bytes: 100)
     room.look(1, 0)
     room.lower(100)
     room.look(1, 0)
     assert room.held == 50
-    for _ in range(5 * FITTING_STEPS):
+    for _ in range(5 * GROWTH_INTERVAL):
         room.fitted()
     assert room.held == 100
 
 
 def test_rows_overflow_what_may_ever_be_held_and_not_what_did_not_fit_once():
-    room = Room(100)
+    room = MemoryBudget(100)
     room.lower(100)
     assert not room.overflows(2, 50)
     assert room.overflows(2, 51)
