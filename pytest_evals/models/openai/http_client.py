@@ -39,7 +39,7 @@ PIECE_BYTES = 2**16
 
 
 class HttpClient(openai.DefaultAsyncHttpxClient):
-    """HTTP client with bounded replies; raises ``RequestFailedError`` for any failure."""
+    """HTTP client with bounded replies; any failure is a ``RequestFailedError``."""
 
     def __init__(self, shown: str, timeout_s: float, **arguments: Any) -> None:
         """Nothing is sent yet.
