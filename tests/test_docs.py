@@ -20,10 +20,10 @@ from pytest_evals.dialects.lm_eval.task import load_tasks
 from pytest_evals.errors import TaskFileError
 from pytest_evals.gates.read.keys import PARSERS
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.openai.sampling import OPTIONS
+from pytest_evals.models.openai.sampling_params import OPTIONS
 from pytest_evals.models.openai.settings import OpenAISettings
 from pytest_evals.models.registry import KINDS
-from pytest_evals.models.scripted import BUILT_IN, Rule
+from pytest_evals.models.scripted import BUILT_IN, AnswerRule
 from pytest_evals.plugin.settings.option_table import TABLE
 from pytest_evals.prompts.fewshot import SAMPLERS
 from pytest_evals.scorers.aggregations import AGGREGATIONS
@@ -254,7 +254,7 @@ def test_metrics_are_documented_with_their_output_types():
 
 
 def test_generation_options_of_the_hf_model_are_documented():
-    sampling = pytest.importorskip("pytest_evals.models.hf.writing.sampling")
+    sampling = pytest.importorskip("pytest_evals.models.hf.generation.sampling")
     documented = words_in_code(section("lm_eval", "Generation"))
     assert set(sampling.DEFAULTS) <= documented
 
@@ -291,7 +291,7 @@ def test_model_kinds_and_canned_answers_are_documented():
     assert all(f"## `{kind}:`" in text for kind in KINDS)
     names = words_in_code(section("models", "`scripted:`"))
     assert {f"scripted:{name}" for name in BUILT_IN} <= names
-    assert {field.name for field in dataclasses.fields(Rule)} <= names
+    assert {field.name for field in dataclasses.fields(AnswerRule)} <= names
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)

@@ -21,7 +21,7 @@ from pytest_evals.models.spec import ModelSpec, kind_name, read_spec
 HashFile = Callable[[Path], str]
 
 
-class Needs(NamedTuple):
+class TaskRequirements(NamedTuple):
     """What a task needs of a model.
 
     Args:
@@ -43,7 +43,7 @@ def _same(spec: ModelSpec) -> ModelSpec:
     return spec
 
 
-def _can(spec: ModelSpec, needs: Needs) -> str:
+def _can(spec: ModelSpec, needs: TaskRequirements) -> str:
     return ""
 
 
@@ -91,7 +91,7 @@ class ModelKind:
     check_ready: Callable[[ModelSpec], None] = _nothing
     is_local: bool = False
     answering: Callable[[ModelSpec], ModelSpec] = _same
-    why_unfit: Callable[[ModelSpec, Needs], str] = _can
+    why_unfit: Callable[[ModelSpec, TaskRequirements], str] = _can
     why_unable: Callable[[ModelSpec], str] | None = None
     fingerprint: Callable[[ModelSpec, HashFile], Mapping[str, Any] | None] = (
         _no_fingerprint
@@ -165,7 +165,7 @@ def answering(spec: ModelSpec) -> ModelSpec:
     return KINDS[spec.kind].answering(spec)
 
 
-def why_unfit(spec: ModelSpec, needs: Needs) -> str:
+def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
     """Why a model cannot run a task, as far as it is known before it is opened; empty
     if nothing is known against it.
 

@@ -53,7 +53,7 @@ UNLIKELY = -100.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class AnswerRule:
     """Which requests get which answer. What is not given fits everything.
 
     Args:
@@ -169,7 +169,7 @@ def _open(spec: ModelSpec) -> Model:
     return ScriptedModel(str(spec), reply)
 
 
-def read_rules(target: str) -> tuple[Rule, ...]:
+def read_rules(target: str) -> tuple[AnswerRule, ...]:
     """The rules of a file.
 
     Raises:
@@ -210,10 +210,10 @@ def _json(where: str, text: str) -> Any:
         raise OptionError(f"{where}: not JSON: {error}") from None
 
 
-def _rule(where: str, found: Any) -> Rule:
+def _rule(where: str, found: Any) -> AnswerRule:
     if not isinstance(found, dict):
         raise OptionError(f"{where}: a rule is an object, not {found!r}")
-    known = [f.name for f in fields(Rule)]
+    known = [f.name for f in fields(AnswerRule)]
     for name, value in found.items():
         if name not in known:
             hint = did_you_mean(name, known) or f"; known: {', '.join(known)}"
@@ -224,7 +224,7 @@ def _rule(where: str, found: Any) -> Rule:
         compiled(found.get("regex", ""))
     except re.error as error:
         raise OptionError(f"{where}: not a regular expression: {error}") from None
-    return Rule(**{**found, TOP_LOGPROBS: _top_logprobs(where, found)})
+    return AnswerRule(**{**found, TOP_LOGPROBS: _top_logprobs(where, found)})
 
 
 def _top_logprobs(where: str, found: Mapping[str, Any]) -> TopLogprobs:

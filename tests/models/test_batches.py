@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_evals.core.request import Generate, Loglikelihood, Rolling
-from pytest_evals.models.hf.batches import FITTING_BATCHES, Budget, in_batches
-from pytest_evals.models.hf.text.tokens import Unusable
+from pytest_evals.models.hf.batches import FITTING_BATCHES, BatchBudget, in_batches
+from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
 from pytest_evals.models.registry import open_model, parse_spec
 
 costs = st.lists(st.integers(1, 50), max_size=40)
@@ -18,7 +18,7 @@ costs = st.lists(st.integers(1, 50), max_size=40)
 @given(costs=costs, tokens=st.integers(1, 120), rows=st.integers(0, 5))
 def test_batches_hold_everything_once_and_keep_the_budget(costs, tokens, rows):
     items = list(range(len(costs)))
-    batches = list(in_batches(items, costs, list, Budget(tokens, rows)))
+    batches = list(in_batches(items, costs, list, BatchBudget(tokens, rows)))
     assert [i for batch in batches for i in batch.items] == items
     for batch in batches:
         n = len(batch.items)
@@ -34,16 +34,16 @@ def test_whatever_fits_alone_is_done_once_when_memory_is_short(costs, room):
         return items
 
     items = list(range(len(costs)))
-    batches = list(in_batches(items, costs, run, Budget(10_000)))
+    batches = list(in_batches(items, costs, run, BatchBudget(10_000)))
     assert [i for batch in batches for i in batch.items] == items
     for batch in batches:
-        failed = isinstance(batch.result, Unusable)
+        failed = isinstance(batch.result, InvalidRequestError)
         assert failed == (costs[batch.items[0]] > room)
         assert not failed or len(batch.items) == 1
 
 
 def test_the_budget_grows_back_after_batches_that_fit():
-    budget = Budget(100)
+    budget = BatchBudget(100)
     budget.shrink(100)
     assert budget.tokens == 50
     for _ in range(FITTING_BATCHES):
@@ -70,7 +70,7 @@ def test_every_way_to_say_out_of_memory_is_understood(error):
             raise error
         return items
 
-    assert len(list(in_batches([1, 2], [1, 1], run, Budget(9)))) == 2
+    assert len(list(in_batches([1, 2], [1, 1], run, BatchBudget(9)))) == 2
 
 
 def test_other_errors_are_not_taken_for_a_lack_of_memory():
@@ -78,7 +78,7 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory():
         raise RuntimeError("shapes do not match")
 
     with pytest.raises(RuntimeError, match="shapes"):
-        list(in_batches([1], [1], run, Budget(9)))
+        list(in_batches([1], [1], run, BatchBudget(9)))
 
 
 def test_a_model_that_runs_out_of_memory_still_answers_what_fits(

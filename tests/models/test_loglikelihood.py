@@ -8,10 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_evals.core.request import Loglikelihood, Message, Rolling
-from pytest_evals.models.hf.scoring.lines import windows_of
-from pytest_evals.models.hf.scoring.loglikelihood import rows_of
+from pytest_evals.models.hf.scoring.padded_strategy import rows_of
+from pytest_evals.models.hf.scoring.scored_spans import windows_of
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.hf.text.tokens import Encoder, Pair
+from pytest_evals.models.hf.tokenization.request_encoder import (
+    RequestEncoder,
+    TokenPair,
+)
 
 KINDS = ["gpt2", "llama", "mistral", "gemma2", "bloom", "mamba"]
 WORDS = ["the", " cat", " sat", " and", "hello", " world", "\n\n", " ", "é", "Answer:"]
@@ -336,18 +339,18 @@ def test_a_template_that_takes_no_system_message_is_tried_without(oracle):
 
     tokenizer = deepcopy(tokenizer)
     tokenizer.chat_template = template
-    encoder = Encoder(tokenizer, HfSettings(target="x"), 400)
+    encoder = RequestEncoder(tokenizer, HfSettings(target="x"), 400)
     chat = (Message("system", "S"), Message("user", "u"))
     assert encoder.render(chat) == "[u]"
     refused, asked = encoder.pairs(
         [Loglikelihood((Message("user", "no"),), "x"), Loglikelihood(chat, "x")]
     )
     assert str(refused) == "the chat template refuses the chat: not this"
-    assert isinstance(asked, Pair)
+    assert isinstance(asked, TokenPair)
 
 
 def test_a_token_that_the_model_does_not_know_is_an_error_of_its_request(oracle):
-    encoder = Encoder(oracle("gpt2").tokenizer, HfSettings(target="x"), 273)
+    encoder = RequestEncoder(oracle("gpt2").tokenizer, HfSettings(target="x"), 273)
     refused, fine = encoder.pairs(
         [Loglikelihood("a", "hello"), Loglikelihood("a", "b")]
     )
@@ -355,7 +358,7 @@ def test_a_token_that_the_model_does_not_know_is_an_error_of_its_request(oracle)
         "the tokenizer gives the token 273, the model knows only 273; "
         "is this the model's own tokenizer?"
     )
-    assert isinstance(fine, Pair)
+    assert isinstance(fine, TokenPair)
 
 
 def test_logits_that_are_not_numbers_are_an_error(saved_model, ask):

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_evals.core.request import Generate, Loglikelihood, Rolling
 from pytest_evals.errors import ModelError
-from pytest_evals.models.hf.loading import _first_line
+from pytest_evals.models.hf.loader import _first_line
 from pytest_evals.models.registry import open_model, parse_spec
 
 

@@ -18,7 +18,7 @@ from pytest_evals.models.registry import (
     KINDS,
     ModelHook,
     ModelKind,
-    Needs,
+    TaskRequirements,
     answering,
     check_ready,
     check_spec,
@@ -114,7 +114,10 @@ def test_a_kind_needs_only_a_way_to_open_it(monkeypatch):
     assert answering(spec) is spec
     assert open_cutter(spec) is None
     assert fingerprint_of(spec, str) is None
-    assert why_unfit(spec, Needs("multiple_choice", chat=True, images=True)) == ""
+    assert (
+        why_unfit(spec, TaskRequirements("multiple_choice", chat=True, images=True))
+        == ""
+    )
     with pytest.raises(FrozenInstanceError):
         kind.name = "other"
 

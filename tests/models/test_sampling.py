@@ -9,7 +9,12 @@ import pytest
 import torch
 
 from pytest_evals.core.request import Generate
-from pytest_evals.models.hf.writing.sampling import Recipe, pick, recipe_of, seed_of
+from pytest_evals.models.hf.generation.sampling import (
+    SamplingParams,
+    pick,
+    sampling_params_of,
+    seed_of,
+)
 
 LOGITS = torch.tensor([[0.0, 1.0, 2.0, 3.0]])
 
@@ -24,7 +29,7 @@ def drawn(recipe, n=4000):
 def test_tokens_come_as_often_as_the_softmax_says(temperature):
     """Within four standard errors of the exact share."""
     exact = (LOGITS[0] / temperature).softmax(-1).tolist()
-    found = drawn(Recipe(temperature=temperature))
+    found = drawn(SamplingParams(temperature=temperature))
     for token, share in enumerate(exact):
         error = (share * (1 - share) / 4000) ** 0.5
         assert found.get(token, 0.0) == pytest.approx(share, abs=4 * error)
@@ -33,12 +38,12 @@ def test_tokens_come_as_often_as_the_softmax_says(temperature):
 @pytest.mark.parametrize(
     ("recipe", "kept"),
     [
-        (Recipe(temperature=1.0, top_k=2), {2, 3}),
+        (SamplingParams(temperature=1.0, top_k=2), {2, 3}),
         # Shares are 0.03, 0.09, 0.24, 0.64.
-        (Recipe(temperature=1.0, top_p=0.8), {2, 3}),
-        (Recipe(temperature=1.0, min_p=0.1), {1, 2, 3}),
-        (Recipe(temperature=1.0, top_k=0), {0, 1, 2, 3}),
-        (Recipe(temperature=0.0), {3}),
+        (SamplingParams(temperature=1.0, top_p=0.8), {2, 3}),
+        (SamplingParams(temperature=1.0, min_p=0.1), {1, 2, 3}),
+        (SamplingParams(temperature=1.0, top_k=0), {0, 1, 2, 3}),
+        (SamplingParams(temperature=0.0), {3}),
     ],
 )
 def test_only_the_tokens_that_a_recipe_keeps_are_drawn(recipe, kept):
@@ -57,4 +62,4 @@ def test_a_form_for_the_answer_changes_no_draw():
         Generate("a", temperature=1.0, options=options)
         for options in ((), (("response_format", "{}"),))
     )
-    assert recipe_of(wishing, None) == recipe_of(plain, None)
+    assert sampling_params_of(wishing, None) == sampling_params_of(plain, None)

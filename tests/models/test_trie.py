@@ -8,15 +8,21 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.models.hf.scoring.lines import Line
-from pytest_evals.models.hf.scoring.masks import masks
-from pytest_evals.models.hf.scoring.packing import cut, lay_out
-from pytest_evals.models.hf.scoring.sharing import Group, Shape, groups_of
+from pytest_evals.models.hf.scoring.attention_masks import masks
+from pytest_evals.models.hf.scoring.packing import lay_out, pack
+from pytest_evals.models.hf.scoring.prefix_groups import (
+    PrefixGroup,
+    RowShape,
+    groups_of,
+)
+from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan
 from pytest_evals.models.hf.scoring.trie import trie_of
 
 tokens = st.lists(st.integers(0, 2), min_size=2, max_size=25)
 shapes = st.builds(
-    Shape, width=st.sampled_from([0, 1, 4, 16, 512]), gain=st.sampled_from([1, 8, 64])
+    RowShape,
+    width=st.sampled_from([0, 1, 4, 16, 512]),
+    gain=st.sampled_from([1, 8, 64]),
 )
 
 
@@ -24,7 +30,7 @@ shapes = st.builds(
 def line_sets(draw):
     sequences = draw(st.lists(tokens, min_size=1, max_size=25))
     return [
-        Line(np.array(s, dtype=np.int32), draw(st.integers(1, len(s) - 1)))
+        ScoredSpan(np.array(s, dtype=np.int32), draw(st.integers(1, len(s) - 1)))
         for s in sequences
     ]
 
@@ -32,7 +38,7 @@ def line_sets(draw):
 def make(*texts, n_scored=1):
     """Lines with the letters of texts as tokens, and one more that is not read."""
     return [
-        Line(np.array([ord(c) for c in text + "?"], dtype=np.int32), n_scored)
+        ScoredSpan(np.array([ord(c) for c in text + "?"], dtype=np.int32), n_scored)
         for text in texts
     ]
 
@@ -82,7 +88,7 @@ def test_a_long_beginning_is_kept_and_a_short_one_is_read_again():
     block = "".join(chr(200 + i) for i in range(100))
     short = [f"{i:02}" + chr(300 + i) * 30 for i in range(20)]
     long = [block + text for text in short]
-    groups = groups_of(trie_of(make(*long, *short)), Shape(width=100, gain=50))
+    groups = groups_of(trie_of(make(*long, *short)), RowShape(width=100, gain=50))
     assert [(group.depth, len(group.members)) for group in groups] == [
         (0, 20),
         (100, 20),
@@ -94,15 +100,15 @@ def test_a_prefix_inside_another_is_kept_too():
     tails = [chr(300 + i) * 30 for i in range(20)]
     inner = [block + more + tail for tail in tails]
     outer = [block + tail for tail in tails]
-    groups = groups_of(trie_of(make(*inner, *outer)), Shape(width=100, gain=50))
+    groups = groups_of(trie_of(make(*inner, *outer)), RowShape(width=100, gain=50))
     assert [group.depth for group in groups] == [200, 300]
 
 
 def test_a_prefix_that_saves_less_than_a_pass_costs_is_not_kept():
     texts = ["b" * 20 + chr(300 + i) * 60 for i in range(4)]
     trie = trie_of(make(*texts))
-    assert [g.depth for g in groups_of(trie, Shape(width=100, gain=40))] == [20]
-    assert [g.depth for g in groups_of(trie, Shape(width=100, gain=60))] == [0]
+    assert [g.depth for g in groups_of(trie, RowShape(width=100, gain=40))] == [20]
+    assert [g.depth for g in groups_of(trie, RowShape(width=100, gain=60))] == [0]
 
 
 def test_one_that_scores_the_prefix_itself_does_not_keep_the_others_from_it():
@@ -110,7 +116,7 @@ def test_one_that_scores_the_prefix_itself_does_not_keep_the_others_from_it():
     block = "b" * 300
     lines = make(*(block + chr(300 + i) * 60 for i in range(20)))
     (whole,) = make(block + "whole", n_scored=305)
-    groups = groups_of(trie_of([*lines, whole]), Shape(width=100, gain=50))
+    groups = groups_of(trie_of([*lines, whole]), RowShape(width=100, gain=50))
     assert [(group.depth, len(group.members)) for group in groups] == [
         (0, 1),
         (300, 20),
@@ -126,7 +132,7 @@ def test_rows_hold_their_sequences_and_each_token_sees_its_own_beginning_only(
     trie = trie_of(lines)
     scored = []
     for group in groups_of(trie, shape):
-        rows = cut(trie, group, shape.width)
+        rows = pack(trie, group, shape.width)
         assert np.concatenate([r.members for r in rows]).tolist() == (
             group.members.tolist()
         )
@@ -163,7 +169,7 @@ def test_rows_hold_their_sequences_and_each_token_sees_its_own_beginning_only(
 @given(lines=line_sets(), width=st.integers(0, 30))
 def test_rows_are_as_wide_as_they_may_be(lines, width):
     trie = trie_of(lines)
-    for row in cut(trie, Group(0, np.arange(len(trie.sequences))), width):
+    for row in pack(trie, PrefixGroup(0, np.arange(len(trie.sequences))), width):
         first = int(trie.lengths[row.members[0]])
         assert (
             len(row.members) == 1
@@ -177,7 +183,7 @@ def test_a_full_row_ends_where_least_is_read_again():
     tokens, two do; the third starts the next row."""
     texts = [question * 30 + answer * 4 for question in "xyz" for answer in "abcd"]
     trie = trie_of(make(*texts))
-    rows = cut(trie, Group(0, np.arange(12)), 100)
+    rows = pack(trie, PrefixGroup(0, np.arange(12)), 100)
     assert [row.n_tokens for row in rows] == [92, 46]
 
 
@@ -221,9 +227,11 @@ def test_a_large_window_reads_each_shared_beginning_once():
     for i in range(5_000):
         question = draw.integers(0, 30_000, 280).astype(np.int32)
         for answer in draw.integers(0, 30_000, (4, 20)).astype(np.int32):
-            lines.append(Line(np.concatenate([shots[i % 57], question, answer]), 20))
+            lines.append(
+                ScoredSpan(np.concatenate([shots[i % 57], question, answer]), 20)
+            )
     trie = trie_of(lines)
-    shape = Shape(width=512, gain=128)
-    rows = [row for group in groups_of(trie, shape) for row in cut(trie, group, 512)]
+    shape = RowShape(width=512, gain=128)
+    rows = [row for group in groups_of(trie, shape) for row in pack(trie, group, 512)]
     laid_out = sum(len(lay_out(trie, lines, row).ids) for row in rows)
     assert laid_out <= 5_000 * (280 + 80)

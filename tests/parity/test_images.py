@@ -15,8 +15,8 @@ import pytest
 from pytest_evals.core.request import Generate
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.lm_eval.task import load_tasks
+from pytest_evals.models.openai.request_bodies import request_body
 from pytest_evals.models.openai.settings import read_settings
-from pytest_evals.models.openai.writing import asked
 from pytest_evals.models.registry import parse_spec
 
 IMAGES = Path(__file__).resolve().parent / "images"
@@ -35,7 +35,7 @@ def test_messages_are_lm_evals(path):
     for index in task.rows.indices():
         (request,) = task.ask(index).requests
         assert isinstance(request, Generate)
-        ours.append(pictures.readable(asked(request, settings)[1]["messages"]))
+        ours.append(pictures.readable(request_body(request, settings)[1]["messages"]))
     theirs = json.loads(path.read_text(encoding="utf-8"))["messages"]
     assert sorted(ours, key=_text) == sorted(theirs, key=_text)
 

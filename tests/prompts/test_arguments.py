@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_evals.models.openai.sampling import OPTIONS
+from pytest_evals.models.openai.sampling_params import OPTIONS
 from pytest_evals.prompts.arguments import argument_faults
 
 

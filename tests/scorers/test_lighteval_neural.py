@@ -15,7 +15,7 @@ from transformers import (
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, ModelError
-from pytest_evals.models.hf.readers import PairClassifier, TokenEncoder
+from pytest_evals.models.hf.metric_models import PairClassifier, TokenEncoder
 from pytest_evals.scorers.lighteval.matching.neural import (
     BLEURT,
     BertScore,

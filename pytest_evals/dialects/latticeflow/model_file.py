@@ -28,7 +28,7 @@ from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import EvalsError, MissingExtraError, Problem, TaskFileError
 from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.latticeflow.adapters import BUILT_IN, Adapter, ModelInfo
-from pytest_evals.models.latticeflow.inference import FunctionModel
+from pytest_evals.models.latticeflow.function_model import FunctionModel
 
 _TASKS = ("chat_completion", "embeddings", "custom")
 _PROVIDERS: Mapping[str, str] = {
@@ -252,7 +252,7 @@ def _connection(
         error = _without_client()
         if error is not None:
             raise error
-        from pytest_evals.models.latticeflow.http import Connection, HttpModel
+        from pytest_evals.models.latticeflow.http_model import Connection, HttpModel
 
         connection = Connection(
             url=url,

@@ -15,8 +15,8 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
-from pytest_evals.models.hf.memory import or_none
-from pytest_evals.models.hf.text.tokens import Unusable
+from pytest_evals.models.hf.device_memory import or_none
+from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -29,7 +29,7 @@ FITTING_BATCHES = 16
 """Batches in a row that must fit before the budget is doubled again."""
 
 
-class Budget:
+class BatchBudget:
     """How many tokens and rows a batch may have; learns from batches that did not
     fit."""
 
@@ -77,7 +77,7 @@ class Batch(Generic[T, R]):
     """
 
     items: Sequence[T]
-    result: R | Unusable
+    result: R | InvalidRequestError
     elapsed_s: float
 
 
@@ -85,7 +85,7 @@ def in_batches(
     items: Sequence[T],
     costs: Sequence[int],
     run: Callable[[Sequence[T]], R],
-    budget: Budget,
+    budget: BatchBudget,
 ) -> Iterator[Batch[T, R]]:
     """Run all items in their order, batch by batch, each batch as soon as it is done.
 
@@ -97,13 +97,15 @@ def in_batches(
         n = budget.take(costs, start)
         batch = items[start : start + n]
         began = time.perf_counter()
-        result: R | Unusable | None = or_none(partial(run, batch))
+        result: R | InvalidRequestError | None = or_none(partial(run, batch))
         if result is None:
             widest = max(costs[start : start + n])
             budget.shrink(n * widest)
             if n > 1:
                 continue
-            result = Unusable(f"{widest} tokens do not fit into the device's memory")
+            result = InvalidRequestError(
+                f"{widest} tokens do not fit into the device's memory"
+            )
         else:
             budget.grow()
         yield Batch(batch, result, time.perf_counter() - began)

@@ -23,7 +23,7 @@ CHUNK_ELEMENTS = {"cuda": 2**28, "cpu": 2**24}
 """Logits that are in memory at a time, in float32."""
 
 
-class Chunk(NamedTuple):
+class LogitsChunk(NamedTuple):
     """Logits of some of the wanted places.
 
     Args:
@@ -36,7 +36,7 @@ class Chunk(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class View:
+class AttentionView:
     """What the tokens of a batch see, where it is not just all tokens to the left.
 
     Args:
@@ -77,8 +77,8 @@ class Forward:
         self.takes_positions = "position_ids" in known
 
     def __call__(
-        self, ids: Tensor, places: Tensor, view: View | None = None
-    ) -> Iterator[Chunk]:
+        self, ids: Tensor, places: Tensor, view: AttentionView | None = None
+    ) -> Iterator[LogitsChunk]:
         """Logits at the wanted places, chunk by chunk.
 
         Args:
@@ -87,7 +87,7 @@ class Forward:
             view: What each token sees.
         """
         ids, places = ids.to(self.device), places.to(self.device)
-        given = (view or View()).arguments()
+        given = (view or AttentionView()).arguments()
         if self.picks_hidden:
             states = self.model.base_model(input_ids=ids, **given).last_hidden_state
             wanted = _at(states, places)  # (P, H)
@@ -102,9 +102,11 @@ class Forward:
         step = max(1, most // width)
         for start in range(0, len(places), step):
             part = wanted[start : start + step]
-            yield Chunk(start, (self.head(part) if self.picks_hidden else part).float())
+            yield LogitsChunk(
+                start, (self.head(part) if self.picks_hidden else part).float()
+            )
 
-    def remember(self, ids: Tensor, view: View) -> None:
+    def remember(self, ids: Tensor, view: AttentionView) -> None:
         """Read tokens for nothing but the keys and values that the view's cache
         keeps."""
         self.model.base_model(input_ids=ids.to(self.device), **view.arguments())
@@ -139,7 +141,7 @@ def _at(states: Tensor, places: Tensor) -> Tensor:
     return states.flatten(0, 1)[places.to(states.device)]
 
 
-def rounds(model: Any) -> bool:
+def has_rounding(model: Any) -> bool:
     """Whether logits depend on the batch by more than the last digits of float32:
     weights in 8 bits are multiplied in parts that all tokens have a say in."""
     half = model.dtype in (torch.float16, torch.bfloat16)
@@ -209,4 +211,4 @@ def _near(model: Any, one: Tensor, other: Tensor) -> bool:
         return False
     most = (one.float() - other.float()).abs().max()
     size = one.float().abs().max().clamp(min=1e-6)
-    return bool(most <= (0.02 if rounds(model) else 1e-4) * size)
+    return bool(most <= (0.02 if has_rounding(model) else 1e-4) * size)

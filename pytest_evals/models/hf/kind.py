@@ -65,11 +65,11 @@ def _open_cutter(spec: ModelSpec) -> Cutter:
         ModelError: The tokenizer cannot be loaded.
     """
     settings = _settings(spec)
-    from pytest_evals.models.hf.loading import load_tokenizer
-    from pytest_evals.models.hf.text.cutting import HfCutter
-    from pytest_evals.models.hf.text.tokens import Encoder
+    from pytest_evals.models.hf.loader import load_tokenizer
+    from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
+    from pytest_evals.models.hf.tokenization.tokenizer import HfTokenizer
 
-    return HfCutter(Encoder(load_tokenizer(settings), settings, _UNBOUNDED))
+    return HfTokenizer(RequestEncoder(load_tokenizer(settings), settings, _UNBOUNDED))
 
 
 def _settings(spec: ModelSpec) -> HfSettings:

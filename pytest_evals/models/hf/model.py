@@ -15,24 +15,31 @@ import torch
 from pytest_evals.core.model import Model
 from pytest_evals.core.request import Generate, Prompt, Request, Response
 from pytest_evals.errors import DocumentError, ModelError
-from pytest_evals.models.hf.ahead import Ahead
-from pytest_evals.models.hf.batches import Budget, default_tokens
-from pytest_evals.models.hf.counters import Counters
+from pytest_evals.models.hf.batches import BatchBudget, default_tokens
 from pytest_evals.models.hf.fingerprint import fingerprint, hash_file
-from pytest_evals.models.hf.footprint import footprint_of
 from pytest_evals.models.hf.forward import Forward, sees_later_tokens
-from pytest_evals.models.hf.loading import describe, load
-from pytest_evals.models.hf.scoring.loglikelihood import Plain
-from pytest_evals.models.hf.scoring.paths import choose
-from pytest_evals.models.hf.scoring.scorer import Scorer
+from pytest_evals.models.hf.generation.decode import decoder_for
+from pytest_evals.models.hf.generation.engine import GenerationEngine
+from pytest_evals.models.hf.generation.generator import Generator
+from pytest_evals.models.hf.generation.memory_budget import (
+    MOST_TOKENS,
+    MemoryBudget,
+    free_tokens,
+)
+from pytest_evals.models.hf.loader import describe, load
+from pytest_evals.models.hf.memory_estimate import estimate_memory
+from pytest_evals.models.hf.prefetch import Prefetch
+from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
+from pytest_evals.models.hf.scoring.scorer import LoglikelihoodScorer
+from pytest_evals.models.hf.scoring.strategies import choose_strategy
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.hf.text.cutting import HfCutter
-from pytest_evals.models.hf.text.expected import Expected, Known
-from pytest_evals.models.hf.text.tokens import Encoder
-from pytest_evals.models.hf.writing.author import Author
-from pytest_evals.models.hf.writing.decoding import steps_for
-from pytest_evals.models.hf.writing.generation import Writer
-from pytest_evals.models.hf.writing.room import MOST_TOKENS, Room, free_tokens
+from pytest_evals.models.hf.token_counts import TokenCounts
+from pytest_evals.models.hf.tokenization.background_encoding import (
+    BackgroundEncoder,
+    PendingRequests,
+)
+from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
+from pytest_evals.models.hf.tokenization.tokenizer import HfTokenizer
 
 
 class HfModel(Model):
@@ -52,23 +59,25 @@ class HfModel(Model):
                 "a token changes the probabilities of those before it"
             )
         forward = Forward(model)
-        encoder = Encoder(loaded.tokenizer, settings, loaded.n_embeddings)
+        encoder = RequestEncoder(loaded.tokenizer, settings, loaded.n_embeddings)
         tokens = settings.batch_tokens or default_tokens(
-            model, footprint_of(forward).token
+            model, estimate_memory(forward).token
         )
-        self._counters = Counters()
-        self._running: list[Ahead[tuple[int, Response]]] = []
+        self._counters = TokenCounts()
+        self._running: list[Prefetch[tuple[int, Response]]] = []
         self.works_ahead: bool = model.device.type != "cpu"
         """Whether it goes on between two answers, while others use the processor. On a
         CPU they would only take it from each other."""
-        self._writer = Writer(
+        self._writer = GenerationEngine(
             model,
             encoder,
-            steps_for(forward, self._counters),
+            decoder_for(forward, self._counters),
             _room(model, tokens, settings),
             settings.think_end_token,
         )
-        choice = choose(Plain(forward, self._counters), loaded.max_length)
+        choice = choose_strategy(
+            PaddedStrategy(forward, self._counters), loaded.max_length
+        )
         self.name = name
         self._settings = settings
         self.info: Mapping[str, Any] = {
@@ -78,15 +87,15 @@ class HfModel(Model):
             "scoring_path": choice.path.name,
         }
         self._encoder = encoder
-        self._expected = Expected(encoder)
+        self._expected = BackgroundEncoder(encoder)
         length = loaded.max_length
-        budget = Budget(
+        budget = BatchBudget(
             settings.batch_tokens or choice.batch_tokens or tokens, settings.batch_size
         )
-        self._scorer = Scorer(encoder, choice, budget, length)
+        self._scorer = LoglikelihoodScorer(encoder, choice, budget, length)
         # A closed model is still asked for them, by the report.
         self._notes = (self._scorer.notes, self._writer.notes)
-        self._author = Author(self._writer, length, model.generation_config)
+        self._author = Generator(self._writer, length, model.generation_config)
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
         """Answer all requests, each batch as soon as it is done.
@@ -100,7 +109,7 @@ class HfModel(Model):
         answers = self._answer(requests, self._expected.take(requests))
         if not self.works_ahead:
             return answers
-        ahead = Ahead(answers)
+        ahead = Prefetch(answers)
         self._running = [ahead]
         return ahead
 
@@ -109,7 +118,7 @@ class HfModel(Model):
         self._expected.expect(requests)
 
     def _answer(
-        self, requests: Sequence[Request], known: Known
+        self, requests: Sequence[Request], known: PendingRequests
     ) -> Iterator[tuple[int, Response]]:
         texts = {i: r for i, r in enumerate(requests) if isinstance(r, Generate)}
         if texts:
@@ -124,7 +133,7 @@ class HfModel(Model):
 
     def _first_tokens(self, requests: Sequence[Request]) -> dict[str, Any]:
         """How the first prompt begins that can be asked."""
-        cutter = HfCutter(self._encoder)
+        cutter = HfTokenizer(self._encoder)
         for request in requests:
             with suppress(DocumentError):
                 cut = cutter.cut(request)
@@ -173,14 +182,14 @@ PASS_COSTS = {"cpu": 64}
 """A pass over few tokens takes as long as so many more in another one; 512 on a GPU."""
 
 
-def _room(model: Any, tokens: int, settings: HfSettings) -> Room:
+def _room(model: Any, tokens: int, settings: HfSettings) -> MemoryBudget:
     """The room for texts: what the user says, else what the memory holds; no more than
     makes a CPU faster, and where nobody knows the memory no more than that either."""
     kind, rows = model.device.type, settings.batch_size
     cost = PASS_COSTS.get(kind, 512)
     if settings.batch_tokens:
-        return Room(tokens, rows=rows, pass_cost=cost)
+        return MemoryBudget(tokens, rows=rows, pass_cost=cost)
     read = max(1, tokens // READING_SHARE)
     most = MOST_TOKENS if kind == "cuda" else tokens
     measure = free_tokens(model.device, most)
-    return Room(tokens, read, rows, pass_cost=cost, measure=measure)
+    return MemoryBudget(tokens, read, rows, pass_cost=cost, measure=measure)

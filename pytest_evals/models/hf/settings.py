@@ -11,7 +11,7 @@ from typing import Any
 from pytest_evals.errors import OptionError
 from pytest_evals.models.arguments import Arguments
 from pytest_evals.models.folders import check_folder
-from pytest_evals.models.registry import Needs
+from pytest_evals.models.registry import TaskRequirements
 from pytest_evals.models.spec import ModelSpec
 
 _ARGUMENTS = Arguments("hf")
@@ -112,7 +112,7 @@ class HfSettings:
         return {**self.chat_template_args, "enable_thinking": self.enable_thinking}
 
 
-def why_unfit(spec: ModelSpec, needs: Needs) -> str:
+def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
     """Why a task cannot be asked; empty if it may be."""
     del spec
     return _NO_IMAGES if needs.images else ""

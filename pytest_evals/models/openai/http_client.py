@@ -16,14 +16,14 @@ from typing import Any
 
 import openai
 
-from pytest_evals.models.openai.faults import (
+from pytest_evals.models.openai.errors import (
     LATE,
     REDIRECTED,
     UNREACHED,
-    Fault,
-    of_status,
+    RequestFailedError,
     seconds,
     shortened,
+    status_error,
 )
 
 _LIBRARY: Any = sys.modules[
@@ -39,7 +39,7 @@ PIECE_BYTES = 2**16
 
 
 class HttpClient(openai.DefaultAsyncHttpxClient):
-    """A client whose replies are bounded. Raises ``Fault`` for all that goes wrong."""
+    """HTTP client with bounded replies; any failure is a ``RequestFailedError``."""
 
     def __init__(self, shown: str, timeout_s: float, **arguments: Any) -> None:
         """Nothing is sent yet.
@@ -68,7 +68,7 @@ class HttpClient(openai.DefaultAsyncHttpxClient):
                 return await self._exchange(request, options)
         except (TimeoutError, _LIBRARY.TimeoutException):
             limit = f"no reply within {self._timeout_s:g} s"
-            raise Fault(limit, LATE, again=True, slower=True) from None
+            raise RequestFailedError(limit, LATE, again=True, slower=True) from None
         except _LIBRARY.HTTPError as error:
             raise lost(self._shown, error) from None
 
@@ -85,7 +85,7 @@ class HttpClient(openai.DefaultAsyncHttpxClient):
                 await reply.aclose()
             request = reply.next_request
         what = f"the server redirects more than {MOST_REDIRECTS} times"
-        raise Fault(what, REDIRECTED, again=True)
+        raise RequestFailedError(what, REDIRECTED, again=True)
 
 
 def reply_limit(content: bytes) -> int:
@@ -109,17 +109,19 @@ def reply_limit(content: bytes) -> int:
     return min(MOST_BYTES, BASE_BYTES + TOKEN_BYTES * n_tokens * (1 + max(0, top)))
 
 
-def lost(shown: str, error: BaseException) -> Fault:
+def lost(shown: str, error: BaseException) -> RequestFailedError:
     """The fault of a connection that failed, in the words of its first cause.
 
     A client's own fault is returned as it is: older versions of openai wrap it.
     """
     while error.__cause__ is not None:
         error = error.__cause__
-    if isinstance(error, Fault):
+    if isinstance(error, RequestFailedError):
         return error
     words = shortened(str(error)) if str(error) else type(error).__name__
-    return Fault(f"the connection to {shown} failed: {words}", UNREACHED, again=True)
+    return RequestFailedError(
+        f"the connection to {shown} failed: {words}", UNREACHED, again=True
+    )
 
 
 def wait_of(reply: Any) -> float:
@@ -140,14 +142,14 @@ def _check_redirect(reply: Any) -> None:
     """
     old, new = reply.request, reply.next_request
     if _origin(old.url) != _origin(new.url):
-        raise Fault(
+        raise RequestFailedError(
             f"the server redirects to another origin, {_origin(new.url)}: prompts and "
             "keys are not sent there",
             REDIRECTED,
             hopeless=True,
         )
     if old.method != new.method:
-        raise Fault(
+        raise RequestFailedError(
             f"the server redirects with status {reply.status_code}, which drops the "
             f"prompt, to {shortened(new.url.path)}",
             REDIRECTED,
@@ -181,9 +183,9 @@ async def _whole(reply: Any, most: int) -> Any:
     except _BodyError as error:
         if reply.status_code >= 400:
             what = f"a body that {error}"
-            fault = of_status(reply.status_code, what, wait_of(reply))
+            fault = status_error(reply.status_code, what, wait_of(reply))
         else:
-            fault = Fault(f"the reply {error}", again=error.again)
+            fault = RequestFailedError(f"the reply {error}", again=error.again)
         raise fault from None
     gone = (b"content-encoding", b"content-length", b"transfer-encoding")
     kept = [(k, v) for k, v in reply.headers.raw if k.lower() not in gone]

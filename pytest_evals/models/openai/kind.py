@@ -62,11 +62,11 @@ def _why_unable(spec: ModelSpec) -> str:
         model = _open(spec)
     except EvalsError:
         return ""
-    from pytest_evals.models.openai.trial import UnableError
+    from pytest_evals.models.openai.capability_probe import ScoringUnsupportedError
 
     try:
         model.be_able_to_score()
-    except UnableError as error:
+    except ScoringUnsupportedError as error:
         return str(error)
     except EvalsError:
         return ""

@@ -12,18 +12,18 @@ from pytest_evals.core.model import Model
 from pytest_evals.core.request import Finish, Generate, Request, Response
 from pytest_evals.core.top_logprobs import without_top_logprobs
 from pytest_evals.errors import ModelError
-from pytest_evals.models.openai.asking import Asker, Backoff
-from pytest_evals.models.openai.background import Background
-from pytest_evals.models.openai.endpoint import Endpoint
-from pytest_evals.models.openai.faults import REFUSED, Fault
-from pytest_evals.models.openai.fitting import Fitting
-from pytest_evals.models.openai.scoring import Scorer
+from pytest_evals.models.openai.client import OpenAIClient
+from pytest_evals.models.openai.errors import REFUSED, RequestFailedError
+from pytest_evals.models.openai.event_loop import BackgroundLoop
+from pytest_evals.models.openai.prompt_truncation import PromptTruncation
+from pytest_evals.models.openai.request_bodies import read_reply, request_body
+from pytest_evals.models.openai.retries import Backoff, RetryingClient
+from pytest_evals.models.openai.scoring import ServerScorer
 from pytest_evals.models.openai.settings import NO_CHAT, OpenAISettings
-from pytest_evals.models.openai.usage import METER, Meter, Usage
-from pytest_evals.models.openai.writing import asked, read_text
+from pytest_evals.models.openai.usage import METER, RequestMeter, Usage
 
 if TYPE_CHECKING:
-    from pytest_evals.models.openai.encoding import Encoding, Fit
+    from pytest_evals.models.openai.tokenizer import FittedPrompt, ServerTokenizer
 
 Answer = tuple[int, Response]
 _INVALID = ("400", "422")
@@ -44,13 +44,15 @@ class OpenAIModel(Model):
         self.name = name
         self._settings = settings
         self._usage = Usage(settings.price_in, settings.price_out)
-        self._background = Background()
+        self._background = BackgroundLoop()
         self._endpoint, self._asker, lister = self._background.run(
             _made(settings, key, self._usage, backoff or Backoff())
         )
-        self._scorer = Scorer(self._asker, settings, _encoding_of(settings))
+        self._scorer = ServerScorer(self._asker, settings, _encoding_of(settings))
         self._gives_top = True
-        self._fitting = Fitting(self._background, lister, settings, self._scorer)
+        self._fitting = PromptTruncation(
+            self._background, lister, settings, self._scorer
+        )
         self.info: dict[str, Any] = {
             "model": name,
             "model_name": settings.target,
@@ -113,14 +115,14 @@ class OpenAIModel(Model):
         self._background.close(self._endpoint.close)
 
     async def _one(self, position: int, request: Request) -> Answer:
-        METER.set(meter := Meter())
+        METER.set(meter := RequestMeter())
         try:
             began = time.perf_counter()
             if isinstance(request, Generate):
                 response = await self._text_with_top(request)
             else:
                 response = await self._scorer.score(request)
-        except Fault as fault:
+        except RequestFailedError as fault:
             finish: Finish = "refused" if fault.kind == REFUSED else ""
             return position, Response(error=fault.what, finish=finish)
         return position, replace(
@@ -138,20 +140,20 @@ class OpenAIModel(Model):
             request = bare
         try:
             return await self._text(request, fit)
-        except Fault as fault:
+        except RequestFailedError as fault:
             if bare is request or fault.kind not in _INVALID:
                 raise
         response = await self._text(bare, fit)
         self._gives_top = False
         return response
 
-    async def _text(self, request: Generate, fit: Fit | None) -> Response:
+    async def _text(self, request: Generate, fit: FittedPrompt | None) -> Response:
         settings = self._settings
-        path, body = asked(request, settings, fit)
+        path, body = request_body(request, settings, fit)
         response = await self._asker.ask(
             path,
             body,
-            lambda reply: read_text(reply, request, settings, path),
+            lambda reply: read_reply(reply, request, settings, path),
         )
         if fit is None or not fit.ids:
             return response
@@ -163,7 +165,7 @@ class OpenAIModel(Model):
         return (time.perf_counter() - began) / self._asker.pace.limit
 
 
-def _encoding_of(settings: OpenAISettings) -> Encoding | None:
+def _encoding_of(settings: OpenAISettings) -> ServerTokenizer | None:
     """The served model's tokenizer, if there is a copy of it.
 
     Raises:
@@ -171,16 +173,16 @@ def _encoding_of(settings: OpenAISettings) -> Encoding | None:
     """
     if not settings.tokenizer:
         return None
-    from pytest_evals.models.openai.encoding import Encoding
+    from pytest_evals.models.openai.tokenizer import ServerTokenizer
 
-    return Encoding(settings.tokenizer, settings.template_args)
+    return ServerTokenizer(settings.tokenizer, settings.template_args)
 
 
 async def _made(
     settings: OpenAISettings, key: str, usage: Usage, backoff: Backoff
-) -> tuple[Endpoint, Asker, Asker]:
+) -> tuple[OpenAIClient, RetryingClient, RetryingClient]:
     """Client and asker, made in the loop that they belong to; and one for the list of
     models, which says nothing of whether the server answers anything else."""
-    endpoint = Endpoint(settings, key)
-    asker = Asker(endpoint, settings, usage, backoff)
-    return endpoint, asker, Asker(endpoint, settings, Usage(0, 0), backoff)
+    endpoint = OpenAIClient(settings, key)
+    asker = RetryingClient(endpoint, settings, usage, backoff)
+    return endpoint, asker, RetryingClient(endpoint, settings, Usage(0, 0), backoff)

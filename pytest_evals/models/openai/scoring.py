@@ -9,29 +9,33 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.request import Loglikelihood, Request, Response, Rolling
-from pytest_evals.models.openai.asking import Asker
-from pytest_evals.models.openai.boundary import begins_with, boundary, split
-from pytest_evals.models.openai.faults import Fault
-from pytest_evals.models.openai.readings import (
-    Form,
-    Reading,
+from pytest_evals.models.openai.capability_probe import probe_format
+from pytest_evals.models.openai.errors import RequestFailedError
+from pytest_evals.models.openai.prompt_logprobs import (
+    LogprobFormat,
+    PromptLogprobs,
     Sent,
     response_of,
-    words_of,
+    token_texts,
 )
+from pytest_evals.models.openai.request_bodies import choice_of
+from pytest_evals.models.openai.retries import RetryingClient
 from pytest_evals.models.openai.settings import OpenAISettings
-from pytest_evals.models.openai.trial import form_of
-from pytest_evals.models.openai.writing import choice_of
+from pytest_evals.models.openai.token_boundaries import (
+    begins_with,
+    move_whitespace,
+    token_at,
+)
 
 if TYPE_CHECKING:
-    from pytest_evals.models.openai.encoding import Encoding, Scored
+    from pytest_evals.models.openai.tokenizer import ServerTokenizer, Spans
 
 TRIAL_RETRIES = 2
 _NO_SUM = "the tokens that the server gives do not make up the text"
 
 
 @dataclass(slots=True)
-class Scorer:
+class ServerScorer:
     """A server as a giver of log-likelihoods; lives in its event loop.
 
     Args:
@@ -43,12 +47,12 @@ class Scorer:
         encoded: Requests as token ids, until they are asked.
     """
 
-    asker: Asker
+    asker: RetryingClient
     settings: OpenAISettings
-    encoding: Encoding | None = None
-    form: Form | None = None
-    contexts: dict[str, asyncio.Task[Reading]] = field(default_factory=dict)
-    encoded: dict[Request, Scored | str] = field(default_factory=dict)
+    encoding: ServerTokenizer | None = None
+    form: LogprobFormat | None = None
+    contexts: dict[str, asyncio.Task[PromptLogprobs]] = field(default_factory=dict)
+    encoded: dict[Request, Spans | str] = field(default_factory=dict)
 
     async def probe(self) -> None:
         """Find out, once, in which form the server gives log-probabilities.
@@ -57,7 +61,7 @@ class Scorer:
             ModelError: In none.
         """
         if self.form is None:
-            self.form = await form_of(self, self.encoding)
+            self.form = await probe_format(self, self.encoding)
 
     def prepare(self, requests: Sequence[Request], window: int) -> None:
         """Make token ids of all requests that will be scored, if ids are sent.
@@ -80,16 +84,16 @@ class Scorer:
         if isinstance(request, Rolling):
             return await self._whole(request.text)
         if not isinstance(request.context, str):
-            raise Fault(
+            raise RequestFailedError(
                 "the context is a chat, and a server cannot score the continuation of "
                 "a chat"
             )
-        context, continuation = split(request.context, request.continuation)
+        context, continuation = move_whitespace(request.context, request.continuation)
         if not continuation:
-            raise Fault("the continuation is empty")
+            raise RequestFailedError("the continuation is empty")
         context = context or self.settings.prefix
         reading = await self.read(context + continuation)
-        first = boundary(reading, context + continuation, len(context))
+        first = token_at(reading, context + continuation, len(context))
         if first is None:
             first = await self._after(context, continuation, reading)
         return response_of(reading.tokens[first:], n_context=first)
@@ -98,7 +102,7 @@ class Scorer:
         """All tokens after those of the context, as they are encoded here."""
         lines = self.encoded.pop(request)
         if isinstance(lines, str):
-            raise Fault(lines)
+            raise RequestFailedError(lines)
         scored = []
         for line in lines:
             reading = await self.read(line.tokens.tolist())
@@ -116,28 +120,30 @@ class Scorer:
     async def _whole(self, text: str) -> Response:
         """All tokens of a text, after the prefix or what the server puts in front."""
         if not text:
-            raise Fault("the text is empty")
+            raise RequestFailedError("the text is empty")
         prefix = self.settings.prefix
         reading = await self.read(prefix + text)
-        first = boundary(reading, prefix + text, len(prefix))
+        first = token_at(reading, prefix + text, len(prefix))
         if first is None:
-            raise Fault(_NO_SUM)
+            raise RequestFailedError(_NO_SUM)
         scored = response_of(reading.tokens[first:], n_context=0)
         return Response(logprob=scored.logprob, n_tokens=scored.n_tokens)
 
-    async def _after(self, context: str, continuation: str, both: Reading) -> int:
+    async def _after(
+        self, context: str, continuation: str, both: PromptLogprobs
+    ) -> int:
         """The first token of a continuation, by the tokens of its context alone."""
         if not context:
-            raise Fault(_NO_SUM)
+            raise RequestFailedError(_NO_SUM)
         alone = await self._alone(context)
         n = len(alone.tokens)
         if n >= len(both.tokens):
-            raise Fault(
+            raise RequestFailedError(
                 f"the continuation {continuation!r} has no tokens of its own: the "
                 "tokenizer merges it into the context"
             )
         if not begins_with(both, alone):
-            raise Fault(
+            raise RequestFailedError(
                 f"the continuation {continuation!r} begins within a token, which the "
                 "tokenizer makes of it and of the end of the context; a server that is "
                 "sent texts cannot be made to read them apart: give its tokenizer by "
@@ -145,7 +151,7 @@ class Scorer:
             )
         return n
 
-    async def _alone(self, context: str) -> Reading:
+    async def _alone(self, context: str) -> PromptLogprobs:
         """The tokens of a context by itself; asked once, whoever wants to know."""
         task = self.contexts.get(context)
         if task is None:
@@ -153,7 +159,9 @@ class Scorer:
             self.contexts[context] = task
         return await asyncio.shield(task)
 
-    async def read(self, sent: Sent, form: Form | None = None) -> Reading:
+    async def read(
+        self, sent: Sent, form: LogprobFormat | None = None
+    ) -> PromptLogprobs:
         """The tokens of a text, in a form that is tried or in that of the server.
 
         Raises:
@@ -176,7 +184,7 @@ class Scorer:
             Fault: There is no reply.
         """
         body = {**_greedy(text, n_tokens), "logprobs": 1}
-        return await self.asker.ask("completions", body, words_of, TRIAL_RETRIES)
+        return await self.asker.ask("completions", body, token_texts, TRIAL_RETRIES)
 
     async def go_on(self, sent: Sent, n_tokens: int) -> str:
         """The text that the server writes after a text or ids, with temperature 0.

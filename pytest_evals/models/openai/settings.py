@@ -14,7 +14,7 @@ from pytest_evals.errors import OptionError
 from pytest_evals.masking.values import masked_text
 from pytest_evals.models.arguments import Arguments
 from pytest_evals.models.folders import check_folder
-from pytest_evals.models.registry import Needs
+from pytest_evals.models.registry import TaskRequirements
 from pytest_evals.models.spec import ModelSpec
 
 Api = Literal["", "chat", "completions"]
@@ -141,7 +141,7 @@ def check_openai(spec: ModelSpec) -> None:
         check_folder(tokenizer, needed="tokenizer_config.json")
 
 
-def why_unfit(spec: ModelSpec, needs: Needs) -> str:
+def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
     """Why a task cannot be asked; empty if it may be.
 
     Raises:

@@ -14,7 +14,7 @@ MILLION = 1_000_000
 
 
 @dataclass(slots=True)
-class Meter:
+class RequestMeter:
     """Time and money for one request of the session, over all that is sent for it.
 
     Args:
@@ -34,7 +34,7 @@ class Meter:
         self.cost = (self.cost or 0.0) + cost if self.is_complete else None
 
 
-METER: ContextVar[Meter | None] = ContextVar("METER", default=None)
+METER: ContextVar[RequestMeter | None] = ContextVar("METER", default=None)
 """That of the request that is being answered."""
 
 

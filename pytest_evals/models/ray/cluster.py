@@ -24,7 +24,7 @@ REACH_S = 10.0
 """Seconds in which a cluster must take a connection; Ray itself tries for minutes."""
 
 
-class Needs(NamedTuple):
+class ReplicaResources(NamedTuple):
     """What replicas take: how many there are, and the devices of each."""
 
     replicas: int
@@ -58,7 +58,7 @@ class Cluster:
         if self._is_mine:
             _join(address)
 
-    def needs(self, settings: RaySettings) -> Needs:
+    def needs(self, settings: RaySettings) -> ReplicaResources:
         """What replicas take, with what the settings leave open.
 
         Raises:
@@ -68,7 +68,7 @@ class Cluster:
         n_gpus = there.get("GPU", 0.0)
         gpus = (1.0 if n_gpus else 0.0) if settings.gpus is None else settings.gpus
         most = int(n_gpus / gpus) if gpus else 1
-        needs = Needs(settings.replicas or max(1, most), gpus, settings.cpus)
+        needs = ReplicaResources(settings.replicas or max(1, most), gpus, settings.cpus)
         for name, each in (("GPU", gpus), ("CPU", settings.cpus)):
             has = there.get(name, 0.0)
             if each and needs.replicas * each > has + 1e-9:
@@ -80,7 +80,7 @@ class Cluster:
                 )
         return needs
 
-    def start(self, spec: ModelSpec, needs: Needs) -> list[Any]:
+    def start(self, spec: ModelSpec, needs: ReplicaResources) -> list[Any]:
         """Replicas, which Ray starts where there is room, and again when they are
         lost."""
         actor = ray.remote(Replica).options(

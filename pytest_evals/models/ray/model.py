@@ -14,9 +14,9 @@ from pytest_evals.core.cut import Cutter
 from pytest_evals.core.model import Model
 from pytest_evals.core.request import Prompt, Request, Response
 from pytest_evals.models.ray.cluster import Cluster
-from pytest_evals.models.ray.crew import Crew
-from pytest_evals.models.ray.dealing import Deck
+from pytest_evals.models.ray.pool import ReplicaPool
 from pytest_evals.models.ray.replica import quick_hash
+from pytest_evals.models.ray.scheduler import WorkQueue
 from pytest_evals.models.ray.settings import RaySettings
 from pytest_evals.models.registry import fingerprint_of, open_cutter
 from pytest_evals.models.spec import ModelSpec
@@ -45,7 +45,7 @@ class RayModel(Model):
             self._n = needs.replicas
             self._actors = self._cluster.start(spec, needs)
             expected = fingerprint_of(spec, quick_hash)
-            self._crew = Crew(self._cluster, self._actors, expected)
+            self._crew = ReplicaPool(self._cluster, self._actors, expected)
             info = self._crew.first().info
         except BaseException:
             self.close()
@@ -58,7 +58,7 @@ class RayModel(Model):
         Raises:
             ModelError: The model is broken, or too many replicas are lost.
         """
-        return self._crew.answer(requests, Deck(requests, self._n))
+        return self._crew.answer(requests, WorkQueue(requests, self._n))
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ SEEN = 2**20
 """Bytes that are read at both ends of a large file."""
 
 
-class Opened(NamedTuple):
+class OpenedReplica(NamedTuple):
     """What a replica says once its model is open: the model's ``info``, the name of the
     machine, and a fingerprint by :func:`quick_hash`."""
 
@@ -33,7 +33,7 @@ class Opened(NamedTuple):
     fingerprint: Mapping[str, Any] | None
 
 
-class Part(NamedTuple):
+class ResponseBatch(NamedTuple):
     """Some responses, each with its position among the requests; and the model's notes
     so far."""
 
@@ -53,16 +53,18 @@ class Replica:
         """The name of the machine, as soon as there is a place on it."""
         return platform.node()
 
-    def open(self) -> Opened:
+    def open(self) -> OpenedReplica:
         """Open the model, if it is not open.
 
         Raises:
             EvalsError: It cannot be opened.
         """
         info = dict(self._opened().info)
-        return Opened(info, platform.node(), fingerprint_of(self._spec, quick_hash))
+        return OpenedReplica(
+            info, platform.node(), fingerprint_of(self._spec, quick_hash)
+        )
 
-    def answer(self, requests: Sequence[Request]) -> Iterator[Part]:
+    def answer(self, requests: Sequence[Request]) -> Iterator[ResponseBatch]:
         """Responses as the model gives them, some at a time.
 
         Raises:
@@ -74,9 +76,9 @@ class Replica:
         for pair in model.answer(requests):
             some.append(pair)
             if time.monotonic() - sent >= PAUSE_S:
-                yield Part(some, tuple(model.notes))
+                yield ResponseBatch(some, tuple(model.notes))
                 some, sent = [], time.monotonic()
-        yield Part(some, tuple(model.notes))
+        yield ResponseBatch(some, tuple(model.notes))
 
     def _opened(self) -> Model:
         if self._model is None:

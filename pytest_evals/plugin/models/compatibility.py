@@ -10,7 +10,7 @@ from pytest_evals.core.task import Task
 from pytest_evals.errors import OptionError
 from pytest_evals.models.registry import (
     KINDS,
-    Needs,
+    TaskRequirements,
     check_spec,
     parse_spec,
     why_unfit,
@@ -121,7 +121,9 @@ def _check_model(text: str, tasks: Iterable[Task], *, chat: bool) -> None:
         spec = parse_spec(text)
         check_spec(spec)
         for task in tasks:
-            why = why_unfit(spec, Needs(task.output_type, chat, task.shows_images))
+            why = why_unfit(
+                spec, TaskRequirements(task.output_type, chat, task.shows_images)
+            )
             if why:
                 unfit.setdefault(why, []).append(_named(task))
     except OptionError as error:
@@ -178,7 +180,7 @@ def _check_judges(
                     raise OptionError(NO_JUDGE)
                 spec = parse_spec(source or text)
                 check_spec(spec)
-                why = why_unfit(spec, Needs("generate_until", chat=True))
+                why = why_unfit(spec, TaskRequirements("generate_until", chat=True))
             except OptionError as error:
                 why = str(error)
             if why and not ((source or text) and answers.is_hooked(source or text)):

@@ -11,8 +11,8 @@ import pytest
 from pytest_evals.core.request import Generate
 from pytest_evals.errors import ModelError
 from pytest_evals.models.latticeflow.adapters import BUILT_IN, ModelInfo
-from pytest_evals.models.latticeflow.http import Connection, HttpModel
-from pytest_evals.models.openai.asking import Backoff
+from pytest_evals.models.latticeflow.http_model import Connection, HttpModel
+from pytest_evals.models.openai.retries import Backoff
 
 KEY = "sk-never-to-be-shown"
 CHAT = BUILT_IN["latticeflow$openai_chat_completion"]

@@ -23,7 +23,7 @@ from pytest_evals.dialects.latticeflow.prompts.items import (
 from pytest_evals.dialects.latticeflow.prompts.output import ModelResponse
 from pytest_evals.dialects.latticeflow.prompts.parts import plain
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.models.latticeflow.native import INPUT, KWARGS, SAMPLE
+from pytest_evals.models.latticeflow.messages import INPUT, KWARGS, SAMPLE
 from pytest_evals.prompts.generation import Sampling, read_sampling
 
 MAX_TOKENS = 1024

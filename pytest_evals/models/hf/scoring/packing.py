@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_evals.models.hf.scoring.lines import Line
-from pytest_evals.models.hf.scoring.sharing import Group
-from pytest_evals.models.hf.scoring.tally import Spot
+from pytest_evals.models.hf.scoring.logprobs import SpanTargets
+from pytest_evals.models.hf.scoring.prefix_groups import PrefixGroup
+from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan
 from pytest_evals.models.hf.scoring.trie import Numbers, Trie
 
 Int32s = npt.NDArray[np.int32]
@@ -24,7 +24,7 @@ FULL_ENOUGH = 0.5
 """From this share of its tokens on, a row may end where least has to be read again."""
 
 
-class Row(NamedTuple):
+class PackedRow(NamedTuple):
     """Sequences that are read together.
 
     Args:
@@ -40,7 +40,7 @@ class Row(NamedTuple):
     n_tokens: int
 
 
-class Layout(NamedTuple):
+class RowLayout(NamedTuple):
     """A row, token by token.
 
     Args:
@@ -53,10 +53,10 @@ class Layout(NamedTuple):
     ids: Int32s
     positions: Int32s
     ends: Int32s
-    spots: list[Spot]
+    spots: list[SpanTargets]
 
 
-def cut(trie: Trie, group: Group, width: int) -> list[Row]:
+def pack(trie: Trie, group: PrefixGroup, width: int) -> list[PackedRow]:
     """A group's sequences in rows, in order.
 
     A row has at most ``width`` tokens; a longer one goes on as long as sequences add
@@ -81,16 +81,16 @@ def cut(trie: Trie, group: Group, width: int) -> list[Row]:
         begun = starts[first:stop].copy()
         begun[0] = group.depth
         members = group.members[first:stop]
-        rows.append(Row(group.depth, members, begun, totals[stop - first - 1]))
+        rows.append(PackedRow(group.depth, members, begun, totals[stop - first - 1]))
         first = stop
     return rows
 
 
-def lay_out(trie: Trie, lines: Sequence[Line], row: Row) -> Layout:
+def lay_out(trie: Trie, lines: Sequence[ScoredSpan], row: PackedRow) -> RowLayout:
     """The tokens of a row."""
     ids = np.empty(row.n_tokens, dtype=np.int32)
     positions = np.empty(row.n_tokens, dtype=np.int32)
-    spots: list[Spot] = []
+    spots: list[SpanTargets] = []
     begins: list[int] = []
     # By depth, the place of each token of the sequence that is being laid out.
     places = np.zeros(int(trie.lengths[row.members].max()), dtype=np.int64)
@@ -105,13 +105,13 @@ def lay_out(trie: Trie, lines: Sequence[Line], row: Row) -> Layout:
         for i in trie.lines[member]:
             n = lines[i].n_scored
             found = places[stop - n : stop].copy()
-            spots.append(Spot(i, found, lines[i].tokens[-n:]))
+            spots.append(SpanTargets(i, found, lines[i].tokens[-n:]))
         begins.append(place)
         place = end
-    return Layout(ids, positions, _ends(positions, begins), spots)
+    return RowLayout(ids, positions, _ends(positions, begins), spots)
 
 
-def _starts(trie: Trie, group: Group) -> Numbers:
+def _starts(trie: Trie, group: PrefixGroup) -> Numbers:
     """(M,) for each member what it shares with the member before it; the group's depth
     for the first."""
     members = group.members

@@ -9,11 +9,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pytest_evals.core.request import Response
-from pytest_evals.models.hf.batches import Budget
-from pytest_evals.models.hf.scoring.lines import Line, Scored, line_of, windows_of
-from pytest_evals.models.hf.scoring.paths import Choice
-from pytest_evals.models.hf.text.coding import Ids
-from pytest_evals.models.hf.text.tokens import Encoder, Pair, Unusable
+from pytest_evals.models.hf.batches import BatchBudget
+from pytest_evals.models.hf.scoring.scored_spans import (
+    ScoredSpan,
+    SpanScore,
+    span_of,
+    windows_of,
+)
+from pytest_evals.models.hf.scoring.strategies import StrategyChoice
+from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.hf.tokenization.request_encoder import (
+    InvalidRequestError,
+    RequestEncoder,
+    TokenPair,
+)
 
 NOT_A_NUMBER = "the model's logits are not numbers (NaN or infinite)"
 
@@ -56,22 +65,26 @@ class _Work:
         refused: Position → response of a request that needs no model.
     """
 
-    lines: list[Line]
+    lines: list[ScoredSpan]
     owners: list[int]
     open: dict[int, _Open]
     refused: dict[int, Response]
 
-    def add(self, position: int, lines: list[Line], request: _Open) -> None:
+    def add(self, position: int, lines: list[ScoredSpan], request: _Open) -> None:
         self.lines.extend(lines)
         self.owners.extend([position] * len(lines))
         self.open[position] = request
 
 
-class Scorer:
+class LoglikelihoodScorer:
     """A model as a giver of log-probabilities."""
 
     def __init__(
-        self, encoder: Encoder, choice: Choice, budget: Budget, max_length: int
+        self,
+        encoder: RequestEncoder,
+        choice: StrategyChoice,
+        budget: BatchBudget,
+        max_length: int,
     ) -> None:
         """``choice`` is the way that lines take, ``max_length`` the model's window in
         tokens."""
@@ -83,7 +96,7 @@ class Scorer:
         """What is odd about the numbers given so far, each said once."""
 
     def answer(
-        self, pairs: Mapping[int, Pair], texts: Mapping[int, Ids]
+        self, pairs: Mapping[int, TokenPair], texts: Mapping[int, Ids]
     ) -> Iterator[tuple[int, Response]]:
         """Responses with the positions of their requests, as batches finish.
 
@@ -109,16 +122,16 @@ class Scorer:
         """Give back the memory of what is kept between calls."""
         self._choice.path.forget()
 
-    def _work(self, pairs: Mapping[int, Pair], texts: Mapping[int, Ids]) -> _Work:
+    def _work(self, pairs: Mapping[int, TokenPair], texts: Mapping[int, Ids]) -> _Work:
         work = _Work([], [], {}, {})
         self._add_pairs(work, pairs)
         self._add_texts(work, texts)
         return work
 
-    def _add_pairs(self, work: _Work, pairs: Mapping[int, Pair]) -> None:
+    def _add_pairs(self, work: _Work, pairs: Mapping[int, TokenPair]) -> None:
         for position, pair in pairs.items():
-            line = line_of(pair, self._max_length)
-            if isinstance(line, Unusable):
+            line = span_of(pair, self._max_length)
+            if isinstance(line, InvalidRequestError):
                 work.refused[position] = Response(error=str(line))
                 continue
             request = _Open(
@@ -132,7 +145,7 @@ class Scorer:
     def _add_texts(self, work: _Work, texts: Mapping[int, Ids]) -> None:
         first = self._encoder.prefix()
         for position, ids in texts.items():
-            if isinstance(first, Unusable):
+            if isinstance(first, InvalidRequestError):
                 work.refused[position] = Response(error=str(first))
                 continue
             if len(ids) == 0:
@@ -153,11 +166,13 @@ _BEGUN_TWICE = (
 )
 
 
-def _close(request: _Open, scored: Scored | Unusable, share: float) -> None:
+def _close(
+    request: _Open, scored: SpanScore | InvalidRequestError, share: float
+) -> None:
     """Note what came of one of a request's lines."""
     request.n_left -= 1
     request.elapsed_s += share
-    if isinstance(scored, Unusable):
+    if isinstance(scored, InvalidRequestError):
         request.error = str(scored)
     elif not scored.sound:
         request.error = NOT_A_NUMBER

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pytest_evals.models.hf.scoring.lines import Line
-from pytest_evals.models.hf.text.coding import Ids
+from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan
+from pytest_evals.models.hf.tokenization.encoder import Ids
 
 Numbers = npt.NDArray[np.int64]
 
@@ -40,7 +40,7 @@ class Trie:
     scored_from: Numbers
 
 
-def trie_of(lines: Sequence[Line]) -> Trie:
+def trie_of(lines: Sequence[ScoredSpan]) -> Trie:
     """The tree of all lines without their last tokens, which nobody reads."""
     owners: dict[bytes, list[int]] = {}
     for i, line in enumerate(lines):

@@ -32,8 +32,8 @@ _HF: Libraries = (
 _READERS: Registry[Callable[[str], Any]] = Registry(
     "model of metrics",
     {
-        "pairs": "pytest_evals.models.hf.readers:PairClassifier",
-        "tokens": "pytest_evals.models.hf.readers:TokenEncoder",
+        "pairs": "pytest_evals.models.hf.metric_models:PairClassifier",
+        "tokens": "pytest_evals.models.hf.metric_models:TokenEncoder",
     },
 )
 """Kind → what loads a model by its name. In another room, and imported on use: only

@@ -1,0 +1,247 @@
+"""One decoding step of a causal model: from the sequences so far to the next logits.
+
+``CachedDecoder`` computes each token once and keeps its keys and values; shared
+prefixes of prompts are computed once. ``UncachedDecoder`` recomputes everything at each
+step, for models without a cache of keys and values and as the reference in tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pytest_evals.models.hf.forward import Forward, has_rounding
+from pytest_evals.models.hf.generation.kv_cache import KVCache
+from pytest_evals.models.hf.generation.prefill import Prefiller
+from pytest_evals.models.hf.generation.shared_prefixes import SharedPrefix
+from pytest_evals.models.hf.token_counts import TokenCounts
+from pytest_evals.models.hf.tokenization.encoder import Ids
+
+
+class Decoder(Protocol):
+    """A batch of rows that come, grow and go. A call that runs out of memory changes
+    nothing; only after ``keep`` and ``trim`` must everything be cleared."""
+
+    def join(
+        self,
+        prompts: Sequence[Ids],
+        branch: SharedPrefix | None,
+        again: bool,
+        most: int = 0,
+    ) -> Tensor:
+        """Take up rows, after those that are there.
+
+        Args:
+            prompts: (T,) ids each; equal ones stand together.
+            branch: What all of them begin with.
+            again: Whether the next rows to come have the last of these prompts.
+            most: Tokens of a prompt that is read alone, or of a beginning, which may be
+                read at a time; 0 for all.
+
+        Returns:
+            (B, V) float32 logits of the new rows' next tokens.
+        """
+        ...
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """Read (B,) int64, a token of each row; (B, V) float32 logits of the next."""
+        ...
+
+    def keep(self, order: Sequence[int]) -> None:
+        """Let rows go: the new row ``i`` is the old row ``order[i]``."""
+        ...
+
+    def trim(self) -> None:
+        """Give back the memory that the rows do not need."""
+        ...
+
+    def clear(self) -> None:
+        """Let all rows go, and all memory."""
+        ...
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """Bytes of a token of a row, 0 if unknown, and of all rows together."""
+        ...
+
+
+class CachedDecoder:
+    """Rows with their keys and values."""
+
+    def __init__(self, forward: Forward, counters: TokenCounts) -> None:
+        """``counters`` learn what is read."""
+        self._reader = Prefiller(forward, counters)
+        self._shelf = KVCache()
+
+    @torch.inference_mode()
+    def join(
+        self,
+        prompts: Sequence[Ids],
+        branch: SharedPrefix | None,
+        again: bool,
+        most: int = 0,
+    ) -> Tensor:
+        """Read the prompts, each different one once."""
+        read = self._reader.prompts(prompts, branch, again, most)
+        before = len(self._shelf.lengths)
+        try:
+            for part in read:
+                self._shelf.append(part.states, part.source, part.lengths)
+        except BaseException:
+            self._shelf.keep(range(before))
+            raise
+        return torch.cat([part.logits[part.source] for part in read])
+
+    @torch.inference_mode()
+    def step(self, tokens: Tensor) -> Tensor:
+        """Read one token a row."""
+        cache = self._shelf.opened()
+        lengths = torch.tensor(self._shelf.lengths)
+        columns = torch.arange(self._shelf.width + 1)
+        mask = columns >= self._shelf.width - lengths[:, None]  # (B, T + 1)
+        logits = self._reader.token(
+            tokens[:, None], mask.long(), lengths[:, None], cache
+        )
+        self._shelf.closed()
+        return logits
+
+    @torch.inference_mode()
+    def keep(self, order: Sequence[int]) -> None:
+        """Only rows that take another's place are copied."""
+        self._shelf.keep(order)
+
+    @torch.inference_mode()
+    def trim(self) -> None:
+        """Beginnings that are kept go too."""
+        self._reader.forget()
+        self._shelf.trim()
+
+    def clear(self) -> None:
+        """Start anew."""
+        self._reader.forget()
+        self._shelf = KVCache()
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """Bytes of a token of a row, 0 before the first, and of all buffers."""
+        return self._shelf.bytes_per_token, self._shelf.n_bytes
+
+
+class UncachedDecoder:
+    """Rows that are read whole at each step."""
+
+    def __init__(self, forward: Forward, counters: TokenCounts) -> None:
+        """``counters`` learn what is read."""
+        self._forward = forward
+        self._counters = counters
+        self._rows: list[list[int]] = []
+
+    def join(
+        self,
+        prompts: Sequence[Ids],
+        branch: SharedPrefix | None,
+        again: bool,
+        most: int = 0,
+    ) -> Tensor:
+        """Read the prompts, each by itself and whole."""
+        rows = [[int(token) for token in prompt] for prompt in prompts]
+        logits = self._read(rows)
+        self._rows += rows
+        return logits
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """Read all rows, each with its new token."""
+        grown = zip(self._rows, tokens.tolist(), strict=True)
+        rows = [[*row, token] for row, token in grown]
+        logits = self._read(rows)
+        self._rows = rows
+        return logits
+
+    def keep(self, order: Sequence[int]) -> None:
+        """Nothing but ids moves."""
+        self._rows = [self._rows[row] for row in order]
+
+    def trim(self) -> None:
+        """Nothing is kept beside the rows."""
+
+    def clear(self) -> None:
+        """Start anew."""
+        self._rows = []
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """Nothing is held between two steps."""
+        return 0, 0
+
+    @torch.inference_mode()
+    def _read(self, rows: Sequence[Sequence[int]]) -> Tensor:
+        width = max(len(row) for row in rows)
+        padded = [[*row, *[0] * (width - len(row))] for row in rows]
+        lasts = [i * width + len(row) - 1 for i, row in enumerate(rows)]
+        chunks = self._forward(torch.tensor(padded), torch.tensor(lasts))
+        logits = torch.cat([logits for _, logits in chunks])
+        self._counters.add(len(rows) * width, sum(map(len, rows)))
+        return logits
+
+
+def decoder_for(
+    forward: Forward, counters: TokenCounts
+) -> Callable[[], CachedDecoder | UncachedDecoder]:
+    """What steps this model takes: cached ones if they give the logits that plain ones
+    give, with a shared beginning, with padding, and with rows that go and come; else
+    plain ones. It is tried out when steps are first wanted: most runs want none."""
+    takes_cache = cache(lambda: _takes_cache(forward))
+
+    def steps() -> CachedDecoder | UncachedDecoder:
+        kind = CachedDecoder if takes_cache() else UncachedDecoder
+        return kind(forward, counters)
+
+    return steps
+
+
+def _takes_cache(forward: Forward) -> bool:
+    unseen = TokenCounts()
+    try:
+        mine = _trial(CachedDecoder(forward, unseen), forward.model)
+    # Whatever a model does not take, it says so in its own way.
+    except (
+        AttributeError,
+        IndexError,
+        TypeError,
+        ValueError,
+        RuntimeError,
+        NotImplementedError,
+    ):
+        return False
+    theirs = _trial(UncachedDecoder(forward, unseen), forward.model)
+    most = float((mine - theirs).abs().max() / theirs.abs().max().clamp(min=1e-6))
+    return most <= (0.05 if has_rounding(forward.model) else 1e-4)
+
+
+def _trial(steps: Decoder, model: Any) -> Tensor:
+    """Logits of a batch that goes through everything which can happen to it."""
+    size = model.get_input_embeddings().weight.shape[0]
+    step = max(1, size // 12)
+    ids = (np.arange(1, 12) * step % size).astype(np.int32)
+    twig = SharedPrefix(ids[:3])
+    branch = SharedPrefix(ids[:5], twig)
+    tokens = torch.tensor([1, 2, 3, 4], device=model.device) % size
+    seen = [
+        steps.join([ids[:9], ids[:6]], branch, again=True, most=2),
+        steps.join([ids[:6], ids[:7]], branch, again=False),
+        steps.step(tokens),
+    ]
+    steps.keep([0, 3])
+    seen.append(steps.step(tokens[:2]))
+    seen.append(steps.join([ids[:4]], twig, again=False))
+    steps.keep([2, 1])
+    seen.append(steps.join([ids[2:]], None, again=False, most=4))
+    steps.keep([2, 1])
+    seen.append(steps.join([ids[5:7], ids], None, again=False))
+    seen.append(steps.step(tokens))
+    return torch.cat([logits.cpu() for logits in seen])

@@ -1,0 +1,226 @@
+"""Texts that a model writes.
+
+Prompts with equal settings are written side by side. Each ends by itself: at an
+end-of-text token, as soon as its new text holds a stop string, or at its limit. Greedy
+texts are those of lm-eval 0.4.13 with a batch of one; there, a row of a larger batch
+writes on until every row has met the same stop string. Where a position means something
+else in a long sequence (see ``scaling``), long texts are written one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, NamedTuple
+
+from pytest_evals.core.request import Finish, TopLogprobs
+from pytest_evals.models.hf.generation.decode import Decoder
+from pytest_evals.models.hf.generation.memory_budget import MemoryBudget
+from pytest_evals.models.hf.generation.sampling import SamplingParams
+from pytest_evals.models.hf.generation.scheduler import Scheduler, SequenceState
+from pytest_evals.models.hf.generation.shared_prefixes import prompt_groups
+from pytest_evals.models.hf.generation.stop_strings import StopStrings, cut_at_stops
+from pytest_evals.models.hf.generation.transformers_fallback import (
+    TransformersGenerator,
+)
+from pytest_evals.models.hf.length_dependence import (
+    length_dependence_of,
+    reset_rope_scale,
+)
+from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.hf.tokenization.request_encoder import (
+    InvalidRequestError,
+    RequestEncoder,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GenerationInput:
+    """A text to write.
+
+    Args:
+        prompt: (T,) ids, at least one; together with ``max_tokens`` no longer than the
+            model's window.
+        max_tokens: Most new tokens, at least 1.
+        stop: Texts that end it, none of them empty.
+        seed: Of its random numbers.
+    """
+
+    prompt: Ids
+    max_tokens: int
+    stop: tuple[str, ...]
+    seed: int = 0
+
+    @property
+    def cost(self) -> int:
+        """Tokens at its end, if nothing ends it before."""
+        return len(self.prompt) + self.max_tokens
+
+
+class GenerationOutput(NamedTuple):
+    """What was written.
+
+    Args:
+        text: The text, cut at the stop strings.
+        n_tokens: New tokens, with the one that ended it.
+        finish: Why it ended.
+        elapsed_s: Seconds it took, its share of what was done at the same time.
+        sound: Whether all logits were numbers.
+        top_logprobs: Of each new token, if they were asked for.
+    """
+
+    text: str
+    n_tokens: int
+    finish: Finish
+    elapsed_s: float
+    sound: bool = True
+    top_logprobs: TopLogprobs = ()
+
+
+class GenerationEngine:
+    """A model that writes texts."""
+
+    def __init__(
+        self,
+        model: Any,
+        encoder: RequestEncoder,
+        steps: Callable[[], Decoder],
+        room: MemoryBudget,
+        think_end: str = "",
+    ) -> None:
+        """``steps`` starts a batch; ``think_end``, a text or the digits of a token's
+        id, ends what is not part of answers."""
+        self._model = model
+        self._encoder = encoder
+        self._steps = steps
+        self._room = room
+        self._think_end = think_end
+        self._scaling = length_dependence_of(model.config)
+        self._ends = _end_ids(model, encoder)
+        self._library = TransformersGenerator(model, encoder, self._ends)
+        self._end_text = encoder.end_text
+        self.notes: dict[str, None] = {}
+        """What is odd about texts that were written so far."""
+
+    def write(
+        self, writings: Sequence[GenerationInput], recipe: SamplingParams
+    ) -> Iterator[tuple[int, GenerationOutput | InvalidRequestError]]:
+        """Write all texts; the position of each and what came of it, as they end."""
+        rows = self._rows(writings)
+        for row in self._ended(rows, recipe):
+            yield row.number, self._finished(row)
+
+    def _ended(
+        self, rows: Iterable[SequenceState], recipe: SamplingParams
+    ) -> Iterator[SequenceState]:
+        if recipe.slow:
+            self.notes[_BY_LIBRARY.format(", ".join(recipe.slow))] = None
+            return (self._library.written(row, recipe) for row in rows)
+        return (
+            row for some in self._together(rows) for row in self._flow(some, recipe)
+        )
+
+    def _flow(
+        self, rows: Iterable[SequenceState], recipe: SamplingParams
+    ) -> Iterator[SequenceState]:
+        flow = Scheduler(self._steps(), self._room, recipe, self._encoder, self._ends)
+        return flow.run(rows)
+
+    def _together(
+        self, rows: Iterable[SequenceState]
+    ) -> Iterator[Iterable[SequenceState]]:
+        """Rows that may share passes."""
+        scaling = self._scaling
+        if not scaling.length:
+            yield rows
+            return
+        short: list[SequenceState] = []
+        long: list[SequenceState] = []
+        for row in rows:
+            is_long = len(row.prompt) + row.max_tokens > scaling.length
+            (long if is_long else short).append(row)
+        yield short
+        for row in long:
+            row.branch = None
+            if not scaling.by_column:
+                reset_rope_scale(self._model)
+                row.whole = True
+                row.turn = scaling.length + 1 if scaling.turns else 0
+            yield [row]
+        if not scaling.by_column:
+            reset_rope_scale(self._model)
+
+    def _rows(self, writings: Sequence[GenerationInput]) -> Iterator[SequenceState]:
+        """The texts in the order in which they are best begun."""
+        stops = {w.stop: StopStrings(self._encoder, w.stop) for w in writings}
+        pays = self._room.pass_cost
+        prompts = [w.prompt for w in writings]
+        for leaf in prompt_groups(prompts, [w.cost for w in writings], pays):
+            for number in leaf.members:
+                writing = writings[number]
+                yield SequenceState(
+                    number=number,
+                    prompt=writing.prompt,
+                    max_tokens=writing.max_tokens,
+                    stops=stops[writing.stop],
+                    draws=Random(writing.seed),
+                    branch=leaf.branch,
+                )
+
+    def _finished(self, row: SequenceState) -> GenerationOutput | InvalidRequestError:
+        if row.refusal:
+            return InvalidRequestError(row.refusal)
+        if row.lost:
+            return InvalidRequestError(
+                f"{row.length} tokens do not fit into the device's memory"
+            )
+        tokens = row.tokens
+        text = self._after_thinking(row)
+        shown = cut_at_stops(text, (*row.stops.strings, self._end_text))
+        stopped = (
+            tokens[-1] in self._ends or len(tokens) < row.max_tokens or shown != text
+        )
+        finish: Finish = "stop" if stopped else "length"
+        return GenerationOutput(
+            shown, len(tokens), finish, row.elapsed_s, row.sound, self._top(row)
+        )
+
+    def _top(self, row: SequenceState) -> TopLogprobs:
+        name = self._encoder.name_of
+        return tuple(
+            (name(token), tuple((name(one), value) for one, value in top))
+            for token, top in zip(row.tokens, row.tops, strict=False)
+            if top
+        )
+
+    def _after_thinking(self, row: SequenceState) -> str:
+        """The text, without what the model thought (lm-eval 0.4.13,
+        ``HFLM.generate_until``)."""
+        mark, text = self._think_end, self._encoder.decode(row.tokens)
+        if not mark:
+            return text
+        after = text.split(mark)[1:]
+        if mark.isdigit():
+            ends = [i for i, token in enumerate(row.tokens) if token == int(mark)]
+            after = [self._encoder.decode(row.tokens[i + 1 :]) for i in ends[-1:]]
+        if not after and any(stop in text for stop in row.stops.strings):
+            self.notes[_STOPPED_THINKING] = None
+        return (after[-1] if after else text).lstrip()
+
+
+_BY_LIBRARY = (
+    "texts with {} were written one at a time by transformers' generate, which is slow"
+)
+_STOPPED_THINKING = (
+    "a stop string of the task ended an answer before think_end_token came, and what "
+    "the model had thought so far was scored, as in lm-eval"
+)
+
+
+def _end_ids(model: Any, encoder: RequestEncoder) -> frozenset[int]:
+    """The tokens that end a text: those of the model's ``generation_config``, and the
+    tokenizer's."""
+    named = model.generation_config.eos_token_id
+    ids = named if isinstance(named, list | tuple) else [named]
+    return frozenset(int(i) for i in (*ids, encoder.end_id) if i is not None)

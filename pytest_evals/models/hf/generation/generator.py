@@ -1,0 +1,120 @@
+"""Requests for texts, from prompts as ids to responses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_evals.core.request import Generate, Response
+from pytest_evals.models.hf.generation.engine import (
+    GenerationEngine,
+    GenerationInput,
+    GenerationOutput,
+)
+from pytest_evals.models.hf.generation.options import check_config, slow_settings
+from pytest_evals.models.hf.generation.sampling import (
+    SamplingParams,
+    sampling_params_of,
+    seed_of,
+)
+from pytest_evals.models.hf.scoring.scorer import NOT_A_NUMBER
+from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.hf.tokenization.prompt_truncation import fit_prompt
+from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A text to write, and whose it is."""
+
+    position: int
+    writing: GenerationInput
+    n_prompt: int
+
+
+class Generator:
+    """A model as a giver of texts."""
+
+    def __init__(
+        self,
+        writer: GenerationEngine,
+        max_length: int,
+        config: Any,
+    ) -> None:
+        """``config`` is the model's ``generation_config``, ``max_length`` its window in
+        tokens."""
+        self._writer = writer
+        self._max_length = max_length
+        self._config = config
+
+    def check(self) -> None:
+        """Make sure that the model's own settings can all be heeded.
+
+        Raises:
+            ModelError: It has a setting that cannot.
+        """
+        check_config(self._config)
+
+    def answer(
+        self, requests: Mapping[int, Generate], prompts: Mapping[int, Ids]
+    ) -> Iterator[tuple[int, Response]]:
+        """Responses with the positions of their requests, as texts end. A request
+        with an option that is unknown or has a bad value is answered by an error.
+
+        Args:
+            requests: What is asked, by position.
+            prompts: (T,) ids of the prompts of those that are to be answered.
+        """
+        groups: dict[SamplingParams, list[_Job]] = {}
+        slow = slow_settings(self._config)
+        for position, ids in prompts.items():
+            request = requests[position]
+            recipe = sampling_params_of(request, self._config, slow)
+            if isinstance(recipe, InvalidRequestError):
+                yield position, Response(error=str(recipe))
+                continue
+            job = self._job(position, request, ids)
+            if isinstance(job, InvalidRequestError):
+                yield position, Response(error=str(job))
+            else:
+                groups.setdefault(recipe, []).append(job)
+        for recipe, jobs in groups.items():
+            yield from self._answer_group(jobs, recipe)
+
+    def _answer_group(
+        self, jobs: list[_Job], recipe: SamplingParams
+    ) -> Iterator[tuple[int, Response]]:
+        written = self._writer.write([job.writing for job in jobs], recipe)
+        for number, text in written:
+            yield jobs[number].position, _response(jobs[number], text)
+
+    def _job(
+        self, position: int, request: Generate, ids: Ids
+    ) -> _Job | InvalidRequestError:
+        room = fit_prompt(request, len(ids), self._max_length)
+        if isinstance(room, InvalidRequestError):
+            return room
+        writing = GenerationInput(
+            prompt=ids[len(ids) - room.n_prompt :],
+            max_tokens=room.max_tokens,
+            stop=tuple(stop for stop in request.stop if stop),
+            seed=seed_of(request),
+        )
+        return _Job(position, writing, len(ids))
+
+
+def _response(job: _Job, text: GenerationOutput | InvalidRequestError) -> Response:
+    if isinstance(text, InvalidRequestError):
+        return Response(error=str(text))
+    if not text.sound:
+        return Response(error=NOT_A_NUMBER, elapsed_s=text.elapsed_s)
+    return Response(
+        text=text.text,
+        n_prompt_tokens=job.n_prompt,
+        n_tokens=text.n_tokens,
+        n_truncated=job.n_prompt - len(job.writing.prompt),
+        finish=text.finish,
+        elapsed_s=text.elapsed_s,
+        top_logprobs=text.top_logprobs,
+    )

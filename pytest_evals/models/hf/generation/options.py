@@ -1,0 +1,205 @@
+"""The settings of generation: which there are, and what their values must be.
+
+They are those of transformers' ``generate``, by which lm-eval generates: what lm-eval
+can hand it may stand in a request or in a model's ``generation_config``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from transformers import GenerationConfig
+
+from pytest_evals.errors import ModelError, did_you_mean
+
+DEFAULTS: Mapping[str, Any] = {
+    "repetition_penalty": 1.0,
+    "no_repeat_ngram_size": 0,
+    "top_k": 50,
+    "top_p": 1.0,
+    "min_p": None,
+    "typical_p": 1.0,
+    "num_beams": 1,
+    "length_penalty": 1.0,
+    "early_stopping": False,
+}
+"""What transformers takes where neither the request nor the model says anything."""
+ONLY_DRAWING = {
+    "epsilon_cutoff",
+    "eta_cutoff",
+    "min_p",
+    "top_h",
+    "top_k",
+    "top_p",
+    "typical_p",
+}
+"""Settings that greedy decoding does not read."""
+WITHOUT_EFFECT = {
+    "assistant_confidence_threshold",
+    "assistant_early_exit",
+    "assistant_ensemble_weight",
+    "assistant_lookbehind",
+    "bos_token_id",
+    "cache_config",
+    "cache_implementation",
+    "compile_config",
+    "continuous_batching_config",
+    "decoder_start_token_id",
+    "disable_compile",
+    "do_sample",
+    "is_assistant",
+    "low_memory",
+    "max_cache_len",
+    "max_length",
+    "max_matching_ngram_size",
+    "num_assistant_tokens",
+    "num_assistant_tokens_schedule",
+    "num_return_sequences",
+    "output_attentions",
+    "output_hidden_states",
+    "output_logits",
+    "output_scores",
+    "prefill_chunk_size",
+    "prompt_lookup_num_tokens",
+    "target_lookbehind",
+    "temperature",
+    "transformers_version",
+}
+"""Settings of transformers that need no heed: they are read elsewhere, or say nothing
+about which token comes next."""
+_OF_MODEL = {
+    "eos_token_id",
+    "max_new_tokens",
+    "pad_token_id",
+    "return_dict_in_generate",
+    "use_cache",
+}
+"""Settings that need no heed where it is the model that has them."""
+_REFUSED = {
+    "max_new_tokens": "every request has its own limit",
+    "pad_token_id": "lm-eval sets it itself",
+    "return_dict_in_generate": "the answer is a text",
+    "stop_strings": "until has the stop strings",
+    "token_healing": "it changes the prompt",
+    "use_cache": "lm-eval sets it itself",
+}
+"""Settings that lm-eval's call of ``generate`` cannot take, and why not."""
+
+
+class _OptionRule(NamedTuple):
+    """What the values of a setting must be, in words and as a test."""
+
+    words: str
+    allows: Callable[[Any], bool]
+
+
+def _is_number(value: Any) -> bool:
+    # True is an int to Python, but nobody means 1 by it.
+    is_real = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_real and abs(value) <= sys.float_info.max
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_SHARE = _OptionRule(
+    "a number above 0 and at most 1", lambda v: _is_number(v) and 0 < v <= 1
+)
+_COUNT = _OptionRule("a whole number, 0 or more", lambda v: _is_whole(v) and v >= 0)
+_RULES: Mapping[str, _OptionRule] = {
+    "do_sample": _OptionRule("true or false", lambda v: isinstance(v, bool)),
+    "temperature": _OptionRule(
+        "a number, 0 or more", lambda v: _is_number(v) and v >= 0
+    ),
+    "repetition_penalty": _OptionRule(
+        "a number above 0", lambda v: _is_number(v) and v > 0
+    ),
+    "no_repeat_ngram_size": _COUNT,
+    "top_k": _COUNT,
+    "top_p": _SHARE,
+    "min_p": _OptionRule(
+        "a number from 0 to 1", lambda v: _is_number(v) and 0 <= v <= 1
+    ),
+    "typical_p": _SHARE,
+    "num_beams": _OptionRule(
+        "a whole number, 1 or more", lambda v: _is_whole(v) and v >= 1
+    ),
+    "length_penalty": _OptionRule("a number", _is_number),
+    "early_stopping": _OptionRule(
+        "true, false or 'never'", lambda v: isinstance(v, bool) or v == "never"
+    ),
+    "max_length": _OptionRule(
+        "a whole number, 1 or more", lambda v: _is_whole(v) and v >= 1
+    ),
+    "top_logprobs": _COUNT,
+    "num_return_sequences": _OptionRule("1", lambda v: _is_whole(v) and v == 1),
+}
+"""Of the others transformers itself looks at the values."""
+
+_OFF: tuple[Any, ...] = (None, False, 0, 1.0, (), [])
+"""Values by which a setting says that it is not used."""
+
+
+def check_config(config: Any) -> None:
+    """Make sure that a model's ``generation_config`` asks for nothing that cannot be.
+
+    Raises:
+        ModelError: It does.
+    """
+    for name, value in config.to_diff_dict().items():
+        if name in _REFUSED and name not in _OF_MODEL and value not in _OFF:
+            raise ModelError(
+                f"the model's generation_config sets {name!r}, which is not supported: "
+                f"{_REFUSED[name]}; take it out of generation_config.json"
+            )
+
+
+def slow_settings(config: Any) -> tuple[str, ...]:
+    """What a model's ``generation_config`` asks for that only ``generate`` knows."""
+    return tuple(
+        name
+        for name, value in config.to_diff_dict().items()
+        if name in _names() - _OF_MODEL and is_slow(name) and not _is_off(name, value)
+    )
+
+
+def is_slow(name: str) -> bool:
+    """Whether a setting that exists is one that only ``generate`` knows."""
+    return name not in DEFAULTS and name not in WITHOUT_EFFECT
+
+
+def unknown(options: Mapping[str, Any]) -> str:
+    """What is wrong with the first option that does not exist, if any."""
+    for name, value in options.items():
+        if name in _REFUSED and value is not None:
+            return f"the hf model takes no option {name!r}: {_REFUSED[name]}"
+        if name not in _names():
+            names = sorted(_names() - WITHOUT_EFFECT - _REFUSED.keys())
+            known = "; known are those of transformers' GenerationConfig"
+            hint = did_you_mean(name, names) or known
+            return f"the hf model has no generation option {name!r}{hint}"
+    return ""
+
+
+def bad_value(settings: Mapping[str, Any]) -> str:
+    """What is wrong with the first value that means nothing, if any."""
+    for name, value in settings.items():
+        rule = _RULES.get(name)
+        if rule and value is not None and not rule.allows(value):
+            return f"{name} is {value!r}; it must be {rule.words}"
+    return ""
+
+
+@cache
+def _names() -> frozenset[str]:
+    kind: Any = GenerationConfig
+    return frozenset(name for name in kind().to_dict() if not name.startswith("_"))
+
+
+def _is_off(name: str, value: Any) -> bool:
+    # 0 is a token like any other.
+    return value is None or (value in _OFF and not name.endswith(("_id", "_ids")))

@@ -1,0 +1,198 @@
+"""Reading of prompts: from ids to keys, values and the logits of what comes next.
+
+A beginning that prompts share is read once; of the beginnings that lie on one path of
+the tree only the longest is held, since all others are parts of it. Prompts are padded
+on the right, so that a token is as far from the shared beginning as it would be alone.
+What is longer than a pass should be is read in parts, each after the one before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers.cache_utils import DynamicCache
+
+from pytest_evals.models.hf.forward import AttentionView, Forward
+from pytest_evals.models.hf.generation.shared_prefixes import SharedPrefix
+from pytest_evals.models.hf.token_counts import TokenCounts
+from pytest_evals.models.hf.tokenization.encoder import Ids
+
+States = list[tuple[Tensor, Tensor]]
+"""Keys and values of each layer, (B, heads, T, size) each."""
+
+
+class Prefill(NamedTuple):
+    """Prompts that were read together.
+
+    Args:
+        states: Their keys and values.
+        logits: (B, V) float32, of the tokens that follow them.
+        source: For each prompt that was asked for, which of the B it is.
+        lengths: Tokens of each prompt that was asked for.
+    """
+
+    states: States
+    logits: Tensor
+    source: list[int]
+    lengths: list[int]
+
+
+class _LastPrompt(NamedTuple):
+    """A prompt that is about to come again."""
+
+    prompt: Ids
+    states: States
+    logits: Tensor
+
+
+class Prefiller:
+    """A model that reads."""
+
+    def __init__(self, forward: Forward, counters: TokenCounts) -> None:
+        """``counters`` learn what is read."""
+        self._forward = forward
+        self._counters = counters
+        self._path: tuple[SharedPrefix, ...] = ()
+        self._states: States = []
+        self._last: _LastPrompt | None = None
+
+    def prompts(
+        self,
+        prompts: Sequence[Ids],
+        branch: SharedPrefix | None,
+        again: bool,
+        most: int = 0,
+    ) -> list[Prefill]:
+        """Read prompts: as :meth:`Steps.join`. At most two parts: what was read before,
+        and what is new."""
+        parts = []
+        last = self._last
+        n_again = _n_equal(prompts, last.prompt) if last else 0
+        if last is not None and n_again:
+            lengths = [len(last.prompt)] * n_again
+            parts.append(Prefill(last.states, last.logits, [0] * n_again, lengths))
+        self._last = last if again and n_again == len(prompts) else None
+        if n_again < len(prompts):
+            fresh = self._fresh(prompts[n_again:], branch, most)
+            parts.append(fresh)
+            if again:
+                self._last = _last(prompts[-1], fresh)
+        return parts
+
+    def token(self, ids: Tensor, mask: Tensor, positions: Tensor, cache: Any) -> Tensor:
+        """Read a token of each row, whose past is in the cache.
+
+        Args:
+            ids: (B, 1) int64.
+            mask: (B, T + 1) int64, 0 for padding.
+            positions: (B, 1) int64.
+            cache: The T columns before it.
+
+        Returns:
+            (B, V) float32.
+        """
+        view = self._view(mask, positions, cache)
+        logits = self._logits(ids, torch.arange(len(ids)), view)
+        self._counters.add(len(ids), len(ids))
+        return logits
+
+    def forget(self) -> None:
+        """Give back the memory of beginnings, and of the prompt that may come again."""
+        self._path, self._states, self._last = (), [], None
+
+    def _fresh(
+        self, prompts: Sequence[Ids], branch: SharedPrefix | None, most: int
+    ) -> Prefill:
+        distinct: dict[bytes, int] = {}
+        source = [distinct.setdefault(p.tobytes(), len(distinct)) for p in prompts]
+        self._go_to(branch, most)
+        start = len(branch.ids) if branch else 0
+        rows = [np.frombuffer(key, dtype=prompts[0].dtype)[start:] for key in distinct]
+        logits, states = self._read(rows, start, most)
+        return Prefill(states, logits, source, [len(prompt) for prompt in prompts])
+
+    def _go_to(self, branch: SharedPrefix | None, most: int) -> None:
+        """Have the keys and values of a branch: what the one before shares with it, and
+        the rest read anew."""
+        path = branch.path if branch else ()
+        while self._path != path[: len(self._path)]:
+            self._path = self._path[:-1]
+        for step in path[len(self._path) :]:
+            start = len(self._path[-1].ids) if self._path else 0
+            _, self._states = self._read([step.ids[start:]], start, most)
+            self._path = (*self._path, step)
+        if not path:
+            self._states = []
+
+    def _read(
+        self, rows: Sequence[Ids], start: int, most: int
+    ) -> tuple[Tensor, States]:
+        """Read rows after ``start`` tokens of the beginning that is held; a single row
+        ``most`` tokens at a time, if that is not 0.
+
+        Returns:
+            (B, V) float32 logits after each row, and the states of both together.
+        """
+        width = max(len(row) for row in rows)
+        ids = np.zeros((len(rows), width), dtype=np.int64)
+        for i, row in enumerate(rows):
+            ids[i, : len(row)] = row
+        cache: Any = DynamicCache()
+        for layer, (keys, values) in enumerate(self._states if start else ()):
+            shape = (len(rows), -1, -1, -1)
+            keys, values = keys[:, :, :start], values[:, :, :start]
+            cache.update(keys.expand(shape), values.expand(shape), layer)
+        step = most if most and len(rows) == 1 else width
+        last = (width - 1) // step * step
+        for begin in range(0, last, step):
+            part = torch.from_numpy(ids[:, begin : begin + step])
+            self._forward.remember(part, self._after(start + begin, part, cache))
+        part = torch.from_numpy(ids[:, last:])
+        n = part.shape[1]
+        places = torch.tensor(
+            [i * n + len(row) - 1 - last for i, row in enumerate(rows)]
+        )
+        logits = self._logits(part, places, self._after(start + last, part, cache))
+        states = [(layer.keys, layer.values) for layer in cache.layers]
+        if not states or states[0][0].shape[-2] != start + width:
+            raise TypeError("this model keeps no keys and values of each token")
+        self._counters.add(len(rows) * width, sum(map(len, rows)))
+        return logits, states
+
+    def _after(self, n_before: int, ids: Tensor, cache: Any) -> AttentionView:
+        """What rows see that come after so many tokens, which are in the cache."""
+        n_rows, width = ids.shape
+        mask = torch.ones((n_rows, n_before + width), dtype=torch.long)
+        positions = torch.arange(n_before, n_before + width).expand(n_rows, -1)
+        return self._view(mask, positions, cache)
+
+    def _view(self, mask: Tensor, positions: Tensor, cache: Any) -> AttentionView:
+        forward = self._forward
+        return AttentionView(
+            mask=mask.to(forward.device),
+            positions=positions.to(forward.device) if forward.takes_positions else None,
+            past=cache,
+        )
+
+    def _logits(self, ids: Tensor, places: Tensor, view: AttentionView) -> Tensor:
+        return torch.cat([part.logits for part in self._forward(ids, places, view)])
+
+
+def _n_equal(prompts: Sequence[Ids], prompt: Ids) -> int:
+    """How many at the start are the same prompt."""
+    for i, one in enumerate(prompts):
+        if not np.array_equal(one, prompt):
+            return i
+    return len(prompts)
+
+
+def _last(prompt: Ids, read: Prefill) -> _LastPrompt:
+    """The last prompt of those that were read, apart from the others."""
+    row = slice(read.source[-1], read.source[-1] + 1)
+    n = len(prompt)
+    states = [(k[row, :, :n].clone(), v[row, :, :n].clone()) for k, v in read.states]
+    return _LastPrompt(prompt, states, read.logits[row].clone())

@@ -1,0 +1,287 @@
+"""How the next token is chosen: greedily, or drawn.
+
+The settings are the model's own ``generation_config`` with a request's options on top,
+as in transformers' ``generate``, by which lm-eval generates. Draws come from a
+generator of each request's own, so that they do not depend on the batch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers.generation import logits_process
+
+from pytest_evals.core.request import (
+    FITTING,
+    GRAMMAR,
+    IMAGES,
+    LEADING_IMAGES,
+    TOP_LOGPROBS,
+    Generate,
+)
+from pytest_evals.core.top_logprobs import without_top_logprobs
+from pytest_evals.models.hf.generation.options import (
+    DEFAULTS,
+    ONLY_DRAWING,
+    bad_value,
+    is_slow,
+    unknown,
+)
+from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
+
+DIGITS = 6
+"""Digits of top log-probabilities behind the point."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingParams:
+    """The settings by which tokens are chosen.
+
+    Args:
+        temperature: 0 for greedy decoding.
+        repetition_penalty: Divides the logits of tokens that were there, 1 for none.
+        no_repeat_ngram_size: No run of so many tokens comes twice, 0 for none.
+        top_k: Draw from the most likely so many, 0 for all.
+        top_p: Draw from the most likely that together have this probability.
+        min_p: Draw from those with this share of the highest probability.
+        typical_p: As ``top_p``, by how near a token's surprise is to the expected one.
+        num_beams: Beams of a beam search, 1 for none.
+        length_penalty: Exponent of the length by which beams are compared.
+        early_stopping: When a beam search ends, as in transformers.
+        top_logprobs: How many of the likeliest tokens are returned for each token.
+        others: Further settings, which only transformers' ``generate`` knows, as sorted
+            pairs.
+        of_model: The names of those that the model's ``generation_config`` adds.
+    """
+
+    temperature: float = 0.0
+    repetition_penalty: float = 1.0
+    no_repeat_ngram_size: int = 0
+    top_k: int = 50
+    top_p: float = 1.0
+    min_p: float | None = None
+    typical_p: float = 1.0
+    num_beams: int = 1
+    length_penalty: float = 1.0
+    early_stopping: bool | str = False
+    top_logprobs: int = 0
+    others: tuple[tuple[str, Any], ...] = ()
+    of_model: tuple[str, ...] = ()
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether the choice depends on the tokens before."""
+        return self.repetition_penalty != 1.0 or self.no_repeat_ngram_size > 0
+
+    @property
+    def slow(self) -> tuple[str, ...]:
+        """The settings for which transformers' ``generate`` has to write."""
+        beams = ("num_beams",) if self.num_beams > 1 else ()
+        return (*beams, *(name for name, _ in self.others), *self.of_model)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All of it as arguments of ``generate``."""
+        given = {name: getattr(self, name) for name in DEFAULTS}
+        drawn = {"temperature": self.temperature} if self.temperature else {}
+        if not drawn:
+            given = {k: v for k, v in given.items() if k not in ONLY_DRAWING}
+        others = {name: _listed(value) for name, value in self.others}
+        return {"do_sample": bool(drawn), **given, **drawn, **others}
+
+
+def sampling_params_of(
+    request: Generate, config: Any, slow: Collection[str] = ()
+) -> SamplingParams | InvalidRequestError:
+    """The settings of a request, or why it has none: an option does not exist, or a
+    value means nothing. ``None`` is an option that is not given.
+
+    Args:
+        request: What is asked.
+        config: The model's ``generation_config``.
+        slow: What it asks for that only ``generate`` knows.
+    """
+    options = dict(request.options)
+    # A form for the answer is a wish: whoever has it reads the answer strictly.
+    options.pop("response_format", None)
+    options.pop(FITTING, None)
+    n_top = options.pop(TOP_LOGPROBS, None) or 0
+    if IMAGES in options or LEADING_IMAGES in options:
+        return InvalidRequestError(
+            "this model reads texts, and the request shows images; an openai: model "
+            "of a server that takes images can be asked"
+        )
+    if GRAMMAR in options:
+        return InvalidRequestError(
+            "this model cannot be held to a grammar; an openai: model of a server with "
+            "structured outputs can"
+        )
+    problem = unknown(options) or bad_value(
+        {**options, "temperature": request.temperature, TOP_LOGPROBS: n_top}
+    )
+    if problem:
+        return InvalidRequestError(problem)
+    sample = options.pop("do_sample", True) and request.temperature > 0
+    chosen: dict[str, Any] = {}
+    for name, usual in DEFAULTS.items():
+        value = options.get(name, getattr(config, name, None))
+        chosen[name] = usual if value is None else value
+    if not sample:
+        # Equal recipes share batches: what is not used must not tell them apart.
+        chosen |= {k: v for k, v in DEFAULTS.items() if k in ONLY_DRAWING}
+    # The options are right, so that a fault is the model's own.
+    problem = bad_value(chosen)
+    if problem:
+        return InvalidRequestError(f"in the model's generation_config {problem}")
+    others = {k: v for k, v in options.items() if is_slow(k) and v is not None}
+    unused = set() if sample else ONLY_DRAWING
+    return SamplingParams(
+        temperature=request.temperature if sample else 0.0,
+        others=tuple((k, v) for k, v in sorted(others.items()) if k not in unused),
+        of_model=tuple(k for k in slow if k not in others and k not in unused),
+        top_logprobs=n_top,
+        **chosen,
+    )
+
+
+def _listed(value: Any) -> Any:
+    """The value as ``generate`` takes it, which knows lists only."""
+    return list(map(_listed, value)) if isinstance(value, tuple) else value
+
+
+def seed_of(request: Generate) -> int:
+    """The request's own seed, the same in every process."""
+    text = repr(without_top_logprobs(request))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
+
+
+class TokenHistory:
+    """What the rows of a batch have said, for recipes that look back."""
+
+    def __init__(self, recipe: SamplingParams) -> None:
+        """No rows yet; nothing is kept for recipes that need nothing."""
+        self._recipe = recipe
+        self._rows: list[list[int]] = []
+        self._seen: Tensor | None = None
+
+    def join(self, rows: Sequence[Sequence[int]]) -> None:
+        """Take up rows, after those that are there."""
+        if self._recipe.looks_back:
+            self._rows += [list(row) for row in rows]
+
+    def keep(self, order: Sequence[int]) -> None:
+        """Let rows go: the new row ``i`` is the old row ``order[i]``."""
+        if self._recipe.looks_back:
+            self._rows = [self._rows[row] for row in order]
+            if self._seen is not None:
+                # None if memory ran out before it knew all rows: it is made again.
+                all_known = len(self._seen) > max(order, default=-1)
+                self._seen = self._seen[list(order)] if all_known else None
+
+    def change(self, logits: Tensor, first: int = 0) -> Tensor:
+        """Logits (B, V) of the B rows from ``first``, which are the last ones, after
+        the penalties for what was said already."""
+        if self._recipe.repetition_penalty != 1.0:
+            logits = self._penalised(logits, first)
+        size = self._recipe.no_repeat_ngram_size
+        if size > 0:
+            logits = logits.clone()
+            for i, row in enumerate(self._rows[first:]):
+                logits[i, _repeating(row, size)] = -torch.inf
+        return logits
+
+    def add(self, tokens: Sequence[int], first: int = 0) -> None:
+        """The rows from ``first`` have said a token each."""
+        if not self._recipe.looks_back:
+            return
+        for row, token in zip(self._rows[first:], tokens, strict=True):
+            row.append(token)
+        if self._seen is not None:
+            chosen = torch.tensor(tokens, device=self._seen.device)
+            self._seen[first:].scatter_(1, chosen[:, None], True)
+
+    def _penalised(self, logits: Tensor, first: int) -> Tensor:
+        seen = self._up_to_date(logits)[first:]
+        penalty = float(self._recipe.repetition_penalty)
+        less = torch.where(logits < 0, logits * penalty, logits / penalty)
+        return torch.where(seen, less, logits)
+
+    def _up_to_date(self, logits: Tensor) -> Tensor:
+        """(R, V) whether each row holds each token, with the rows that are new."""
+        old = logits.new_zeros((0, logits.shape[1]), dtype=torch.bool)
+        old = old if self._seen is None else self._seen
+        new = old.new_zeros((len(self._rows) - len(old), old.shape[1]))
+        for i, row in enumerate(self._rows[len(old) :]):
+            new[i, row] = True
+        self._seen = torch.cat([old, new]) if len(new) else old
+        return self._seen
+
+
+def pick(logits: Tensor, recipe: SamplingParams, points: Sequence[float]) -> Tensor:
+    """The next token of each row.
+
+    Args:
+        logits: (B, V) float32.
+        recipe: How to choose.
+        points: B random numbers from 0 to 1; none for greedy decoding.
+
+    Returns:
+        (B,) int64.
+    """
+    if recipe.temperature == 0:
+        return logits.argmax(dim=-1)
+    scores = logits
+    no_history = torch.empty((len(logits), 0), dtype=torch.long, device=logits.device)
+    for warper in _warpers(recipe):
+        scores = warper(no_history, scores)
+    # The inverse of the cumulative distribution: one number a row is all that is drawn.
+    exact = torch.float32 if logits.device.type == "mps" else torch.float64
+    shares = scores.softmax(dim=-1, dtype=exact).cumsum(dim=-1)  # (B, V)
+    where = torch.tensor(points, dtype=exact, device=logits.device)[:, None]
+    tokens = torch.searchsorted(shares, where * shares[:, -1:], right=True)[:, 0]
+    return tokens.clamp(max=shares.shape[1] - 1)
+
+
+def top_of(logits: Tensor, n: int) -> list[list[tuple[int, float]]]:
+    """The ``n`` likeliest tokens of each row with their log-probabilities.
+
+    Args:
+        logits: (B, V).
+        n: How many, 0 for none.
+    """
+    if not n:
+        return [[]] * len(logits)
+    logprobs = logits.float().log_softmax(dim=-1)
+    values, ids = logprobs.topk(min(n, logits.shape[1]), dim=-1)  # (B, n) each
+    return [
+        [(token, round(value, DIGITS)) for token, value in zip(*row, strict=True)]
+        for row in zip(ids.tolist(), values.tolist(), strict=True)
+    ]
+
+
+def _warpers(recipe: SamplingParams) -> list[Any]:
+    """What narrows the distribution, in the order of transformers' ``generate``."""
+    steps: list[Any] = [
+        logits_process.TemperatureLogitsWarper(float(recipe.temperature))
+    ]
+    if recipe.top_k > 0:
+        steps.append(logits_process.TopKLogitsWarper(int(recipe.top_k)))
+    if recipe.top_p < 1.0:
+        steps.append(logits_process.TopPLogitsWarper(float(recipe.top_p)))
+    if recipe.min_p is not None:
+        steps.append(logits_process.MinPLogitsWarper(float(recipe.min_p)))
+    if recipe.typical_p < 1.0:
+        steps.append(logits_process.TypicalLogitsWarper(float(recipe.typical_p)))
+    return steps
+
+
+def _repeating(row: Sequence[int], size: int) -> list[int]:
+    """Tokens that would end a run of ``size`` tokens which is there already."""
+    last = list(row[len(row) - size + 1 :])
+    starts = range(len(row) - size + 1)
+    return [row[i + size - 1] for i in starts if row[i : i + size - 1] == last]

@@ -1,0 +1,393 @@
+"""Texts that are written side by side: rows enter, grow, and leave when they end.
+
+Waiting rows enter as soon as there is room for enough of them. When memory runs out,
+rows go back to waiting with the tokens that they have; nothing that was written is
+written twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pytest_evals.models.hf.batches import SMALLEST_PART
+from pytest_evals.models.hf.device_memory import fits, or_none
+from pytest_evals.models.hf.generation.decode import Decoder
+from pytest_evals.models.hf.generation.memory_budget import MemoryBudget
+from pytest_evals.models.hf.generation.sampling import (
+    SamplingParams,
+    TokenHistory,
+    pick,
+    top_of,
+)
+from pytest_evals.models.hf.generation.shared_prefixes import SharedPrefix
+from pytest_evals.models.hf.generation.stop_strings import StopStrings
+from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
+
+ADMISSION_SHARE = 8
+"""Rows enter when they are one to so many that are there, or all that wait: reading a
+prompt keeps all others waiting."""
+MAX_ATTEMPTS = 2
+"""How often a row that is alone may run out of memory before it is given up."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class SequenceState:
+    """A text on its way.
+
+    Args:
+        number: Which of the texts it is.
+        prompt: (T,) ids.
+        max_tokens: Most new tokens.
+        stops: What ends it.
+        draws: Its random numbers.
+        branch: What its prompt begins with.
+        whole: Whether its prompt must be read in one pass.
+        turn: The length at which all of it is read anew, 0 for none.
+        tokens: What has been written.
+        tops: Ids and log-probabilities of the likeliest tokens at each of these.
+        ended: Whether no more is to be written.
+        sound: Whether all logits were numbers.
+        elapsed_s: Its share of the time.
+        n_failures: How often it alone was too much in a row.
+        refusal: Why it cannot be written, empty if it can.
+    """
+
+    number: int
+    prompt: Ids
+    max_tokens: int
+    stops: StopStrings
+    draws: Random
+    branch: SharedPrefix | None = None
+    whole: bool = False
+    turn: int = 0
+    tokens: list[int] = field(default_factory=list)
+    tops: list[list[tuple[int, float]]] = field(default_factory=list)
+    ended: bool = False
+    sound: bool = True
+    elapsed_s: float = 0.0
+    n_failures: int = 0
+    refusal: str = ""
+    _point: float = -1.0
+
+    def point(self) -> float:
+        """The random number of the next token: the same until there is one."""
+        if self._point < 0:
+            self._point = self.draws.random()
+        return self._point
+
+    def grow(self, token: int) -> None:
+        """Write one more token."""
+        self.tokens.append(token)
+        self._point = -1.0
+
+    @property
+    def length(self) -> int:
+        """Tokens so far."""
+        return len(self.prompt) + len(self.tokens)
+
+    @property
+    def lost(self) -> bool:
+        """Whether it does not even fit alone."""
+        return self.n_failures >= MAX_ATTEMPTS
+
+    def expected(self, growth: int) -> int:
+        """Tokens after so many further ones, if it may have them."""
+        return self.length + min(growth, self.max_tokens - len(self.tokens))
+
+    def ids(self) -> Ids:
+        """What is read when it enters."""
+        written = np.asarray(self.tokens, dtype=self.prompt.dtype)
+        return np.concatenate([self.prompt, written]) if self.tokens else self.prompt
+
+
+class _NextTokens(NamedTuple):
+    """A token for each of some rows, whether its logits were numbers, and the likeliest
+    tokens."""
+
+    tokens: list[int]
+    sound: list[bool]
+    tops: list[list[tuple[int, float]]]
+
+
+class Scheduler:
+    """Rows of one recipe."""
+
+    def __init__(
+        self,
+        steps: Decoder,
+        room: MemoryBudget,
+        recipe: SamplingParams,
+        encoder: RequestEncoder,
+        ends: Any,
+    ) -> None:
+        """``ends`` are the ids that end a text."""
+        self._steps = steps
+        self._room = room
+        self._recipe = recipe
+        self._encoder = encoder
+        self._ends = ends
+        self._waiting: deque[SequenceState] = deque()
+        self._rows: list[SequenceState] = []
+        self._history = TokenHistory(recipe)
+        self._n_full = 0
+        """With so many rows there was no room for others."""
+
+    def run(self, rows: Iterable[SequenceState]) -> Iterator[SequenceState]:
+        """Write all texts; each row as soon as it has ended or is lost."""
+        self._waiting.extend(rows)
+        while self._waiting or self._rows:
+            yield from self._enter()
+            yield from self._leave()
+            if self._rows:
+                self._step()
+                yield from self._leave()
+
+    # Entering
+
+    def _enter(self) -> Iterator[SequenceState]:
+        """Let rows in as far as there is room; the lost ones are given back."""
+        n = self._n_entering()
+        self._sort(n)
+        while n > 0:
+            group = self._group(n)
+            if self._read(group):
+                n -= len(group)
+            elif len(group) > 1:
+                n = len(group) // 2
+            elif self._rows:
+                return
+            elif group[0].lost:
+                yield self._waiting.popleft()
+                n -= 1
+
+    def _n_entering(self) -> int:
+        """How many of the waiting rows may enter now."""
+        if not self._waiting:
+            return 0
+        room, n = self._room, len(self._rows)
+        if n and n == self._n_full:
+            return 0
+        room.look(*self._steps.held)
+        width = max((row.expected(room.growth) for row in self._rows), default=0)
+        found = 0
+        for row in self._waiting:
+            width = max(width, row.expected(room.growth))
+            if not room.fits(n + found + 1, width):
+                break
+            found += 1
+        few = found * ADMISSION_SHARE < n and found < len(self._waiting)
+        self._n_full = n if few else 0
+        return 0 if few else found
+
+    def _sort(self, n: int) -> None:
+        """Order the next ``n`` rows by length within their branches: they enter
+        together, and equal lengths need no padding."""
+        entering = [self._waiting.popleft() for _ in range(n)]
+        number: dict[SharedPrefix | None, int] = {}
+        for row in entering:
+            number.setdefault(row.branch, len(number))
+        entering.sort(key=lambda row: (number[row.branch], -row.length))
+        self._waiting.extendleft(reversed(entering))
+
+    def _group(self, most: int) -> list[SequenceState]:
+        """The next rows that are read together: they have one branch, and their
+        distinct prompts are neither too much at a time nor too much padding."""
+        found: list[SequenceState] = []
+        width = n_distinct = n_useful = 0
+        for row in self._waiting:
+            if found and (len(found) == most or row.branch is not found[0].branch):
+                break
+            length = row.length - (len(row.branch.ids) if row.branch else 0)
+            if not found or not _same(row, found[-1]):
+                width = max(width, length)
+                n_distinct += 1
+                n_useful += length
+            n_read = n_distinct * width
+            too_much = n_read > self._room.read
+            if found and (too_much or n_read - n_useful > self._room.pass_cost):
+                break
+            found.append(row)
+        return found
+
+    def _read(self, group: Sequence[SequenceState]) -> bool:
+        """Read the prompts of waiting rows and choose what follows them; ``False`` when
+        memory ran out, with all that follows from it."""
+        begun = time.perf_counter()
+        ids = [row.ids() for row in group]
+        after = self._waiting[len(group)] if len(group) < len(self._waiting) else None
+        again = after is not None and _same(after, group[-1])
+        most = 0 if group[0].whole else self._room.part
+        logits = or_none(lambda: self._steps.join(ids, group[0].branch, again, most))
+        if logits is None:
+            self._fail_to_read(group)
+            return False
+        first = len(self._rows)
+        self._history.join([one.tolist() for one in ids])
+        chosen = or_none(lambda: self._chosen(logits, group, first))
+        if chosen is None:
+            self._keep(range(first))
+            self._fail_to_read(group)
+            return False
+        for row in group:
+            self._waiting.popleft()
+            row.n_failures = 0
+        self._rows += group
+        self._grow(group, chosen, first)
+        _share(group, begun)
+        return True
+
+    def _fail_to_read(self, group: Sequence[SequenceState]) -> None:
+        width = max(row.length for row in [*self._rows, *group])
+        if len(group) > 1:
+            self._room.lower_read(len(group) * width)
+        elif self._rows:
+            self._room.lower(2 * len(self._rows) * width)
+        else:
+            # Without what is kept for others it may fit, or in smaller parts.
+            self._steps.clear()
+            group[0].branch = None
+            part = min(width, self._room.part)
+            if group[0].whole or part <= SMALLEST_PART:
+                group[0].n_failures += 1
+            else:
+                self._room.lower_read(part)
+
+    # Going on
+
+    def _step(self) -> None:
+        """One more token for each row, or fewer rows."""
+        if any(row.turn == row.length for row in self._rows):
+            self._send_all_back()
+            return
+        self._make_room()
+        begun = time.perf_counter()
+        tokens = torch.tensor([row.tokens[-1] for row in self._rows])
+        logits = or_none(lambda: self._steps.step(tokens))
+        if logits is None:
+            self._fail_to_step()
+            return
+        chosen = or_none(lambda: self._chosen(logits, self._rows, 0))
+        if chosen is None:
+            self._room.lower(self._n_held())
+            self._send_all_back()
+            return
+        self._room.fitted()
+        self._grow(self._rows, chosen, 0)
+        _share(self._rows, begun)
+
+    def _make_room(self) -> None:
+        """Send rows back that have outgrown the room."""
+        n = len(self._rows)
+        width = max(row.length for row in self._rows)
+        while self._room.overflows(n, width):
+            n -= 1
+            width = max(row.length for row in self._rows[:n])
+        if n < len(self._rows):
+            self._room.expect_longer()
+            self._send_back(n)
+
+    def _fail_to_step(self) -> None:
+        n = len(self._rows)
+        if n == 1:
+            # Reading it anew gives its next token too, so that it goes on.
+            self._room.lower(2 * self._n_held())
+            self._send_all_back()
+            return
+        self._room.lower(self._n_held())
+        self._send_back(n // 2)
+        if not fits(self._steps.trim):
+            self._send_all_back()
+
+    def _n_held(self) -> int:
+        return len(self._rows) * max(row.length for row in self._rows)
+
+    def _chosen(
+        self, logits: Tensor, rows: Sequence[SequenceState], first: int
+    ) -> _NextTokens:
+        """A token for each of the rows, which are those from ``first``."""
+        points = [row.point() for row in rows] if self._recipe.temperature else []
+        with torch.inference_mode():
+            sound = ~logits.isnan().any(dim=-1)
+            # Rows with NaN end here; zeros keep the choice defined meanwhile.
+            logits = torch.where(sound[:, None], logits, 0.0)
+            tops = top_of(logits, self._recipe.top_logprobs)
+            logits = self._history.change(logits, first)
+            tokens = pick(logits, self._recipe, points)
+            return _NextTokens(tokens.tolist(), sound.tolist(), tops)
+
+    def _grow(
+        self, rows: Sequence[SequenceState], chosen: _NextTokens, first: int
+    ) -> None:
+        """Give rows their tokens, and see which of them end."""
+        with torch.inference_mode():
+            self._history.add(chosen.tokens, first)
+        watched = []
+        for row, token, sound, top in zip(rows, *chosen, strict=True):
+            row.grow(token)
+            row.tops.append(top)
+            row.sound = sound
+            full = len(row.tokens) >= row.max_tokens
+            row.ended = full or token in self._ends or not sound
+            tail = () if row.ended else row.stops.tail(row.tokens)
+            if tail:
+                watched.append((row, tail))
+        if watched:
+            texts = self._encoder.decode_all([tail for _, tail in watched])
+            for (row, _), text in zip(watched, texts, strict=True):
+                row.ended = row.stops.in_text(text)
+
+    # Leaving
+
+    def _leave(self) -> Iterator[SequenceState]:
+        """Give the rows that have ended; others take their places."""
+        ended = [row for row in self._rows if row.ended]
+        if not ended:
+            return
+        n = len(self._rows) - len(ended)
+        stay = [i for i, row in enumerate(self._rows) if not row.ended]
+        late = iter([i for i in stay if i >= n])
+        order = [next(late) if self._rows[i].ended else i for i in range(n)]
+        self._keep(order)
+        yield from ended
+
+    def _send_back(self, n: int) -> None:
+        """Only the first ``n`` rows stay; the others wait again, in front."""
+        self._waiting.extendleft(reversed(self._rows[n:]))
+        self._keep(range(n))
+
+    def _send_all_back(self) -> None:
+        self._steps.clear()
+        self._waiting.extendleft(reversed(self._rows))
+        self._rows = []
+        self._history.keep(())
+
+    def _keep(self, order: Sequence[int]) -> None:
+        self._rows = [self._rows[i] for i in order]
+        with torch.inference_mode():
+            self._history.keep(order)
+        if not fits(lambda: self._steps.keep(order)):
+            self._send_all_back()
+
+
+def _same(one: SequenceState, other: SequenceState) -> bool:
+    """Whether two rows read the same when they enter."""
+    if one.tokens or other.tokens:
+        return False
+    return np.array_equal(one.prompt, other.prompt)
+
+
+def _share(rows: Sequence[SequenceState], begun: float) -> None:
+    """Each row has had its part of the time since then."""
+    part = (time.perf_counter() - begun) / len(rows)
+    for row in rows:
+        row.elapsed_s += part

@@ -1,0 +1,61 @@
+"""Stop strings, looked for in new text only.
+
+A text ends as soon as its tokens, decoded together, hold a stop string. They are
+decoded only when the last token may have completed one: when its own text has the last
+character of a stop string, or when that cannot be told from its own text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
+
+BROKEN = "\ufffd"
+"""What a decoder gives for the bytes of half a character."""
+
+
+class StopStrings:
+    """The stop strings of some texts."""
+
+    def __init__(self, encoder: RequestEncoder, strings: tuple[str, ...]) -> None:
+        """``strings`` are not empty."""
+        self.strings = strings
+        self._encoder = encoder
+        # A token is a byte or more, special ones without text aside, and a tokenizer
+        # may swallow a blank at the start of what it decodes.
+        self._span = max((len(s.encode()) + 4 for s in strings), default=0)
+        last = {s[-1] for s in strings}
+        # A blank is shown or not according to the tokens around it.
+        vague = BROKEN in last or " " in last
+        self._last = frozenset(last)
+        self._always = vague or not encoder.only_appends
+        self._may_end: dict[int, bool] = {}
+
+    def tail(self, tokens: Sequence[int]) -> Sequence[int]:
+        """So many tokens at the end as hold any stop string that the last of them
+        completes; none if it completes none."""
+        if not self.strings or not (self._always or self._may(tokens[-1])):
+            return ()
+        return tokens[-self._span :]
+
+    def in_text(self, text: str) -> bool:
+        """Whether a text holds a stop string."""
+        return any(stop in text for stop in self.strings)
+
+    def _may(self, token: int) -> bool:
+        known = self._may_end.get(token)
+        if known is None:
+            (text,) = self._encoder.decode_all([[token]])
+            known = BROKEN in text or not self._last.isdisjoint(text)
+            self._may_end[token] = known
+        return known
+
+
+def cut_at_stops(text: str, stops: Iterable[str]) -> str:
+    """The text before its stop strings, one after the other in their order (lm-eval
+    0.4.13, ``models/utils.py``, ``postprocess_generated_text``)."""
+    for stop in stops:
+        if stop:
+            text = text.split(stop)[0]
+    return text

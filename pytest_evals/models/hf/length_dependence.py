@@ -1,0 +1,86 @@
+"""Models to which a position means something else in a long sequence.
+
+Rotary positions of two kinds are scaled by the longest sequence of a pass ("longrope",
+as in Phi-3, and "dynamic"), so that a batch of mixed lengths has other numbers than its
+sequences by themselves. Llama 4 has an attention that grows sharper with the place of a
+token, for which it takes its column in the batch. Sparse attention (DeepSeek V3.2, GLM
+with DSA, Doge) looks at those tokens only that it finds best; of tokens that are as
+good as each other, which words that come twice are, it takes some by the width of the
+batch, padding included. Up to a length all is as usual.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import torch
+
+from pytest_evals.models.hf.device_memory import fits
+
+SCALED = ("dynamic", "longrope")
+PICKED = re.compile(r"(attn|attention|block|index|key|sparse)\w*_top_?k|keep_window")
+"""What a configuration calls the number of tokens, or of blocks of them, that sparse
+attention looks at; with fewer it looks at all."""
+
+
+class LengthDependence(NamedTuple):
+    """What happens in long sequences.
+
+    Args:
+        length: Tokens up to which sequences may be mixed; 0 for any number.
+        turns: Whether a text that grows beyond it is read anew, since all of its
+            positions change at once (transformers, ``Phi3ForCausalLM``).
+        by_column: Whether it is the columns of a batch that count, whatever the
+            positions and the other rows.
+    """
+
+    length: int
+    turns: bool = False
+    by_column: bool = False
+
+
+def length_dependence_of(config: Any) -> LengthDependence:
+    """What a model's configuration says."""
+    inner = getattr(config, "text_config", None) or config
+    if getattr(inner, "attn_temperature_tuning", False):
+        # transformers, ``Llama4TextAttention``: log(1 + floor((column + 1) / this))
+        return LengthDependence(int(inner.floor_scale) - 1, by_column=True)
+    found = getattr(inner, "rope_parameters", None)
+    found = found or getattr(inner, "rope_scaling", None) or {}
+    # One kind of rope, or one for each kind of layer.
+    ropes = [found, *(rope for rope in found.values() if isinstance(rope, dict))]
+    lengths, turns = [], False
+    for rope in ropes:
+        kind = rope.get("rope_type", rope.get("type"))
+        if kind in SCALED:
+            length = rope.get("original_max_position_embeddings")
+            length = length or getattr(inner, "original_max_position_embeddings", None)
+            lengths.append(int(length or inner.max_position_embeddings))
+            turns = turns or kind == "longrope"
+    lengths += _picked(inner)
+    return LengthDependence(min(lengths, default=0), turns)
+
+
+def _picked(config: Any) -> list[int]:
+    """Tokens that sparse attention looks at, by each of its settings."""
+    found = []
+    for name, n in vars(config).items():
+        if PICKED.search(name) and type(n) is int and n > 0:
+            of_blocks = name.endswith("_blocks")
+            size = getattr(config, f"{name.partition('_')[0]}_block_size", 1)
+            found.append(n * size if of_blocks else n)
+    return found
+
+
+def reset_rope_scale(model: Any) -> None:
+    """Let the model forget the longest sequence that it has read: a "dynamic" scale
+    that has grown stays until a short one comes."""
+    if not fits(lambda: _read_a_token(model)):
+        _read_a_token(model)  # unused memory has been given back since
+
+
+def _read_a_token(model: Any) -> None:
+    ids = torch.zeros((1, 1), dtype=torch.long, device=model.device)
+    with torch.inference_mode():
+        model.base_model(input_ids=ids, use_cache=False)

@@ -1,0 +1,296 @@
+"""Opening a Hugging Face model: tokenizer, weights, and what they say of themselves.
+
+Loading is quiet: transformers' messages are silenced while it lasts, and those that
+matter become errors. Nothing here answers a request.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from logging import ERROR
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from huggingface_hub.utils import logging as hub_logging
+from transformers.utils import logging
+
+from pytest_evals.errors import MissingExtraError, ModelError
+from pytest_evals.models.folders import is_local
+from pytest_evals.models.hf.settings import HfSettings
+from pytest_evals.models.hf.weights import load_weights, origin, path_of
+
+# Its functions have no annotations.
+_logging: Any = logging
+DEFAULT_LENGTH = 2048
+HASHED_BYTES = 2**26
+"""Local weights up to this size are told apart by their content, larger ones by name,
+size and time of change: reading a gigabyte takes one to three seconds, at each start.
+The store, which remembers what it has read, tells all of them apart by content."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedModel:
+    """A model in evaluation mode on its device, and what is needed to ask it.
+
+    Args:
+        model: A causal language model.
+        tokenizer: Its tokenizer.
+        settings: How it was opened.
+        max_length: Tokens of its context window.
+        n_embeddings: Number of token ids that it knows.
+    """
+
+    model: Any
+    tokenizer: Any
+    settings: HfSettings
+    max_length: int
+    n_embeddings: int
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        device: torch.device = self.model.device
+        return device
+
+
+def load(settings: HfSettings) -> LoadedModel:
+    """Open a model.
+
+    Raises:
+        ModelError: It cannot be loaded, is no causal language model, or some of its
+            weights are missing from the checkpoint.
+    """
+    # The tokenizer warns whenever a process forks after it was used in threads, unless
+    # the user has said that the threads are wanted.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    device = _device(settings)
+    with _quiet(), _one_error(settings.target):
+        config = transformers.AutoConfig.from_pretrained(**origin(settings))
+        _refuse_encoder_decoder(config, settings)
+        tokenizer = _load_tokenizer(settings)
+        model = load_weights(settings, config, device)
+    return LoadedModel(
+        model=model,
+        tokenizer=tokenizer,
+        settings=settings,
+        max_length=settings.max_length or _max_length(config, tokenizer),
+        n_embeddings=model.get_input_embeddings().weight.shape[0],
+    )
+
+
+def load_tokenizer(settings: HfSettings) -> Any:
+    """Open the tokenizer alone.
+
+    Raises:
+        ModelError: It cannot be loaded.
+    """
+    with _quiet(), _one_error(settings.target):
+        return _load_tokenizer(settings)
+
+
+def describe(loaded: LoadedModel, name: str) -> Mapping[str, Any]:
+    """What a results file says of the model: JSON values, no secrets. Two models with
+    equal descriptions give equal answers; what suits this machine only, such as the
+    size of batches, is not in it."""
+    model, tokenizer, settings = loaded.model, loaded.tokenizer, loaded.settings
+    template = getattr(tokenizer, "chat_template", None)
+    return {
+        "model": name,
+        "pretrained": settings.target,
+        "revision": settings.revision,
+        "commit": getattr(model.config, "_commit_hash", None) or "",
+        "weights": _fingerprint(settings.target),
+        "tokenizer": settings.tokenizer or settings.target,
+        "model_class": type(model).__name__,
+        "num_parameters": model.num_parameters(),
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "device": str(loaded.device),
+        "device_name": _device_name(loaded.device),
+        "device_map": settings.device_map,
+        "peft": settings.peft,
+        "peft_weights": _fingerprint(settings.peft),
+        "quantization": _quantisation(model),
+        "attn_implementation": getattr(model.config, "_attn_implementation", None),
+        "max_length": loaded.max_length,
+        "add_bos_token": settings.add_bos_token,
+        "bos_token": _token(tokenizer, "bos"),
+        "eos_token": _token(tokenizer, "eos"),
+        "pad_token": _token(tokenizer, "pad"),
+        "chat_template": str(template) if template else "",
+        "chat_template_sha": _sha(str(template)) if template else "",
+        "chat_template_args": dict(settings.template_args),
+        "think_end_token": settings.think_end_token,
+        "torch_version": torch.__version__,
+        "transformers_version": transformers.__version__,
+    }
+
+
+def _device_name(device: torch.device) -> str:
+    """What kind of GPU it is, or of processor."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return platform.machine()
+
+
+def _load_tokenizer(settings: HfSettings) -> Any:
+    source = origin(settings)
+    if settings.tokenizer:
+        source["pretrained_model_name_or_path"] = path_of(settings.tokenizer)
+        source["revision"] = None
+    if settings.add_bos_token is not None:
+        source["add_bos_token"] = settings.add_bos_token
+    return transformers.AutoTokenizer.from_pretrained(**source)
+
+
+def _refuse_encoder_decoder(config: Any, settings: HfSettings) -> None:
+    if getattr(config, "is_encoder_decoder", False):
+        raise ModelError(
+            f"{settings.target!r} is an encoder-decoder model ({config.model_type}); "
+            "the hf model takes decoder-only (causal) models"
+        )
+
+
+def _device(settings: HfSettings) -> torch.device:
+    """The device to use.
+
+    Raises:
+        ModelError: It is not there.
+    """
+    name = settings.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device = torch.device(name)
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError, ImportError) as error:
+        raise ModelError(
+            f"there is no device {name!r} here ({_first_line(error)}); "
+            "leave device out, or write device=cpu"
+        ) from error
+    return device
+
+
+def _max_length(config: Any, tokenizer: Any) -> int:
+    """Tokens of the context window, from the places where lm-eval 0.4.13 looks, in its
+    order (``models/utils.py``, ``resolve_max_length``)."""
+    inner = getattr(config, "text_config", None) or config
+    for name in ("n_positions", "max_position_embeddings", "n_ctx"):
+        length = getattr(inner, name, None)
+        if length is not None:
+            return int(length)
+    length = getattr(tokenizer, "model_max_length", None)
+    # A tokenizer without a limit says so with a number near 1e30.
+    return int(length) if length is not None and length < 1e18 else DEFAULT_LENGTH
+
+
+def _quantisation(model: Any) -> dict[str, Any]:
+    """How its weights are quantised, by itself or when it was loaded; empty if not."""
+    found = getattr(model.config, "quantization_config", None)
+    if found is None:
+        return {}
+    shown = found if isinstance(found, dict) else found.to_dict()
+    return {str(k): v for k, v in json.loads(json.dumps(shown, default=str)).items()}
+
+
+def _token(tokenizer: Any, name: str) -> list[Any]:
+    return [
+        getattr(tokenizer, f"{name}_token", None),
+        getattr(tokenizer, f"{name}_token_id", None),
+    ]
+
+
+def _fingerprint(target: str) -> str:
+    """SHA-256 that changes when local weights change; empty for a name on the Hub,
+    where the commit says it."""
+    if not target or not is_local(target):
+        return ""
+    folder = Path(os.path.expanduser(target))
+    endings = {".safetensors", ".bin", ".json", ".model", ".txt", ".jinja", ".py"}
+    files = sorted(p for p in folder.iterdir() if p.suffix in endings and p.is_file())
+    by_content = sum(p.stat().st_size for p in files) <= HASHED_BYTES
+    total = hashlib.sha256()
+    for path in files:
+        stat = path.stat()
+        mark = f"{stat.st_size} {stat.st_mtime_ns}"
+        if by_content:
+            with path.open("rb") as stream:
+                mark = hashlib.file_digest(stream, "sha256").hexdigest()
+        total.update(f"{path.name} {mark}\n".encode())
+    return total.hexdigest()
+
+
+def _sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the messages of transformers and huggingface_hub (which reports each of
+    its retries) and progress bars; all are put back as they were."""
+    level = _logging.get_verbosity()
+    hub_level = hub_logging.get_verbosity()
+    bars = _logging.is_progress_bar_enabled()
+    _logging.set_verbosity_error()
+    hub_logging.set_verbosity(ERROR)
+    _logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        _logging.set_verbosity(level)
+        hub_logging.set_verbosity(hub_level)
+        if bars:
+            _logging.enable_progress_bar()
+
+
+@contextmanager
+def _one_error(target: str) -> Iterator[None]:
+    """Turn whatever transformers raises into one error that says what and how."""
+    try:
+        yield
+    except (ModelError, MissingExtraError):
+        raise
+    # Libraries below raise whatever they like, and all of it means the same here.
+    except Exception as error:  # noqa: BLE001
+        text = _first_line(error)
+        raise ModelError(
+            f"cannot load the model {target!r}: {text}{_reason(target, error)}"
+            f"{_advice(target, error)}"
+        ) from (error if text in str(error) else None)
+
+
+def _reason(target: str, error: BaseException) -> str:
+    """What lies at the root of an error of the Hub: transformers says only that there
+    is no connection, not why."""
+    root = error
+    while root.__cause__ or root.__context__:
+        root = root.__cause__ or root.__context__ or root
+    if is_local(target) or root is error:
+        return ""
+    return f" ({type(root).__name__}: {_first_line(root)})"
+
+
+def _advice(target: str, error: Exception) -> str:
+    text = str(error)
+    if "trust_remote_code" in text:
+        return "\n  fix: add trust_remote_code=true if you trust the code of this model"
+    if "out of memory" in text:
+        return "\n  fix: add dtype=bfloat16, or choose a device with more memory"
+    if is_local(target):
+        return ""
+    if "gated" in text or "401" in text or "403" in text:
+        return "\n  fix: set HF_TOKEN to a token that may read this model"
+    return "\n  fix: check the name on the Hub and the connection, or give a folder"
+
+
+def _first_line(error: BaseException) -> str:
+    """The first line of an error's message, without tokens of the Hub."""
+    lines = str(error).strip().splitlines()
+    line = lines[0] if lines else type(error).__name__
+    return re.sub(r"hf_[A-Za-z0-9]{8,}", "hf_***", line)

@@ -1,0 +1,65 @@
+"""About what a batch takes of the device's memory, from a model's configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_evals.models.hf.forward import Forward
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryEstimate:
+    """Bytes.
+
+    Args:
+        token: A token of a batch while it is computed: activations of one layer, or its
+            keys and values of all layers if that is more; and its logits where they
+            cannot be kept apart.
+        cell: A query and a key of a masked batch: the masks, and the scores of all
+            heads of one layer where attention keeps them.
+        before: A token before a row: its keys and values in one layer.
+    """
+
+    token: int
+    cell: int
+    before: int
+
+    def tokens(self, width: int, depth: int) -> int:
+        """What a masked row costs, in tokens of an unmasked one.
+
+        Args:
+            width: Its tokens.
+            depth: Tokens of the prefix before it.
+        """
+        extra = width * (depth + width) * self.cell + depth * self.before
+        return width + extra // self.token
+
+
+def estimate_memory(forward: Forward, n_kinds: int = 1) -> MemoryEstimate:
+    """What this model takes, with masks for so many kinds of layers."""
+    config = forward.model.config
+    inner = getattr(config, "text_config", None) or config
+    hidden = _most(inner, "hidden_size") or _most(inner, "n_embd") or 1024
+    middle = _most(inner, "intermediate_size") or 4 * hidden
+    layers = _most(inner, "num_hidden_layers") or 1
+    heads = _most(inner, "num_attention_heads") or 1
+    kv_heads = _most(inner, "num_key_value_heads") or heads
+    size = int(forward.model.dtype.itemsize)
+    kept = 2 * hidden * kv_heads // heads * size
+    logits = 0 if forward.picks_hidden else _most(inner, "vocab_size") * 8
+    eager = getattr(config, "_attn_implementation", None) == "eager"
+    # Scores, their softmax in float32, and that in the model's type.
+    scores = heads * (2 * size + 4) if eager else 0
+    return MemoryEstimate(
+        token=max((8 * hidden + 4 * middle) * size, layers * kept) + logits,
+        cell=(size + 1) * n_kinds + 2 + scores,
+        # Once as they are kept for all rows, once joined with the row's own.
+        before=2 * kept,
+    )
+
+
+def _most(config: Any, name: str) -> int:
+    """A size; the largest if each layer has its own, 0 if it is not said."""
+    value = getattr(config, name, None) or 0
+    return max(map(int, value)) if isinstance(value, list | tuple) else int(value)

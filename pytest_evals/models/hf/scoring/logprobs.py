@@ -1,0 +1,107 @@
+"""From logits to log-probabilities: the sums and greedy flags of a batch's lines.
+
+All of it happens on the device, and one transfer brings it back. Log-probabilities are
+taken in float32 whatever the model's type: lm-eval 0.4.13 takes them in the model's own
+type, which rounds them to three digits in bfloat16. For float32 models the two are the
+same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from pytest_evals.models.hf.forward import LogitsChunk
+from pytest_evals.models.hf.scoring.scored_spans import SpanScore
+
+
+class SpanTargets(NamedTuple):
+    """Where the logits of a line's tokens are.
+
+    Args:
+        line: Position of the line.
+        places: (N,) flat places in the batch, one for each scored token.
+        targets: (N,) ids of these tokens.
+    """
+
+    line: int
+    places: npt.NDArray[np.int64]
+    targets: npt.NDArray[np.int32]
+
+
+class BatchTargets(NamedTuple):
+    """Which token of which line to find where.
+
+    Args:
+        places: (P,) int64, ascending flat places whose logits are needed, each once.
+        lines: The M lines' positions.
+        at: (S,) for each scored token its index into ``places``, ascending.
+        target: (S,) its id.
+        line: (S,) its line, as an index into ``lines``.
+    """
+
+    places: Tensor
+    lines: Sequence[int]
+    at: Tensor
+    target: Tensor
+    line: Tensor
+
+
+def batch_targets(spots: Sequence[SpanTargets]) -> BatchTargets:
+    """The spots of a batch, at least one, each place once."""
+    flat = np.concatenate([spot.places for spot in spots])
+    target = np.concatenate([spot.targets for spot in spots]).astype(np.int64)
+    line = np.repeat(np.arange(len(spots)), [len(spot.places) for spot in spots])
+    places, at = np.unique(flat, return_inverse=True)
+    order = np.argsort(at, kind="stable")
+    found = (torch.from_numpy(column[order]) for column in (at, target, line))
+    return BatchTargets(torch.from_numpy(places), [spot.line for spot in spots], *found)
+
+
+def sum_logprobs(
+    wanted: BatchTargets, run: Callable[[Tensor], Iterable[LogitsChunk]]
+) -> dict[int, SpanScore]:
+    """What came of each line.
+
+    Args:
+        wanted: What to look for.
+        run: Places → the logits at them, chunk by chunk.
+    """
+    values: list[Tensor] = []
+    hits: list[Tensor] = []
+    for start, logits in run(wanted.places):
+        ends = torch.tensor([start, start + len(logits)])
+        first, last = torch.searchsorted(wanted.at, ends).tolist()
+        at = (wanted.at[first:last] - start).to(logits.device)
+        target = wanted.target[first:last].to(logits.device)
+        total = logits.logsumexp(dim=-1)  # (p,)
+        # Infinite logits give a total that is no number for any token of the place.
+        total = torch.where(total.isfinite(), total, torch.nan)
+        values.append(logits[at, target] - total[at])
+        hits.append(logits.argmax(dim=-1)[at] == target)
+    sums = _sums(wanted, torch.cat(values), torch.cat(hits))
+    return {
+        i: SpanScore(logprob, n_missed == 0, n_unsound == 0)
+        for i, (logprob, n_missed, n_unsound) in zip(
+            wanted.lines, sums.tolist(), strict=True
+        )
+    }
+
+
+def _sums(wanted: BatchTargets, logprobs: Tensor, hits: Tensor) -> Tensor:
+    """(M, 3) on the CPU: log-probability, tokens that are not the most likely ones, and
+    tokens without a number.
+
+    Adding in float64 leaves nothing of the order of addition, which varies on CUDA;
+    only Apple's devices lack the type.
+    """
+    exact = torch.float32 if logprobs.device.type == "mps" else torch.float64
+    columns = [logprobs, ~hits, logprobs.isnan()]
+    table = torch.stack([column.to(exact) for column in columns], dim=1)  # (S, 3)
+    sums = table.new_zeros((len(wanted.lines), 3))
+    return sums.index_add(0, wanted.line.to(table.device), table).cpu()

@@ -1,0 +1,62 @@
+"""The path of models to which a position means something else in a long sequence
+(see ``scaling``): long sequences take another path than short ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pytest_evals.models.hf.batches import BatchBudget
+from pytest_evals.models.hf.scoring.scored_spans import (
+    ScoredBatch,
+    ScoredSpan,
+    ScoringStrategy,
+)
+
+
+class LongContextStrategy:
+    """A fast path for all sequences up to a length, and a slower one for longer
+    ones."""
+
+    def __init__(
+        self,
+        path: ScoringStrategy,
+        other: ScoringStrategy,
+        length: int,
+        *,
+        mixes: bool = False,
+    ) -> None:
+        """Choose by the length of each sequence.
+
+        Args:
+            path: For those up to ``length``.
+            other: For the others.
+            length: Tokens.
+            mixes: Whether ``other`` takes sequences of different lengths in one pass.
+        """
+        self.name = path.name
+        self._path = path
+        self._other = other
+        self._length = length
+        self._mixes = mixes
+
+    def score(
+        self, lines: Sequence[ScoredSpan], budget: BatchBudget
+    ) -> Iterator[ScoredBatch]:
+        """All lines, as batches finish."""
+        by_length: dict[int, list[int]] = {}
+        for i, line in enumerate(lines):
+            length = max(len(line.tokens) - 1, self._length)
+            if self._mixes:
+                length = min(length, self._length + 1)
+            by_length.setdefault(length, []).append(i)
+        # Upwards, for a scale that has grown stays until a short sequence comes.
+        for length, numbers in sorted(by_length.items()):
+            path = self._path if length == self._length else self._other
+            for done in path.score([lines[i] for i in numbers], budget):
+                scored = {numbers[i]: one for i, one in done.scored.items()}
+                yield ScoredBatch(scored, done.elapsed_s)
+
+    def forget(self) -> None:
+        """Give the memory of kept prefixes back."""
+        self._path.forget()
+        self._other.forget()

@@ -1,0 +1,112 @@
+"""The plain path to log-probabilities, one row a sequence; the oracle of the others.
+
+Lines (a context with its continuation, or a window of a text) that are equal up to
+their last token share one row of a batch. Rows are right-padded, and the model gets
+nothing but token ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pytest_evals.models.hf.batches import BatchBudget, in_batches
+from pytest_evals.models.hf.forward import Forward, LogitsChunk
+from pytest_evals.models.hf.scoring.logprobs import (
+    SpanTargets,
+    batch_targets,
+    sum_logprobs,
+)
+from pytest_evals.models.hf.scoring.scored_spans import (
+    ScoredBatch,
+    ScoredSpan,
+    SpanScore,
+)
+from pytest_evals.models.hf.token_counts import TokenCounts
+from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
+
+
+class PaddedRow(NamedTuple):
+    """Lines that share a row of a batch: their tokens without the last are the same.
+
+    Args:
+        inputs: (T,) what the model reads.
+        lines: Positions of the lines.
+    """
+
+    inputs: Ids
+    lines: tuple[int, ...]
+
+
+def rows_of(lines: Sequence[ScoredSpan]) -> list[PaddedRow]:
+    """Lines as rows, the longest first."""
+    shared: dict[bytes, list[int]] = {}
+    for i, line in enumerate(lines):
+        shared.setdefault(line.tokens[:-1].tobytes(), []).append(i)
+    rows = [PaddedRow(lines[m[0]].tokens[:-1], tuple(m)) for m in shared.values()]
+    # Equal beginnings come next to each other, so that results do not depend on the
+    # order of the requests.
+    return sorted(rows, key=lambda row: (-len(row.inputs), row.inputs.tobytes()))
+
+
+class PaddedStrategy:
+    """Every sequence by itself."""
+
+    name = "plain"
+
+    def __init__(self, forward: Forward, counters: TokenCounts) -> None:
+        """``forward`` is the model; ``counters`` learn what it reads."""
+        self.forward = forward
+        self.counters = counters
+
+    def score(
+        self, lines: Sequence[ScoredSpan], budget: BatchBudget
+    ) -> Iterator[ScoredBatch]:
+        """All lines, as batches finish, the longest first."""
+        rows = rows_of(lines)
+        batches = in_batches(
+            rows,
+            [len(row.inputs) for row in rows],
+            lambda some: self._run(some, lines),
+            budget,
+        )
+        for batch in batches:
+            scored: dict[int, SpanScore | InvalidRequestError] = {}
+            for row in batch.items:
+                for i in row.lines:
+                    result = batch.result
+                    scored[i] = (
+                        result if isinstance(result, InvalidRequestError) else result[i]
+                    )
+            yield ScoredBatch(scored, batch.elapsed_s)
+
+    def forget(self) -> None:
+        """Nothing is kept."""
+
+    def _run(
+        self, rows: Sequence[PaddedRow], lines: Sequence[ScoredSpan]
+    ) -> dict[int, SpanScore]:
+        """Score a batch of rows: position of a line → what came of it."""
+        width = max(len(row.inputs) for row in rows)
+        ids = np.zeros((len(rows), width), dtype=np.int64)
+        spots = []
+        for r, row in enumerate(rows):
+            end = len(row.inputs)
+            ids[r, :end] = row.inputs
+            for i in row.lines:
+                n = lines[i].n_scored
+                places = r * width + np.arange(end - n, end)
+                spots.append(SpanTargets(i, places, lines[i].tokens[-n:]))
+
+        def run(places: Tensor) -> Iterable[LogitsChunk]:
+            return self.forward(torch.from_numpy(ids), places)
+
+        with torch.inference_mode():
+            scored = sum_logprobs(batch_targets(spots), run)
+        self.counters.add(ids.size, sum(len(row.inputs) for row in rows))
+        return scored

@@ -1,0 +1,112 @@
+"""Keys and values of the prefix that was read last.
+
+A pass through the model changes the cache that it is given, so each batch gets a fresh
+one, whose layers join the kept tensors with the batch's own and forget the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from torch import Tensor
+
+from pytest_evals.models.hf.tokenization.encoder import Ids
+
+Layers = dict[int, tuple[Tensor, Tensor]]
+"""Number of a layer → its keys and values, (1, heads, P, size)."""
+
+
+class _Past(transformers.DynamicCache):
+    """A cache over a kept prefix; ``joined`` remembers what a pass makes of it if there
+    is one row."""
+
+    def __init__(self, layers: Layers, length: int, joined: Layers | None) -> None:
+        super().__init__()
+        self._layers = layers
+        self._length = length
+        self._joined = joined
+
+    def update(
+        self,
+        key_states: Tensor,
+        value_states: Tensor,
+        layer_idx: int,
+        *_: Any,
+        **__: Any,
+    ) -> tuple[Tensor, Tensor]:
+        keys, values = key_states, value_states
+        if layer_idx in self._layers:
+            old_keys, old_values = self._layers[layer_idx]
+            rows = len(keys)
+            keys = torch.cat([old_keys.expand(rows, -1, -1, -1), keys], dim=-2)
+            values = torch.cat([old_values.expand(rows, -1, -1, -1), values], dim=-2)
+        if self._joined is not None:
+            self._joined[layer_idx] = (keys, values)
+        return keys, values
+
+    def __len__(self) -> int:
+        # Some models ask a cache for its truth to see whether there is one.
+        return max(1, len(self._layers))
+
+    def get_seq_length(self, *_: Any, **__: Any) -> int:
+        return self._length
+
+    def get_query_offset(self, *_: Any, **__: Any) -> int:
+        return self._length
+
+    def get_mask_sizes(self, query_length: Any, *_: Any, **__: Any) -> tuple[int, int]:
+        # Older versions of transformers give the positions instead of their number.
+        n = query_length if isinstance(query_length, int) else len(query_length)
+        return self._length + n, 0
+
+
+class PrefixCache:
+    """The kept prefix; asking for another one keeps what the two have in common."""
+
+    def __init__(self, read: Callable[[Ids, int, Any], None]) -> None:
+        """``read`` runs the model over ids that come after so many tokens, with a cache
+        over those."""
+        self._read = read
+        self._tokens: Ids = np.zeros(0, dtype=np.int32)
+        self._layers: Layers = {}
+
+    def over(self, prefix: Ids, part: Callable[[int], int]) -> Any:
+        """A cache over a prefix, for one pass; ``None`` for an empty one.
+
+        Args:
+            prefix: (P,) ids.
+            part: Tokens that are there → tokens that may be read after them at a time.
+        """
+        if len(prefix) == 0:
+            return None
+        n = min(len(prefix), len(self._tokens))
+        differ = self._tokens[:n] != prefix[:n]
+        common = int(differ.argmax()) if differ.any() else n
+        if common < len(prefix):
+            self._extend(prefix, common, part)
+        return _Past(_first(self._layers, len(prefix)), len(prefix), None)
+
+    def forget(self) -> None:
+        """Give the memory back."""
+        self._tokens, self._layers = self._tokens[:0], {}
+
+    def _extend(self, prefix: Ids, common: int, part: Callable[[int], int]) -> None:
+        known, start = _first(self._layers, common), common
+        self.forget()
+        while start < len(prefix):
+            some = prefix[start : start + part(start)]
+            joined: Layers = {}
+            self._read(some, start, _Past(known, start, joined))
+            known, start = joined, start + len(some)
+        self._tokens, self._layers = prefix, known
+
+
+def _first(layers: Layers, length: int) -> Layers:
+    """The layers' first tokens, not copied."""
+    if length == 0:
+        return {}
+    return {i: (k[:, :, :length], v[:, :, :length]) for i, (k, v) in layers.items()}

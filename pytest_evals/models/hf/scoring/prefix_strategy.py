@@ -1,0 +1,247 @@
+"""The fast paths to log-probabilities: prefixes are read once and kept, and what goes
+on from them runs in batches of rows.
+
+What a row may be is the model's affair: several sequences packed under a mask of its
+own kind, or one sequence that the model masks itself. A line that comes back without a
+number, or whose row does not fit into memory, is scored again by the plain path alone:
+in a packed row one sequence's NaN is everybody's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pytest_evals.models.hf.batches import (
+    SMALLEST_PART,
+    Batch,
+    BatchBudget,
+    in_batches,
+)
+from pytest_evals.models.hf.forward import AttentionView, Forward, LogitsChunk
+from pytest_evals.models.hf.memory_estimate import MemoryEstimate
+from pytest_evals.models.hf.scoring.logprobs import (
+    SpanTargets,
+    batch_targets,
+    sum_logprobs,
+)
+from pytest_evals.models.hf.scoring.packing import PackedRow, RowLayout, lay_out, pack
+from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
+from pytest_evals.models.hf.scoring.prefix_cache import PrefixCache
+from pytest_evals.models.hf.scoring.prefix_groups import (
+    PrefixGroup,
+    RowShape,
+    groups_of,
+)
+from pytest_evals.models.hf.scoring.scored_spans import (
+    ScoredBatch,
+    ScoredSpan,
+    SpanScore,
+)
+from pytest_evals.models.hf.scoring.trie import Trie, trie_of
+from pytest_evals.models.hf.token_counts import TokenCounts
+from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowBatch:
+    """The rows of a batch, right-padded; padding sees itself.
+
+    Args:
+        ids: (B, T) int64.
+        positions: (B, T) int64.
+        ends: (B, T) int64, place after each token's last descendant.
+        lengths: (B,) int64, tokens of each row.
+        depth: Tokens of the prefix before each row.
+        branched: Whether there is a row with several sequences.
+    """
+
+    ids: Tensor
+    positions: Tensor
+    ends: Tensor
+    lengths: Tensor
+    depth: int
+    branched: bool
+
+
+ViewBuilder = Callable[[RowBatch, Any], AttentionView]
+"""Rows, on the device, and a cache over their prefix → what their tokens see."""
+
+
+class PrefixStrategy:
+    """Groups of sequences under kept prefixes."""
+
+    def __init__(
+        self,
+        name: str,
+        see: ViewBuilder,
+        shape: RowShape,
+        footprint: MemoryEstimate,
+        plain: PaddedStrategy,
+    ) -> None:
+        """``see`` says what rows may be; ``plain`` scores what does not go well."""
+        self.name = name
+        self._see = see
+        self._shape = shape
+        self._footprint = footprint
+        self._plain = plain
+        self.forward: Forward = plain.forward
+        self._counters: TokenCounts = plain.counters
+        self._prefixes = PrefixCache(self._read)
+        self.n_alone = 0
+        """Lines that the plain path had to score."""
+
+    def score(
+        self, lines: Sequence[ScoredSpan], budget: BatchBudget
+    ) -> Iterator[ScoredBatch]:
+        """All lines, as batches finish."""
+        trie = trie_of(lines)
+        for group in groups_of(trie, self._shape):
+            yield from self._score_group(trie, lines, group, budget)
+
+    def forget(self) -> None:
+        """Give the memory of the kept prefix back."""
+        self._prefixes.forget()
+
+    def _score_group(
+        self,
+        trie: Trie,
+        lines: Sequence[ScoredSpan],
+        group: PrefixGroup,
+        budget: BatchBudget,
+    ) -> Iterator[ScoredBatch]:
+        todo = [group]
+        while todo:
+            rows = self._cut(trie, todo.pop(), budget)
+            for batch in self._batches(trie, lines, rows, budget):
+                if not isinstance(batch.result, InvalidRequestError):
+                    yield from self._checked(batch.result, batch.elapsed_s, lines)
+                    continue
+                self.forget()
+                (row,) = batch.items
+                rest = PrefixGroup(row.depth, row.members)
+                if len(self._cut(trie, rest, budget)) > 1:
+                    todo.append(rest)
+                else:
+                    for member in row.members.tolist():
+                        yield from self._alone(trie.lines[member], lines, budget)
+
+    def _cut(
+        self, trie: Trie, group: PrefixGroup, budget: BatchBudget
+    ) -> list[PackedRow]:
+        rows = pack(trie, group, min(self._shape.width, budget.tokens))
+        return sorted(rows, key=lambda row: -row.n_tokens)
+
+    def _batches(
+        self,
+        trie: Trie,
+        lines: Sequence[ScoredSpan],
+        rows: Sequence[PackedRow],
+        budget: BatchBudget,
+    ) -> Iterator[Batch[PackedRow, dict[int, SpanScore]]]:
+        """Rows that need no mask, and so a faster kernel and less memory, keep to
+        themselves."""
+        for branched in (False, True):
+            some = [row for row in rows if (len(row.members) > 1) is branched]
+            masked = branched or any(row.depth for row in some)
+            yield from in_batches(
+                some,
+                [self._cost(row) if masked else row.n_tokens for row in some],
+                lambda batch: self._run(trie, lines, batch, budget),
+                budget,
+            )
+
+    def _cost(self, row: PackedRow) -> int:
+        return self._footprint.tokens(row.n_tokens, row.depth)
+
+    def _checked(
+        self,
+        scored: dict[int, SpanScore],
+        elapsed_s: float,
+        lines: Sequence[ScoredSpan],
+    ) -> Iterator[ScoredBatch]:
+        yield ScoredBatch({i: one for i, one in scored.items() if one.sound}, elapsed_s)
+        unsound = [i for i, one in scored.items() if not one.sound]
+        yield from self._alone(unsound, lines, BatchBudget(1))
+
+    def _alone(
+        self, numbers: Iterable[int], lines: Sequence[ScoredSpan], budget: BatchBudget
+    ) -> Iterator[ScoredBatch]:
+        for i in numbers:
+            self.n_alone += 1
+            for done in self._plain.score([lines[i]], budget):
+                yield ScoredBatch({i: done.scored[0]}, done.elapsed_s)
+
+    def _run(
+        self,
+        trie: Trie,
+        lines: Sequence[ScoredSpan],
+        rows: Sequence[PackedRow],
+        budget: BatchBudget,
+    ) -> dict[int, SpanScore]:
+        """Score a batch of rows of one group."""
+        layouts = [lay_out(trie, lines, row) for row in rows]
+        depth = rows[0].depth
+        sheet = self._sheet(layouts, depth, self._shape.multiple)
+        width = sheet.ids.shape[1]
+        spots = [
+            SpanTargets(spot.line, spot.places + r * width, spot.targets)
+            for r, layout in enumerate(layouts)
+            for spot in layout.spots
+        ]
+        prefix = trie.sequences[int(rows[0].members[0])][:depth]
+
+        def run(places: Tensor) -> Iterable[LogitsChunk]:
+            past = self._prefixes.over(prefix, partial(self._part, budget))
+            view = self._see(sheet, past)
+            return self.forward(sheet.ids, places, view)
+
+        with torch.inference_mode():
+            scored = sum_logprobs(batch_targets(spots), run)
+        self._counters.add(sheet.ids.numel(), sum(row.n_tokens for row in rows))
+        return scored
+
+    def _sheet(
+        self, layouts: Sequence[RowLayout], depth: int, multiple: int
+    ) -> RowBatch:
+        """Rows whose keys, with those of the prefix, are a multiple in number."""
+        lengths = np.array([len(layout.ids) for layout in layouts], dtype=np.int64)
+        width = int(lengths.max())
+        width += -(width + depth) % multiple
+        table = np.zeros((3, len(layouts), width), dtype=np.int64)
+        table[2] = np.arange(1, width + 1)
+        for r, layout in enumerate(layouts):
+            n = len(layout.ids)
+            table[:, r, :n] = layout.ids, layout.positions, layout.ends
+        ids, positions, ends = torch.from_numpy(table).to(self.forward.device)
+        placed = torch.from_numpy(lengths).to(self.forward.device)
+        branched = any(layout.ends.min() < len(layout.ends) for layout in layouts)
+        return RowBatch(ids, positions, ends, placed, depth, branched)
+
+    def _part(self, budget: BatchBudget, n_before: int) -> int:
+        """Tokens of a prefix that are read at a time, after so many: with their mask,
+        no more than a batch may cost."""
+        n = budget.tokens
+        while n > SMALLEST_PART and self._footprint.tokens(n, n_before) > budget.tokens:
+            n //= 2
+        return max(n, SMALLEST_PART)
+
+    def _read(self, ids: Ids, n_before: int, past: Any) -> None:
+        """Read a part of a prefix, as a batch of one row."""
+        n = len(ids)
+        row = RowLayout(
+            ids.astype(np.int32),
+            np.arange(n_before, n_before + n, dtype=np.int32),
+            np.full(n, n, dtype=np.int32),
+            [],
+        )
+        one = self._sheet([row], n_before, 1)
+        self.forward.remember(one.ids, self._see(one, past))
+        self._counters.add(n, n)

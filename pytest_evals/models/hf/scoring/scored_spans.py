@@ -1,0 +1,102 @@
+"""Tokens to score, what comes of them, and what does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from pytest_evals.models.hf.batches import BatchBudget
+from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.hf.tokenization.request_encoder import (
+    InvalidRequestError,
+    TokenPair,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredSpan:
+    """Tokens to score.
+
+    Args:
+        tokens: (C + N,) context, at least one token, then what is scored.
+        n_scored: N, at least 1.
+        n_truncated: Tokens of the context that were cut off.
+    """
+
+    tokens: Ids
+    n_scored: int
+    n_truncated: int = 0
+
+
+class SpanScore(NamedTuple):
+    """What came of one line.
+
+    Args:
+        logprob: Sum over the scored tokens, in nats.
+        greedy: Whether each scored token is the most likely one.
+        sound: Whether all logits were numbers.
+    """
+
+    logprob: float
+    greedy: bool
+    sound: bool
+
+
+class ScoredBatch(NamedTuple):
+    """Lines that were finished together.
+
+    Args:
+        scored: Position of a line → what came of it, or why it could not be scored.
+        elapsed_s: Seconds it took.
+    """
+
+    scored: dict[int, SpanScore | InvalidRequestError]
+    elapsed_s: float
+
+
+class ScoringStrategy(Protocol):
+    """A way from lines to log-probabilities."""
+
+    name: str
+
+    def score(
+        self, lines: Sequence[ScoredSpan], budget: BatchBudget
+    ) -> Iterator[ScoredBatch]:
+        """All lines, each once, as batches finish."""
+        ...
+
+    def forget(self) -> None:
+        """Give back the memory of what is kept between calls."""
+        ...
+
+
+def span_of(pair: TokenPair, max_length: int) -> ScoredSpan | InvalidRequestError:
+    """A pair as a line: its last ``max_length + 1`` tokens, of which the last is scored
+    but not read (lm-eval 0.4.13, ``HFLM._loglikelihood_tokens``)."""
+    n = len(pair.continuation)
+    if n > max_length:
+        return InvalidRequestError(
+            f"the continuation has {n} tokens, and the model's window only {max_length}"
+        )
+    tokens = np.concatenate([pair.context, pair.continuation])
+    cut = max(0, len(tokens) - (max_length + 1))
+    return ScoredSpan(tokens[cut:], n, cut)
+
+
+def windows_of(ids: Ids, prefix_id: int, max_length: int) -> list[ScoredSpan]:
+    """A text's tokens as lines, each token scored once.
+
+    The first window comes after the prefix token. Each later one scores ``max_length``
+    new tokens after one token of context; the last, shorter one gets as much context as
+    fits (lm-eval 0.4.13, ``utils.get_rolling_token_windows`` with ``context_len=1``).
+    """
+    tokens = np.concatenate([np.asarray([prefix_id], dtype=ids.dtype), ids])
+    lines = []
+    for start in range(0, len(ids), max_length):
+        n = min(max_length, len(ids) - start)
+        end = start + n + 1  # in ``tokens``, one further than in ``ids``
+        lines.append(ScoredSpan(tokens[max(0, end - (max_length + 1)) : end], n))
+    return lines

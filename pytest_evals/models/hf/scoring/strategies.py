@@ -1,0 +1,256 @@
+"""Which path a model's log-probabilities take: the fastest that gives the plain one's
+numbers.
+
+A wrong mask can go without an error, so each path is tried out on a few sequences when
+the model is opened: with a prefix that is read once and used again, sequences inside
+one another, and others that share nothing; beyond the window of the model's layers if
+that does not take long.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from pytest_evals.models.hf.batches import BatchBudget
+from pytest_evals.models.hf.forward import AttentionView, Forward
+from pytest_evals.models.hf.length_dependence import length_dependence_of
+from pytest_evals.models.hf.memory_estimate import estimate_memory
+from pytest_evals.models.hf.scoring.attention_masks import Kinds, kinds_of, masks
+from pytest_evals.models.hf.scoring.long_context import LongContextStrategy
+from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
+from pytest_evals.models.hf.scoring.prefix_groups import RowShape
+from pytest_evals.models.hf.scoring.prefix_strategy import (
+    PrefixStrategy,
+    RowBatch,
+    ViewBuilder,
+)
+from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan, ScoringStrategy
+from pytest_evals.models.hf.token_counts import TokenCounts
+
+SHAPES = {"cuda": RowShape(width=1024, gain=8192, multiple=8)}
+"""A GPU wants many tokens a pass, and its kernels rows of masks that are aligned."""
+OTHER_SHAPE = RowShape(width=512, gain=128)
+"""On a CPU the quadratic part of attention counts."""
+CPU_TOKENS = 1024
+"""More tokens a batch are not faster there, and rows of one batch are padded."""
+TRIAL_WIDTH = 16
+TRIAL_PREFIX = 24
+TRIAL_OPERATIONS = {"cuda": 5e13, "cpu": 2e10}
+"""A longer prefix is tried where it takes no more floating point operations."""
+TRIAL_SEQUENCES = 8
+NOTES = {
+    "prefix": (
+        "log-likelihoods share prefixes but are not packed, which takes longer: with "
+        "masks of its own this model's attention does not give its usual numbers"
+    ),
+    "plain": (
+        "log-likelihoods are computed one row a sequence, which takes longer: with "
+        "kept prefixes this model does not give its usual numbers"
+    ),
+}
+
+
+class StrategyChoice(NamedTuple):
+    """What was found.
+
+    Args:
+        path: The path.
+        note: What whoever waits for it should know of it; empty for nothing.
+        batch_tokens: Tokens of a batch; 0 for as many as the memory holds.
+    """
+
+    path: ScoringStrategy
+    note: str
+    batch_tokens: int
+
+
+def choose_strategy(plain: PaddedStrategy, max_length: int) -> StrategyChoice:
+    """The fastest path that gives what ``plain`` gives; ``max_length`` is the model's
+    window in tokens."""
+    device = plain.forward.device.type
+    shape = SHAPES.get(device, OTHER_SHAPE)
+    batch_tokens = CPU_TOKENS if device == "cpu" else 0
+    judge = PaddedStrategy(
+        plain.forward, TokenCounts()
+    )  # what is tried out is not counted
+    scaling = length_dependence_of(plain.forward.model.config)
+    length = scaling.length
+    lines = _trial_lines(plain.forward, min(max_length, length or max_length))
+    theirs = _numbers(judge, lines)
+
+    def does(way: _Candidate) -> bool:
+        trial = way.path(judge, replace(shape, width=TRIAL_WIDTH, gain=1))
+        return _agrees(trial, judge, lines, theirs)
+
+    good = filter(does, _candidates(plain.forward))
+    way = next(good, None)
+    if way is None:
+        slow = LongContextStrategy(plain, plain, length) if length else plain
+        return StrategyChoice(slow, NOTES["plain"], batch_tokens)
+    path: ScoringStrategy = way.path(plain, shape)
+    if scaling.by_column and way.packs:
+        # A packed row has a column for each token of all its sequences.
+        slower = next(good, None)
+        other = plain if slower is None else slower.path(plain, shape)
+        path = LongContextStrategy(
+            path, other, max(0, length - shape.width), mixes=True
+        )
+    elif length and not scaling.by_column:
+        path = LongContextStrategy(path, plain, length)
+    return StrategyChoice(path, NOTES.get(way.name, ""), batch_tokens)
+
+
+class _Candidate(NamedTuple):
+    """A fast path that may or may not do for a model.
+
+    Args:
+        name: Its name.
+        see: What tokens see.
+        n_kinds: Number of masks a batch.
+        packs: Whether rows hold several sequences.
+    """
+
+    name: str
+    see: ViewBuilder
+    n_kinds: int
+    packs: bool
+
+    def path(self, plain: PaddedStrategy, shape: RowShape) -> PrefixStrategy:
+        own = shape if self.packs else replace(shape, width=0)
+        footprint = estimate_memory(plain.forward, self.n_kinds)
+        return PrefixStrategy(self.name, self.see, own, footprint, plain)
+
+
+def _candidates(forward: Forward) -> Iterator[_Candidate]:
+    """The best first."""
+    kinds = kinds_of(forward.model.config)
+    if kinds is not None and forward.takes_positions:
+        yield _Candidate(
+            "packed", _packed(kinds, forward.model.dtype), len(kinds), True
+        )
+    yield _Candidate("prefix", _prefixed(forward.takes_positions), 0, False)
+
+
+def _packed(kinds: Kinds, dtype: torch.dtype) -> ViewBuilder:
+    """Each token sees its own ancestors, by masks of ours where they are not just all
+    tokens to the left."""
+
+    def see(sheet: RowBatch, past: Any) -> AttentionView:
+        if past is None and not sheet.branched:
+            return AttentionView()
+        mask = masks(kinds, sheet.ends, sheet.positions, sheet.depth, dtype)
+        return AttentionView(mask=mask, positions=sheet.positions, past=past)
+
+    return see
+
+
+def _prefixed(takes_positions: bool) -> ViewBuilder:
+    """Each token sees what is before it in its row, by the model's own masks."""
+
+    def see(sheet: RowBatch, past: Any) -> AttentionView:
+        places = torch.arange(sheet.ids.shape[1], device=sheet.ids.device)
+        real = (places < sheet.lengths[:, None]).long()
+        mask = torch.nn.functional.pad(real, (sheet.depth, 0), value=1)
+        positions = sheet.depth + places.expand_as(sheet.ids)
+        chosen = positions if takes_positions else None
+        return AttentionView(mask=mask, positions=chosen, past=past)
+
+    return see
+
+
+def _agrees(
+    path: PrefixStrategy,
+    plain: PaddedStrategy,
+    lines: Sequence[ScoredSpan],
+    theirs: np.ndarray,
+) -> bool:
+    """Whether a path gives the plain path's numbers, as near as these are to each other
+    in other batches."""
+    with warnings.catch_warnings():
+        # What a model says of a way that is not taken is of no use.
+        warnings.simplefilter("ignore")
+        try:
+            first = _numbers(path, lines)
+            again = _numbers(path, lines)
+        except (
+            AssertionError,
+            AttributeError,
+            IndexError,
+            KeyError,
+            NotImplementedError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ):
+            return False
+    if path.n_alone:
+        return False
+    alone = np.concatenate([_numbers(plain, [line]) for line in lines[:2]])
+    noise = _rms(alone - theirs[:2])
+    apart = _rms(np.stack([first, again]) - theirs)
+    # Half of the rounding of the largest number: a wrong mask moves all of them, by
+    # some tenths in random models.
+    rounding = max(1e-5, torch.finfo(plain.forward.model.dtype).eps / 2)
+    size = max(10.0, float(np.abs(theirs).max()))
+    return apart <= max(3 * noise, rounding * size)
+
+
+def _rms(numbers: np.ndarray) -> float:
+    """Root of the mean square; NaN, which is no more and no less than anything, if one
+    is."""
+    return float(np.sqrt(np.mean(np.square(numbers))))
+
+
+def _numbers(path: ScoringStrategy, lines: Sequence[ScoredSpan]) -> np.ndarray:
+    """(N,) log-probabilities."""
+    found = np.full(len(lines), np.nan)
+    for done in path.score(lines, BatchBudget(2**20)):
+        for i, one in done.scored.items():
+            found[i] = one.logprob if hasattr(one, "logprob") else np.nan
+    return found
+
+
+def _trial_lines(forward: Forward, max_length: int) -> list[ScoredSpan]:
+    """Sequences of different tokens, always the same: most of them go on from one
+    prefix, some of these from one another, and two share nothing."""
+    draw = np.random.default_rng(7)
+    size = forward.model.get_input_embeddings().weight.shape[0]
+
+    def some(n: int) -> np.ndarray:
+        return draw.integers(0, size, n).astype(np.int32)
+
+    prefix = some(_trial_length(forward, max_length))
+    branch, twig = some(3), some(2)
+    texts = [
+        ([prefix, branch, twig], 2),
+        ([prefix, branch, some(4)], 4),
+        ([prefix, branch, twig, some(3)], 3),
+        ([prefix, some(9)], 3),
+        ([prefix, some(6)], 1),
+        ([prefix, some(14)], 2),
+        ([some(7)], 3),
+        ([some(5)], 4),
+    ]
+    lines = []
+    for parts, n in texts:
+        tokens = np.concatenate(parts)[: max_length + 1]
+        lines.append(ScoredSpan(tokens, min(n, len(tokens) - 1)))
+    return lines
+
+
+def _trial_length(forward: Forward, max_length: int) -> int:
+    """Tokens of the prefix: more than any window of the layers holds, if that does not
+    take long and a sequence can be so long at all."""
+    reach = max((kinds_of(forward.model.config) or {}).values(), default=0)
+    wanted = reach + TRIAL_PREFIX
+    a_token = 2 * forward.model.num_parameters() * TRIAL_SEQUENCES
+    room = TRIAL_OPERATIONS.get(forward.device.type, 2e10) / a_token
+    if reach < max_length and wanted <= room:
+        return min(wanted, max(1, max_length - TRIAL_WIDTH))
+    return min(TRIAL_PREFIX, max(1, max_length - TRIAL_WIDTH))

@@ -1,0 +1,142 @@
+"""Requests as ids; those that are expected are encoded before they are asked, in a
+thread of its own.
+
+What is expected changes no id: what was not, or is asked otherwise, is encoded when it
+is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request, Rolling
+from pytest_evals.models.hf.prefetch import Prefetch
+from pytest_evals.models.hf.tokenization.encoder import Ids, chunks
+from pytest_evals.models.hf.tokenization.request_encoder import (
+    InvalidRequestError,
+    RequestEncoder,
+    TokenPair,
+)
+
+Key = Loglikelihood | Rolling | Prompt
+"""What of a request is encoded: of those for texts only the prompt."""
+Found = dict[Key, TokenPair | Ids | InvalidRequestError]
+
+PIECE = 2**22
+"""Characters that are encoded at a time, for whoever wants to stop in between."""
+
+
+class EncodedRequests(NamedTuple):
+    """Requests as ids, by position.
+
+    Args:
+        pairs: Continuations after their contexts.
+        texts: (T,) ids of whole texts.
+        prompts: (T,) ids of what texts are to go on from.
+        refused: Why the others cannot be asked.
+    """
+
+    pairs: dict[int, TokenPair]
+    texts: dict[int, Ids]
+    prompts: dict[int, Ids]
+    refused: dict[int, InvalidRequestError]
+
+
+class _Job(NamedTuple):
+    """What is being encoded."""
+
+    keys: frozenset[Key]
+    parts: Prefetch[Found]
+
+
+class PendingRequests:
+    """Some requests, with what was encoded of them before."""
+
+    def __init__(
+        self, encoder: RequestEncoder, requests: Sequence[Request], coming: _Job | None
+    ) -> None:
+        """``coming`` is awaited when the ids are wanted."""
+        self._encoder = encoder
+        self._requests = requests
+        self._coming = coming
+
+    def encoded(self) -> EncodedRequests:
+        """The ids of each request."""
+        keys = [_key(request) for request in self._requests]
+        found: Found = {}
+        if self._coming is not None:
+            for part in self._coming.parts:
+                found.update(part)
+            self._coming = None
+        distinct = dict.fromkeys(keys)
+        found.update(_encoded([k for k in distinct if k not in found], self._encoder))
+        encoded = EncodedRequests({}, {}, {}, {})
+        for position, key in enumerate(keys):
+            ids = found[key]
+            if isinstance(ids, InvalidRequestError):
+                encoded.refused[position] = ids
+            elif isinstance(ids, TokenPair):
+                encoded.pairs[position] = ids
+            else:
+                whole = isinstance(key, Rolling)
+                (encoded.texts if whole else encoded.prompts)[position] = ids
+        return encoded
+
+
+class BackgroundEncoder:
+    """Encodes what will be asked next."""
+
+    def __init__(self, encoder: RequestEncoder) -> None:
+        """Nothing is expected yet."""
+        self._encoder = encoder
+        self._coming: _Job | None = None
+
+    def expect(self, requests: Sequence[Request]) -> None:
+        """Begin to encode, instead of what was expected and not asked."""
+        self.close()
+        keys = dict.fromkeys(map(_key, requests))
+        pieces = chunks(keys, _size, PIECE)
+        parts = (_encoded(some, self._encoder) for some in pieces)
+        self._coming = _Job(frozenset(keys), Prefetch(parts))
+
+    def take(self, requests: Sequence[Request]) -> PendingRequests:
+        """Requests that are asked now. What is expected goes with them if it is about
+        any of them."""
+        coming = self._coming
+        if coming is not None and coming.keys.isdisjoint(map(_key, requests)):
+            coming = None
+        elif coming is not None:
+            self._coming = None
+        return PendingRequests(self._encoder, requests, coming)
+
+    def close(self) -> None:
+        """Expect nothing any more, and wait for the piece under way."""
+        if self._coming is not None:
+            self._coming.parts.close()
+            self._coming = None
+
+
+def _key(request: Request) -> Key:
+    return request.prompt if isinstance(request, Generate) else request
+
+
+def _encoded(keys: Sequence[Key], encoder: RequestEncoder) -> Found:
+    pairs = [key for key in keys if isinstance(key, Loglikelihood)]
+    texts = [key for key in keys if isinstance(key, Rolling)]
+    prompts = [key for key in keys if isinstance(key, str | tuple)]
+    return {
+        **dict(zip(pairs, encoder.pairs(pairs), strict=True)),
+        **dict(zip(texts, encoder.texts(key.text for key in texts), strict=True)),
+        **dict(zip(prompts, encoder.prompts(prompts), strict=True)),
+    }
+
+
+def _size(key: Key) -> int:
+    """Characters to encode."""
+    if isinstance(key, Rolling):
+        return len(key.text)
+    prompt = key.context if isinstance(key, Loglikelihood) else key
+    if isinstance(prompt, str):
+        return len(prompt)
+    return sum(len(message.content) for message in prompt)

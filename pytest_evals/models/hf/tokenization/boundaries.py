@@ -1,0 +1,272 @@
+"""Where texts may be cut so that their parts, encoded one by one, give the tokens of
+the whole.
+
+Prompts share long beginnings, with each other and with each of their choices. A part
+that many texts have is encoded once. A cut that changed one token would change numbers,
+so a seam is used only where all of this holds:
+
+- It is one space between two letters, and nothing that the tokenizer takes out of a
+  text beforehand (added tokens) touches it.
+- The tokenizer's normalizer looks at one character, or at a character and its marks.
+- What splits texts into words reads from left to right, carries nothing along, and
+  looks no further than the end of a run of letters.
+- No token of the vocabulary holds a letter and then a space; or words are split at
+  each space for sure.
+- Special tokens, if any, come in front only.
+- A set of nasty texts encodes alike with cuts and without.
+
+For a tokenizer of which one of this cannot be said there are no seams, and texts are
+encoded whole.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_evals.models.hf.tokenization.pre_tokenizers import splits_at_boundaries
+
+Encode = Callable[[Sequence[str], bool | None], list[list[int]]]
+"""Texts → their ids, with special tokens, without, or as the tokenizer likes."""
+
+LETTERS = "A-Za-zÀ-ÖØ-öø-ÿΑ-ΡΣ-Ωα-ωЀ-ҁא-תء-غف-ي가-힣"
+"""Letters of scripts that put spaces between words: no marks, and none that a
+normalizer turns into something else than letters and marks."""
+BOUNDARY = re.compile(f"(?<=[{LETTERS}]) (?=[{LETTERS}])")
+SPAN = 192
+"""Characters of a part: enough to be worth a call, few enough that a continuation is
+not encoded with much of its context."""
+SELF_TEST_SPAN = 8
+"""As short in the trial, so that there are many seams to try."""
+SHORT = 48
+"""Characters after which a blank line ends it as well: shots are separated so, and
+come in different orders."""
+LONGEST_ADDED = 64
+"""Characters of an added token; with longer ones there are no seams."""
+_TOKEN_ACROSS = {
+    # Bytes as GPT-2 writes them; those of letters beyond ASCII are 128 and higher.
+    "Ġ": re.compile("[A-Za-z¡-¬®-ÿĢ-Ń]Ġ"),
+    # Letters, their marks, bytes of either; and what else is beyond ASCII, to be safe.
+    "▁": re.compile("(?:[A-Za-z]|[^\x00-\x7f▁]|<0x..>)▁"),
+    " ": re.compile("(?:[A-Za-z]|[^\x00-\x7f]|<0x..>) "),
+}
+"""How vocabularies write a space → what a token has that reaches over a seam."""
+
+_SPACE_SPLITTERS = (
+    "BertPreTokenizer",
+    "ByteLevel",
+    "Metaspace",
+    "Whitespace",
+    "WhitespaceSplit",
+)
+"""What splits texts at each space, unless it is told not to."""
+
+
+class PartBoundaries:
+    """Cuts texts into parts; two texts with the same beginning have the same first
+    parts, except for the last of the shorter one."""
+
+    def __init__(
+        self, added: Sequence[str], span: int, *, ascii_only: bool, drops_space: bool
+    ) -> None:
+        """Take what the tokenizer is like.
+
+        Args:
+            added: Texts of tokens that are taken out of a text before anything else.
+            span: Characters after which a part ends at the next seam.
+            ascii_only: Whether one of them is looked for after normalization; then it
+                is known not to be there only where all is ASCII.
+            drops_space: Whether a space is put before each text: a part is encoded
+                without its own.
+        """
+        self._span = span
+        self._reach = max(map(len, added), default=0)
+        self._first = _any_of(text[0] for text in added)
+        self._added = _any_of(added)
+        self._ascii_only = ascii_only
+        self.drops_space = drops_space
+
+    def parts(self, text: str) -> list[str]:
+        """The parts of a text; all but the first begin with a space."""
+        parts, start = [], 0
+        while (end := self._end(text, start)) is not None:
+            parts.append(text[start:end])
+            start = end
+        parts.append(text[start:])
+        return parts
+
+    def inner(self, part: str) -> str:
+        """What is encoded for a part that is not the first."""
+        return part[1:] if self.drops_space else part
+
+    def _end(self, text: str, start: int) -> int | None:
+        place = start + self._span
+        blank = text.find("\n\n", start + min(self._span, SHORT), place)
+        if blank >= 0:
+            place = blank
+        for found in BOUNDARY.finditer(text, place):
+            seam = found.start()
+            # More may follow in another text with the same beginning: what decides has
+            # to be there already.
+            if seam + 1 + self._reach >= len(text):
+                return None
+            if not self._touched(text[max(0, seam - self._reach) :][: self._width]):
+                return seam
+        return None
+
+    @property
+    def _width(self) -> int:
+        return 2 * self._reach + 2
+
+    def _touched(self, around: str) -> bool:
+        """Whether an added token may lie at a seam."""
+        if self._first is None or self._added is None:
+            return False
+        if self._ascii_only and not around.isascii():
+            return True
+        return bool(self._first.search(around) and self._added.search(around))
+
+
+def boundaries_of(
+    tokenizer: Any, encode: Encode, span: int = SPAN
+) -> PartBoundaries | None:
+    """The seams of a tokenizer; ``None`` where they cannot be known.
+
+    Args:
+        tokenizer: As transformers gives it.
+        encode: Its function from texts to ids.
+        span: Characters after which a part ends at the next seam.
+    """
+    inner = getattr(tokenizer, "backend_tokenizer", None)
+    if inner is None or not type(tokenizer).__module__.startswith("transformers."):
+        return None
+    normalizers = list(_flat(_state(inner.normalizer), "normalizers"))
+    splitters = list(_flat(_state(inner.pre_tokenizer), "pretokenizers"))
+    added = list(inner.get_added_tokens_decoder().values())
+    known = (
+        all(map(_is_local, normalizers))
+        and all(splits_at_boundaries(splitter, normalizers) for splitter in splitters)
+        and _keeps_words_apart(inner, normalizers, splitters)
+        and all(0 < len(token.content) <= LONGEST_ADDED for token in added)
+    )
+    if not known:
+        return None
+    texts = [token.content for token in added]
+    after = bool(normalizers) and any(token.normalized for token in added)
+    drops = any(one["type"] == "Prepend" for one in normalizers)
+    trial = PartBoundaries(texts, SELF_TEST_SPAN, ascii_only=after, drops_space=drops)
+    if not _alike(trial, encode):
+        return None
+    return PartBoundaries(texts, span, ascii_only=after, drops_space=drops)
+
+
+def _is_local(normalizer: Mapping[str, Any]) -> bool:
+    """Whether it looks at characters one by one, with their marks."""
+    kind = normalizer["type"]
+    if kind == "Replace":
+        text = normalizer["pattern"].get("String", "a")
+        return not re.search(r"[^\W\d_]", text)
+    if kind == "Prepend":
+        return bool(normalizer["prepend"] == "▁")
+    return kind in {
+        "BertNormalizer",
+        "Lowercase",
+        "NFC",
+        "NFD",
+        "NFKC",
+        "NFKD",
+        "StripAccents",
+    }
+
+
+def _keeps_words_apart(
+    inner: Any,
+    normalizers: Sequence[Mapping[str, Any]],
+    splitters: Sequence[Mapping[str, Any]],
+) -> bool:
+    """Whether no token can reach over a space between letters."""
+    # What looks for spaces does not find them where they have become something else.
+    replaced = any(one.get("pattern") == {"String": " "} for one in normalizers)
+    kinds = ("Metaspace",) if replaced else _SPACE_SPLITTERS
+    if any(one["type"] in kinds and _splits(one) for one in splitters):
+        return getattr(inner.model, "dropout", None) is None
+    model = inner.model
+    if type(model).__name__ != "BPE" or model.dropout is not None:
+        return False
+    if model.continuing_subword_prefix or model.end_of_word_suffix:
+        return False
+    vocabulary = inner.get_vocab(with_added_tokens=False)
+    spaces = [space for space in _TOKEN_ACROSS if space in vocabulary]
+    if model.fuse_unk and not spaces:
+        return False  # unknown letters and spaces would become one token
+    words = "\n".join(vocabulary)
+    return not any(pattern.search(words) for pattern in _TOKEN_ACROSS.values())
+
+
+def _splits(splitter: Mapping[str, Any]) -> bool:
+    return bool(splitter.get("use_regex", True) and splitter.get("split", True))
+
+
+def _alike(seams: PartBoundaries, encode: Encode) -> bool:
+    """Whether nasty texts encode alike with cuts and without."""
+    for text in _nasty():
+        first, *rest = seams.parts(text)
+        (whole,), (front,) = encode([text], None), encode([first], None)
+        (bare,) = encode([first], False)
+        if rest:
+            tails = encode([seams.inner(part) for part in rest], False)
+            parts = [*front, *(i for ids in tails for i in ids)]
+        else:
+            parts = front
+        if whole != parts or front[len(front) - len(bare) :] != bare:
+            return False
+    return True
+
+
+def _nasty() -> Iterator[str]:
+    """Texts at which tokenizers differ."""
+    words = (
+        "the  quick brown\tfox isn't WE'LL 1234567 and 12 345 a1b2 to\n\nthe end  of"
+    )
+    yield f"{words} {words}\n\n{words}  \n {words}"
+    yield (
+        "  It's   a caf\u00e9 and nai\u0308ve test of e\u0301 marks in it, ok ? no " * 3
+    )
+    yield (
+        "Это тест на русском and on \u6771\u4eac \u306b to 한국어 시험 문제 שלום עולם "
+        * 2
+    )
+    yield "x=1; def f(a, b): return a+b # well then\n    if a_b: go to the end of all"
+    yield (
+        "\U0001f469\u200d\U0001f467 here and \ufb01ne \u00bd of \uff21\uff22 we go on "
+        * 3
+    )
+    yield "<s> in the text </s> of <|endoftext|> some <unk> one [MASK] is <pad> on it"
+    yield "▁ a mark and ▁the other Ġ one at the end of Ġthis text and ## more of it"
+
+
+def _state(part: Any) -> Mapping[str, Any]:
+    """What a part of the tokenizer says of itself; empty for none."""
+    if part is None:
+        return {}
+    state: Mapping[str, Any] = json.loads(part.__getstate__())
+    return state
+
+
+def _flat(state: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
+    """The parts of a sequence, in order; a part alone is a sequence of one."""
+    if state.get("type") == "Sequence":
+        for one in state[key]:
+            yield from _flat(one, key)
+    elif state:
+        yield state
+
+
+def _any_of(texts: Any) -> re.Pattern[str] | None:
+    """Whether one of the texts is there, however it is written."""
+    distinct = sorted(set(texts), key=len, reverse=True)
+    if not distinct:
+        return None
+    return re.compile("|".join(map(re.escape, distinct)), re.IGNORECASE)

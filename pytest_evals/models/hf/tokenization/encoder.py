@@ -1,0 +1,158 @@
+"""A tokenizer as a function from texts to ids that does nothing twice.
+
+Where the tokenizer has seams, each distinct part of the texts is encoded once: few-shot
+blocks over all documents, a context over all of its choices. Elsewhere each distinct
+text is. Which special tokens belong to a text is decided above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_evals.models.hf.tokenization.boundaries import (
+    SPAN,
+    PartBoundaries,
+    boundaries_of,
+)
+
+T = TypeVar("T")
+Ids = npt.NDArray[np.int32]
+"""A sequence of token ids, (T,)."""
+CHUNK = 2**20
+"""Characters that are encoded at a time, so that what the tokenizer returns does not
+pile up beside the arrays: it takes some 150 bytes a token."""
+
+
+class TextEncoder:
+    """Texts to ids."""
+
+    def __init__(self, tokenizer: Any, span: int = SPAN) -> None:
+        """Find out where texts may be cut; ``span`` characters make a part."""
+        self._tokenizer = tokenizer
+        self._inner: Any = getattr(tokenizer, "backend_tokenizer", None)
+        self._seams: PartBoundaries | None = None
+        self._seams = boundaries_of(tokenizer, self._lists, span)
+        self.has_seams = self._seams is not None
+        """Whether texts are encoded in parts."""
+
+    def ids(self, texts: Iterable[str], specials: bool | None) -> dict[str, Ids]:
+        """Ids of each distinct text.
+
+        Args:
+            texts: What to encode.
+            specials: Whether to add special tokens; ``None`` for the tokenizer's own
+                rule.
+        """
+        distinct = list(dict.fromkeys(texts))
+        parted = [self._parts(text) for text in distinct]
+        fronts = self._fronts([parts[0] for parts in parted], specials)
+        rests = self._rests(part for parts in parted for part in parts[1:])
+        return {
+            text: _joined([fronts[parts[0]], *(rests[part] for part in parts[1:])])
+            for text, parts in zip(distinct, parted, strict=True)
+        }
+
+    def tails(
+        self,
+        pairs: Iterable[tuple[str, str]],
+        heads: Mapping[str, Ids],
+        specials: bool | None,
+    ) -> dict[tuple[str, str], Ids]:
+        """What two texts have as one, beyond as many tokens as the first has alone.
+
+        Args:
+            pairs: Two texts each.
+            heads: Ids of the first texts.
+            specials: As for :meth:`ids`, for both texts as one.
+        """
+        distinct = list(dict.fromkeys(pairs))
+        stems = {a: self._stem(a) for a in dict.fromkeys(a for a, _ in distinct)}
+        whole = self.ids((a + b for a, b in distinct if not stems[a]), specials)
+        grown = {pair: stems[pair[0]] + pair[1] for pair in distinct if stems[pair[0]]}
+        parted = {text: self._parts(text) for text in dict.fromkeys(grown.values())}
+        rests = self._rests(part for parts in parted.values() for part in parts)
+        known = self._rests(stem for stem in stems.values() if stem)
+        tails = {
+            pair: whole[pair[0] + pair[1]] for pair in distinct if pair not in grown
+        }
+        tails = {pair: ids[len(heads[pair[0]]) :] for pair, ids in tails.items()}
+        for pair, text in grown.items():
+            ids = _joined([rests[part] for part in parted[text]])
+            tails[pair] = ids[len(known[stems[pair[0]]]) :]
+        return tails
+
+    def _stem(self, text: str) -> str:
+        """The last part of a text, with which the next goes on; empty if it has only
+        one."""
+        parts = self._parts(text)
+        return parts[-1] if len(parts) > 1 else ""
+
+    def _parts(self, text: str) -> list[str]:
+        return [text] if self._seams is None else self._seams.parts(text)
+
+    def _rests(self, parts: Iterable[str]) -> dict[str, Ids]:
+        """Ids of parts that are not the first of their text."""
+        distinct = list(dict.fromkeys(parts))
+        inner = self._seams.inner if self._seams is not None else str
+        encoded = self._all([inner(part) for part in distinct], False)
+        return dict(zip(distinct, encoded, strict=True))
+
+    def _fronts(self, texts: Iterable[str], specials: bool | None) -> dict[str, Ids]:
+        """Ids of first parts."""
+        distinct = list(dict.fromkeys(texts))
+        return dict(zip(distinct, self._all(distinct, specials), strict=True))
+
+    def _all(self, texts: Sequence[str], specials: bool | None) -> Iterator[Ids]:
+        for some in chunks(texts, len, CHUNK):
+            for ids in self._encode(some, specials):
+                yield np.asarray(ids, dtype=np.int32)
+
+    def _lists(self, texts: Sequence[str], specials: bool | None) -> list[list[int]]:
+        return [list(ids) for ids in self._encode(list(texts), specials)]
+
+    def _encode(
+        self, texts: list[str], specials: bool | None
+    ) -> Iterable[Sequence[int]]:
+        if self._seams is not None and specials is False:
+            # As transformers calls it, without a dictionary for each text.
+            # Setting what is set already would be in the way of other threads.
+            if self._inner.truncation is not None:
+                self._inner.no_truncation()
+            if self._inner.padding is not None:
+                self._inner.no_padding()
+            fast = self._inner.encode_batch_fast(texts, add_special_tokens=False)
+            return (encoding.ids for encoding in fast)
+        chosen = {} if specials is None else {"add_special_tokens": specials}
+        encoded = self._tokenizer(
+            texts,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            verbose=False,
+            **chosen,
+        )
+        found: Sequence[Sequence[int]] = encoded["input_ids"]
+        return found
+
+
+def _joined(parts: Sequence[Ids]) -> Ids:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def chunks(
+    items: Iterable[T], size_of: Callable[[T], int], most: int
+) -> Iterator[list[T]]:
+    """All items in order, cut where the sum of their sizes reaches ``most``."""
+    chunk: list[T] = []
+    size = 0
+    for item in items:
+        chunk.append(item)
+        size += size_of(item)
+        if size >= most:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk

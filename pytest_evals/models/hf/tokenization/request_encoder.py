@@ -1,0 +1,309 @@
+"""From texts to token ids, as lm-eval 0.4.13 makes them.
+
+Sequences are ``int32`` arrays: a window of requests holds millions of tokens.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from pytest_evals.core.request import Loglikelihood, Message, Prompt
+from pytest_evals.errors import DocumentError
+from pytest_evals.models.hf.settings import HfSettings
+from pytest_evals.models.hf.tokenization.chat_template import (
+    ChatTemplateError,
+    render_chat,
+)
+from pytest_evals.models.hf.tokenization.encoder import Ids, TextEncoder
+
+CACHED_CHATS = 16_384
+"""Rendered chats that are kept: those of a window, for its choices and its samples."""
+
+_APPENDING = {
+    "ByteFallback",
+    "ByteLevel",
+    "Fuse",
+    "Metaspace",
+    "Replace",
+    "Sequence",
+    "Strip",
+}
+"""Decoders of ``tokenizers`` that put the texts of tokens one after the other."""
+
+
+class InvalidRequestError(DocumentError):
+    """Why a request cannot be asked; becomes ``Response.error``."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenPair:
+    """A continuation after its context.
+
+    Args:
+        context: (C,) ids, at least one.
+        continuation: (N,) ids, at least one.
+    """
+
+    context: Ids
+    continuation: Ids
+
+
+class RequestEncoder:
+    """A tokenizer with the rules for special tokens."""
+
+    def __init__(self, tokenizer: Any, settings: HfSettings, n_embeddings: int) -> None:
+        """``n_embeddings`` is the number of ids that the model knows."""
+        self._tokenizer = tokenizer
+        self._coder = TextEncoder(tokenizer)
+        self._settings = settings
+        self._n_embeddings = n_embeddings
+        self._names: dict[int, str] = {}
+        self._rendered = lru_cache(CACHED_CHATS)(self._render)
+        self.prefix_id: int | None = settings.prefix_token_id
+        if self.prefix_id is None:
+            self.prefix_id = tokenizer.bos_token_id
+        if self.prefix_id is None:
+            self.prefix_id = tokenizer.eos_token_id
+        self.end_id: int | None = tokenizer.eos_token_id
+        self.end_text = (
+            "" if self.end_id is None else str(tokenizer.decode([self.end_id]))
+        )
+        self._prefix = (
+            "" if self.prefix_id is None else str(tokenizer.decode([self.prefix_id]))
+        )
+
+    def pairs(
+        self, requests: Sequence[Loglikelihood]
+    ) -> list[TokenPair | InvalidRequestError]:
+        """Context and continuation of each request, or why there are none.
+
+        The two texts are encoded together, and the continuation is what comes after as
+        many tokens as the context alone has; white space at the end of the context
+        counts as the start of the continuation (lm-eval 0.4.13, ``api/model.py``,
+        ``_encode_pair``). Without context, the continuation comes after the prefix
+        token.
+        """
+        texts: list[tuple[str | None, str] | InvalidRequestError] = []
+        for request in requests:
+            try:
+                context = self.render(request.context)
+                texts.append(_moved(context, request.continuation))
+            except InvalidRequestError as why:
+                texts.append(why)
+        good = [pair for pair in texts if not isinstance(pair, InvalidRequestError)]
+        heads = self.encode(a for a, _ in good if a is not None)
+        tails = self._tails([(a, b) for a, b in good if a is not None], heads)
+        alone = self.encode((b for a, b in good if a is None), specials=False)
+        return [self._pair(pair, heads, tails, alone) for pair in texts]
+
+    def prompts(self, prompts: Sequence[Prompt]) -> list[Ids | InvalidRequestError]:
+        """Ids of prompts to go on from; the prefix token for an empty one.
+
+        A beginning-of-text token is not doubled when the prompt starts with it, which
+        is decided for each prompt by itself.
+        """
+        texts: list[str | InvalidRequestError] = []
+        for prompt in prompts:
+            try:
+                texts.append(self.render(prompt))
+            except InvalidRequestError as why:
+                texts.append(why)
+        bos = getattr(self._tokenizer, "bos_token", None) or ""
+        known = self.encode((t for t in texts if isinstance(t, str)), prefix=bos)
+        found: list[Ids | InvalidRequestError] = []
+        for text in texts:
+            ids = text if isinstance(text, InvalidRequestError) else known[text]
+            if not isinstance(ids, InvalidRequestError) and len(ids) == 0:
+                ids = self.prefix()
+            found.append(
+                ids if isinstance(ids, InvalidRequestError) else self._checked(ids)
+            )
+        return found
+
+    def texts(self, texts: Iterable[str]) -> list[Ids | InvalidRequestError]:
+        """Ids of whole texts."""
+        texts = list(texts)
+        known = self.encode(texts)
+        return [self._checked(known[text]) for text in texts]
+
+    def decode(self, ids: Sequence[int], specials: bool = False) -> str:
+        """The text of ids, with special tokens or without."""
+        text: str = self._tokenizer.decode(list(ids), skip_special_tokens=not specials)
+        return text
+
+    def name_of(self, token: int) -> str:
+        """A name that no other token has: its id and its entry in the vocabulary."""
+        if token not in self._names:
+            entry = self._tokenizer.convert_ids_to_tokens(token)
+            self._names[token] = f"{token}:{entry}"
+        return self._names[token]
+
+    def decode_all(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """The texts of several sequences, with special tokens."""
+        ids = [list(row) for row in rows]
+        inner = getattr(self._tokenizer, "backend_tokenizer", None)
+        if inner is not None and not self._tidies:
+            # This runs at every step of generation, and transformers' own method takes
+            # longer than the step of a small model.
+            texts: list[str] = inner.decode_batch(ids, skip_special_tokens=False)
+        else:
+            texts = self._tokenizer.batch_decode(ids, skip_special_tokens=False)
+        return texts
+
+    @cached_property
+    def only_appends(self) -> bool:
+        """Whether the text of a token adds to the text before and changes nothing in
+        it, blanks and broken characters aside."""
+        inner = getattr(self._tokenizer, "backend_tokenizer", None)
+        if inner is None or self._tidies:
+            return False
+        decoder = inner.decoder
+        kinds = [] if decoder is None else _kinds(json.loads(decoder.__getstate__()))
+        return set(kinds) <= _APPENDING
+
+    @property
+    def _tidies(self) -> bool:
+        return bool(getattr(self._tokenizer, "clean_up_tokenization_spaces", False))
+
+    def render(self, prompt: Prompt) -> str:
+        """The text of a prompt; a chat goes through the tokenizer's template, once for
+        all who ask.
+
+        Raises:
+            Unusable: There is no template, or it refuses the chat.
+        """
+        text = prompt if isinstance(prompt, str) else self._rendered(prompt)
+        if isinstance(text, InvalidRequestError):
+            raise text
+        return text
+
+    def _render(self, prompt: tuple[Message, ...]) -> str | InvalidRequestError:
+        try:
+            return render_chat(self._tokenizer, prompt, self._settings.template_args)
+        except ChatTemplateError as error:
+            return InvalidRequestError(str(error))
+
+    def encode(
+        self,
+        texts: Iterable[str],
+        specials: bool | None = None,
+        prefix: str | None = None,
+    ) -> Mapping[str, Ids]:
+        """Ids of each distinct text.
+
+        Args:
+            texts: What to encode.
+            specials: Whether to add special tokens; ``None`` for the tokenizer's own
+                rule, or the user's, but never before a text that starts with
+                ``prefix``.
+            prefix: The text of the token that must not be doubled; ``None`` for the
+                prefix token's.
+        """
+        if specials is not None:
+            return self._coder.ids(texts, specials)
+        prefix = self._prefix if prefix is None else prefix
+        begun: list[str] = []
+        rest: list[str] = []
+        for text in texts:
+            (begun if prefix and text.startswith(prefix) else rest).append(text)
+        found = self._coder.ids(begun, False)
+        found.update(self._coder.ids(rest, self._settings.add_bos_token))
+        return found
+
+    def _tails(
+        self, pairs: Sequence[tuple[str, str]], heads: Mapping[str, Ids]
+    ) -> Mapping[tuple[str, str], Ids]:
+        """Ids of both texts as one, beyond as many as the first has alone."""
+        begun: list[tuple[str, str]] = []
+        rest: list[tuple[str, str]] = []
+        n = len(self._prefix)
+        for a, b in pairs:
+            whole = a if len(a) >= n else a + b
+            begins = n and whole.startswith(self._prefix)
+            (begun if begins else rest).append((a, b))
+        found = self._coder.tails(begun, heads, False)
+        found.update(self._coder.tails(rest, heads, self._settings.add_bos_token))
+        return found
+
+    def _pair(
+        self,
+        pair: tuple[str | None, str] | InvalidRequestError,
+        heads: Mapping[str, Ids],
+        tails: Mapping[tuple[str, str], Ids],
+        alone: Mapping[str, Ids],
+    ) -> TokenPair | InvalidRequestError:
+        if isinstance(pair, InvalidRequestError):
+            return pair
+        context, continuation = pair
+        if context is not None:
+            head, tail = heads[context], tails[context, continuation]
+            if len(head) == 0:
+                return InvalidRequestError("the context is nothing but white space")
+        else:
+            first, tail = self.prefix(), alone[continuation]
+            if isinstance(first, InvalidRequestError):
+                return first
+            head = first
+            if len(tail) and tail[0] == self.prefix_id:
+                head, tail = tail[:1], tail[1:]
+        if len(tail) == 0:
+            return InvalidRequestError(
+                f"the continuation {continuation!r} has no tokens of its own: the "
+                "tokenizer merges it into the context"
+                if continuation
+                else "the continuation is empty"
+            )
+        for ids in (head, tail):
+            checked = self._checked(ids)
+            if isinstance(checked, InvalidRequestError):
+                return checked
+        return TokenPair(head, tail)
+
+    @property
+    def bos_rule(self) -> str:
+        """Whether prompts get a beginning-of-text token, and who says so."""
+        bos, given = self._tokenizer.bos_token_id, self._settings.add_bos_token
+        begun = self._coder.ids(["a"], given)["a"][:1]
+        added = "added" if bos is not None and [bos] == begun.tolist() else "not added"
+        return added if given is None else f"{added}, as add_bos_token={given} says"
+
+    def prefix(self) -> Ids | InvalidRequestError:
+        """The (1,) id that stands before a text without context."""
+        if self.prefix_id is None:
+            return InvalidRequestError(
+                "there is no context, and the tokenizer has neither a BOS nor an EOS "
+                "token to stand for it; give the model prefix_token_id=…"
+            )
+        return np.asarray([self.prefix_id], dtype=np.int32)
+
+    def _checked(self, ids: Ids) -> Ids | InvalidRequestError:
+        """A token that the model does not know would be another row's memory on some
+        devices and the end of the process on others."""
+        if len(ids) and int(ids.max()) >= self._n_embeddings:
+            return InvalidRequestError(
+                f"the tokenizer gives the token {int(ids.max())}, the model knows only "
+                f"{self._n_embeddings}; is this the model's own tokenizer?"
+            )
+        return ids
+
+
+def _moved(context: str, continuation: str) -> tuple[str | None, str]:
+    """Both texts, with the white space at the end of the context moved over; ``None``
+    for no context at all. What was white space only becomes an empty context, which
+    still has the special tokens of tokenizers that add some."""
+    if not context:
+        return None, continuation
+    bare = context.rstrip()
+    return bare, context[len(bare) :] + continuation
+
+
+def _kinds(decoder: Mapping[str, Any]) -> list[str]:
+    """The kinds of a decoder and of those that it consists of."""
+    inner = [kind for one in decoder.get("decoders", ()) for kind in _kinds(one)]
+    return [decoder["type"], *inner]

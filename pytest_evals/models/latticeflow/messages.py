@@ -1,0 +1,74 @@
+"""Requests and responses of models that LatticeFlow's files describe: any JSON in, any
+JSON out. The options below carry what a chat cannot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_evals.core.request import Generate, Request, Response
+from pytest_evals.models.openai.usage import count_of
+
+INPUT = "model_input"
+"""Option of a request whose prompt is a model input as JSON."""
+KWARGS = "model_kwargs"
+"""Option of a request: further arguments of ``predict``, as JSON."""
+SAMPLE = "sample"
+"""Option of a request to a model that looks at the sample: it, as JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelInput:
+    """What a request gives a model.
+
+    Args:
+        input: The model input, any JSON value; a chat has ``messages``.
+        kwargs: Further arguments.
+        sample: What it is about, ``None`` where the model does not look at it.
+    """
+
+    input: Any
+    kwargs: Mapping[str, Any]
+    sample: Mapping[str, Any] | None
+
+
+def model_input_of(request: Request) -> ModelInput | None:
+    """What a request gives; ``None`` for log-likelihoods, which no such model has."""
+    if not isinstance(request, Generate):
+        return None
+    options = dict(request.options)
+    prompt = request.prompt
+    if isinstance(prompt, str):
+        user = {"messages": [{"role": "user", "content": prompt}]}
+        found = json.loads(prompt) if options.get(INPUT) else user
+    else:
+        found = {
+            "messages": [{"role": one.role, "content": one.content} for one in prompt]
+        }
+    sample = options.get(SAMPLE)
+    return ModelInput(
+        input=found,
+        kwargs=json.loads(options.get(KWARGS, "{}")),
+        sample=None if sample is None else json.loads(sample),
+    )
+
+
+def response_of(
+    output: Any, elapsed_s: float = 0.0, latency_s: float = 0.0
+) -> Response:
+    """The response that a model output is; its text is the output as JSON."""
+    if isinstance(output, Mapping) and output.get("error") and len(output) == 1:
+        error = output["error"]
+        told = error if isinstance(error, str) else json.dumps(error)
+        return Response(error=f"the model says: {told}")
+    usage = output.get("usage") if isinstance(output, Mapping) else None
+    usage = usage if isinstance(usage, Mapping) else {}
+    return Response(
+        text=json.dumps(output, ensure_ascii=False),
+        n_prompt_tokens=count_of(usage.get("num_prompt_tokens")),
+        n_tokens=count_of(usage.get("num_completion_tokens")),
+        elapsed_s=elapsed_s,
+        latency_s=latency_s,
+    )

@@ -1,0 +1,180 @@
+"""The trial of a server, before the first text is scored: in which form it gives
+log-probabilities, and whether they are those of the tokens that it gives them for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import TYPE_CHECKING, Protocol
+
+from pytest_evals.core.request import Loglikelihood
+from pytest_evals.errors import ModelError
+from pytest_evals.models.openai.errors import RequestFailedError, shortened
+from pytest_evals.models.openai.prompt_logprobs import (
+    LOGPROB_FORMATS,
+    LogprobFormat,
+    PromptLogprobs,
+    Sent,
+    response_of,
+)
+from pytest_evals.models.openai.settings import OpenAISettings
+from pytest_evals.models.openai.token_boundaries import token_at
+
+if TYPE_CHECKING:
+    from pytest_evals.models.openai.tokenizer import ServerTokenizer
+
+PROBE = "The quick brown fox jumps over the lazy dog"
+START = "The quick brown fox"
+N_WRITTEN = 8
+"""Tokens that are written after the start: too many for all to be near ties."""
+
+
+class ScoringUnsupportedError(ModelError):
+    """A server that answers, and gives no log-probabilities that can be used."""
+
+
+class ProbedServer(Protocol):
+    """A server that is tried."""
+
+    @property
+    def settings(self) -> OpenAISettings:
+        """How it is asked."""
+        ...
+
+    async def read(self, sent: Sent, form: LogprobFormat, /) -> PromptLogprobs:
+        """The tokens of a text."""
+        ...
+
+    async def write(self, text: str, n_tokens: int, /) -> Sequence[str]:
+        """The tokens that it writes after a text, with temperature 0; none if it does
+        not say them."""
+        ...
+
+    async def go_on(self, sent: Sent, n_tokens: int, /) -> str:
+        """The text that it writes after a text or ids, with temperature 0."""
+        ...
+
+
+async def probe_format(
+    server: ProbedServer, encoding: ServerTokenizer | None
+) -> LogprobFormat:
+    """The first form in which a server gives log-probabilities.
+
+    Raises:
+        UnableError: It gives them in none; or ids mean another text to it.
+        ModelError: It cannot be told, since it does not answer.
+    """
+    reasons: list[str] = []
+    kind: type[ModelError] = ScoringUnsupportedError
+    for form in LOGPROB_FORMATS:
+        try:
+            reading = await server.read(PROBE, form)
+            _check(reading)
+            form = form._replace(n_unlisted=reading.n_unlisted)
+            await _check_places(server, form)
+            if encoding is not None:
+                await _check_ids(server, encoding, form)
+        except RequestFailedError as fault:
+            reasons.append(f"{form.name}: {fault.what}")
+            kind = ModelError if fault.again else kind
+            continue
+        return form
+    told = "\n  ".join(reasons)
+    raise kind(
+        f"{server.settings.url} cannot score texts, as tasks with log-likelihoods "
+        f"need (multiple_choice, loglikelihood, loglikelihood_rolling)\n  {told}\n"
+        "  fix: run tasks with output_type generate_until on this server, and the "
+        "others on vLLM or with hf:"
+    )
+
+
+def _check(reading: PromptLogprobs) -> None:
+    if len(reading.tokens) < 2:
+        raise RequestFailedError("it does not repeat the text")
+    if response_of(reading.tokens[1:], n_context=1).greedy is None:
+        raise RequestFailedError(
+            "it does not say which tokens are the most likely ones"
+        )
+
+
+async def _check_places(server: ProbedServer, form: LogprobFormat) -> None:
+    """Make sure that log-probabilities stand beside their own tokens.
+
+    What a server writes with temperature 0 must be what it holds for most likely when
+    it reads the same tokens again. llama-cpp-python 0.3 gives each token of a text
+    without BOS the distribution that comes after it. Half is enough, since penalties
+    and near ties take some away; a text that is read as other tokens says nothing.
+
+    Raises:
+        Fault: Most of the tokens that it wrote are not.
+    """
+    words = await server.write(START, N_WRITTEN)
+    text = START + "".join(words)
+    reading = await server.read(text, form)
+    first = token_at(reading, text, len(START)) or len(reading.tokens)
+    again = takewhile(
+        lambda pair: pair[0] == pair[1].text,
+        zip(words, reading.tokens[first:], strict=False),
+    )
+    known = [token.greedy for _, token in again if token.greedy is not None]
+    n_lost = known.count(False)
+    if 2 * n_lost > len(known):
+        raise RequestFailedError(
+            f"its log-probabilities belong to other tokens: after {START!r} it writes "
+            f"{shortened(''.join(words))}, and by them {n_lost} of the first "
+            f"{len(known)} tokens of that are not the most likely ones"
+        )
+
+
+async def _check_ids(
+    server: ProbedServer, encoding: ServerTokenizer, form: LogprobFormat
+) -> None:
+    """Make sure that a server reads ids as its tokenizer does here.
+
+    Raises:
+        Fault: It takes no ids.
+        UnableError: They mean another text to it.
+    """
+    request = Loglikelihood("", PROBE)
+    scored = encoding.scored([request])[request]
+    if isinstance(scored, str):  # no token stands for the beginning of a text
+        ids, n_context = encoding.plain(PROBE), 0
+    else:
+        (line,) = scored
+        ids, n_context = line.tokens.tolist(), len(line.tokens) - line.n_scored
+    reading = await server.read(ids, form)
+    # How the first token of a text is spelled alone is not said everywhere.
+    words = "".join(token.text for token in reading.tokens[n_context + 1 :])
+    if not words or not PROBE.endswith(words):
+        raise _other_tokenizer(server, f"its ids of {PROBE!r} mean {words!r} there")
+
+
+async def check_prompts(server: ProbedServer, encoding: ServerTokenizer) -> None:
+    """Make sure that ids mean the same to a server of which nothing is scored: it goes
+    on with them as with their text.
+
+    Raises:
+        Fault: It takes no ids.
+        UnableError: They mean another text to it.
+    """
+    expected = await server.go_on(PROBE, N_WRITTEN)
+    texts = []
+    # Not every server puts the special tokens of the tokenizer in front of a text.
+    for ids in (encoding.prompt(PROBE), encoding.plain(PROBE)):
+        texts.append(await server.go_on(ids, N_WRITTEN))
+        # Half is enough: after a near tie the rest may be another one.
+        if texts[-1].startswith(expected[: (len(expected) + 1) // 2]):
+            return
+    raise _other_tokenizer(
+        server,
+        f"after {PROBE!r} it writes {shortened(expected)}, and after its ids "
+        f"{shortened(texts[0])}",
+    )
+
+
+def _other_tokenizer(server: ProbedServer, why: str) -> ScoringUnsupportedError:
+    settings = server.settings
+    return ScoringUnsupportedError(
+        f"tokenizer={settings.tokenizer} is not that of the server's "
+        f"{settings.target!r}: {why}"
+    )

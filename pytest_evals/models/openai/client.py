@@ -1,0 +1,166 @@
+"""One server: sends one request, gives its JSON or a fault. Does not send again."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any, Literal
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
+
+import openai
+
+from pytest_evals.masking.known import MASK, hidden
+from pytest_evals.masking.values import masked, masked_text
+from pytest_evals.models.openai.context_window import length_advice
+from pytest_evals.models.openai.errors import (
+    CLOSED,
+    REDIRECTED,
+    UNREACHED,
+    RequestFailedError,
+    shortened,
+    status_error,
+)
+from pytest_evals.models.openai.http_client import HttpClient, lost, wait_of
+from pytest_evals.models.openai.settings import OpenAISettings
+
+Path = Literal["chat", "completions", "models"]
+Reply = Mapping[str, Any]
+"""What a server said, as JSON."""
+
+SHORTEST = 8
+"""Characters of a secret that is looked for in all that a server says. Servers that
+need no key are given one such as ``none`` or ``EMPTY``."""
+_PATHS: Mapping[Path, str] = {
+    "chat": "chat/completions",
+    "completions": "completions",
+    "models": "models",
+}
+_KEY = "set the environment variable {variable} to a key that the server takes"
+_FIXES = {
+    CLOSED: "run again, with the same options, when the server takes requests again: "
+    "what was answered is not asked again",
+    UNREACHED: "start the server, or see base_url=",
+    REDIRECTED: "if you trust the address that it redirects to, give that by base_url=",
+    "401": _KEY,
+    "403": _KEY,
+    "404": "see that the server has a model {model!r} and takes {path} (api=chat or "
+    "api=completions), and that base_url ends in /v1 where the server has that",
+}
+
+
+class OpenAIClient:
+    """A client of the openai library, which keeps its connections."""
+
+    def __init__(self, settings: OpenAISettings, key: str) -> None:
+        """Nothing is sent yet."""
+        self._settings = settings
+        self._key = key
+        parts = urlsplit(settings.base_url)
+        self._secrets = _secrets(key, parts)
+        masked(settings.extra_body, loose=True)  # servers may repeat it
+        self._client = openai.AsyncOpenAI(
+            api_key=key or "none",
+            base_url=urlunsplit(parts._replace(query="", fragment="")),
+            default_query=dict(parse_qsl(parts.query)) or None,
+            http_client=HttpClient(settings.url, settings.timeout),
+            max_retries=0,
+        )
+
+    async def post(self, path: Path, body: Mapping[str, Any]) -> Reply:
+        """The reply to one request.
+
+        Raises:
+            Fault: There is none that can be used.
+        """
+        try:
+            text = await self._text(path, dict(body))
+        except openai.APIStatusError as error:
+            said = self._hidden(error.response.text)
+            fault = status_error(error.status_code, said, wait_of(error.response))
+            if error.status_code < 500:
+                fault.what += length_advice(fault.what, self._settings)
+        except RequestFailedError as caught:
+            fault = caught
+        except openai.APIConnectionError as error:
+            fault = lost(self._settings.url, error)
+        else:
+            return _parsed(self._hidden(text))
+        raise self._safe(fault)
+
+    def address(self, path: Path) -> str:
+        """Where requests of that path go, without what is secret in it."""
+        return f"{self._settings.url}/{_PATHS[path]}"
+
+    def fix(self, kind: str, path: Path) -> str:
+        """What to do about faults of that kind, empty if nobody knows."""
+        settings = self._settings
+        return _FIXES.get(kind, "").format(
+            variable=settings.api_key_env, model=settings.target, path=_PATHS[path]
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def _text(self, path: Path, body: dict[str, Any]) -> str:
+        if path == "models":
+            return (await self._client.models.with_raw_response.list()).text
+        model = self._settings.target
+        extra = {**body, **self._settings.extra_body}
+        if path == "chat":
+            chat = self._client.chat.completions.with_raw_response
+            messages = extra.pop("messages")
+            reply = await chat.create(model=model, messages=messages, extra_body=extra)
+            return reply.text
+        texts = self._client.completions.with_raw_response
+        prompt = extra.pop("prompt")
+        return (await texts.create(model=model, prompt=prompt, extra_body=extra)).text
+
+    def _hidden(self, text: str) -> str:
+        """What a server said, before anything is cut off it or kept of it: it may
+        repeat what it was sent."""
+        for secret in self._secrets:
+            text = text.replace(secret, MASK)
+        return hidden(text)
+
+    def _safe(self, fault: RequestFailedError) -> RequestFailedError:
+        """A server may repeat the key that it refuses, however short that is."""
+        fault.what = self._hidden(fault.what)
+        if self._key:
+            fault.what = fault.what.replace(self._key, MASK)
+        return fault
+
+
+def _secrets(key: str, address: SplitResult) -> list[str]:
+    """What opens doors, as far as it is long enough to be no word of an answer."""
+    user = (address.username or "", address.password or "")
+    pair = b64encode(":".join(map(unquote, user)).encode()).decode()
+    told = parse_qsl(address.query)
+    in_query = [v for n, v in told if masked_text(f"?{n}={v}") != f"?{n}={v}"]
+    found = [key, address.password or "", unquote(address.password or ""), pair]
+    return [one for one in (*found, *in_query) if len(one) >= SHORTEST]
+
+
+def _parsed(text: str) -> Reply:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):  # the latter: brackets without end
+        raise RequestFailedError(
+            f"the reply is not JSON: {shortened(text)}", again=True
+        ) from None
+    if not isinstance(found, dict):
+        raise RequestFailedError(
+            f"the reply is no JSON object: {shortened(text)}", again=True
+        )
+    if found.get("error"):
+        # Gateways report what went wrong behind them under status 200.
+        raise status_error(_code(found["error"]), text, 0.0)
+    return found
+
+
+def _code(error: Any) -> int:
+    code = error.get("code") if isinstance(error, dict) else None
+    text = str(code)
+    return int(text) if re.fullmatch("[45][0-9][0-9]", text) else 500

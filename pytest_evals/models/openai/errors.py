@@ -1,0 +1,129 @@
+"""What can go wrong between a request and its reply, and what follows from it. Texts
+of servers are shortened and escaped; keys are taken out where they are told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+MOST_SHOWN = 200
+LONGEST_WAIT_S = 300.0
+"""The longest pause of a server that is kept; one that asks for more is closed for now.
+"""
+UNUSABLE = "unusable reply"
+UNREACHED = "no connection"
+LATE = "timeout"
+CLOSED = "long wait"
+REDIRECTED = "redirect"
+REFUSED = "refusal"
+"""By the model or by a content filter."""
+YEAR_S = 365 * 86400.0
+BUSY = frozenset({408, 409, 425, 429})
+OVERLOADED = frozenset({408, 429, 503, 504, 529})
+HOPELESS = frozenset({401, 403, 404})
+"""What will be the answer to every request, if it is the answer to the first."""
+
+
+class RequestFailedError(Exception):
+    """A request that got no usable reply.
+
+    Args:
+        what: In words, for the document's error.
+        kind: In a word or two, for counts; the HTTP status where there was one.
+        again: Whether the same request may be answered later.
+        slower: Whether the server wants fewer requests.
+        wait_s: Seconds that the server asks to wait.
+        hopeless: Whether no other request will be answered either.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        kind: str = UNUSABLE,
+        *,
+        again: bool = False,
+        slower: bool = False,
+        wait_s: float = 0.0,
+        hopeless: bool = False,
+    ) -> None:
+        """Keep what is known."""
+        super().__init__(what)
+        self.what = what
+        self.kind = kind
+        self.again = again
+        self.slower = slower
+        self.wait_s = wait_s
+        self.hopeless = hopeless
+
+
+def status_error(status: int, text: str, wait_s: float) -> RequestFailedError:
+    """The fault of a reply that is not 200."""
+    words = message_in(text)
+    out_of_money = status == 429 and "insufficient_quota" in text
+    again = (status in BUSY or status >= 500) and not out_of_money
+    closed = again and wait_s > LONGEST_WAIT_S
+    asks = f", and asks to wait for {wait_s:,.0f} s" if closed else ""
+    return RequestFailedError(
+        f"the server said {status}: {words}{asks}",
+        CLOSED if closed else REFUSED if _is_filter(status, text) else str(status),
+        again=again and not closed,
+        slower=again and not closed and status in OVERLOADED,
+        wait_s=0.0 if closed else wait_s,
+        hopeless=status in HOPELESS or out_of_money or closed,
+    )
+
+
+def _is_filter(status: int, text: str) -> bool:
+    """Whether a content filter has refused the prompt, in the words of OpenAI and of
+    Azure."""
+    marks = ("content_filter", "content_policy_violation", "ResponsibleAIPolicy")
+    return status == 400 and any(mark in text for mark in marks)
+
+
+def message_in(text: str) -> str:
+    """The message in a reply, as the servers word it, or the reply itself."""
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return shortened(text)
+    for name in ("error", "message", "detail"):
+        if isinstance(found, dict) and found.get(name):
+            found = found[name]
+    return shortened(found if isinstance(found, str) else json.dumps(found))
+
+
+def shortened(text: str) -> str:
+    """A text of the server on one line."""
+    text = text.strip()
+    more = f" … ({len(text)} characters)" if len(text) > MOST_SHOWN else ""
+    return f"{text[:MOST_SHOWN]!r}{more}" if text else "nothing"
+
+
+def seconds(headers: Mapping[str, str], now: float) -> float:
+    """Seconds to wait by ``retry-after-ms`` or ``retry-after``, which may be a date; 0
+    if there is no valid value.
+
+    Args:
+        headers: Of the reply, by names in lower case.
+        now: Unix time, for a server that sends no ``date``: its clock may be another.
+    """
+    after = headers.get("retry-after", "")
+    for value, unit in ((headers.get("retry-after-ms", ""), 0.001), (after, 1.0)):
+        try:
+            return min(max(0.0, float(value) * unit), YEAR_S)
+        except ValueError:
+            continue
+    then = _unix_time(after)
+    if then is None:
+        return 0.0
+    sent = _unix_time(headers.get("date", ""))
+    return min(max(0.0, then - (now if sent is None else sent)), YEAR_S)
+
+
+def _unix_time(date: str) -> float | None:
+    try:
+        return parsedate_to_datetime(date).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None

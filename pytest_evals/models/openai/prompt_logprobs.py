@@ -1,0 +1,264 @@
+"""The tokens of a text as the server read them, with their log-probabilities.
+
+Two forms exist: ``echo`` with ``logprobs`` (OpenAI's completions; vLLM, SGLang), and
+``prompt_logprobs`` (vLLM's own). Both are asked for one new token, which is left out
+again: many servers refuse to write none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pytest_evals.core.request import Response
+from pytest_evals.core.response_contract import MAX_LOGPROB
+from pytest_evals.models.openai.client import Reply
+from pytest_evals.models.openai.errors import RequestFailedError, shortened
+from pytest_evals.models.openai.request_bodies import choice_of
+from pytest_evals.models.openai.usage import tokens_of
+
+BROKEN = "\ufffd"
+HALF = math.log(0.5)
+MOST_SPECIAL = 3
+"""Special tokens that a server may put in front of a text."""
+_NO_FIRST = (
+    "the first token has no log-probability, since the server puts no token before a "
+    "text; name one that it knows, as in prefix=<|endoftext|>"
+)
+
+
+Sent = str | Sequence[int]
+"""What a server was sent: a text, or token ids."""
+
+
+class PromptToken(NamedTuple):
+    """One token of a text.
+
+    Args:
+        text: As the server spells it.
+        logprob: In nats, after all tokens before it; ``None`` for the first one.
+        greedy: Whether no other token was more likely; ``None`` where nobody says.
+    """
+
+    text: str
+    logprob: float | None
+    greedy: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptLogprobs:
+    """A text as tokens.
+
+    Args:
+        tokens: All of the text's tokens, with those that the server put in front.
+        offsets: Where each begins, in characters, if the server says.
+        n_unlisted: Tokens that the server counts as the text's and does not list, such
+            as BOS (llama-cpp-python 0.3).
+    """
+
+    tokens: tuple[PromptToken, ...]
+    offsets: tuple[int, ...] = ()
+    n_unlisted: int = 0
+
+
+class LogprobFormat(NamedTuple):
+    """A way to ask for log-probabilities of a text.
+
+    ``body`` is what a request says besides the text, ``read`` makes the reading of a
+    reply, what was sent and ``n_unlisted``, that of a reading of plain words.
+    """
+
+    name: str
+    body: Mapping[str, Any]
+    read: Callable[[Reply, Sent, int], PromptLogprobs]
+    n_unlisted: int = 0
+
+
+def response_of(tokens: Sequence[PromptToken], n_context: int) -> Response:
+    """The response that consists of some tokens, after a number of others.
+
+    Raises:
+        Fault: One of them has no log-probability.
+    """
+    logprobs: list[float] = []
+    for number, token in enumerate(tokens):
+        if token.logprob is None:
+            raise RequestFailedError(
+                _NO_FIRST
+                if n_context + number == 0
+                else f"it gives no log-probability for {token.text!r}"
+            )
+        logprobs.append(token.logprob)
+    flags = {token.greedy for token in tokens}
+    return Response(
+        logprob=math.fsum(logprobs),
+        greedy=False if False in flags else None if None in flags else True,
+        n_prompt_tokens=n_context,
+        n_tokens=len(tokens),
+    )
+
+
+def _read_echo(reply: Reply, sent: Sent, n_unlisted: int) -> PromptLogprobs:
+    """``choices[0].logprobs`` with ``tokens``, ``token_logprobs``, ``top_logprobs`` and
+    ``text_offset``, of the text and of the new token after it."""
+    found = choice_of(reply).get("logprobs")
+    if not isinstance(found, dict):
+        raise RequestFailedError(
+            f"it gives no log-probabilities: {shortened(str(reply))}"
+        )
+    texts = _list(found, "tokens")
+    values = _list(found, "token_logprobs")
+    tops = _list(found, "top_logprobs")
+    if not len(texts) == len(values) == len(tops):
+        raise RequestFailedError(
+            "its lists of tokens and log-probabilities differ in length"
+        )
+    if not all(isinstance(t, str) for t in texts):
+        raise RequestFailedError("its tokens are no texts")
+    offsets: Any = found.get("text_offset")
+    known = isinstance(offsets, list) and len(offsets) == len(texts)
+    places: list[int] = offsets if known and _are_whole(offsets) else []
+    n = _n_read(texts, reply, sent, n_unlisted)
+    pairs = zip(texts, map(_logprob, values), tops, strict=True)
+    tokens = [PromptToken(t, value, _is_top(t, value, top)) for t, value, top in pairs]
+    return PromptLogprobs(
+        tokens=tuple(tokens[:n]),
+        offsets=tuple(places[:n]),
+        n_unlisted=max(0, tokens_of(reply)[0] - n),
+    )
+
+
+def _are_whole(values: Sequence[Any]) -> bool:
+    return all(type(value) is int for value in values)
+
+
+def _n_read(texts: Sequence[str], reply: Reply, sent: Sent, n_unlisted: int) -> int:
+    """How many of the tokens are the text's: all but what was written after it.
+
+    The server's own count is asked last: it may hold a BOS token that is not in the
+    list, where as many others are that were written.
+
+    Raises:
+        Fault: The text was not repeated.
+    """
+    if not isinstance(sent, str):
+        return _n_sent(len(texts), sent, most=len(sent) + 1)
+    n_in, n_out = tokens_of(reply)
+    if n_in and len(texts) <= n_out:
+        raise RequestFailedError("it does not repeat the text")
+    for n_special in range(min(MOST_SPECIAL, len(texts)) + 1):
+        for n in (len(texts) - 1, len(texts)):
+            if n > n_special and "".join(texts[n_special:n]) == sent:
+                return n
+    n = n_in - n_unlisted
+    if n > 0 and len(texts) in (n, n + n_out):
+        return n
+    raise RequestFailedError(
+        f"the tokens of {shortened(sent)} cannot be told from those that were written "
+        f"after it: {shortened(''.join(texts))}"
+    )
+
+
+def _n_sent(n: int, sent: Sequence[int], most: int) -> int:
+    """The number of ids that were sent, if a server has read these and no others.
+
+    Raises:
+        Fault: It gives another number of tokens.
+    """
+    if not len(sent) <= n <= most:
+        raise RequestFailedError(
+            f"it read {n} tokens where {len(sent)} token ids were sent"
+        )
+    return len(sent)
+
+
+def _is_top(text: str, logprob: float | None, top: Any) -> bool | None:
+    """Whether a token is as likely as the most likely one (lm-eval 0.4.13,
+    ``openai_completions.py``, ``parse_logprobs``).
+
+    ``top`` maps spellings, and parts of characters may all be spelled alike: an entry
+    that stands alone may have taken the place of a likelier one.
+    """
+    if not isinstance(top, dict) or not top or logprob is None:
+        return None
+    if BROKEN in text and list(top) == [text] and logprob <= HALF:
+        return None
+    values = [value for value in map(_logprob, top.values()) if value is not None]
+    return logprob >= max(values) if values else None
+
+
+def token_texts(reply: Reply) -> tuple[str, ...]:
+    """The tokens of a text that was asked for with ``logprobs``; none if the server
+    does not say them."""
+    found = choice_of(reply).get("logprobs")
+    words = found.get("tokens") if isinstance(found, dict) else None
+    sound = isinstance(words, list) and all(isinstance(word, str) for word in words)
+    return tuple(words) if sound and words else ()
+
+
+def _read_prompt_logprobs(reply: Reply, sent: Sent, _n_unlisted: int) -> PromptLogprobs:
+    """``choices[0].prompt_logprobs``: for each token ``null``, or a mapping of its id
+    to ``logprob``, ``rank`` and ``decoded_token``."""
+    found = choice_of(reply).get("prompt_logprobs")
+    if not isinstance(found, list) or not found:
+        raise RequestFailedError(
+            f"it gives no prompt_logprobs: {shortened(str(reply))}"
+        )
+    first, *rest = [_entry(one, i) for i, one in enumerate(found)]
+    known = "".join(token.text for token in rest)
+    if not isinstance(sent, str):
+        _n_sent(len(found), sent, most=len(sent))
+    elif found[0] is None and sent.endswith(known):
+        # Nobody says what the first token is: a special one, or the text's beginning.
+        first = first._replace(text=sent[: len(sent) - len(known)])
+    return PromptLogprobs(tokens=(first, *rest))
+
+
+def _entry(entry: Any, position: int) -> PromptToken:
+    if entry is None and position == 0:
+        return PromptToken("", None, None)
+    if not isinstance(entry, dict) or len(entry) != 1:
+        raise RequestFailedError(f"its prompt_logprobs hold {shortened(str(entry))}")
+    (one,) = entry.values()
+    if not isinstance(one, dict) or "logprob" not in one:
+        raise RequestFailedError(f"its prompt_logprobs hold {shortened(str(entry))}")
+    rank, word = one.get("rank"), one.get("decoded_token")
+    greedy = rank == 1 if isinstance(rank, int) else None
+    return PromptToken(
+        word if isinstance(word, str) else "", _logprob(one["logprob"]), greedy
+    )
+
+
+def _list(found: Mapping[str, Any], name: str) -> list[Any]:
+    value = found.get(name)
+    if not isinstance(value, list):
+        raise RequestFailedError(
+            f"its logprobs have no list of {name}: {shortened(str(found))}"
+        )
+    return value
+
+
+def _logprob(value: Any) -> float | None:
+    """A log-probability; ``None`` where there is none.
+
+    Raises:
+        Fault: It is no number, or that of no probability.
+    """
+    if value is None:
+        return None
+    try:
+        number = math.nan if isinstance(value, bool | str) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if math.isnan(number) or number > MAX_LOGPROB:
+        raise RequestFailedError(f"it gives {value!r:.60} for a log-probability")
+    return number
+
+
+LOGPROB_FORMATS = (
+    LogprobFormat("echo", {"echo": True, "logprobs": 1}, _read_echo),
+    LogprobFormat("prompt_logprobs", {"prompt_logprobs": 0}, _read_prompt_logprobs),
+)
+"""In the order in which a server is tried."""

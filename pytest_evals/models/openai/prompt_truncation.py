@@ -1,0 +1,100 @@
+"""Requests that are longer than the served model's window, cut as by an ``hf:`` model.
+
+Needs the model's tokenizer; without it all requests are sent as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pytest_evals.core.request import Generate, Request
+from pytest_evals.errors import ModelError
+from pytest_evals.models.openai.capability_probe import check_prompts
+from pytest_evals.models.openai.context_window import window_of
+from pytest_evals.models.openai.errors import RequestFailedError
+from pytest_evals.models.openai.event_loop import BackgroundLoop
+from pytest_evals.models.openai.retries import RetryingClient
+from pytest_evals.models.openai.scoring import ServerScorer
+from pytest_evals.models.openai.settings import OpenAISettings
+
+if TYPE_CHECKING:
+    from pytest_evals.models.openai.tokenizer import FittedPrompt
+
+_BY_SERVER = "truncate_prompt_tokens"
+"""The option by which a user has the server cut prompts (vLLM)."""
+
+
+@dataclass(slots=True)
+class PromptTruncation:
+    """A server's window, and what of the requests fits into it.
+
+    Args:
+        background: The event loop of the server's clients.
+        lister: Asks the server for its models.
+        settings: How it is asked.
+        scorer: Has the tokenizer, and is told the ids of what is scored.
+        window: Tokens of the window, 0 if unknown; ``None`` before that was found out.
+        unfit: Requests for texts that do not fit as they are.
+        unable: Why no token ids can be sent as a prompt; ``None`` if not tried yet.
+    """
+
+    background: BackgroundLoop
+    lister: RetryingClient
+    settings: OpenAISettings
+    scorer: ServerScorer
+    window: int | None = None
+    unfit: dict[Generate, FittedPrompt | str] = field(default_factory=dict)
+    unable: str | None = None
+
+    def prepare(self, requests: Sequence[Request]) -> None:
+        """Find out what does not fit, before a batch is sent."""
+        encoding = self.scorer.encoding
+        if encoding is None:
+            return
+        if self.window is None:
+            self.window = self.background.run(window_of(self.lister, self.settings))
+        self.scorer.prepare(requests, self.window)
+        if not self.window or self.settings.api == "chat":
+            return
+        texts = [request for request in requests if not self._server_cuts(request)]
+        self.unfit = dict(encoding.unfit(texts, self.window))
+        if any(not isinstance(fit, str) and fit.ids for fit in self.unfit.values()):
+            self._try_ids()
+
+    def take(self, request: Generate) -> FittedPrompt | None:
+        """How much of a request fits; ``None`` if all of it, or if nobody knows.
+
+        Raises:
+            Fault: It cannot be made to fit.
+        """
+        fit = self.unfit.pop(request, None)
+        if isinstance(fit, str):
+            raise RequestFailedError(fit)
+        if fit is not None and fit.ids and self.unable:
+            raise RequestFailedError(
+                f"the prompt has {fit.n_prompt} tokens, the model's window of "
+                f"{self.window} has room for {len(fit.ids)} of them, and it cannot be "
+                f"cut: {self.unable}"
+            )
+        return fit
+
+    def _try_ids(self) -> None:
+        """Find out, once, whether the server reads token ids as they are meant."""
+        if self.unable is not None:
+            return
+        self.unable = ""
+        if self.scorer.form is not None:  # it was tried when texts were scored
+            return
+        assert self.scorer.encoding is not None
+        try:
+            self.background.run(check_prompts(self.scorer, self.scorer.encoding))
+        except RequestFailedError as fault:
+            self.unable = fault.what
+        except ModelError as error:
+            self.unable = str(error)
+
+    def _server_cuts(self, request: Request) -> bool:
+        given = request.options if isinstance(request, Generate) else ()
+        return _BY_SERVER in self.settings.extra_body or _BY_SERVER in dict(given)

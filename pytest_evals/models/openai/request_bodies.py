@@ -1,0 +1,265 @@
+"""Texts that a server writes: a request as a body, a reply as a response."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_evals.core.request import (
+    IMAGES,
+    LEADING_IMAGES,
+    TOP_LOGPROBS,
+    Finish,
+    Generate,
+    Message,
+    Response,
+    TopLogprobs,
+)
+from pytest_evals.core.top_logprobs import top_entry
+from pytest_evals.models.openai.client import Path, Reply
+from pytest_evals.models.openai.errors import REFUSED, RequestFailedError, shortened
+from pytest_evals.models.openai.sampling_params import body_of
+from pytest_evals.models.openai.settings import OpenAISettings
+from pytest_evals.models.openai.usage import tokens_of
+
+if TYPE_CHECKING:
+    from pytest_evals.models.openai.tokenizer import FittedPrompt
+
+_FINISH: Mapping[str, Finish] = {
+    "stop": "stop",
+    "eos": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+}
+"""Why texts end, in the words of OpenAI and of some others."""
+_BROKEN_OFF = frozenset(
+    [
+        "error",
+        "abort",
+        "aborted",
+        "cancelled",
+        "insufficient_system_resource",
+        "network_error",
+    ]
+)
+"""Those of texts that are no answers (OpenRouter; vLLM, SGLang; DeepSeek; Zhipu)."""
+_FILTERED = frozenset(
+    [
+        "content_filter",
+        "content_filtered",
+        "sensitive",
+        "refusal",
+        "safety",
+        "recitation",
+        "blocklist",
+        "prohibited_content",
+        "spii",
+    ]
+)
+"""Those of texts that may not be told (OpenAI, AWS, Zhipu, Anthropic, Google)."""
+
+
+def path_of(request: Generate, settings: OpenAISettings) -> Path:
+    """Which api a prompt goes to; images can be shown in a chat only."""
+    is_text = isinstance(request.prompt, str) and not _has_images(request)
+    return settings.api or ("completions" if is_text else "chat")
+
+
+def request_body(
+    request: Generate, settings: OpenAISettings, fit: FittedPrompt | None = None
+) -> tuple[Path, dict[str, Any]]:
+    """The api that a request goes to, and its body.
+
+    Args:
+        request: The request.
+        settings: How the server is asked.
+        fit: How much of it fits into the server's window, if not all. A prompt that was
+            cut, also one of a chat, consists of token ids, which completions take.
+
+    Raises:
+        Fault: It cannot be asked.
+    """
+    if fit is not None:
+        request = replace(request, max_tokens=fit.max_tokens)
+        if fit.ids:
+            body = body_of(request, settings, chat=False)
+            return "completions", {"prompt": fit.ids, **body}
+    path = path_of(request, settings)
+    return path, _body(request, settings, path)
+
+
+def _body(request: Generate, settings: OpenAISettings, path: Path) -> dict[str, Any]:
+    prompt = request.prompt
+    if path == "completions":
+        if not isinstance(prompt, str):
+            raise RequestFailedError(
+                "the prompt is a chat, and api=completions takes texts only"
+            )
+        if _has_images(request):
+            raise RequestFailedError(
+                "images can be shown in a chat only: give api=chat"
+            )
+        return {"prompt": prompt, **body_of(request, settings, chat=False)}
+    chat = (Message("user", prompt),) if isinstance(prompt, str) else prompt
+    body = {
+        "messages": _messages(chat, dict(request.options)),
+        **body_of(request, settings, chat=True),
+    }
+    if chat and chat[-1].role == "assistant":
+        if settings.is_openai:
+            raise RequestFailedError(
+                "the prompt ends with the beginning of an answer (gen_prefix), with "
+                "which OpenAI's models do not go on"
+            )
+        body["add_generation_prompt"] = False
+        body["continue_final_message"] = True
+    return body
+
+
+def _has_images(request: Generate) -> bool:
+    return any(name in (IMAGES, LEADING_IMAGES) for name, _ in request.options)
+
+
+def _messages(
+    chat: Sequence[Message], options: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The messages. Images are parts of the last one, behind its text; or of the
+    user's last one, in front of it, as lm-eval 0.4.13 sends them
+    (``models/api_models.py``, ``create_image_prompt``)."""
+    found: list[dict[str, Any]] = [
+        {"role": message.role, "content": message.content} for message in chat
+    ]
+    request_body = next((m for m in reversed(found) if m["role"] == "user"), found[-1])
+    for key, message in ((IMAGES, found[-1]), (LEADING_IMAGES, request_body)):
+        urls = [{"url": url} for url in options.get(key, ())]
+        if not urls:
+            continue
+        parts = [{"type": "text", "text": message["content"]}]
+        if key == IMAGES:
+            parts += [{"type": "image_url", "image_url": url} for url in urls]
+        else:
+            shown = [{**url, "detail": "auto"} for url in urls]
+            parts = [{"type": "image_url", "image_url": url} for url in shown] + parts
+        message["content"] = parts
+    return found
+
+
+def read_reply(
+    reply: Reply, request: Generate, settings: OpenAISettings, path: Path
+) -> Response:
+    """The response that a reply of an api holds.
+
+    Raises:
+        Fault: It holds none.
+    """
+    choice = choice_of(reply)
+    ended = str(choice.get("finish_reason")).lower()
+    text = _text(choice, path)
+    # Some name what was filtered behind a colon.
+    if ended.partition(":")[0] in _FILTERED:
+        raise RequestFailedError(
+            "the server's content filter stopped the answer", REFUSED
+        )
+    if ended in _BROKEN_OFF or choice.get("error"):
+        why = choice.get("error") or f"finish_reason {ended!r}"
+        what = f"the server broke the answer off: {shortened(str(why))}"
+        raise RequestFailedError(what, again=True)
+    if text is None or (not text and _refusal(choice)):
+        raise _silence(choice)
+    if settings.think_end_token:
+        text = text.split(settings.think_end_token)[-1].lstrip()
+    cut = text
+    for stop in request.stop:
+        cut = cut.split(stop)[0] if stop else cut
+    n_prompt_tokens, n_tokens = tokens_of(reply)
+    return Response(
+        text=cut,
+        n_prompt_tokens=n_prompt_tokens,
+        n_tokens=n_tokens,
+        finish="stop" if cut != text else _FINISH.get(ended, ""),
+        top_logprobs=_top_logprobs(choice, dict(request.options).get(TOP_LOGPROBS, 0)),
+    )
+
+
+def _top_logprobs(choice: Mapping[str, Any], n: int) -> TopLogprobs:
+    """Those of the tokens of an answer; empty if the server does not return them.
+
+    Two forms exist: ``content`` with one object a token (chats; llama.cpp also for
+    completions), and the lists of OpenAI's completions.
+    """
+    found: Any = choice.get("logprobs")
+    if not n or not isinstance(found, dict):
+        return ()
+    try:
+        if "content" in found:
+            return tuple(
+                top_entry(
+                    one["token"],
+                    [(top["token"], top["logprob"]) for top in one["top_logprobs"]],
+                    n,
+                )
+                for one in found["content"] or ()
+            )
+        pairs = zip(found["tokens"], found["top_logprobs"], strict=True)
+        return tuple(top_entry(token, top.items(), n) for token, top in pairs)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return ()  # the answer itself is complete
+
+
+def choice_of(reply: Reply) -> Mapping[str, Any]:
+    """The first of a reply's answers, by their numbers where it has any.
+
+    Raises:
+        Fault: There is none.
+    """
+    choices = reply.get("choices")
+    sound = isinstance(choices, list) and all(isinstance(c, dict) for c in choices)
+    if not sound or not choices:
+        raise RequestFailedError(
+            f"the reply has no choices: {shortened(str(reply))}", again=True
+        )
+    numbered = (choice for choice in choices if choice.get("index") == 0)
+    found: Mapping[str, Any] = next(numbered, choices[0])
+    return found
+
+
+def _text(choice: Mapping[str, Any], path: Path) -> str | None:
+    """The text of an answer; ``None`` where it is null."""
+    if path == "completions":
+        text = choice.get("text")
+    else:
+        message = choice.get("message")
+        if not isinstance(message, dict):
+            shown = shortened(str(choice))
+            raise RequestFailedError(f"the reply has no message: {shown}", again=True)
+        text = message.get("content")
+    if text is not None and not isinstance(text, str):
+        raise RequestFailedError(
+            f"the answer is no text: {shortened(str(text))}", again=True
+        )
+    return text
+
+
+def _silence(choice: Mapping[str, Any]) -> RequestFailedError:
+    """An answer without text, which is not an empty text."""
+    ended = choice.get("finish_reason")
+    if refusal := _refusal(choice):
+        return RequestFailedError(f"the model refused: {shortened(refusal)}", REFUSED)
+    if ended == "length":
+        return RequestFailedError(
+            "the answer is null: the model used up its tokens before it began to "
+            "answer; raise max_gen_toks"
+        )
+    return RequestFailedError(
+        f"the answer is null (finish_reason {ended!r})", again=True
+    )
+
+
+def _refusal(choice: Mapping[str, Any]) -> str:
+    """What a model says that it will not say."""
+    message = choice.get("message")
+    return str(message.get("refusal") or "") if isinstance(message, dict) else ""

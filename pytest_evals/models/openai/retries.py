@@ -1,0 +1,164 @@
+"""Requests until they are answered: retries with growing pauses, at the server's pace.
+Whatever stays unanswered is a fault; what dooms the whole run breaks the model."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Protocol, TypeVar
+
+from pytest_evals.errors import ModelError
+from pytest_evals.models.openai.concurrency_limit import ConcurrencyLimit
+from pytest_evals.models.openai.errors import UNREACHED, RequestFailedError
+from pytest_evals.models.openai.usage import METER, Usage
+
+T = TypeVar("T")
+Reply = Mapping[str, Any]
+CONNECT_ATTEMPTS = 3
+"""Attempts to reach a server that has never replied."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """Pauses between attempts, in seconds: doubled each time, shortened by chance."""
+
+    first_s: float = 0.5
+    most_s: float = 30.0
+
+    def pause(self, attempt: int, random: Random) -> float:
+        """The pause after an attempt, counted from 1."""
+        whole = min(self.most_s, self.first_s * float(2 ** min(attempt - 1, 30)))
+        return whole * (0.5 + random.random() / 2)
+
+
+class Transport(Protocol):
+    """Whatever sends one request."""
+
+    async def post(self, path: Any, body: Mapping[str, Any], /) -> Reply:
+        """The reply to one request.
+
+        Raises:
+            Fault: There is none that can be used.
+        """
+        ...
+
+    def address(self, path: Any, /) -> str:
+        """Where requests of that path go, without what is secret in it."""
+        ...
+
+    def fix(self, kind: str, path: Any, /) -> str:
+        """What to do about faults of that kind, empty if nobody knows."""
+        ...
+
+
+class ClientLimits(Protocol):
+    """How a server is asked."""
+
+    @property
+    def concurrency(self) -> int:
+        """Most requests at the same time."""
+        ...
+
+    @property
+    def max_retries(self) -> int:
+        """How often a request is sent again."""
+        ...
+
+
+class RetryingClient:
+    """A server that is asked until it answers."""
+
+    def __init__(
+        self,
+        endpoint: Transport,
+        settings: ClientLimits,
+        usage: Usage,
+        backoff: Backoff,
+    ) -> None:
+        """Made inside of the event loop that it runs in."""
+        self._endpoint = endpoint
+        self._settings = settings
+        self._usage = usage
+        self._backoff = backoff
+        # Pauses need not be the same in two runs, and two workers' should differ.
+        self._random = Random()
+        self.pace = ConcurrencyLimit(settings.concurrency)
+
+    async def ask(
+        self,
+        path: Any,
+        body: Mapping[str, Any],
+        read: Callable[[Reply], T],
+        retries: int | None = None,
+    ) -> T:
+        """What ``read`` makes of the reply; a reply of which it makes a fault counts as
+        none.
+
+        Raises:
+            Fault: There is no reply that can be used.
+            ModelError: There will be none to any request.
+        """
+        most = 1 + (self._settings.max_retries if retries is None else retries)
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return await self._once(path, body, read)
+            except RequestFailedError as caught:
+                fault = caught
+            # Outside of the except block: no later error is chained to this fault.
+            self._give_up_if_hopeless(
+                fault, path, min(most, CONNECT_ATTEMPTS) <= attempt
+            )
+            if not fault.again or attempt >= most:
+                raise _counted(fault, attempt)
+            self._usage.sends_again(fault.kind)
+            pause = self._backoff.pause(attempt, self._random)
+            await asyncio.sleep(max(pause, fault.wait_s))
+
+    async def _once(
+        self, path: Any, body: Mapping[str, Any], read: Callable[[Reply], T]
+    ) -> T:
+        async with self.pace.turn() as began:
+            self._usage.sent()
+            try:
+                sent = time.perf_counter()
+                reply = await self._endpoint.post(path, body)
+                took_s = time.perf_counter() - sent
+                self._usage.count(reply)
+                found = read(reply)
+            except RequestFailedError as fault:
+                if fault.slower:
+                    self.pace.too_much(began, fault.wait_s)
+                raise
+        self._usage.replied()
+        if (meter := METER.get()) is not None:
+            meter.latency_s += took_s
+        self.pace.went_well()
+        return found
+
+    def _give_up_if_hopeless(
+        self, fault: RequestFailedError, path: Any, knocked: bool
+    ) -> None:
+        """The first fault tells that all others would be the same.
+
+        Raises:
+            ModelError: They would.
+        """
+        if self._usage.n_replies:
+            return
+        unreached = fault.kind == UNREACHED
+        if not (knocked if unreached else fault.hopeless):
+            return
+        fix = self._endpoint.fix(fault.kind, path)
+        where = "" if unreached else f"{self._endpoint.address(path)}: "
+        raise ModelError(f"{where}{fault.what}" + (f"\n  fix: {fix}" if fix else ""))
+
+
+def _counted(fault: RequestFailedError, attempts: int) -> RequestFailedError:
+    if attempts > 1:
+        fault.what = f"{fault.what} ({attempts} attempts)"
+    return fault

@@ -1,0 +1,155 @@
+"""Requests as token ids, by a local copy of the served model's tokenizer: a server
+reads exactly the ids that it is sent, and what does not fit can be cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from pytest_evals.core.request import (
+    IMAGES,
+    LEADING_IMAGES,
+    Generate,
+    Loglikelihood,
+    Request,
+    Rolling,
+)
+from pytest_evals.models.hf.loader import load_tokenizer
+from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan, span_of, windows_of
+from pytest_evals.models.hf.settings import HfSettings
+from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.hf.tokenization.prompt_truncation import (
+    PromptBudget,
+    fit_prompt,
+)
+from pytest_evals.models.hf.tokenization.request_encoder import (
+    InvalidRequestError,
+    RequestEncoder,
+)
+
+_UNBOUNDED = 2**31
+"""More ids than any model knows, and more tokens than any window has: the server knows
+the right number."""
+_RESERVED = 2
+"""A server needs room for one new token, and the last token that is scored is read too:
+both are beyond the window of a model in this process."""
+
+Spans = tuple[ScoredSpan, ...]
+"""The sequences of one request that is scored; only a whole text has several."""
+
+
+class FittedPrompt(NamedTuple):
+    """A prompt that does not fit into the window next to the limit of its answer.
+
+    Args:
+        max_tokens: Most new tokens.
+        n_prompt: Tokens of the whole prompt.
+        ids: Its last tokens; empty if nothing had to be cut.
+    """
+
+    max_tokens: int
+    n_prompt: int
+    ids: list[int]
+
+
+class ServerTokenizer:
+    """A tokenizer, with the rules for special tokens of ``hf:`` models."""
+
+    def __init__(
+        self, target: str, template_args: Mapping[str, Any] | None = None
+    ) -> None:
+        """Load it from a folder, or by its name on the Hub.
+
+        Args:
+            target: Folder or name.
+            template_args: Arguments of the chat template.
+
+        Raises:
+            ModelError: It cannot be loaded.
+        """
+        settings = HfSettings(target=target, chat_template_args=template_args or {})
+        self._encoder = RequestEncoder(load_tokenizer(settings), settings, _UNBOUNDED)
+
+    def scored(
+        self, requests: Iterable[Request], window: int = 0
+    ) -> Mapping[Request, Spans | str]:
+        """Context and continuation of each log-likelihood, the prefix token and the
+        text of each whole text; or why there are none.
+
+        Args:
+            requests: Those for texts are left out.
+            window: Tokens of the server's window, 0 if unknown. Contexts are cut, and
+                whole texts are split as by an ``hf:`` model, to one token less
+                (lm-eval 0.4.13, ``VLLM._loglikelihood_tokens``).
+        """
+        most = (window or _UNBOUNDED) - _RESERVED
+        pairs = [r for r in requests if isinstance(r, Loglikelihood)]
+        texts = [r for r in requests if isinstance(r, Rolling)]
+        found: dict[Request, Spans | str] = {}
+        for request, pair in zip(pairs, self._encoder.pairs(pairs), strict=True):
+            line = (
+                pair if isinstance(pair, InvalidRequestError) else span_of(pair, most)
+            )
+            found[request] = (
+                str(line) if isinstance(line, InvalidRequestError) else (line,)
+            )
+        first = self._encoder.prefix() if texts else ""
+        known = self._encoder.texts(text.text for text in texts)
+        for text, ids in zip(texts, known, strict=True):
+            if isinstance(first, InvalidRequestError | str) or isinstance(
+                ids, InvalidRequestError
+            ):
+                found[text] = str(
+                    first if isinstance(first, InvalidRequestError) else ids
+                )
+            elif len(ids) == 0:
+                found[text] = "the text is empty"
+            else:
+                found[text] = tuple(windows_of(ids, int(first[0]), most))
+        return found
+
+    def unfit(
+        self, requests: Iterable[Request], window: int
+    ) -> Mapping[Generate, FittedPrompt | str]:
+        """The requests for texts that do not fit as they are; or why they never do.
+
+        Prompts that only the server can encode, such as images, are left out.
+
+        Args:
+            requests: Those that are scored are left out.
+            window: Tokens of the server's window.
+        """
+        texts = [r for r in requests if isinstance(r, Generate) and not _has_images(r)]
+        found: dict[Generate, FittedPrompt | str] = {}
+        prompts = self._encoder.prompts([text.prompt for text in texts])
+        for request, ids in zip(texts, prompts, strict=True):
+            if isinstance(ids, InvalidRequestError):
+                continue
+            room = fit_prompt(request, len(ids), window)
+            if isinstance(room, InvalidRequestError):
+                found[request] = str(room)
+            elif room != PromptBudget(len(ids), request.max_tokens):
+                kept = _last(ids, room.n_prompt)
+                found[request] = FittedPrompt(room.max_tokens, len(ids), kept)
+        return found
+
+    def plain(self, text: str) -> list[int]:
+        """The ids of a text alone, without special tokens."""
+        ids: list[int] = self._encoder.encode([text], specials=False)[text].tolist()
+        return ids
+
+    def prompt(self, text: str) -> list[int]:
+        """The ids of a prompt; those of the text alone if it has none."""
+        (ids,) = self._encoder.prompts([text])
+        return (
+            self.plain(text) if isinstance(ids, InvalidRequestError) else ids.tolist()
+        )
+
+
+def _last(ids: Ids, n: int) -> list[int]:
+    """The last ids; none if that is all of them."""
+    return [] if n >= len(ids) else ids[len(ids) - n :].tolist()
+
+
+def _has_images(request: Generate) -> bool:
+    return any(name in (IMAGES, LEADING_IMAGES) for name, _ in request.options)

@@ -1,0 +1,242 @@
+"""The replicas of a model, as this process sees them: who is open, who is asked what,
+and what becomes of it when one is lost."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_evals.core.request import Request, Response
+from pytest_evals.errors import ModelError
+from pytest_evals.models.ray.cluster import Cluster, Ready
+from pytest_evals.models.ray.replica import OpenedReplica, ResponseBatch
+from pytest_evals.models.ray.scheduler import WorkQueue, WorkShare
+
+DEPTH = 2
+"""Shares that a replica has at a time: the one it is at, and one that waits."""
+LOOK_S = 1.0
+"""Seconds of a wait, so that Ctrl-C is seen."""
+ROOM_S = 600.0
+"""Seconds in which the cluster must have found a place for one replica."""
+MOST_LOST = 10
+"""Replicas that may be lost without an answer between."""
+
+
+@dataclass(slots=True)
+class _Assignment:
+    """A share that a replica is asked.
+
+    Args:
+        stream: What its answers come out of.
+        share: What it is asked.
+        answered: Positions that have come back.
+    """
+
+    stream: Any
+    share: WorkShare
+    answered: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True, eq=False)
+class _PooledReplica:
+    """A replica.
+
+    Args:
+        actor: The handle.
+        coming: What is waited for until it is open; ``None`` once it is.
+        has_place: Whether the cluster has found a place for it.
+        work: What it is asked, in this order.
+        notes: What its model says.
+        opened: What it said when it was open.
+    """
+
+    actor: Any
+    coming: Any
+    has_place: bool = False
+    work: deque[_Assignment] = field(default_factory=deque)
+    notes: tuple[str, ...] = ()
+    opened: OpenedReplica | None = None
+
+
+class ReplicaPool:
+    """All replicas of one model."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        actors: Sequence[Any],
+        expected: Mapping[str, Any] | None,
+    ) -> None:
+        """Ask all to open their models.
+
+        Args:
+            cluster: Where they are.
+            actors: Their handles.
+            expected: The fingerprint that they must have; ``None`` for any.
+        """
+        self._cluster = cluster
+        self._members = [_PooledReplica(one, one.started.remote()) for one in actors]
+        self._expected = expected
+        self._lost_in_a_row = 0
+        self._placed = time.monotonic()
+        self.n_lost = 0
+        """Replicas that were lost so far."""
+
+    def first(self) -> OpenedReplica:
+        """What the first replica says that is open.
+
+        Raises:
+            ModelError: None can be.
+        """
+        while True:
+            for member in self._members:
+                if member.opened is not None:
+                    return member.opened
+            for _ in self._events(WorkQueue([], 0)):
+                pass
+
+    @property
+    def opened(self) -> list[OpenedReplica]:
+        """What those say that have been open so far."""
+        return [m.opened for m in self._members if m.opened is not None]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What their models say, each once."""
+        return tuple(dict.fromkeys(n for m in self._members for n in m.notes))
+
+    def answer(
+        self, requests: Sequence[Request], deck: WorkQueue
+    ) -> Iterator[tuple[int, Response]]:
+        """Ask until everything is answered.
+
+        Raises:
+            ModelError: A model is broken, or too many replicas are lost.
+        """
+        try:
+            while deck.n_open:
+                self._hand_out(requests, deck)
+                yield from self._events(deck)
+        finally:
+            for member in self._members:
+                member.work.clear()
+
+    def _hand_out(self, requests: Sequence[Request], deck: WorkQueue) -> None:
+        for depth in range(1, DEPTH + 1):
+            for member in self._members:
+                if member.coming is not None or len(member.work) >= depth:
+                    continue
+                share = deck.deal()
+                if share is None:
+                    return
+                asked = [requests[i] for i in share.positions]
+                answer = member.actor.answer.options(num_returns="streaming")
+                member.work.append(_Assignment(answer.remote(asked), share))
+
+    def _events(self, deck: WorkQueue) -> Iterator[tuple[int, Response]]:
+        """What comes next, if something does: answers, or a change of a replica."""
+        waited = [m for m in self._members if m.coming is not None or m.work]
+        things = [m.work[0].stream if m.coming is None else m.coming for m in waited]
+        ready = self._cluster.wait(things, LOOK_S)
+        if ready is None:
+            self._be_patient()
+            return
+        member = waited[ready.which]
+        if ready.lost:
+            yield from self._lost(member, ready.lost, deck)
+        elif member.coming is not None:
+            self._came(member, ready)
+        elif ready.ended:
+            work = member.work.popleft()
+            # What the model left out is an error of its documents.
+            deck.answered(len(work.share.positions) - len(work.answered))
+        else:
+            self._lost_in_a_row = 0
+            yield from _placed(ready.value, member, deck)
+
+    def _came(self, member: _PooledReplica, ready: Ready) -> None:
+        if not member.has_place:
+            member.has_place = True
+            member.coming = member.actor.open.remote()
+            return
+        opened: OpenedReplica = ready.value
+        self._compare(opened)
+        member.opened, member.coming = opened, None
+
+    def _compare(self, opened: OpenedReplica) -> None:
+        """Make sure that a replica is the model that its answers are stored for."""
+        if self._expected is None or opened.fingerprint is None:
+            return
+        others = list(_differences(self._expected, opened.fingerprint))
+        if others:
+            raise ModelError(
+                f"the replica on {opened.node} is another model than here: "
+                f"{'; '.join(others)}\n"
+                "  fix: install the same packages on all nodes and on this machine, "
+                "and let all of them see the same files"
+            )
+
+    def _lost(
+        self, member: _PooledReplica, why: str, deck: WorkQueue
+    ) -> Iterator[tuple[int, Response]]:
+        """Ray starts it again; what it had not answered is asked again."""
+        self.n_lost += 1
+        self._lost_in_a_row += 1
+        if self._lost_in_a_row > MOST_LOST:
+            raise ModelError(
+                f"{self._lost_in_a_row} replicas were lost one after the other without "
+                f"an answer, the last one by {why}\n"
+                "  fix: see Ray's logs; perhaps the model does not fit into the nodes' "
+                "memory"
+            )
+        lost, member.work = member.work, deque()
+        for n, work in enumerate(lost):
+            gone = deck.give_back(work.share, work.answered, died=n == 0)
+            error = f"each replica that was asked this was lost ({why})"
+            yield from ((i, Response(error=error)) for i in gone)
+        member.has_place = False
+        again = member.actor.started.options(max_task_retries=-1)
+        member.coming = again.remote()
+        self._placed = time.monotonic()
+
+    def _be_patient(self) -> None:
+        if any(m.has_place for m in self._members):
+            self._placed = time.monotonic()
+        elif time.monotonic() - self._placed > ROOM_S:
+            raise ModelError(
+                f"in {ROOM_S:.0f} s the Ray cluster has found no place for a replica\n"
+                "  fix: see 'ray status'; others may be using its devices"
+            )
+
+
+def _placed(
+    part: ResponseBatch, member: _PooledReplica, deck: WorkQueue
+) -> Iterator[tuple[int, Response]]:
+    """Answers with their positions in the window. What breaks the contract of models is
+    handed on so that it does there too."""
+    member.notes = part.notes
+    work = member.work[0]
+    positions = work.share.positions
+    for given in part.responses:
+        match given:
+            case (int() as place, Response()) if not 0 <= place < len(positions):
+                yield -1, given[1]
+            case (int() as place, Response() as response):
+                work.answered.add(positions[place])
+                deck.answered(1)
+                yield positions[place], response
+            case _:
+                yield given
+
+
+def _differences(here: Mapping[str, Any], there: Mapping[str, Any]) -> Iterator[str]:
+    """What two fingerprints do not agree on, in words."""
+    for name in here.keys() | there.keys():
+        mine, its = here.get(name), there.get(name)
+        if isinstance(mine, Mapping) and isinstance(its, Mapping):
+            yield from _differences(mine, its)
+        elif mine != its:
+            yield f"{name} is {its!r} there and {mine!r} here"

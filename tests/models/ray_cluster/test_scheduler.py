@@ -1,0 +1,95 @@
+"""Requests dealt to replicas that may die: each is answered once, and only what kills
+every replica is given up. No Ray is needed for that."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_evals.core.request import Generate, Loglikelihood
+from pytest_evals.models.ray.scheduler import BLAMED_AT, LEAST, WorkQueue
+
+
+def choices(n, each=4):
+    """``n`` choices of questions with so many choices each."""
+    return [Loglikelihood(f"question {i // each}", f" {i % each}") for i in range(n)]
+
+
+def test_shares_are_neighbours_and_get_smaller():
+    deck = WorkQueue(choices(4000), 4)
+    shares = list(iter(deck.deal, None))
+    assert [i for share in shares for i in share.positions] == list(range(4000))
+    sizes = [len(share.positions) for share in shares]
+    assert sizes[:-1] == sorted(sizes[:-1], reverse=True)
+    assert sizes[0] == 500  # an eighth, so that four replicas have two each at first
+    assert sizes[-2] < 2 * LEAST
+
+
+def test_requests_about_one_prompt_stay_together():
+    """Its prompt is read once then."""
+    deck = WorkQueue(choices(3000, each=7), 3)
+    edges = [share.positions[0] for share in iter(deck.deal, None)]
+    assert [edge % 7 for edge in edges] == [0] * len(edges)
+
+
+def test_long_requests_make_shares_of_fewer():
+    long = [Generate(f"{i}" + "word " * 2000, max_tokens=8) for i in range(500)]
+    short = [Generate(f"{i}", max_tokens=8) for i in range(500)]
+    share = WorkQueue(long + short, 1).deal()
+    assert share is not None
+    assert 220 < len(share.positions) < 280  # half of all text is in so many
+
+
+def test_a_window_smaller_than_a_share_is_one_share():
+    deck = WorkQueue(choices(3), 8)
+    assert [len(s.positions) for s in iter(deck.deal, None)] == [3]
+
+
+def test_what_was_answered_before_a_replica_died_is_not_asked_again():
+    deck = WorkQueue(choices(20), 1)
+    share = deck.deal()
+    assert deck.give_back(share, {0, 1, 5}, died=True) == []
+    again = deck.deal()
+    assert list(again.positions) == [i for i in range(20) if i not in (0, 1, 5)]
+
+
+@given(
+    n=st.integers(1, 300),
+    n_replicas=st.integers(1, 5),
+    deadly=st.sets(st.integers(0, 299), max_size=3),
+    random=st.randoms(use_true_random=False),
+)
+def test_every_request_is_answered_once_whoever_dies(n, n_replicas, deadly, random):
+    """Replicas with two shares each, which die at deadly requests and now and then by
+    chance."""
+    deck, found = WorkQueue(choices(n), n_replicas), Counter()
+    given_up: list[int] = []
+    hands = [deque() for _ in range(n_replicas)]
+    deaths: Counter[int] = Counter()
+    while deck.n_open:
+        for hand in hands:
+            while len(hand) < 2 and (share := deck.deal()):
+                hand.append((share, set()))
+        hand = random.choice([h for h in hands if h])
+        share, answered = hand[0]
+        left = [i for i in share.positions if i not in answered]
+        by_chance = random.random() < 0.05
+        if left and (left[0] in deadly or by_chance):
+            deaths[left[0]] += 1
+            for k, (lost, done) in enumerate(list(hand)):
+                given_up += deck.give_back(lost, done, died=k == 0)
+            hand.clear()
+        elif left:
+            answered.add(left[0])
+            found[left[0]] += 1
+            deck.answered(1)
+        if not [i for i in share.positions if i not in answered] and hand:
+            hand.popleft()
+    assert set(found) | set(given_up) == set(range(n))
+    assert set(found.values()) <= {1}
+    assert not set(found) & set(given_up)
+    assert {i for i in deadly if i < n} <= set(given_up)
+    assert all(deaths[i] for i in given_up), "only what a replica has died at"
+    assert BLAMED_AT == 3

@@ -1,0 +1,136 @@
+"""Rows that come, grow and go: with keys and values as without."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pytest_evals.models.hf.forward import Forward
+from pytest_evals.models.hf.generation.decode import CachedDecoder, UncachedDecoder
+from pytest_evals.models.hf.generation.shared_prefixes import prompt_groups
+from pytest_evals.models.hf.token_counts import TokenCounts
+
+KINDS = ["gpt2", "llama", "mistral", "gemma2", "bloom"]
+SHOTS = [5, 300, 7, 7, 20, 31, 6, 9, 11, 12]
+"""More tokens than the sliding windows of these models see."""
+
+
+@pytest.fixture(scope="module")
+def model(opened):
+    """A function from a kind to the model and its forward pass."""
+    known = {}
+
+    def of(kind):
+        if kind not in known:
+            torch_model = opened(kind)._author._writer._model
+            known[kind] = (torch_model, Forward(torch_model))
+        return known[kind]
+
+    return of
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(
+    max_examples=12,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(data=st.data())
+def test_logits_are_those_of_reading_everything_again(kind, data, model):
+    _, forward = model(kind)
+    counters = TokenCounts()
+    fast = CachedDecoder(forward, counters)
+    plain = UncachedDecoder(forward, TokenCounts())
+    rests = st.lists(st.integers(2, 329), min_size=1, max_size=12)
+    prompts = data.draw(
+        st.lists(
+            st.tuples(st.sampled_from([[], SHOTS, [*SHOTS, 40, 41, 42]]), rests),
+            min_size=1,
+            max_size=8,
+        )
+    )
+    prompts = [np.asarray([*a, *b], dtype=np.int32) for a, b in prompts]
+    prompts += prompts[:2]
+    waiting = [
+        (prompts[i], leaf.branch)
+        for leaf in prompt_groups(prompts, [len(p) for p in prompts], 4)
+        for i in leaf.members
+    ]
+    n_rows = 0
+    while waiting or n_rows:
+        if waiting and (not n_rows or data.draw(st.booleans())):
+            n = data.draw(st.integers(1, len(waiting)))
+            group = [p for p, branch in waiting[:n] if branch is waiting[0][1]]
+            branch, waiting = waiting[0][1], waiting[len(group) :]
+            again = bool(waiting) and np.array_equal(waiting[0][0], group[-1])
+            most = data.draw(st.sampled_from([0, 1, 3, 7]))
+            assert_near(
+                fast.join(group, branch, again, most), plain.join(group, branch, again)
+            )
+            n_rows += len(group)
+        tokens = st.lists(st.integers(2, 329), min_size=n_rows, max_size=n_rows)
+        chosen = torch.tensor(data.draw(tokens))
+        assert_near(fast.step(chosen), plain.step(chosen))
+        stay = data.draw(st.permutations(range(n_rows)))
+        stay = stay[: data.draw(st.integers(0, n_rows))]
+        fast.keep(stay)
+        plain.keep(stay)
+        n_rows = len(stay)
+        if n_rows and data.draw(st.integers(0, 4)) == 0:
+            fast.trim()
+    assert counters.n_read >= counters.n_padding
+
+
+def assert_near(one, other):
+    assert one.shape == other.shape
+    assert float((one - other).abs().max()) < 1e-4 * max(1, float(other.abs().max()))
+
+
+def test_shared_beginnings_and_equal_prompts_are_read_once(model):
+    _, forward = model("gpt2")
+    counters = TokenCounts()
+    steps = CachedDecoder(forward, counters)
+    shots, rows = list(range(40)), [[50], [51, 52], [50], [50]]
+    prompts = [np.asarray([*shots, *row], dtype=np.int32) for row in rows]
+    order = prompt_groups(prompts, [1, 2, 1, 1], pays=8)
+    first, second = order
+    assert first.members == (1,)
+    steps.join([prompts[1]], first.branch, again=False)
+    steps.join([prompts[0]], second.branch, again=True)
+    steps.join([prompts[2]], second.branch, again=True)
+    steps.join([prompts[3]], second.branch, again=False)
+    assert counters.as_mapping() == {"n_read": 40 + 2 + 1, "n_padding": 0}
+
+
+def test_padding_is_counted(model):
+    _, forward = model("gpt2")
+    counters = TokenCounts()
+    steps = CachedDecoder(forward, counters)
+    steps.join(
+        [np.arange(5, dtype=np.int32), np.arange(2, dtype=np.int32)], None, False
+    )
+    steps.step(torch.tensor([1, 2]))
+    assert counters.as_mapping() == {"n_read": 12, "n_padding": 3}
+
+
+def test_what_is_no_number_in_one_row_does_not_reach_the_next_one_in_its_place(model):
+    """A mask does not hide it: nothing times NaN is NaN."""
+    _, forward = model("llama")
+    steps, plain = (
+        CachedDecoder(forward, TokenCounts()),
+        UncachedDecoder(forward, TokenCounts()),
+    )
+    long, short = np.arange(2, 20, dtype=np.int32), np.arange(2, 5, dtype=np.int32)
+    steps.join([long, long], None, again=False)
+    with torch.inference_mode():
+        for layer in steps._shelf._layers:
+            for buffer in layer.buffers:
+                buffer[1] = torch.nan
+    steps.keep([0])
+    steps.join([short], None, again=False)
+    plain.join([long, short], None, again=False)
+    tokens = torch.tensor([7, 8])
+    assert_near(steps.step(tokens), plain.step(tokens))

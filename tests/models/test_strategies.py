@@ -1,0 +1,474 @@
+"""The fast paths to log-probabilities against the plain one, and which a model takes.
+
+Which models take which path was measured before the engine was built, with transformers
+5.23: packed rows under masks of one's own, kept prefixes with masks of the model's own,
+or neither.
+"""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pytest_evals.core.request import Generate, Loglikelihood
+from pytest_evals.models.hf.batches import BatchBudget
+from pytest_evals.models.hf.forward import Forward
+from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
+from pytest_evals.models.hf.scoring.prefix_groups import RowShape
+from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan
+from pytest_evals.models.hf.scoring.strategies import _candidates, choose_strategy
+from pytest_evals.models.hf.token_counts import TokenCounts
+
+PATHS = {
+    "gpt2": "packed",
+    "llama": "packed",
+    "qwen3": "packed",
+    "mistral": "packed",
+    "gemma2": "packed",
+    "gemma3": "packed",
+    "gpt_oss": "packed",
+    "opt": "packed",
+    "phi": "packed",
+    "gpt_neox": "packed",
+    "mixtral": "packed",
+    "olmo2": "packed",
+    "bloom": "prefix",
+    "falcon": "prefix",
+    "mamba": "plain",
+    "qwen3_moe": "packed",
+    "deepseek_v3": "packed",
+    "llama4": "packed",
+    "cohere2": "packed",
+    "gemma3n": "packed",
+    "falcon_rotary": "packed",
+    "gptj": "packed",
+    "doge": "packed",
+    "deepseek_v32": "plain",
+    "gpt_neo": "prefix",
+    "qwen3_next": "plain",
+    "jamba": "plain",
+    "rwkv": "plain",
+}
+PREFIX = "the cat sat on the mat and the dog sat on the big world "
+PAIRS = [
+    *((PREFIX, end) for end in (" and", " and the dog", " and the", "hello", " is")),
+    *((PREFIX + " hello world", end) for end in (" king", " k", "ing")),
+    ("hello", " world"),
+    ("hello world and the cat and the dog", " is big"),
+    ("a", "b"),
+    ("", "hello world"),
+    (PREFIX * 3, " sat on"),
+]
+
+
+@pytest.mark.parametrize("kind", PATHS)
+def test_every_architecture_takes_its_path_and_gives_the_numbers_of_one_at_a_time(
+    kind, opened, oracle, ask
+):
+    """Sequences are longer than the sliding windows, of 8 tokens, and have words twice,
+    of which sparse attention takes either."""
+    for budget in ({}, {"batch_tokens": 32}):
+        model = opened(kind, **budget)
+        assert model.info["scoring_path"] == PATHS[kind]
+        found = ask(model, *(Loglikelihood(*pair) for pair in PAIRS))
+        for pair, response in zip(PAIRS, found, strict=True):
+            logprob, greedy = oracle(kind).loglikelihood(*pair)
+            assert response.error == ""
+            assert response.logprob == pytest.approx(logprob, abs=1e-4)
+            assert response.greedy is greedy
+
+
+@pytest.mark.parametrize("kind", ["llama", "mistral", "gemma2", "bloom"])
+def test_a_context_that_is_longer_than_a_batch_may_be_is_read_in_parts(
+    kind, saved_model, oracle, ask, monkeypatch
+):
+    """More than 40 tokens, which 300 continuations share; at most 20 are read at a
+    time."""
+    from pytest_evals.models.hf.scoring import prefix_strategy as grouped
+    from pytest_evals.models.registry import open_model, parse_spec
+
+    monkeypatch.setattr(grouped, "SMALLEST_PART", 4)
+    spec = f"hf:{saved_model(kind)},device=cpu,batch_tokens=16"
+    model = open_model(parse_spec(spec))
+    context = "the cat sat on the mat " * 8
+    pairs = [(context, f" {i} is it {i} on the big") for i in range(100, 400)]
+    widths: list[int] = []
+
+    def look(module, args, kwargs):
+        widths.append(kwargs["input_ids"].shape[1])
+
+    body = model._author._writer._model.base_model
+    handle = body.register_forward_pre_hook(look, with_kwargs=True)
+    found = ask(model, *(Loglikelihood(*pair) for pair in pairs))
+    handle.remove()
+    assert found[0].n_prompt_tokens > 40
+    assert max(r.n_tokens for r in found) < 20
+    assert max(widths) <= 20
+    for pair, response in list(zip(pairs, found, strict=True))[::20]:
+        logprob, greedy = oracle(kind).loglikelihood(*pair)
+        assert response.logprob == pytest.approx(logprob, abs=1e-4)
+        assert response.greedy is greedy
+
+
+@pytest.mark.parametrize("kind", ["phi3", "dynamic", "llama4_sharp"])
+def test_positions_that_are_scaled_in_long_sequences_are_those_of_the_sequence_alone(
+    kind, opened, oracle, ask
+):
+    """Above 24 tokens the scale is another; transformers takes it from the longest
+    sequence of a batch."""
+    pairs = [("the " * n + "cat", end) for n in (3, 22, 23, 24, 40, 60) for end in "ab"]
+    model = opened(kind, max_length=64)
+    assert model.info["scoring_path"] == "packed"
+    alone = []
+    for pair in pairs:
+        oracle(kind).loglikelihood("a", "b")  # the scale goes back
+        alone.append(oracle(kind).loglikelihood(*pair))
+    for budget in ({}, {"batch_tokens": 32}):
+        model = opened(kind, max_length=64, **budget)
+        found = ask(model, *(Loglikelihood(*pair) for pair in pairs))
+        for (logprob, greedy), response in zip(alone, found, strict=True):
+            assert response.logprob == pytest.approx(logprob, abs=1e-4)
+            assert response.greedy is greedy
+
+
+@pytest.mark.parametrize("width", [8, 512])
+def test_an_attention_that_grows_sharper_by_columns_gives_the_numbers_of_one_at_a_time(
+    width, models, monkeypatch
+):
+    """As Llama 4's from the 8,192nd column on, here from the 25th: packed rows have
+    more columns than their sequences have positions."""
+    from pytest_evals.models.hf.scoring import strategies as paths
+
+    plain = models("llama4_sharp")
+    monkeypatch.setattr(paths, "OTHER_SHAPE", RowShape(width=width, gain=1))
+    path = choose_strategy(plain, 64).path
+    assert path.name == "packed"
+    draw = np.random.default_rng(5)
+    prefix = draw.integers(2, 330, 8)
+    lines = [
+        ScoredSpan(
+            np.concatenate([prefix, draw.integers(2, 330, n)]).astype(np.int32), 2
+        )
+        for n in (3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 20, 25, 30, 36)
+    ]
+    found = answers(path, lines, 1000)
+    for line, one in zip(lines, found, strict=True):
+        expected, greedy = alone(plain.forward.model, line)
+        assert one.logprob == pytest.approx(expected, abs=1e-4)
+        assert one.greedy is greedy
+    shape = RowShape(width=512, gain=1)
+    unaware = answers(path_of(plain, "packed", shape), lines, 1000)
+    apart = [abs(a.logprob - b.logprob) for a, b in zip(found, unaware, strict=True)]
+    assert max(apart) > 0.01  # the case tells the two apart
+
+
+@pytest.mark.parametrize("kind", ["bloom", "mamba"])
+def test_a_slower_path_is_said_to_those_who_wait_for_it(kind, saved_model, ask):
+    from pytest_evals.models.registry import open_model, parse_spec
+
+    model = open_model(parse_spec(f"hf:{saved_model(kind)}"))
+    ask(model, Generate("the", max_tokens=1))
+    assert model.notes == ()
+    ask(model, Loglikelihood("the", " cat"))
+    (note,) = model.notes
+    assert note.startswith("log-likelihoods ")
+    assert "which takes longer" in note
+    assert "\n" not in note
+
+
+def test_what_is_read_to_answer_is_counted_and_no_more(saved_model, oracle, ask):
+    from pytest_evals.models.registry import open_model, parse_spec
+
+    model = open_model(parse_spec(f"hf:{saved_model('gpt2')}"))
+    assert model.counters == {"n_read": 0, "n_padding": 0}
+    ask(model, Loglikelihood("hello", " world"), Loglikelihood("hello", " king"))
+    n = len(oracle("gpt2").tokenizer.encode("hello world"))
+    assert n == 2
+    assert model.counters == {"n_read": 1, "n_padding": 0}
+
+
+def test_the_fast_path_is_nothing_to_tell(opened, ask):
+    model = opened("gpt2", anew=True)
+    ask(model, Loglikelihood("the", " cat"))
+    assert model.notes == ()
+
+
+@pytest.fixture(scope="module")
+def models(saved_model):
+    """A function from a kind of model to its plain path."""
+    import transformers
+
+    known = {}
+
+    def plain(kind):
+        if kind not in known:
+            model = transformers.AutoModelForCausalLM.from_pretrained(saved_model(kind))
+            known[kind] = PaddedStrategy(Forward(model.eval()), TokenCounts())
+        return known[kind]
+
+    return plain
+
+
+def answers(path, lines, budget):
+    found = {}
+    for done in path.score(lines, BatchBudget(budget)):
+        assert not found.keys() & done.scored.keys()
+        found.update(done.scored)
+    assert sorted(found) == list(range(len(lines)))
+    return [found[i] for i in range(len(lines))]
+
+
+def path_of(plain, name, shape):
+    ways = {way.name: way for way in _candidates(plain.forward)}
+    return ways[name].path(plain, shape)
+
+
+def alone(model, line):
+    """The definition: one sequence, every logit, float64."""
+    ids = torch.as_tensor(line.tokens, dtype=torch.long)
+    with torch.no_grad():
+        logits = model(ids[None, :-1]).logits[0].double()
+    shares = logits.log_softmax(-1)[-line.n_scored :]
+    targets = ids[-line.n_scored :]
+    total = float(shares.gather(1, targets[:, None]).sum())
+    return total, bool((shares.argmax(-1) == targets).all())
+
+
+@st.composite
+def line_sets(draw):
+    """Sequences of few different tokens, many of which go on from one another."""
+    tokens = st.integers(5, 7)
+    sequences = draw(
+        st.lists(st.lists(tokens, min_size=2, max_size=12), min_size=1, max_size=5)
+    )
+    for _ in range(draw(st.integers(0, 12))):
+        base = draw(st.sampled_from(sequences))
+        kept = base[: draw(st.integers(0, len(base)))]
+        more = draw(st.lists(tokens, min_size=2, max_size=20))
+        sequences.append((kept + more)[:65])
+    return [
+        ScoredSpan(np.array(s, dtype=np.int32), draw(st.integers(1, len(s) - 1)))
+        for s in sequences
+    ]
+
+
+shapes = st.builds(
+    RowShape,
+    width=st.sampled_from([1, 8, 24, 512]),
+    gain=st.sampled_from([1, 10, 128]),
+    multiple=st.sampled_from([1, 8]),
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("llama", "packed"),
+        ("gemma3", "packed"),
+        ("gpt2", "prefix"),
+        ("bloom", "prefix"),
+    ],
+)
+@settings(
+    max_examples=12,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(lines=line_sets(), shape=shapes, budget=st.sampled_from([1, 7, 40, 10_000]))
+def test_fast_is_plain_is_one_at_a_time(kind, name, lines, shape, budget, models):
+    plain = models(kind)
+    fast = path_of(plain, name, shape)
+    first = answers(fast, lines, budget)
+    again = answers(fast, lines[::-1], budget)[::-1]  # over what the first has kept
+    slow = answers(plain, lines, budget)
+    assert fast.n_alone == 0
+    for line, *found in zip(lines, first, again, slow, strict=True):
+        logprob, greedy = alone(plain.forward.model, line)
+        for one in found:
+            assert one.sound
+            assert one.logprob == pytest.approx(logprob, abs=1e-4)
+            assert one.greedy is greedy
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "gemma3", "gpt_oss", "falcon"])
+def test_half_precision_is_as_far_from_plain_as_plain_is_from_float32(
+    kind, dtype, saved_model
+):
+    """The rounding of the type, and nothing more: a wrong mask moves these numbers by
+    half a nat and more."""
+    import transformers
+
+    found = {}
+    draw = np.random.default_rng(3)
+    prefix = draw.integers(2, 330, 30)
+    lines = [
+        ScoredSpan(
+            np.concatenate([prefix, draw.integers(2, 330, n)]).astype(np.int32), 2
+        )
+        for n in (3, 4, 5, 9, 12, 20, 30)
+    ]
+    for type_ in (torch.float32, dtype):
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            saved_model(kind), dtype=type_
+        )
+        plain = PaddedStrategy(Forward(model.eval()), TokenCounts())
+        choice = choose_strategy(plain, 64)
+        assert choice.path.name == PATHS[kind]
+        fast = path_of(plain, PATHS[kind], RowShape(width=16, gain=1))
+        found[type_] = [
+            np.array([one.logprob for one in answers(path, lines, 1000)])
+            for path in (fast, plain)
+        ]
+    fast, plain = found[dtype]
+    exact = found[torch.float32][1]
+    rounding = np.abs(plain - exact).max()
+    assert np.abs(fast - exact).max() < 3 * rounding
+
+
+def test_choosing_a_path_leaves_all_random_numbers_as_they_were(models):
+    random.seed(1)
+    np.random.seed(1)
+    torch.manual_seed(1)
+    before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state()
+    assert choose_strategy(models("gemma3"), 64).path.name == "packed"
+    after = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state()
+    assert before[:2] == after[:2]
+    assert torch.equal(before[2], after[2])
+
+
+def test_a_mask_that_a_model_takes_for_something_else_is_noticed(models, monkeypatch):
+    """Boolean masks are numbers to eager attention, which then sees everything nearly
+    alike; a window forgotten, siblings seen: each is another number, not an error."""
+    from pytest_evals.models.hf.scoring import strategies as paths
+
+    real = paths.masks
+
+    def boolean(*given):
+        built = real(*given)
+        return {kind: mask == 0 for kind, mask in built.items()}
+
+    def without_windows(kinds, *given):
+        return real(dict.fromkeys(kinds, 0), *given)
+
+    def with_siblings(kinds, ends, *given):
+        return real(kinds, torch.full_like(ends, ends.shape[1]), *given)
+
+    for kind, wrong in (
+        ("gemma2", boolean),
+        ("gpt_oss", boolean),
+        ("gemma3", without_windows),
+        ("mistral", without_windows),
+        ("llama", with_siblings),
+    ):
+        monkeypatch.setattr(paths, "masks", wrong)
+        assert choose_strategy(models(kind), 64).path.name == "prefix", (kind, wrong)
+        monkeypatch.setattr(paths, "masks", real)
+        assert choose_strategy(models(kind), 64).path.name == "packed"
+
+
+def test_shared_tokens_are_read_once(models):
+    """40 questions with 4 answers each after one prefix of 30 tokens."""
+    draw = np.random.default_rng(5)
+    prefix = draw.integers(2, 330, 30)
+    lines = []
+    for _ in range(40):
+        question = np.concatenate([prefix, draw.integers(2, 330, 10)])
+        for first in range(2, 6):
+            answer = np.concatenate([[first], draw.integers(2, 330, 3)])
+            lines.append(
+                ScoredSpan(np.concatenate([question, answer]).astype(np.int32), 4)
+            )
+    unique = len({tuple(x.tokens[:k]) for x in lines for k in range(1, len(x.tokens))})
+    forward = models("llama").forward
+    counters = TokenCounts()
+    plain = PaddedStrategy(forward, counters)
+    fast = path_of(plain, "packed", RowShape(width=128, gain=64))
+    answers(fast, lines, 1024)
+    assert unique <= counters.n_read - counters.n_padding <= 1.1 * unique
+    assert counters.n_padding < 0.1 * counters.n_read
+    read = counters.n_read
+    answers(plain, lines, 1024)
+    assert counters.n_read - read == sum(len(line.tokens) - 1 for line in lines)
+
+
+def test_a_prefix_is_kept_for_the_next_window_and_given_back_when_told(models):
+    draw = np.random.default_rng(5)
+    prefix = draw.integers(2, 330, 30)
+    lines = [
+        ScoredSpan(
+            np.concatenate([prefix, draw.integers(2, 330, 9)]).astype(np.int32), 2
+        )
+        for _ in range(20)
+    ]
+    counters = TokenCounts()
+    plain = PaddedStrategy(models("llama").forward, counters)
+    fast = path_of(plain, "packed", RowShape(width=64, gain=10))
+    read = []
+    for some in (lines[:10], lines[10:], lines[:10]):
+        before = counters.n_read - counters.n_padding
+        answers(fast, some, 1024)
+        read.append(counters.n_read - counters.n_padding - before)
+        if len(read) == 2:
+            fast.forget()
+    assert read == [30 + 10 * 8, 10 * 8, 30 + 10 * 8]
+
+
+def test_a_line_whose_logits_are_no_numbers_spoils_no_other(saved_model):
+    """In a packed row its keys are everybody's: the plain path decides."""
+    import transformers
+
+    model = transformers.AutoModelForCausalLM.from_pretrained(saved_model("gpt2"))
+    with torch.no_grad():
+        model.transformer.wpe.weight[20] = torch.nan
+    plain = PaddedStrategy(Forward(model.eval()), TokenCounts())
+    fast = path_of(plain, "packed", RowShape(width=512, gain=128))
+    lines = [
+        ScoredSpan(np.arange(start, start + n, dtype=np.int32), 2)
+        for start, n in ((5, 10), (5, 30), (50, 20), (90, 40))
+    ]
+    found = answers(fast, lines, 1000)
+    assert [one.sound for one in found] == [True, False, True, False]
+    for line, one in zip(lines, found, strict=True):
+        if one.sound:
+            assert one.logprob == pytest.approx(alone(model, line)[0], abs=1e-4)
+
+
+def test_a_lack_of_memory_leaves_the_rest_as_it_was(models, monkeypatch):
+    """The model refuses more than some tokens at a time, the prefix included: rows get
+    shorter, then the prefix is given up, then sequences are an error one by one."""
+    plain = models("llama")
+    draw = np.random.default_rng(9)
+    prefix = draw.integers(2, 330, 20)
+    lines = [
+        ScoredSpan(
+            np.concatenate([prefix, draw.integers(2, 330, n)]).astype(np.int32), 2
+        )
+        for n in range(3, 43)
+    ]
+    expected = answers(plain, lines, 10_000)
+    body = plain.forward.model.model
+    real = body.forward
+    for room in (200, 60, 40):
+
+        def forward(input_ids, room=room, **given):
+            past = given.get("past_key_values")
+            width = input_ids.shape[1] + (past.get_seq_length() if past else 0)
+            if input_ids.shape[0] * width > room:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return real(input_ids=input_ids, **given)
+
+        monkeypatch.setattr(body, "forward", forward)
+        fast = path_of(plain, "packed", RowShape(width=64, gain=10))
+        found = answers(fast, lines, 10_000)
+        for line, one, other in zip(lines, found, expected, strict=True):
+            if len(line.tokens) - 1 > room:
+                assert "do not fit into the device's memory" in str(one)
+            else:
+                assert one.logprob == pytest.approx(other.logprob, abs=1e-4)
+                assert one.greedy is other.greedy
