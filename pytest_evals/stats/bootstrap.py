@@ -6,7 +6,7 @@ and chunk *i* resamples with ``random.Random(i).choices``. NumPy's ``RandomState
 seeded with the array ``[i]``, is that same Mersenne Twister, so that whole blocks of
 draws are made and counted at once. For 10,000 values and 100,000 replicates there are a
 thousand million of them: where numba is installed, compiled loops draw and count
-(:mod:`pytest_evals.stats.twister`), several times as fast.
+(:mod:`pytest_evals.stats.mersenne_twister`), several times as fast.
 """
 
 from __future__ import annotations

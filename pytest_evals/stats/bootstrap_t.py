@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_evals.stats.intervals import Interval
+from pytest_evals.stats.intervals import ConfidenceInterval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,7 +41,7 @@ class Quotient(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BootstrapT:
-    """A number with its studentized resamples, as a :class:`~.spread.Spread`.
+    """A number with its studentized resamples, as a :class:`~.interval_methods.IntervalEstimate`.
 
     Args:
         value: The number.
@@ -54,11 +54,11 @@ class BootstrapT:
     stderr: float
     scores: Sequence[float]
 
-    def interval(self, confidence: float) -> Interval:
+    def interval(self, confidence: float) -> ConfidenceInterval:
         """Lower and upper confidence limit, each one-sided."""
         low = self.value - self._quantile(confidence) * self.stderr
         high = self.value - self._quantile(1 - confidence) * self.stderr
-        return Interval(low, high)
+        return ConfidenceInterval(low, high)
 
     def _quantile(self, share: float) -> float:
         n = len(self.scores)

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 
-class Clustered(NamedTuple):
+class ClusteredStderr(NamedTuple):
     """A standard error that knows of clusters.
 
     Args:
@@ -27,7 +27,7 @@ class Clustered(NamedTuple):
 
 def clustered_stderr(
     deviations: Sequence[float], labels: Sequence[Hashable]
-) -> Clustered:
+) -> ClusteredStderr:
     """Standard error of a mean whose values hang together within clusters.
 
     The root of C/(C-1) times the sum of the squared sums of each cluster, over n: the
@@ -52,4 +52,4 @@ def clustered_stderr(
     stderr = math.sqrt(n_clusters / (n_clusters - 1) * total) / n
     plain = math.fsum(value * value for value in deviations) / n / (n - 1)
     effect = max(1.0, stderr * stderr / plain) if plain > 0 else 1.0
-    return Clustered(stderr, n_clusters, effect)
+    return ClusteredStderr(stderr, n_clusters, effect)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pytest_evals.stats.intervals import Interval
-from pytest_evals.stats.spread import Spread
+from pytest_evals.stats.interval_methods import IntervalEstimate
+from pytest_evals.stats.intervals import ConfidenceInterval
 
 _HALVINGS = 60
 
@@ -25,8 +25,8 @@ class IndependentDifference:
         old: The old number.
     """
 
-    new: Spread
-    old: Spread
+    new: IntervalEstimate
+    old: IntervalEstimate
 
     @property
     def value(self) -> float:
@@ -38,12 +38,12 @@ class IndependentDifference:
         """Root of the sum of the squared standard errors."""
         return math.hypot(self.new.stderr, self.old.stderr)
 
-    def interval(self, confidence: float) -> Interval:
+    def interval(self, confidence: float) -> ConfidenceInterval:
         """Both limits, each one-sided at that confidence."""
         new, old = self.new.interval(confidence), self.old.interval(confidence)
         below = math.hypot(self.new.value - new.low, old.high - self.old.value)
         above = math.hypot(new.high - self.new.value, self.old.value - old.low)
-        return Interval(self.value - below, self.value + above)
+        return ConfidenceInterval(self.value - below, self.value + above)
 
     def p_less(self, bound: float) -> float:
         """One-sided p-value of "the true difference is less than the bound"."""

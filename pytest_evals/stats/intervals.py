@@ -12,14 +12,16 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 
-class Interval(NamedTuple):
+class ConfidenceInterval(NamedTuple):
     """Two one-sided bounds."""
 
     low: float
     high: float
 
 
-def student(value: float, stderr: float, df: float, confidence: float) -> Interval:
+def student(
+    value: float, stderr: float, df: float, confidence: float
+) -> ConfidenceInterval:
     """Student's t interval of a mean.
 
     Args:
@@ -30,7 +32,7 @@ def student(value: float, stderr: float, df: float, confidence: float) -> Interv
         confidence: Of each bound, below 1.
     """
     reach = quantile(confidence, df) * stderr
-    return Interval(value - reach, value + reach)
+    return ConfidenceInterval(value - reach, value + reach)
 
 
 def quantile(confidence: float, df: float) -> float:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from pytest_evals.stats.intervals import Interval
-from pytest_evals.stats.spread import Located
+from pytest_evals.stats.interval_methods import NormalEstimate
+from pytest_evals.stats.intervals import ConfidenceInterval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,10 +55,10 @@ class Replicates:
         squares = math.fsum((one - mean) ** 2 for one in self.ordered)
         return math.sqrt(squares / (len(self.ordered) - 1))
 
-    def interval(self, confidence: float) -> Interval:
+    def interval(self, confidence: float) -> ConfidenceInterval:
         """Two one-sided bounds."""
         z = _NORMAL.inv_cdf(confidence)
-        return Interval(self._bound(-z), self._bound(z))
+        return ConfidenceInterval(self._bound(-z), self._bound(z))
 
     def _bound(self, z: float) -> float:
         reach = self.bias + z
@@ -73,9 +73,9 @@ class Replicates:
         low, high = self.ordered[below], self.ordered[below + 1]
         return low + (place - below) * (high - low)
 
-    def scaled(self, factor: float) -> Located:
+    def scaled(self, factor: float) -> NormalEstimate:
         """By its standard error: replicates cannot be scaled."""
-        return Located(self.value, self.stderr / math.sqrt(factor))
+        return NormalEstimate(self.value, self.stderr / math.sqrt(factor))
 
     def p_greater(self, bound: float) -> float:
         """By the limit that would lie on the bound."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_evals.stats.counting import counts_of, sums_of, taken
+from pytest_evals.stats.bootstrap_sums import counts_of, sums_of, taken
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Resampled:
+class ResampledStatistic:
     """A statistic that is a function of what is counted in a resample.
 
     Args:
@@ -53,9 +53,9 @@ def _seeded_sums(columns: Sequence[ArrayLike]) -> Seeded:
     table = np.ascontiguousarray(columns, dtype=np.float64)
 
     def seeded(seed: int, size: int) -> NDArray[np.float64]:
-        from pytest_evals.stats import twister
+        from pytest_evals.stats import mersenne_twister
 
-        return twister.sums(twister.key_of(seed), table, size)
+        return mersenne_twister.sums(mersenne_twister.key_of(seed), table, size)
 
     return seeded
 
@@ -79,7 +79,7 @@ def _averaged(
     import numpy as np
 
     array = np.asarray(values, dtype=np.float64)
-    return Resampled(
+    return ResampledStatistic(
         counted=lambda at: taken(array, at).sum(axis=1, keepdims=True),
         seeded=_seeded_sums([array]),
         finish=lambda sums: finish(sums[:, 0] / len(array)),
@@ -104,11 +104,13 @@ def resampled_median(values: Sequence[float]) -> Statistic:
         return drawn[:, middle]
 
     def seeded(seed: int, size: int) -> NDArray[np.int64]:
-        from pytest_evals.stats import twister
+        from pytest_evals.stats import mersenne_twister
 
-        return twister.middles(twister.key_of(seed), ranks, middle, size)
+        return mersenne_twister.middles(
+            mersenne_twister.key_of(seed), ranks, middle, size
+        )
 
-    return Resampled(counted, seeded, lambda rank: in_order[rank])
+    return ResampledStatistic(counted, seeded, lambda rank: in_order[rank])
 
 
 def resampled_nanmean(values: Sequence[float]) -> Statistic:
@@ -125,7 +127,7 @@ def resampled_nanmean(values: Sequence[float]) -> Statistic:
         count, total = sums.T
         return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
-    return Resampled(sums_of(columns), _seeded_sums(columns), finish)
+    return ResampledStatistic(sums_of(columns), _seeded_sums(columns), finish)
 
 
 def resampled_f1(
@@ -143,7 +145,7 @@ def resampled_f1(
         either = 2 * hits + misses
         return np.where(either > 0, 2 * hits / np.maximum(either, 1), 0.0)
 
-    return Resampled(sums_of(columns), _seeded_sums(columns), finish)
+    return ResampledStatistic(sums_of(columns), _seeded_sums(columns), finish)
 
 
 def resampled_matthews(
@@ -165,9 +167,11 @@ def resampled_matthews(
     n = len(pairs)
 
     def seeded(seed: int, size: int) -> NDArray[np.int64]:
-        from pytest_evals.stats import twister
+        from pytest_evals.stats import mersenne_twister
 
-        return twister.counts(twister.key_of(seed), of_pairs, len(kinds), size)
+        return mersenne_twister.counts(
+            mersenne_twister.key_of(seed), of_pairs, len(kinds), size
+        )
 
     def finish(counts: NDArray[Any]) -> Replicates:  # of (B, K)
         rights, saids = counts @ right, counts @ said  # (B, L)
@@ -178,7 +182,7 @@ def resampled_matthews(
         safe = np.where(spread > 0, spread, 1.0)
         return np.where(spread > 0, both / np.sqrt(safe), 0.0)
 
-    return Resampled(counts_of(of_pairs, len(kinds)), seeded, finish)
+    return ResampledStatistic(counts_of(of_pairs, len(kinds)), seeded, finish)
 
 
 def resampled_scores(
@@ -192,7 +196,7 @@ def resampled_scores(
     """
     import numpy as np
 
-    return Resampled(
+    return ResampledStatistic(
         counted=sums_of(columns),
         seeded=_seeded_sums(columns),
         finish=lambda sums: np.array([score(row) for row in sums.tolist()]),

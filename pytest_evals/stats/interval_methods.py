@@ -1,6 +1,6 @@
 """Numbers with their uncertainty: one-sided confidence limits and p-values.
 
-Floats in, floats out. Each :class:`Spread` answers the same questions, whatever it is
+Floats in, floats out. Each :class:`IntervalEstimate` answers the same questions, whatever it is
 made of: a proportion, a mean, a difference, many bootstrap replicates.
 """
 
@@ -10,10 +10,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from pytest_evals.stats.intervals import Interval, cumulative, student
+from pytest_evals.stats.intervals import ConfidenceInterval, cumulative, student
 
 
-class Spread(Protocol):
+class IntervalEstimate(Protocol):
     """A number with its uncertainty."""
 
     @property
@@ -26,7 +26,7 @@ class Spread(Protocol):
         """Its standard error, approximate for skewed distributions."""
         ...
 
-    def interval(self, confidence: float) -> Interval:
+    def interval(self, confidence: float) -> ConfidenceInterval:
         """Lower and upper confidence limit, each one-sided at that confidence."""
         ...
 
@@ -41,7 +41,7 @@ class Spread(Protocol):
         """One-sided p-value of "the true number is greater than the bound"."""
         ...
 
-    def scaled(self, factor: float) -> Spread:
+    def scaled(self, factor: float) -> IntervalEstimate:
         """The same number over so many times as many documents like these."""
         ...
 
@@ -68,14 +68,14 @@ class Proportion:
         """Wald's standard error; 0 at 0 and 1."""
         return math.sqrt(self.value * (1 - self.value) / self.n)
 
-    def interval(self, confidence: float) -> Interval:
+    def interval(self, confidence: float) -> ConfidenceInterval:
         """Limits of Clopper and Pearson (1934)."""
         from scipy.special import betaincinv
 
         k, n, alpha = self.total, self.n, 1 - confidence
         low = float(betaincinv(k, n - k + 1, alpha)) if k else 0.0
         high = float(betaincinv(k + 1, n - k, confidence)) if k < n else 1.0
-        return Interval(low, high)
+        return ConfidenceInterval(low, high)
 
     def p_less(self, bound: float) -> float:
         """P(X <= total) for n documents with the bound as probability."""
@@ -103,7 +103,7 @@ class Proportion:
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class NormalEstimate:
     """A number with a normal error of known or estimated standard error.
 
     Args:
@@ -120,10 +120,10 @@ class Located:
     low: float = -math.inf
     high: float = math.inf
 
-    def interval(self, confidence: float) -> Interval:
+    def interval(self, confidence: float) -> ConfidenceInterval:
         """Student's t; the normal distribution if the standard error is known."""
         low, high = student(self.value, self.stderr, self.df, confidence)
-        return Interval(max(low, self.low), min(high, self.high))
+        return ConfidenceInterval(max(low, self.low), min(high, self.high))
 
     def p_less(self, bound: float) -> float:
         """By the same distribution."""
@@ -137,14 +137,14 @@ class Located:
             return 1.0 if self.value <= bound else 0.0
         return cumulative((bound - self.value) / self.stderr, self.df)
 
-    def scaled(self, factor: float) -> Located:
+    def scaled(self, factor: float) -> NormalEstimate:
         """A standard error that is smaller by the root of the factor."""
         stderr = self.stderr / math.sqrt(factor)
         return replace(self, stderr=stderr, df=self.df * factor)
 
 
 @dataclass(frozen=True, slots=True)
-class Still:
+class ExactValue:
     """A number without any uncertainty."""
 
     value: float = 0.0
@@ -154,9 +154,9 @@ class Still:
         """Zero."""
         return 0.0
 
-    def interval(self, confidence: float) -> Interval:
+    def interval(self, confidence: float) -> ConfidenceInterval:
         """The number itself."""
-        return Interval(self.value, self.value)
+        return ConfidenceInterval(self.value, self.value)
 
     def p_less(self, bound: float) -> float:
         """0 or 1."""
@@ -166,20 +166,20 @@ class Still:
         """0 or 1."""
         return 1.0 if self.value <= bound else 0.0
 
-    def scaled(self, factor: float) -> Still:
+    def scaled(self, factor: float) -> ExactValue:
         """The number itself."""
         return self
 
 
 @dataclass(frozen=True, slots=True)
-class Widest:
+class WidestInterval:
     """One number by several methods, of which the least certain one counts.
 
     Args:
         methods: At least one; all have the same value.
     """
 
-    methods: tuple[Spread, ...]
+    methods: tuple[IntervalEstimate, ...]
 
     @property
     def value(self) -> float:
@@ -191,10 +191,12 @@ class Widest:
         """The largest standard error."""
         return max(one.stderr for one in self.methods)
 
-    def interval(self, confidence: float) -> Interval:
+    def interval(self, confidence: float) -> ConfidenceInterval:
         """The lowest lower limit and the highest upper limit."""
         limits = [one.interval(confidence) for one in self.methods]
-        return Interval(min(one.low for one in limits), max(one.high for one in limits))
+        return ConfidenceInterval(
+            min(one.low for one in limits), max(one.high for one in limits)
+        )
 
     def p_less(self, bound: float) -> float:
         """The largest p-value."""
@@ -204,6 +206,6 @@ class Widest:
         """The largest p-value."""
         return max(one.p_greater(bound) for one in self.methods)
 
-    def scaled(self, factor: float) -> Widest:
+    def scaled(self, factor: float) -> WidestInterval:
         """Each method over so many times as many documents."""
-        return Widest(tuple(one.scaled(factor) for one in self.methods))
+        return WidestInterval(tuple(one.scaled(factor) for one in self.methods))

@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_evals.stats.intervals import Interval
-from pytest_evals.stats.spread import Widest
+from pytest_evals.stats.interval_methods import WidestInterval
+from pytest_evals.stats.intervals import ConfidenceInterval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -100,7 +100,7 @@ def _saddlepoint(
 
 @dataclass(frozen=True)
 class BoundedMean:
-    """The mean of values in a known range, as a :class:`~.spread.Spread`.
+    """The mean of values in a known range, as a :class:`~.interval_methods.IntervalEstimate`.
 
     Args:
         value: The mean.
@@ -150,10 +150,10 @@ class BoundedMean:
         away[np.abs(away) <= _ROUNDING * (self.high - self.low)] = 0.0
         return probability_not_positive(away, np.append(counts, 1.0))
 
-    def interval(self, confidence: float) -> Interval:
+    def interval(self, confidence: float) -> ConfidenceInterval:
         """Lower and upper confidence limit, each one-sided; within the range."""
         alpha = 1 - confidence
-        return Interval(
+        return ConfidenceInterval(
             self._limit(self.p_greater, self.low, alpha),
             self._limit(self.p_less, self.high, alpha),
         )
@@ -196,7 +196,7 @@ def bounded_mean(
     low: float = 0.0,
     high: float = 1.0,
     clusters: Sequence[Hashable] | None = None,
-) -> BoundedMean | Widest:
+) -> BoundedMean | WidestInterval:
     """The mean of values in a known range, with its confidence limits.
 
     Args:
@@ -220,7 +220,7 @@ def bounded_mean(
     for value, label in zip(numbers, clusters, strict=True):
         total, size = units.get(label, (0.0, 0))
         units[label] = (total + value, size + 1)
-    return Widest((_of_units([*units.values()], low, high), independent))
+    return WidestInterval((_of_units([*units.values()], low, high), independent))
 
 
 def _of_units(

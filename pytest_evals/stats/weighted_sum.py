@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
-from pytest_evals.stats.spread import Located, Spread, Still
+from pytest_evals.stats.interval_methods import (
+    ExactValue,
+    IntervalEstimate,
+    NormalEstimate,
+)
 
 _USUAL = 0.95
 """The confidence whose bounds stand in where no answer varies."""
 
 
-class Part(NamedTuple):
+class WeightedTerm(NamedTuple):
     """One of the numbers.
 
     Args:
@@ -22,12 +26,12 @@ class Part(NamedTuple):
         n: Documents that it is of.
     """
 
-    spread: Spread
+    spread: IntervalEstimate
     weight: float
     n: int
 
 
-def combined(parts: Sequence[Part]) -> Located | Still:
+def weighted_sum(parts: Sequence[WeightedTerm]) -> NormalEstimate | ExactValue:
     """The sum of the numbers by their weights.
 
     Its variance is the sum of theirs by the squares of the weights; its degrees of
@@ -39,23 +43,23 @@ def combined(parts: Sequence[Part]) -> Located | Still:
     terms = [(part.weight * _stderr(part.spread)) ** 2 for part in parts]
     variance = math.fsum(terms)
     if variance <= 0:
-        return Still(value)
+        return ExactValue(value)
     doubt = math.fsum(
         term * term / _freedom(part) for term, part in zip(terms, parts, strict=True)
     )
     df = variance * variance / doubt if doubt > 0 else math.inf
-    return Located(value, math.sqrt(variance), df)
+    return NormalEstimate(value, math.sqrt(variance), df)
 
 
-def _stderr(spread: Spread) -> float:
-    if spread.stderr > 0 or isinstance(spread, Still):
+def _stderr(spread: IntervalEstimate) -> float:
+    if spread.stderr > 0 or isinstance(spread, ExactValue):
         return spread.stderr
     low, high = spread.interval(_USUAL)
     reach = max(spread.value - low, high - spread.value)
     return reach / NormalDist().inv_cdf(_USUAL)
 
 
-def _freedom(part: Part) -> float:
-    if isinstance(part.spread, Located):
+def _freedom(part: WeightedTerm) -> float:
+    if isinstance(part.spread, NormalEstimate):
         return part.spread.df
     return max(1.0, part.n - 1.0)

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pytest_evals.stats.spread import Located
+from pytest_evals.stats.interval_methods import NormalEstimate
 
 
-class Turning(NamedTuple):
+class Repeatability(NamedTuple):
     """What repeated runs of the same documents have shown.
 
     Args:
@@ -28,7 +28,7 @@ class Turning(NamedTuple):
     spread: float
 
 
-def turning(values: Sequence[Sequence[float]]) -> Turning:
+def repeatability(values: Sequence[Sequence[float]]) -> Repeatability:
     """How much runs differ.
 
     Args:
@@ -39,14 +39,14 @@ def turning(values: Sequence[Sequence[float]]) -> Turning:
     # The square of a difference of two draws is twice their variance, on average.
     rate = 2 * float(table.var(axis=0, ddof=1).mean())
     n = table.shape[1]
-    return Turning(
+    return Repeatability(
         float(means.mean()), rate, (rate / (2 * n)) ** 0.5, float(means.std(ddof=1))
     )
 
 
 def mean_over_reruns(
     answers: Sequence[Sequence[float]], limits: tuple[float, float] | None
-) -> Located:
+) -> NormalEstimate:
     """The mean over documents, with its uncertainty over further runs on them.
 
     The variances within documents add up, with degrees of freedom by Satterthwaite
@@ -72,4 +72,4 @@ def mean_over_reruns(
     value = math.fsum(math.fsum(values) / len(values) for values in answers) / n
     df = total * total / doubt if doubt else math.inf
     low, high = limits or (-math.inf, math.inf)
-    return Located(value, math.sqrt(total) / n, df, low, high)
+    return NormalEstimate(value, math.sqrt(total) / n, df, low, high)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from statistics import NormalDist
 from typing import NamedTuple
 
-from pytest_evals.stats.intervals import Interval
+from pytest_evals.stats.intervals import ConfidenceInterval
 
 _HALVINGS = 60
 """Steps that bring an interval of length 2 below the precision of a double."""
@@ -23,7 +23,7 @@ _NEGLIGIBLE = 1e-12
 """Skewness that changes nothing."""
 
 
-class PairedShares(NamedTuple):
+class PairedProportions(NamedTuple):
     """What two systems have answered right of the same documents.
 
     Args:
@@ -75,11 +75,11 @@ class PairedShares(NamedTuple):
         skewness = ratio / math.sqrt(n * variance * self.times)
         return score, _unskewed(score, skewness)
 
-    def interval(self, confidence: float) -> Interval:
+    def interval(self, confidence: float) -> ConfidenceInterval:
         """Lower and upper limit of the difference, each one-sided."""
         z = NormalDist().inv_cdf(confidence)
         low = _where(lambda at: min(self._scores(at)) > z)
-        return Interval(low, _where(lambda at: max(self._scores(at)) >= -z))
+        return ConfidenceInterval(low, _where(lambda at: max(self._scores(at)) >= -z))
 
     def p_less(self, bound: float) -> float:
         """One-sided p-value of "the true difference is less than the bound"."""
@@ -93,7 +93,7 @@ class PairedShares(NamedTuple):
             return 0.0 if bound <= -1 else 1.0
         return NormalDist().cdf(-min(self._scores(bound)))
 
-    def scaled(self, factor: float) -> PairedShares:
+    def scaled(self, factor: float) -> PairedProportions:
         """The same changes in so many times as many documents."""
         return self._replace(times=self.times * factor)
 
