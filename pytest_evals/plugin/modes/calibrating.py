@@ -21,7 +21,7 @@ from pytest_evals.plugin.results.repeats import scores_of
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.terminal.calibration import calibration_lines
 from pytest_evals.run.repeatability import calibrate
-from pytest_evals.store.noise import keep_noise
+from pytest_evals.store.flip_rates import save_flip_rates
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
@@ -109,7 +109,7 @@ class Calibrating:
                 "model": self._session.run.inference.name,
             }
         try:
-            keep_noise(folder, noise)
+            save_flip_rates(folder, noise)
         except StoreError as error:
             self._told.append((str(error), True))
         else:

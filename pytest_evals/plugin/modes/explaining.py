@@ -22,8 +22,8 @@ from pytest_evals.reports.details.cached import (
     explanation_lines,
 )
 from pytest_evals.store.history import earlier_runs
+from pytest_evals.store.model import StoredModel
 from pytest_evals.store.nearest import nearest
-from pytest_evals.store.stored import StoredModel
 
 if TYPE_CHECKING:
     from pytest_evals.core.key import RequestKey

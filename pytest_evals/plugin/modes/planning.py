@@ -23,7 +23,7 @@ from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.reports.terminal.forecast import forecast_lines
 from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.history import EarlierRun, earlier_runs
-from pytest_evals.store.stored import StoredModel
+from pytest_evals.store.model import StoredModel
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession

@@ -6,8 +6,8 @@ from collections import defaultdict, deque
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Protocol
 
+from pytest_evals.store.document_pairs import identities
 from pytest_evals.store.history import EarlierRun
-from pytest_evals.store.pairing import identities
 
 Row = Mapping[str, Any]
 
