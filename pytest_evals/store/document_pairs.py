@@ -271,10 +271,10 @@ def _content_changes(
         yield f"the data has changed: {_count(unknown)} not in the baseline"
     both = [*_complete(pairs)]
     for what, field in (("prompt", "prompt_hash"), ("target", "target_hash")):
-        changed_documents = [
+        changed = [
             row for old, row in both if row.get(field) != old.get(field)
         ]
-        if changed_documents:
+        if changed:
             yield f"the {what} has changed: {_count(changed)}"
     other = [pair for pair in both if _content(pair[0]) != _content(pair[1])]
     if other:
@@ -295,7 +295,7 @@ def _row_changes(
     """
     known = [pair for pair in pairs if all("choices_hash" in row for row in pair)]
     if len(known) < len(pairs):
-        changed_documents = [row for _, row in pairs]
+        changed = [row for _, row in pairs]
         yield (
             f"the data has changed: {_count(changed)}; the baseline was saved by an "
             "earlier version, which did not record the fields that scoring reads"

@@ -19,7 +19,7 @@ from pytest_evals.plugin.modes.repeating import repeat
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.plugin.results.repeats import scores_of
 from pytest_evals.reports.escape import near
-from pytest_evals.reports.terminal.calibration import calibration_lines
+from pytest_evals.reports.terminal.repeatability import repeatability_lines
 from pytest_evals.run.repeatability import calibrate
 from pytest_evals.store.flip_rates import save_flip_rates
 
@@ -125,7 +125,7 @@ class Calibrating:
             terminalreporter.write_sep("=", "calibration")
         width = terminalreporter._tw.fullwidth
         for one in self._found:
-            for line in calibration_lines(one, width):
+            for line in repeatability_lines(one, width):
                 terminalreporter.write_line(line.text, **line.markup)
         for text, is_bad in self._told:
             write_text(terminalreporter, text, red=is_bad, bold=is_bad)
