@@ -1,7 +1,7 @@
-"""Numbers with their uncertainty: one-sided confidence limits and p-values.
+"""Estimates with one-sided confidence limits and p-values.
 
-Floats in, floats out. Each :class:`IntervalEstimate` answers the same questions, whatever it is
-made of: a proportion, a mean, a difference, many bootstrap replicates.
+Every :class:`IntervalEstimate` has the same interface: proportions, means, differences
+and bootstrap replicates.
 """
 
 from __future__ import annotations
@@ -14,45 +14,48 @@ from pytest_evals.stats.intervals import ConfidenceInterval, cumulative, student
 
 
 class IntervalEstimate(Protocol):
-    """A number with its uncertainty."""
+    """An estimate with its uncertainty."""
 
     @property
     def value(self) -> float:
-        """The number."""
+        """Return the point estimate."""
         ...
 
     @property
     def stderr(self) -> float:
-        """Its standard error, approximate for skewed distributions."""
+        """Return the standard error, which is approximate for skewed distributions."""
         ...
 
     def interval(self, confidence: float) -> ConfidenceInterval:
-        """Lower and upper confidence limit, each one-sided at that confidence."""
+        """Return the lower and upper confidence limit, each one-sided at this
+        confidence level."""
         ...
 
     def p_less(self, bound: float) -> float:
-        """One-sided p-value of "the true number is less than the bound".
+        """Return the one-sided p-value of "the true value is less than the bound".
 
-        Below 1 - confidence exactly if the upper confidence limit is below the bound.
+        It is below 1 - confidence exactly if the upper confidence limit is below the
+        bound.
         """
         ...
 
     def p_greater(self, bound: float) -> float:
-        """One-sided p-value of "the true number is greater than the bound"."""
+        """Return the one-sided p-value of "the true value is greater than the
+        bound"."""
         ...
 
     def scaled(self, factor: float) -> IntervalEstimate:
-        """The same number over so many times as many documents like these."""
+        """Return the same estimate with the sample size multiplied by this factor."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Proportion:
-    """A proportion of independent documents, by the exact binomial test.
+    """A proportion of independent documents, with exact binomial limits.
 
     Args:
-        total: Documents that count; a fraction in plans.
-        n: All documents, at least 1.
+        total: Number of successes; may be fractional when planning.
+        n: Number of documents, at least 1.
     """
 
     total: float
@@ -60,16 +63,16 @@ class Proportion:
 
     @property
     def value(self) -> float:
-        """The proportion."""
+        """Return the proportion."""
         return self.total / self.n
 
     @property
     def stderr(self) -> float:
-        """Wald's standard error; 0 at 0 and 1."""
+        """Return the Wald standard error; 0 at 0 and 1."""
         return math.sqrt(self.value * (1 - self.value) / self.n)
 
     def interval(self, confidence: float) -> ConfidenceInterval:
-        """Limits of Clopper and Pearson (1934)."""
+        """Return the Clopper-Pearson limits (1934)."""
         from scipy.special import betaincinv
 
         k, n, alpha = self.total, self.n, 1 - confidence
@@ -78,7 +81,8 @@ class Proportion:
         return ConfidenceInterval(low, high)
 
     def p_less(self, bound: float) -> float:
-        """P(X <= total) for n documents with the bound as probability."""
+        """Return P(X <= total) for n documents with the bound as success
+        probability."""
         if bound > 1:
             return 0.0
         if self.total >= self.n or bound <= 0:
@@ -88,7 +92,8 @@ class Proportion:
         return float(betaincc(self.total + 1, self.n - self.total, bound))
 
     def p_greater(self, bound: float) -> float:
-        """P(X >= total) for n documents with the bound as probability."""
+        """Return P(X >= total) for n documents with the bound as success
+        probability."""
         if bound < 0:
             return 0.0
         if self.total <= 0 or bound >= 1:
@@ -98,19 +103,19 @@ class Proportion:
         return float(betainc(self.total, self.n - self.total + 1, bound))
 
     def scaled(self, factor: float) -> Proportion:
-        """The same proportion of so many times as many documents."""
+        """Return the same proportion with the sample size multiplied by this factor."""
         return Proportion(self.total * factor, self.n * factor)
 
 
 @dataclass(frozen=True, slots=True)
 class NormalEstimate:
-    """A number with a normal error of known or estimated standard error.
+    """An estimate with normal error and a known or estimated standard error.
 
     Args:
-        value: The number.
+        value: The estimate.
         stderr: Its standard error.
         df: Degrees of freedom of the standard error; infinite if it is known.
-        low: Smallest possible value; limits are cut there.
+        low: Smallest possible value; limits are clipped to it.
         high: Largest possible value.
     """
 
@@ -121,59 +126,61 @@ class NormalEstimate:
     high: float = math.inf
 
     def interval(self, confidence: float) -> ConfidenceInterval:
-        """Student's t; the normal distribution if the standard error is known."""
+        """Return the limits of Student's t; of the normal distribution if the standard
+        error is known."""
         low, high = student(self.value, self.stderr, self.df, confidence)
         return ConfidenceInterval(max(low, self.low), min(high, self.high))
 
     def p_less(self, bound: float) -> float:
-        """By the same distribution."""
+        """Return the p-value from the same distribution."""
         if self.stderr == 0:
             return 1.0 if self.value >= bound else 0.0
         return cumulative((self.value - bound) / self.stderr, self.df)
 
     def p_greater(self, bound: float) -> float:
-        """By the same distribution."""
+        """Return the p-value from the same distribution."""
         if self.stderr == 0:
             return 1.0 if self.value <= bound else 0.0
         return cumulative((bound - self.value) / self.stderr, self.df)
 
     def scaled(self, factor: float) -> NormalEstimate:
-        """A standard error that is smaller by the root of the factor."""
+        """Return the estimate with the standard error divided by the square root of the
+        factor."""
         stderr = self.stderr / math.sqrt(factor)
         return replace(self, stderr=stderr, df=self.df * factor)
 
 
 @dataclass(frozen=True, slots=True)
 class ExactValue:
-    """A number without any uncertainty."""
+    """A value without uncertainty."""
 
     value: float = 0.0
 
     @property
     def stderr(self) -> float:
-        """Zero."""
+        """Return zero."""
         return 0.0
 
     def interval(self, confidence: float) -> ConfidenceInterval:
-        """The number itself."""
+        """Return the value as both limits."""
         return ConfidenceInterval(self.value, self.value)
 
     def p_less(self, bound: float) -> float:
-        """0 or 1."""
+        """Return 0 or 1."""
         return 1.0 if self.value >= bound else 0.0
 
     def p_greater(self, bound: float) -> float:
-        """0 or 1."""
+        """Return 0 or 1."""
         return 1.0 if self.value <= bound else 0.0
 
     def scaled(self, factor: float) -> ExactValue:
-        """The number itself."""
+        """Return the same value."""
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class WidestInterval:
-    """One number by several methods, of which the least certain one counts.
+    """The most conservative of several methods for one estimate.
 
     Args:
         methods: At least one; all have the same value.
@@ -183,29 +190,29 @@ class WidestInterval:
 
     @property
     def value(self) -> float:
-        """The number."""
+        """Return the estimate."""
         return self.methods[0].value
 
     @property
     def stderr(self) -> float:
-        """The largest standard error."""
+        """Return the largest standard error."""
         return max(one.stderr for one in self.methods)
 
     def interval(self, confidence: float) -> ConfidenceInterval:
-        """The lowest lower limit and the highest upper limit."""
+        """Return the lowest lower limit and the highest upper limit."""
         limits = [one.interval(confidence) for one in self.methods]
         return ConfidenceInterval(
             min(one.low for one in limits), max(one.high for one in limits)
         )
 
     def p_less(self, bound: float) -> float:
-        """The largest p-value."""
+        """Return the largest p-value."""
         return max(one.p_less(bound) for one in self.methods)
 
     def p_greater(self, bound: float) -> float:
-        """The largest p-value."""
+        """Return the largest p-value."""
         return max(one.p_greater(bound) for one in self.methods)
 
     def scaled(self, factor: float) -> WidestInterval:
-        """Each method over so many times as many documents."""
+        """Return each method with the sample size multiplied by this factor."""
         return WidestInterval(tuple(one.scaled(factor) for one in self.methods))

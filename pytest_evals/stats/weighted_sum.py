@@ -1,4 +1,4 @@
-"""The weighted sum of independent numbers, and where it lies."""
+"""Weighted sum of independent estimates."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pytest_evals.stats.interval_methods import (
 )
 
 _USUAL = 0.95
-"""The confidence whose bounds stand in where no answer varies."""
+"""Confidence of the interval that replaces a zero standard error."""
 
 
 class WeightedTerm(NamedTuple):
-    """One of the numbers.
+    """One term of the sum.
 
     Args:
-        spread: It.
-        weight: How many times it counts.
-        n: Documents that it is of.
+        spread: The estimate.
+        weight: Its weight.
+        n: Number of its documents.
     """
 
     spread: IntervalEstimate
@@ -32,12 +32,11 @@ class WeightedTerm(NamedTuple):
 
 
 def weighted_sum(parts: Sequence[WeightedTerm]) -> NormalEstimate | ExactValue:
-    """The sum of the numbers by their weights.
+    """Estimate the weighted sum of independent estimates.
 
-    Its variance is the sum of theirs by the squares of the weights; its degrees of
-    freedom are Welch's and Satterthwaite's (1946). A share of right answers that shows
-    no variance, because all of its answers are alike, has the one that would give its
-    score interval.
+    Its variance is the sum of their variances times the squared weights; its degrees of
+    freedom are Welch's and Satterthwaite's (1946). A proportion of 0 or 1 shows no
+    variance; it gets the variance implied by its one-sided confidence limits.
     """
     value = math.fsum(part.weight * part.spread.value for part in parts)
     terms = [(part.weight * _stderr(part.spread)) ** 2 for part in parts]

@@ -271,9 +271,7 @@ def _content_changes(
         yield f"the data has changed: {_count(unknown)} not in the baseline"
     both = [*_complete(pairs)]
     for what, field in (("prompt", "prompt_hash"), ("target", "target_hash")):
-        changed = [
-            row for old, row in both if row.get(field) != old.get(field)
-        ]
+        changed = [row for old, row in both if row.get(field) != old.get(field)]
         if changed:
             yield f"the {what} has changed: {_count(changed)}"
     other = [pair for pair in both if _content(pair[0]) != _content(pair[1])]
