@@ -22,8 +22,8 @@ from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.errors import OptionError, StoreError
 from pytest_evals.gates.read.entry import read_expression
-from pytest_evals.masking.known import remembering
 from pytest_evals.masking.logs import masking_logs
+from pytest_evals.masking.registry import remembering
 from pytest_evals.models.registry import ModelHook
 from pytest_evals.reports.files.model import model_arguments
 from pytest_evals.run.arguments import with_checked_arguments

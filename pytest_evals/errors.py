@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_evals.masking.known import hidden
+from pytest_evals.masking.registry import hidden
 
 
 @dataclass(frozen=True, slots=True)

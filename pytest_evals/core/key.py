@@ -14,8 +14,8 @@ from hashlib import blake2b
 from typing import Any, NamedTuple, get_args
 
 from pytest_evals.core.request import IMAGES, LEADING_IMAGES, Prompt, Request
-from pytest_evals.masking.known import hidden
 from pytest_evals.masking.names import is_secret_name
+from pytest_evals.masking.registry import hidden
 from pytest_evals.masking.values import identity
 
 Options = tuple[tuple[str, Any], ...]

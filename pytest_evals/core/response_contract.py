@@ -16,7 +16,7 @@ from pytest_evals.core.model import AdaptedModel, Model
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.core.top_logprobs import read_top_logprobs
 from pytest_evals.errors import ModelError
-from pytest_evals.masking.known import hidden
+from pytest_evals.masking.registry import hidden
 
 MAX_LOGPROB = 1e-3
 """Log-probabilities are at most 0; rounding may lift them a little."""

@@ -22,7 +22,7 @@ from pytest_evals.gates.estimate.estimate import (
     GateEstimate,
     Value,
 )
-from pytest_evals.stats.spread import Still
+from pytest_evals.stats.interval_methods import ExactValue
 
 _RELATIVE, _ABSOLUTE = 1e-12, 1e-15
 
@@ -209,7 +209,7 @@ def check_varies(gate: Gate, estimate: Change) -> None:
         InvalidGateError: They have.
     """
     spread = estimate.spread
-    if isinstance(spread, Still) and abs(spread.value) > NEGLIGIBLE:
+    if isinstance(spread, ExactValue) and abs(spread.value) > NEGLIGIBLE:
         raise InvalidGateError(
             f"{gate.metric} has changed by the same in all {estimate.n} documents, so "
             "its variance is unknown; over: run compares the number"

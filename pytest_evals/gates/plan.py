@@ -19,11 +19,11 @@ from pytest_evals.gates.figures import figure
 from pytest_evals.gates.read.entry import COMPARED
 from pytest_evals.gates.run_metrics import RUN_METRICS
 from pytest_evals.stats.independent import IndependentDifference
-from pytest_evals.stats.intervals import Interval
-from pytest_evals.stats.paired import PairedShares
+from pytest_evals.stats.interval_methods import ExactValue, Proportion
+from pytest_evals.stats.intervals import ConfidenceInterval
+from pytest_evals.stats.paired_proportions import PairedProportions
 from pytest_evals.stats.power import POWER, chance_below, paired_stderr
 from pytest_evals.stats.search import first_that
-from pytest_evals.stats.spread import Proportion, Still
 
 WEAK = 0.5
 """Probability of failing at three times the margin below which a warning is shown."""
@@ -185,8 +185,8 @@ def _score_test_rule(margin: float, flips: float, alpha: float) -> Rule:
         """Of so many flips, the losses from which on the gate fails, and those up to
         which it passes."""
 
-        def shares(lost: int) -> PairedShares:
-            return PairedShares(changed - lost, lost, n)
+        def shares(lost: int) -> PairedProportions:
+            return PairedProportions(changed - lost, lost, n)
 
         every = range(changed + 1)
         fails = bisect_left(
@@ -224,9 +224,11 @@ def _of_published(bare: GateForecast, published: Published) -> GateForecast:
     share = reference if bare.last is None else bare.last
     bar = -gate.margin.allowed(reference)
     n_old = published.n
-    old = Still(reference) if n_old is None else Proportion(reference * n_old, n_old)
+    old = (
+        ExactValue(reference) if n_old is None else Proportion(reference * n_old, n_old)
+    )
 
-    def limits(correct: int, n: int) -> Interval:
+    def limits(correct: int, n: int) -> ConfidenceInterval:
         difference = IndependentDifference(Proportion(correct, n), old)
         return difference.interval(gate.confidence)
 

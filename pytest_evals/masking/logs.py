@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from pytest_evals.masking.known import hidden, knows_any
+from pytest_evals.masking.registry import hidden, knows_any
 
 
 @contextmanager

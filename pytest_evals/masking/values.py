@@ -2,7 +2,7 @@
 
 A value is secret if it is under a name such as ``api_key``, at any depth of a mapping,
 of JSON, YAML or ``NAME=value`` in a text, before the host of an address, in its query,
-or in a header. What is found here is remembered: see :mod:`pytest_evals.masking.known`.
+or in a header. What is found here is remembered: see :mod:`pytest_evals.masking.registry`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 from urllib.parse import unquote, unquote_plus
 
-from pytest_evals.masking.known import MASK, hidden, is_reference, learn_secret
 from pytest_evals.masking.names import is_secret_name, names_token
+from pytest_evals.masking.registry import MASK, hidden, is_reference, learn_secret
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_evals.errors import OptionError, did_you_mean
-from pytest_evals.masking.known import MASK
 from pytest_evals.masking.names import is_secret_name
+from pytest_evals.masking.registry import MASK
 from pytest_evals.masking.values import masked_text
 
 _CLOSING = {"(": ")", "[": "]", "{": "}"}

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pytest_evals.masking.known import hidden, knows_any, remembering
 from pytest_evals.masking.logs import masking_logs
+from pytest_evals.masking.registry import hidden, knows_any, remembering
 
 
 @pytest.hookimpl(wrapper=True)

@@ -25,9 +25,9 @@ from pytest_evals.reports.strict import strict
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.suite import Suite
 from pytest_evals.store.baselines import find_baseline
+from pytest_evals.store.document_pairs import Side, identities, refer
+from pytest_evals.store.flip_rates import stored_flip_rate
 from pytest_evals.store.history import EarlierRun
-from pytest_evals.store.noise import recorded_rate
-from pytest_evals.store.pairing import Side, identities, refer
 
 _NAMED = 3
 """Documents that a message lists."""
@@ -166,7 +166,7 @@ def measured_rate(base: Path, name: str, gate: Gate) -> float | None:
         gate: The gate.
     """
     key = f"{gate.metric},{gate.filter}" if gate.filter else gate.metric
-    return recorded_rate(base, gate.baseline or name, gate.task, key)
+    return stored_flip_rate(base, gate.baseline or name, gate.task, key)
 
 
 def settings_of(tasks: Iterable[tuple[Task, int]], judge: str) -> dict[str, Any]:

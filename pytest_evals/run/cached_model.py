@@ -23,8 +23,8 @@ from pytest_evals.models.registry import (
 )
 from pytest_evals.models.spec import ModelSpec
 from pytest_evals.store.hashes import FileHashes
+from pytest_evals.store.model import Render, StoredModel
 from pytest_evals.store.responses import Responses
-from pytest_evals.store.stored import Render, StoredModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

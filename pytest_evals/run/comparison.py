@@ -15,9 +15,9 @@ from pytest_evals.errors import StoreError
 from pytest_evals.gates.figures import figure, shown_change, suffix
 from pytest_evals.run.baselines import settings_of
 from pytest_evals.store.baselines import save_baseline
+from pytest_evals.store.document_pairs import Side, compare, setting_changes
 from pytest_evals.store.files import write_json
 from pytest_evals.store.history import EarlierRun, read_run
-from pytest_evals.store.pairing import Side, compare, setting_changes
 
 
 def setting_faults(

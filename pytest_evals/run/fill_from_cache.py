@@ -18,7 +18,7 @@ from pytest_evals.reports.files.rendered import Render
 from pytest_evals.run.inference import Inference
 from pytest_evals.run.plan import Job, Plan
 from pytest_evals.run.suite import Suite, TaskRun
-from pytest_evals.store.stored import StoredModel
+from pytest_evals.store.model import StoredModel
 
 
 def fill_from_cache(

@@ -24,7 +24,7 @@ from pytest_evals.gates.check import machine_of
 from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.plan import WINDOW, Job, Plan
 from pytest_evals.run.usage import with_usage
-from pytest_evals.store.stored import Render, StoredModel
+from pytest_evals.store.model import Render, StoredModel
 
 Given = str | Model
 """A model's spec, or a model that is open."""

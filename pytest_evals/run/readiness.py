@@ -19,7 +19,7 @@ from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError, ModelError, OptionError
 from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.plan import Job, Plan
-from pytest_evals.store.stored import NOT_STORED
+from pytest_evals.store.model import NOT_STORED
 
 NO_MODEL = (
     "there is no model to ask\n"

@@ -9,7 +9,7 @@ from pytest_evals.core.calibration import Bar, Calibration
 from pytest_evals.core.metric import Metric
 from pytest_evals.stats.averages import mean, mean_stderr
 from pytest_evals.stats.power import chance_below
-from pytest_evals.stats.reruns import Turning, turning
+from pytest_evals.stats.repeatability import Repeatability, repeatability
 
 AWAY = (2, 3)
 """Standard deviations beyond the mean at which bars are proposed."""
@@ -49,7 +49,7 @@ def calibrate(
     if not (is_share if metric is None else metric.is_mean):
         return None
     numbers = [[float(value or 0.0) for value in row] for row in table]
-    found = turning(numbers)
+    found = repeatability(numbers)
     is_bounded = all(0 <= value <= 1 for value in values)
     is_lower_better = metric is not None and metric.higher_is_better is False
     sign = -1 if is_lower_better else 1
@@ -86,7 +86,7 @@ def _sampling(
 
 
 def _bars(
-    found: Turning, n_runs: int, sign: int, *, is_bounded: bool
+    found: Repeatability, n_runs: int, sign: int, *, is_bounded: bool
 ) -> tuple[Bar, ...]:
     """Thresholds below the mean, or above it if ``sign`` is -1.
 

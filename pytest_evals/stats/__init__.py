@@ -1,10 +1,10 @@
-"""Floats in, floats out; scipy computes distributions, their quantiles and roots.
+"""Statistics on plain floats; scipy supplies distributions, quantiles and roots.
 
-Written by hand, since a library gives other numbers or takes longer:
+These parts are implemented here because a library gives different numbers or is slower:
 
-- the draws of the bootstrap (``bootstrap``, ``twister``): bit-equal to lm-eval's;
-- BCa limits (``replicates``): ``scipy.stats.bootstrap`` gives the same limits in two to
-  four times the time, since it cannot resample sums, and no p-values;
-- F1 and Matthews' correlation (``agreement``): scikit-learn gives the same numbers, but
-  is optional, takes a second to import, and refuses labels of mixed types.
+- bootstrap draws (``bootstrap``, ``mersenne_twister``): bit-equal to lm-eval's;
+- BCa limits (``replicates``): ``scipy.stats.bootstrap`` returns the same limits in two
+  to four times the time, because it cannot resample sums, and returns no p-values;
+- F1 and Matthews correlation (``agreement``): scikit-learn returns the same numbers,
+  but is optional, takes a second to import, and rejects labels of mixed types.
 """

@@ -1,7 +1,7 @@
-"""How well predicted labels or probabilities agree with the right labels.
+"""Agreement of predicted labels or probabilities with the reference labels.
 
-Labels and numbers in, numbers out; knows no document and no metric. Equal to
-scikit-learn 1.9 (``f1_score``, ``matthews_corrcoef``) without needing it.
+Works on labels and numbers, without documents or metrics. Equal to scikit-learn 1.9
+(``f1_score``, ``matthews_corrcoef``) without depending on it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 
 def check_binary(golds: Sequence[Hashable], predictions: Sequence[Hashable]) -> None:
-    """Make sure that binary F1 is defined: at most two labels, one of them 1.
+    """Check that binary F1 is defined: at most two labels, one of them 1.
 
     Raises:
-        ValueError: There are more labels, or two without a 1.
+        ValueError: There are more than two labels, or two without a 1.
     """
     labels = {*golds, *predictions}
     if len(labels) > 2 or (len(labels) == 2 and 1 not in labels):
@@ -29,7 +29,7 @@ def check_binary(golds: Sequence[Hashable], predictions: Sequence[Hashable]) -> 
 
 
 def f1_score(golds: Sequence[Hashable], predictions: Sequence[Hashable]) -> float:
-    """Binary F1 of label 1; 0 when label 1 was neither right nor predicted.
+    """Return the binary F1 of label 1; 0 if label 1 is neither expected nor predicted.
 
     Raises:
         ValueError: As in :func:`check_binary`.
@@ -45,10 +45,10 @@ def f1_score(golds: Sequence[Hashable], predictions: Sequence[Hashable]) -> floa
 
 
 def f1_by_label(counts: Mapping[tuple[Any, Any], float]) -> dict[Any, float]:
-    """F1 of each label.
+    """Return the F1 of each label.
 
     Args:
-        counts: How often each pair of right and predicted label comes.
+        counts: Number of documents for each pair of reference and predicted label.
     """
     found = {}
     for label in dict.fromkeys(label for pair in counts for label in pair):
@@ -65,12 +65,13 @@ def averaged_f1(
     counts: Mapping[tuple[Any, Any], float],
     average: Literal["macro", "micro", "weighted"],
 ) -> float:
-    """F1 of all labels together; equals scikit-learn's with that ``average``.
+    """Return the F1 over all labels; equals scikit-learn's with the same ``average``.
 
     Args:
-        counts: How often each pair of right and predicted label comes; not empty.
-        average: ``micro`` for the share of right labels, ``macro`` for the mean of the
-            labels' F1, ``weighted`` by how often each is the right one.
+        counts: Number of documents for each pair of reference and predicted label; not
+            empty.
+        average: ``micro`` for the fraction of correct labels, ``macro`` for the mean of
+            the labels' F1, ``weighted`` for their mean weighted by reference frequency.
     """
     total = sum(counts.values())
     if average == "micro":
@@ -84,8 +85,8 @@ def averaged_f1(
 def matthews_corrcoef(
     golds: Sequence[Hashable], predictions: Sequence[Hashable]
 ) -> float:
-    """Matthews' correlation coefficient, also of more than two labels; 0 when either
-    side has one label only."""
+    """Return the Matthews correlation coefficient for two or more labels; 0 if either
+    side has only one label."""
     n = len(golds)
     right = Counter(golds)
     predicted = Counter(predictions)
@@ -101,11 +102,11 @@ def matthews_corrcoef(
 def brier_score(
     golds: Sequence[int], probabilities: Sequence[Sequence[float]]
 ) -> float:
-    """Mean over documents of the squared distance between the probabilities and the
-    right answer's corner.
+    """Return the Brier score: the mean squared distance between the probabilities and
+    the one-hot vector of the reference label.
 
     Raises:
-        IndexError: A right label is no position in its probabilities.
+        IndexError: A reference label is out of range.
     """
     total = 0.0
     for gold, row in zip(golds, probabilities, strict=True):
@@ -114,10 +115,11 @@ def brier_score(
 
 
 def squared_distance(gold: int, row: Sequence[float]) -> float:
-    """Between one document's probabilities and the corner of its right answer.
+    """Return the squared distance between one document's probabilities and the one-hot
+    vector of its reference label.
 
     Raises:
-        IndexError: The right label is no position in its probabilities.
+        IndexError: The reference label is out of range.
     """
     at = range(len(row))[gold]
     return sum((p - (i == at)) ** 2 for i, p in enumerate(row))

@@ -1,7 +1,6 @@
-"""Averages of numbers and their analytic standard error.
+"""Means, medians and their analytic standard errors.
 
-Numbers in, numbers out; knows no document and no metric. The formulas are lm-eval's
-(0.4.13, ``lm_eval.api.metrics``).
+The formulas are lm-eval's (0.4.13, ``lm_eval.api.metrics``).
 """
 
 from __future__ import annotations
@@ -11,13 +10,12 @@ from collections.abc import Sequence
 
 
 def mean(values: Sequence[float]) -> float:
-    """Sum over count; values must not be empty."""
+    """Return the arithmetic mean; values must not be empty."""
     return sum(values) / len(values)
 
 
 def mean_stderr(values: Sequence[float]) -> float | None:
-    """Sample standard deviation over the root of the count; ``None`` for fewer than two
-    values."""
+    """Return the standard error of the mean; ``None`` for fewer than two values."""
     n = len(values)
     if n < 2:
         return None
@@ -27,20 +25,20 @@ def mean_stderr(values: Sequence[float]) -> float | None:
 
 
 def median(values: Sequence[float]) -> float:
-    """The upper median: no average of the two middle values when their number is
-    even."""
+    """Return the upper median: for an even count, the larger of the two middle
+    values."""
     return sorted(values)[len(values) // 2]
 
 
 def nanmean(values: Sequence[float]) -> float:
-    """The mean of what is not NaN; NaN when nothing is left."""
+    """Return the mean of the values that are not NaN; NaN if there are none."""
     kept = [value for value in values if not math.isnan(value)]
     return mean(kept) if kept else math.nan
 
 
 def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
-    """Sum of the values over sum of the weights: each value is already a total over its
-    weight (nats of a text, over its words).
+    """Return the sum of the values over the sum of the weights: each value is already a
+    total over its weight (nats of a string, over its words).
 
     Raises:
         ZeroDivisionError: The weights add up to 0.

@@ -1,12 +1,11 @@
-"""The seeded bootstrap: standard errors of statistics that have no formula.
+"""Seeded bootstrap: standard errors of statistics without a formula.
 
-Numbers in, numbers out; knows no document and no metric. The draws are those of lm-eval
-0.4.13 (``lm_eval.api.metrics.bootstrap_stderr``): replicates come in chunks of 1,000,
-and chunk *i* resamples with ``random.Random(i).choices``. NumPy's ``RandomState``,
-seeded with the array ``[i]``, is that same Mersenne Twister, so that whole blocks of
-draws are made and counted at once. For 10,000 values and 100,000 replicates there are a
-thousand million of them: where numba is installed, compiled loops draw and count
-(:mod:`pytest_evals.stats.twister`), several times as fast.
+The draws are those of lm-eval 0.4.13 (``lm_eval.api.metrics.bootstrap_stderr``):
+replicates come in chunks of 1,000, and chunk *i* resamples with
+``random.Random(i).choices``. NumPy's ``RandomState``, seeded with the array ``[i]``, is
+the same Mersenne Twister, so draws are generated and counted in blocks. 10,000 values
+and 100,000 replicates need 10**9 draws: if numba is installed, compiled loops generate
+and count them several times faster (:mod:`pytest_evals.stats.mersenne_twister`).
 """
 
 from __future__ import annotations
@@ -31,42 +30,43 @@ if TYPE_CHECKING:
 CHUNK = 1000
 """Replicates that share a seed."""
 BLOCK = 1 << 15
-"""Draws that are made at once: their arrays stay in a core's cache."""
+"""Draws per block: their arrays fit into a core's cache."""
 SERIAL = 1 << 21
-"""Draws in total below which threads cost more than they save."""
+"""Below this total number of draws, threads cost more than they save."""
 COMPILED = 1 << 28
-"""Draws in total below which the start of a compiler costs more than it saves."""
+"""Below this total number of draws, compilation costs more than it saves."""
 
 
 @runtime_checkable
 class Compiled(Protocol):
-    """A statistic that compiled loops can draw for as well."""
+    """A statistic that also supports draws in compiled loops."""
 
     def __call__(self, at: Draws, /) -> Replicates:
-        """Its replicates for positions that were drawn."""
+        """Return the replicates for drawn positions."""
         ...
 
     def drawn(self, seed: int, size: int) -> Replicates:
-        """The same for the positions of :func:`draws`; needs numba."""
+        """Return the replicates for the positions of :func:`draws`; needs numba."""
         ...
 
 
 def bootstrap_stderr(
     n: int, statistic: Statistic, iterations: int = BOOTSTRAP_ITERS
 ) -> float | None:
-    """Sample standard deviation of a statistic over resamples of ``n`` values.
+    """Return the sample standard deviation of a statistic over resamples of ``n``
+    values.
 
-    Only whole chunks are run: 1,500 iterations are 1,000. Threads share the chunks;
-    the result is the same with any number of them.
+    Only whole chunks are run: 1,500 iterations are 1,000. Threads share the chunks; the
+    result does not depend on the number of threads.
 
     Args:
-        n: How many values there are.
-        statistic: (B, n) positions to (B,) replicates, as the functions of
-            :mod:`pytest_evals.stats.resampling` give it. Called from several threads.
+        n: Number of values.
+        statistic: Maps (B, n) positions to (B,) replicates, as returned by
+            :mod:`pytest_evals.stats.resampling`. Called from several threads.
         iterations: Number of replicates.
 
     Returns:
-        The standard error; ``None`` for fewer than two values or replicates. NaN when a
+        The standard error; ``None`` for fewer than two values or replicates. NaN if a
         replicate is not finite.
     """
     import numpy as np
@@ -78,7 +78,7 @@ def bootstrap_stderr(
     by_loops = n_draws >= COMPILED and find_spec("numba") is not None
 
     def chunk(seed: int) -> Replicates:
-        # The error state belongs to a thread, so it is set in here.
+        # The error state is per thread, so it is set here.
         with np.errstate(all="ignore"):
             if by_loops and isinstance(statistic, Compiled):
                 return statistic.drawn(seed, size)
@@ -102,16 +102,16 @@ def _each(
 
 
 def draws(seed: int, n: int, size: int) -> Iterator[Draws]:
-    """What ``random.Random(seed).choices(range(n), k=n)`` gives, ``size`` times.
+    """Generate ``random.Random(seed).choices(range(n), k=n)``, ``size`` times.
 
     Args:
-        seed: Of the generator.
-        n: How many values there are.
-        size: How many resamples.
+        seed: Seed of the generator.
+        n: Number of values.
+        size: Number of resamples.
 
     Yields:
-        (B, n) positions; the rows of all blocks are the resamples in their order. All
-        blocks are one array, written anew: threads that allocate wait for each other.
+        (B, n) positions; the rows of all blocks are the resamples in order. All blocks
+        share one array, which is overwritten: threads that allocate block each other.
     """
     import numpy as np
 

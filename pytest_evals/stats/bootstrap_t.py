@@ -2,7 +2,7 @@
 
 The studentized bootstrap (Efron 1979; Hall 1992, "The Bootstrap and Edgeworth
 Expansion", section 3.3): each resample has its own standard error, so skewness of the
-values is corrected to second order, unlike by Student's t.
+values is corrected to second order, unlike with Student's t.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_evals.stats.intervals import Interval
+from pytest_evals.stats.intervals import ConfidenceInterval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,18 +21,19 @@ if TYPE_CHECKING:
 
 N_RESAMPLES = 1999
 _CHUNK = 2_000_000
-"""Draws that are held in memory at once."""
+"""Draws held in memory at once."""
 _ROUNDING = 1e-13
 _DEGENERATE = 1e-6
-"""Share of the standard error below which that of a resample is 0 but for rounding."""
+"""A resample's standard error below this fraction of the sample's is treated as 0."""
 
 
 class Quotient(NamedTuple):
-    """A sum over a sum.
+    """A ratio of two sums.
 
     Args:
-        above: (n,) what each unit adds to the numerator.
-        below: (n,) what it adds to the denominator, which is positive in all resamples.
+        above: (n,) each unit's contribution to the numerator.
+        below: (n,) its contribution to the denominator, which is positive in all
+            resamples.
     """
 
     above: Sequence[float]
@@ -41,24 +42,25 @@ class Quotient(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BootstrapT:
-    """A number with its studentized resamples, as a :class:`~.spread.Spread`.
+    """An estimate with its studentized resamples, as an
+    :class:`~.interval_methods.IntervalEstimate`.
 
     Args:
-        value: The number.
+        value: The estimate.
         stderr: Its standard error.
-        scores: (resampled number - number) / its own standard error, in ascending
-            order.
+        scores: (resampled estimate - estimate) / standard error of the resample, in
+            ascending order.
     """
 
     value: float
     stderr: float
     scores: Sequence[float]
 
-    def interval(self, confidence: float) -> Interval:
-        """Lower and upper confidence limit, each one-sided."""
+    def interval(self, confidence: float) -> ConfidenceInterval:
+        """Return the lower and upper confidence limit, each one-sided."""
         low = self.value - self._quantile(confidence) * self.stderr
         high = self.value - self._quantile(1 - confidence) * self.stderr
-        return Interval(low, high)
+        return ConfidenceInterval(low, high)
 
     def _quantile(self, share: float) -> float:
         n = len(self.scores)
@@ -66,16 +68,19 @@ class BootstrapT:
         return self.scores[min(max(at, 1), n) - 1]
 
     def p_less(self, bound: float) -> float:
-        """Share of resamples with a score as low as the distance to the bound."""
+        """Return the fraction of resamples with a score at most the distance to the
+        bound."""
         return (1 + bisect_right(self.scores, self._score(bound))) / self._n
 
     def p_greater(self, bound: float) -> float:
-        """Share of resamples with a score as high as the distance to the bound."""
+        """Return the fraction of resamples with a score at least the distance to the
+        bound."""
         below = bisect_left(self.scores, self._score(bound))
         return (1 + len(self.scores) - below) / self._n
 
     def scaled(self, factor: float) -> BootstrapT:
-        """A standard error that is smaller by the root of the factor."""
+        """Return the estimate with the standard error divided by the square root of the
+        factor."""
         return replace(self, stderr=self.stderr / math.sqrt(factor))
 
     def _score(self, bound: float) -> float:
@@ -87,10 +92,10 @@ class BootstrapT:
 
 
 def bootstrap_t(now: Quotient, before: Quotient | None = None) -> BootstrapT:
-    """A ratio of two sums over units, or the change of one between two runs.
+    """Estimate a ratio of two sums over units, or its change between two runs.
 
     Args:
-        now: The ratio. A mean has ones below.
+        now: The ratio. The denominator of a mean is all ones.
         before: The same units in another run, to be subtracted.
 
     Raises:
@@ -102,7 +107,7 @@ def bootstrap_t(now: Quotient, before: Quotient | None = None) -> BootstrapT:
     columns = np.array([side for one in quotients for side in one], dtype=np.float64)
     n = columns.shape[1]
     if n < 2:
-        raise ValueError(f"it takes 2 documents, and there are {n}")
+        raise ValueError(f"needs at least 2 documents, got {n}")
     # (m + m * m, n): the columns and their products, whose sums give value and stderr
     table = np.vstack([columns, *(columns * row for row in columns)])
     value, _ = _moments(table.sum(axis=1)[None], n, len(columns))
@@ -125,8 +130,8 @@ def bootstrap_t(now: Quotient, before: Quotient | None = None) -> BootstrapT:
 
 
 def _exact_stderr(columns: NDArray[np.float64]) -> float:
-    """The delta method, from each unit's influence: without the cancellation of sums of
-    squares."""
+    """Return the delta method's standard error from each unit's influence, which avoids
+    cancellation in sums of squares."""
     import numpy as np
 
     influence = np.zeros(columns.shape[1])
@@ -140,12 +145,12 @@ def _exact_stderr(columns: NDArray[np.float64]) -> float:
 def _moments(
     sums: NDArray[np.float64], n: int, m: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Number and standard error of each row of sums: the delta method.
+    """Return the estimate and its standard error (delta method) for each row of sums.
 
     Args:
         sums: (b, m + m * m) sums of m columns and of their products.
-        n: Units.
-        m: Columns: numerator and denominator of each ratio.
+        n: Number of units.
+        m: Number of columns: numerator and denominator of each ratio.
     """
     import numpy as np
 

@@ -1,7 +1,4 @@
-"""Values that hang together: questions on one passage, turns of one talk.
-
-Numbers and labels in, numbers out.
-"""
+"""Clustered standard errors: questions on one passage, turns of one conversation."""
 
 from __future__ import annotations
 
@@ -10,14 +7,14 @@ from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 
-class Clustered(NamedTuple):
-    """A standard error that knows of clusters.
+class ClusteredStderr(NamedTuple):
+    """A cluster-robust standard error.
 
     Args:
-        stderr: It.
-        n_clusters: How many there are.
-        design_effect: How many times the variance is that of as many values which do
-            not hang together; at least 1, and 1 where those do not vary.
+        stderr: The standard error.
+        n_clusters: Number of clusters.
+        design_effect: Variance relative to that of as many independent values; at least
+            1, and 1 if the values do not vary.
     """
 
     stderr: float
@@ -27,19 +24,19 @@ class Clustered(NamedTuple):
 
 def clustered_stderr(
     deviations: Sequence[float], labels: Sequence[Hashable]
-) -> Clustered:
-    """Standard error of a mean whose values hang together within clusters.
+) -> ClusteredStderr:
+    """Return the cluster-robust standard error of a mean.
 
     The root of C/(C-1) times the sum of the squared sums of each cluster, over n: the
-    cluster-robust one of a regression on a constant, with the usual correction for few
-    clusters.
+    cluster-robust standard error of a regression on a constant, with the usual
+    correction for few clusters.
 
     Args:
-        deviations: (n,) each value less the mean; or its influence on a statistic.
-        labels: (n,) its cluster; at least two are different.
+        deviations: (n,) each value minus the mean, or its influence on a statistic.
+        labels: (n,) the cluster of each value; at least two different ones.
 
     Raises:
-        ValueError: There is one cluster only.
+        ValueError: There is only one cluster.
     """
     n = len(deviations)
     sums: dict[Hashable, float] = {}
@@ -47,9 +44,9 @@ def clustered_stderr(
         sums[label] = sums.get(label, 0.0) + deviation
     n_clusters = len(sums)
     if n_clusters < 2:
-        raise ValueError("one cluster says nothing of how clusters differ")
+        raise ValueError("a clustered standard error needs at least 2 clusters")
     total = math.fsum(value * value for value in sums.values())
     stderr = math.sqrt(n_clusters / (n_clusters - 1) * total) / n
     plain = math.fsum(value * value for value in deviations) / n / (n - 1)
     effect = max(1.0, stderr * stderr / plain) if plain > 0 else 1.0
-    return Clustered(stderr, n_clusters, effect)
+    return ClusteredStderr(stderr, n_clusters, effect)

@@ -1,5 +1,5 @@
-"""Kullback-Leibler divergences: exact for known distributions, a lower bound where only
-the likeliest outcomes are known."""
+"""Kullback-Leibler divergences: exact for known distributions, a lower bound if only
+the most likely outcomes are known."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 _ROUNDING = 1e-6
-"""Probability that rounded log-probabilities may lack; it lowers the bound."""
+"""Probability mass that rounded log-probabilities may lack; it lowers the bound."""
 
 
 def divergence(old: Sequence[float], new: Sequence[float]) -> float:
-    """KL(old || new) in nats of the softmax of two lists of log-likelihoods."""
+    """Return KL(old || new) in nats of the softmax of two lists of log-likelihoods."""
     before, now = _log_softmax(old), _log_softmax(new)
     total = math.fsum(
         math.exp(p) * (p - q) for p, q in zip(before, now, strict=True) if p > -math.inf
@@ -26,18 +26,19 @@ def _log_softmax(logprobs: Sequence[float]) -> list[float]:
 
 
 def least_divergence(old: Mapping[str, float], new: Mapping[str, float]) -> float:
-    """A lower bound of KL(old || new) in nats, from the top of both distributions.
+    """Return a lower bound of KL(old || new) in nats, from the top of both
+    distributions.
 
     Outcomes are merged into classes, which never increases the divergence (data
-    processing inequality): each outcome in both tops is a class of its own, those only
-    in the top of ``old`` are one class, and all others are one. The second class has a
-    known probability under ``old``. Under ``new``, each of its outcomes is at most as
-    likely as the least likely one of the top; of what this allows, the probability with
-    the smallest divergence is taken.
+    processing inequality): each outcome in both tops is its own class, those only in
+    the top of ``old`` form a second class, and all others a third. The second class has
+    a known probability under ``old``. Under ``new``, each of its outcomes is at most as
+    likely as the least likely outcome of the top; among the probabilities this allows,
+    the one with the smallest divergence is used.
 
     Args:
-        old: Outcome → log-probability of the likeliest ones.
-        new: The same of the other distribution, at least one.
+        old: Log-probability of each of the most likely outcomes.
+        new: The same for the other distribution; at least one outcome.
     """
     common = old.keys() & new.keys()
     p = {name: math.exp(old[name]) for name in old}

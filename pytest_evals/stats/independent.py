@@ -1,4 +1,4 @@
-"""The difference of two independent numbers."""
+"""Difference of two independent estimates."""
 
 from __future__ import annotations
 
@@ -6,61 +6,63 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pytest_evals.stats.intervals import Interval
-from pytest_evals.stats.spread import Spread
+from pytest_evals.stats.interval_methods import IntervalEstimate
+from pytest_evals.stats.intervals import ConfidenceInterval
 
 _HALVINGS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class IndependentDifference:
-    """``new - old`` of two independent numbers, by the confidence limits of each.
+    """``new - old`` of two independent estimates, from the confidence limits of each.
 
     MOVER, the method of variance estimates recovery (Zou and Donner 2008, Statistics in
     Medicine 27, 1693-1702): the distance of each limit is the root of the sum of the
-    squared distances of both numbers' limits.
+    squared distances of both estimates' limits.
 
     Args:
-        new: The new number.
-        old: The old number.
+        new: The new estimate.
+        old: The old estimate.
     """
 
-    new: Spread
-    old: Spread
+    new: IntervalEstimate
+    old: IntervalEstimate
 
     @property
     def value(self) -> float:
-        """The difference."""
+        """Return the difference."""
         return self.new.value - self.old.value
 
     @property
     def stderr(self) -> float:
-        """Root of the sum of the squared standard errors."""
+        """Return the root of the sum of the squared standard errors."""
         return math.hypot(self.new.stderr, self.old.stderr)
 
-    def interval(self, confidence: float) -> Interval:
-        """Both limits, each one-sided at that confidence."""
+    def interval(self, confidence: float) -> ConfidenceInterval:
+        """Return both confidence limits, each one-sided at this confidence level."""
         new, old = self.new.interval(confidence), self.old.interval(confidence)
         below = math.hypot(self.new.value - new.low, old.high - self.old.value)
         above = math.hypot(new.high - self.new.value, self.old.value - old.low)
-        return Interval(self.value - below, self.value + above)
+        return ConfidenceInterval(self.value - below, self.value + above)
 
     def p_less(self, bound: float) -> float:
-        """One-sided p-value of "the true difference is less than the bound"."""
+        """Return the one-sided p-value of "the true difference is less than the
+        bound"."""
         return _p_value(lambda level: self.interval(level).high < bound)
 
     def p_greater(self, bound: float) -> float:
-        """One-sided p-value of "the true difference is greater than the bound"."""
+        """Return the one-sided p-value of "the true difference is greater than the
+        bound"."""
         return _p_value(lambda level: self.interval(level).low > bound)
 
     def scaled(self, factor: float) -> IndependentDifference:
-        """The new number over so many times as many documents."""
+        """Return the difference with the new sample larger by this factor."""
         return IndependentDifference(self.new.scaled(factor), self.old)
 
 
 def _p_value(is_excluded: Callable[[float], bool]) -> float:
-    """The smallest 1 - confidence at which the limit excludes a bound; 1 if it does not
-    even at a confidence of one half."""
+    """Return the smallest 1 - confidence at which the limit excludes a bound; 1 if it
+    does not even at a confidence of 0.5."""
     if not is_excluded(0.5):
         return 1.0
     low, high = 0.0, 0.5

@@ -1,7 +1,7 @@
-"""How much each document moves a number that is computed from sums over all of them.
+"""Influence of each document on a statistic of sums (infinitesimal jackknife).
 
-The delta method, or infinitesimal jackknife: the slope of the number at the sums, times
-what the document adds to them beyond the average. Numbers in, numbers out.
+The delta method: the gradient of the statistic at the sums, times the document's
+deviation from the mean contribution.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _STEP = 1e-5
-"""Of a sum, for the slope by differences on both sides."""
+"""Step size of the central differences, relative to the sum."""
 
 
 def influences(
     columns: Sequence[Sequence[float]], score: Callable[[Sequence[float]], float]
 ) -> NDArray[np.float64]:
-    """Deviations whose mean has the standard error of the number.
+    """Return deviations whose mean has the standard error of the statistic.
 
     Args:
-        columns: (m, n): m numbers of each of n documents.
-        score: The m sums to the number; smooth near these.
+        columns: (m, n): m numbers for each of n documents.
+        score: Maps the m sums to the statistic; smooth near these sums.
 
     Returns:
         (n,) numbers that add up to 0.

@@ -1,8 +1,8 @@
-"""Intervals around an average: numbers in, numbers out.
+"""Student's t confidence intervals.
 
-Each bound is one-sided at its own level: with confidence 0.95, the true value lies
-below the lower bound in at most 5 of 100 samples, and above the upper one in at most 5
-of 100 others. Both together make a 90 % interval.
+Each limit is one-sided at its own level: with confidence 0.95, the true value is below
+the lower limit in at most 5% of samples, and above the upper limit in at most 5%.
+Together the limits form a 90% confidence interval.
 """
 
 from __future__ import annotations
@@ -12,29 +12,32 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 
-class Interval(NamedTuple):
-    """Two one-sided bounds."""
+class ConfidenceInterval(NamedTuple):
+    """Two one-sided confidence limits."""
 
     low: float
     high: float
 
 
-def student(value: float, stderr: float, df: float, confidence: float) -> Interval:
-    """Student's t interval of a mean.
+def student(
+    value: float, stderr: float, df: float, confidence: float
+) -> ConfidenceInterval:
+    """Return Student's t interval of a mean.
 
     Args:
         value: The mean.
         stderr: Its standard error.
-        df: Degrees of freedom, more than 0: documents less one. Infinite where the
-            standard error is known.
-        confidence: Of each bound, below 1.
+        df: Degrees of freedom, more than 0: number of documents minus one. Infinite if
+            the standard error is known.
+        confidence: Level of each limit, below 1.
     """
     reach = quantile(confidence, df) * stderr
-    return Interval(value - reach, value + reach)
+    return ConfidenceInterval(value - reach, value + reach)
 
 
 def quantile(confidence: float, df: float) -> float:
-    """Of Student's t; of the normal distribution where ``df`` is infinite."""
+    """Return the quantile of Student's t; of the normal distribution if ``df`` is
+    infinite."""
     if math.isinf(df):
         return NormalDist().inv_cdf(confidence)
     from scipy.special import stdtrit
@@ -43,7 +46,7 @@ def quantile(confidence: float, df: float) -> float:
 
 
 def cumulative(score: float, df: float) -> float:
-    """Probability of a score as small as this or smaller, by the same distribution."""
+    """Return the cumulative probability of a score under the same distribution."""
     if math.isinf(df):
         return NormalDist().cdf(score)
     from scipy.special import stdtr

@@ -1,4 +1,4 @@
-"""Many tests at once: how small a p-value must be to be hardly so by chance."""
+"""Multiple testing: p-values adjusted for the family-wise error rate."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values, in the same order (Holm 1979).
+    """Return Holm-adjusted p-values, in the same order (Holm 1979).
 
-    Rejecting those that are not above a level rejects a single true hypothesis at most
-    that often, however the tests depend on each other.
+    Rejecting those at or below a level keeps the family-wise error rate at that level,
+    under any dependence between the tests.
     """
     n = len(p_values)
     adjusted = [0.0] * n

@@ -1,7 +1,4 @@
-"""How many n-grams two sequences share, for many pairs of sequences at once.
-
-Sequences are whole numbers; what these stand for is not known here.
-"""
+"""Shared n-gram counts for many pairs of integer sequences at once."""
 
 from __future__ import annotations
 
@@ -16,16 +13,16 @@ if TYPE_CHECKING:
     Whole = NDArray[np.int64]
 
 _BATCH = 512
-"""Pairs that are counted together: their n-grams fit into a processor's cache."""
+"""Pairs per batch: their n-grams fit into the processor's cache."""
 _LARGEST = 2**62
 
 
 class Sequences(NamedTuple):
-    """Sequences behind each other.
+    """Concatenated sequences.
 
     Args:
-        items: (T,) whole numbers from 0.
-        lengths: (N,) how many of them belong to each sequence; T in all.
+        items: (T,) integers from 0.
+        lengths: (N,) length of each sequence; T in total.
     """
 
     items: Whole
@@ -33,13 +30,13 @@ class Sequences(NamedTuple):
 
 
 def shared_ngrams(left: Sequences, right: Sequences, orders: int) -> Whole:
-    """For each pair and each order from 1: how many n-grams the left one has, how many
-    the right one has, and how many they share, each as often as both have it.
+    """Count n-grams of each pair and order: those of the left, of the right, and shared
+    ones with multiplicity (clipped counts).
 
     Args:
         left: N sequences.
         right: N sequences.
-        orders: The longest n-gram.
+        orders: The largest n.
 
     Returns:
         (N, orders, 3)
@@ -66,10 +63,10 @@ def _batches(sequences: Sequences) -> Iterator[Sequences]:
 
 
 def _shared(left: Sequences, right: Sequences, orders: int) -> Iterator[Whole]:
-    """(N,) n-grams that each pair shares, for one order after the other.
+    """Yield the (N,) number of n-grams that each pair shares, one order at a time.
 
-    An n-gram is a key: of all keys, those of a sequence follow those of the sequence
-    before it, so that sorted keys keep their sequences' order.
+    An n-gram is encoded as an integer key. Keys of one sequence are larger than those
+    of the previous sequence, so sorting keeps the order of sequences.
     """
     n = len(left.lengths)
     both = np.concatenate((left.items, right.items))
@@ -99,7 +96,7 @@ def _shared(left: Sequences, right: Sequences, orders: int) -> Iterator[Whole]:
 
 
 class _Starts(NamedTuple):
-    """Positions, and how many items there are from each to the end of its sequence."""
+    """Positions, and the number of items from each to the end of its sequence."""
 
     left_over: Whole
     at: Whole
@@ -111,7 +108,7 @@ def _starts(lengths: Whole) -> _Starts:
 
 
 class _Counted(NamedTuple):
-    """Different keys in order, how often each is there, and whose it is."""
+    """Distinct keys in order, their counts, and the sequence of each."""
 
     keys: Whole
     counts: Whole
@@ -119,7 +116,7 @@ class _Counted(NamedTuple):
 
 
 def _counted(keys: Whole, owners: Whole) -> _Counted:
-    """Count keys; ``owners`` are in order, and so are the keys' owners once sorted."""
+    """Count keys; ``owners`` are sorted, and so are the keys' owners after sorting."""
     ordered = np.sort(keys)
     first = np.flatnonzero(np.diff(ordered, prepend=-1))
     counts = np.diff(first, append=len(ordered))

@@ -1,8 +1,7 @@
-"""Averages of averages, and their standard errors.
+"""Means of means, and pooled standard errors.
 
-Numbers in, numbers out; knows no task and no group. The formulas are lm-eval's (0.4.13,
-``lm_eval.api.metrics``: ``aggregate_subtask_metrics``, ``pooled_sample_stderr``,
-``unweighted_mean_stderr``).
+The formulas are lm-eval's (0.4.13, ``lm_eval.api.metrics``:
+``aggregate_subtask_metrics``, ``pooled_sample_stderr``, ``unweighted_mean_stderr``).
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Sequence
 
 
 def mean_of_means(values: Sequence[float], weights: Sequence[int]) -> float:
-    """The mean of ``values``, each counted ``weights`` times.
+    """Return the weighted mean of ``values``.
 
     Raises:
         ZeroDivisionError: The weights add up to 0.
@@ -22,15 +21,15 @@ def mean_of_means(values: Sequence[float], weights: Sequence[int]) -> float:
 
 
 def pooled_stderr(stderrs: Sequence[float], sizes: Sequence[int]) -> float | None:
-    """Standard error of the mean of all documents of several tasks, out of each task's
-    own: the pooled variance over the root of all sizes.
+    """Return the standard error of the mean over all documents of several tasks, from
+    each task's standard error: the pooled variance over the root of all sizes.
 
     Args:
         stderrs: Standard error of each task's mean.
-        sizes: Documents of each task.
+        sizes: Number of documents of each task.
 
     Returns:
-        ``None`` when no task has more than one document.
+        ``None`` if no task has more than one document.
     """
     freedom = sum(sizes) - len(sizes)
     if freedom <= 0:
@@ -42,5 +41,6 @@ def pooled_stderr(stderrs: Sequence[float], sizes: Sequence[int]) -> float | Non
 
 
 def plain_stderr(stderrs: Sequence[float]) -> float:
-    """Standard error of the plain mean of independent means; must not be empty."""
+    """Return the standard error of the unweighted mean of independent means; must not
+    be empty."""
     return math.sqrt(sum(stderr**2 for stderr in stderrs)) / len(stderrs)

@@ -1,8 +1,7 @@
-"""Numbers by the bootstrap: many resamples of the documents, and where they fall.
+"""Bootstrap confidence limits (percentile and BCa).
 
-Numbers in, numbers out. The draws are seeded: the same documents give the same
-interval. What lm-eval reports as standard error is another module's business
-(:mod:`pytest_evals.stats.bootstrap`).
+The draws are seeded: the same documents give the same interval. The standard error that
+lm-eval reports is computed in :mod:`pytest_evals.stats.bootstrap`.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from pytest_evals.stats.intervals import Interval
-from pytest_evals.stats.spread import Located
+from pytest_evals.stats.interval_methods import NormalEstimate
+from pytest_evals.stats.intervals import ConfidenceInterval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,23 +23,24 @@ if TYPE_CHECKING:
     from pytest_evals.stats.bootstrap import Statistic
 
 N_REPLICATES = 4000
-"""Enough that a bound at 0.95 rests on 200 replicates beyond it."""
+"""At 0.95, 200 replicates are beyond each limit."""
 _BLOCK = 1 << 15
-"""Positions that are drawn at once: their arrays stay in the processor's cache."""
+"""Positions per block: their arrays fit into the processor's cache."""
 _SERIAL = 1 << 18
-"""Numbers of a table that BLAS multiplies in one thread."""
+"""Size of a table that BLAS multiplies in one thread."""
 _NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, slots=True)
 class Replicates:
-    """A number and its replicates, with Efron's corrections (BCa, 1987).
+    """An estimate and its bootstrap replicates, with Efron's corrections (BCa, 1987).
 
     Args:
-        value: The number.
-        ordered: Its replicates, the smallest first.
-        bias: z of the share of replicates below the value; 0 for plain percentiles.
-        acceleration: How its standard error changes with it; 0 for plain percentiles.
+        value: The estimate.
+        ordered: Its replicates in ascending order.
+        bias: z of the fraction of replicates below the value; 0 for plain percentiles.
+        acceleration: Rate of change of the standard error with the value; 0 for plain
+            percentiles.
     """
 
     value: float
@@ -50,20 +50,20 @@ class Replicates:
 
     @property
     def stderr(self) -> float:
-        """Standard deviation of the replicates."""
+        """Return the standard deviation of the replicates."""
         mean = math.fsum(self.ordered) / len(self.ordered)
         squares = math.fsum((one - mean) ** 2 for one in self.ordered)
         return math.sqrt(squares / (len(self.ordered) - 1))
 
-    def interval(self, confidence: float) -> Interval:
-        """Two one-sided bounds."""
+    def interval(self, confidence: float) -> ConfidenceInterval:
+        """Return two one-sided confidence limits."""
         z = _NORMAL.inv_cdf(confidence)
-        return Interval(self._bound(-z), self._bound(z))
+        return ConfidenceInterval(self._bound(-z), self._bound(z))
 
     def _bound(self, z: float) -> float:
         reach = self.bias + z
         room = 1 - self.acceleration * reach
-        if room <= 0:  # so skewed that no replicate lies far enough out
+        if room <= 0:  # too skewed: no replicate is far enough out
             return self.ordered[-1 if self.acceleration > 0 else 0]
         return self._quantile(_NORMAL.cdf(self.bias + reach / room))
 
@@ -73,16 +73,17 @@ class Replicates:
         low, high = self.ordered[below], self.ordered[below + 1]
         return low + (place - below) * (high - low)
 
-    def scaled(self, factor: float) -> Located:
-        """By its standard error: replicates cannot be scaled."""
-        return Located(self.value, self.stderr / math.sqrt(factor))
+    def scaled(self, factor: float) -> NormalEstimate:
+        """Return a normal estimate with the scaled standard error: replicates cannot be
+        scaled."""
+        return NormalEstimate(self.value, self.stderr / math.sqrt(factor))
 
     def p_greater(self, bound: float) -> float:
-        """By the limit that would lie on the bound."""
+        """Return 1 minus the confidence at which the lower limit equals the bound."""
         return 1 - self.p_less(bound)
 
     def p_less(self, bound: float) -> float:
-        """By the limit that would lie on the bound."""
+        """Return 1 minus the confidence at which the upper limit equals the bound."""
         n = len(self.ordered)
         below = bisect_left(self.ordered, bound)
         middle = (below + bisect_right(self.ordered, bound)) / 2
@@ -100,17 +101,17 @@ def resample_sums(
     *,
     corrected: bool,
 ) -> Replicates:
-    """Replicates of a number that is computed from sums over documents.
+    """Bootstrap a statistic of sums over documents.
 
     Args:
-        columns: (m, n): m numbers of each of n documents, or clusters of them.
-        score: The m sums to the number.
-        corrected: Whether to correct for bias and skewness (BCa); that needs a number
-            that is smooth in its sums.
+        columns: (m, n): m numbers for each of n documents or clusters.
+        score: Maps the m sums to the statistic.
+        corrected: Whether to correct for bias and skewness (BCa), which needs a
+            statistic that is smooth in its sums.
     """
     import numpy as np
 
-    # Transposed, it is in Fortran order: its products with counts are the fastest.
+    # Fortran order (by transposing): its products with counts are the fastest.
     table = np.ascontiguousarray(columns, dtype=np.float64).T  # (n, m)
     n = len(table)
     totals = table.sum(axis=0)
@@ -124,13 +125,13 @@ def resample_sums(
 
 
 def resample(n: int, statistic: Statistic, value: float) -> Replicates:
-    """Replicates of any statistic, by plain percentiles.
+    """Bootstrap any statistic, with plain percentiles.
 
     Args:
-        n: Documents.
-        statistic: (B, n) positions of documents, some several times in a row, to the
-            numbers of the B rows.
-        value: The number of all documents.
+        n: Number of documents.
+        statistic: Maps (B, n) positions of documents, with repetition, to the
+            statistics of the B rows.
+        value: The statistic of all documents.
     """
     import numpy as np
 
@@ -144,8 +145,8 @@ def resample(n: int, statistic: Statistic, value: float) -> Replicates:
 
 
 def _counts(n: int) -> Iterator[NDArray[np.float64]]:
-    """(B, n) how often each resample has each document. All are one array, which is
-    written again: arrays of this size cost more to allocate than to fill."""
+    """Yield (B, n) counts of each document in each resample. All share one array, which
+    is overwritten: arrays of this size cost more to allocate than to fill."""
     import numpy as np
 
     generator = np.random.default_rng(0)
@@ -165,8 +166,8 @@ def _counts(n: int) -> Iterator[NDArray[np.float64]]:
 def _product(
     counts: NDArray[np.float64], table: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(B, n) @ (n, m), in parts for which BLAS starts no threads: their waiting costs
-    more than they save."""
+    """Return (B, n) @ (n, m), computed in parts small enough that BLAS starts no
+    threads: their synchronization costs more than they save."""
     n, m = table.shape
     step = max(1, _SERIAL // m)
     parts = [slice(start, start + step) for start in range(0, n, step)]
@@ -186,7 +187,7 @@ def _ordered(found: NDArray[np.float64]) -> list[float]:
 def _corrected(
     value: float, found: NDArray[np.float64], without: NDArray[np.float64]
 ) -> Replicates:
-    """Efron's corrections: bias out of the replicates, acceleration out of the
+    """Add Efron's corrections: bias from the replicates, acceleration from the
     jackknife."""
     import numpy as np
 

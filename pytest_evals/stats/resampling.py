@@ -1,8 +1,8 @@
 """Statistics of many resamples at once, for the seeded bootstrap.
 
-Each function takes the values of all documents and gives a statistic: (B, n)
-positions, as :func:`pytest_evals.stats.bootstrap.draws` makes them, to (B,) replicates;
-or the replicates of a whole chunk, drawn in a compiled loop.
+Each function takes the values of all documents and returns a statistic: a function from
+(B, n) positions (:func:`pytest_evals.stats.bootstrap.draws`) to (B,) replicates, which
+can also draw a whole chunk in a compiled loop.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_evals.stats.counting import counts_of, sums_of, taken
+from pytest_evals.stats.bootstrap_sums import counts_of, sums_of, taken
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from pytest_evals.stats.bootstrap import Draws, Replicates, Statistic
 
     Seeded = Callable[[int, int], NDArray[Any]]
-    """Seed and number of resamples to what is counted in each: (size, …)."""
+    """Maps a seed and a number of resamples to (size, …) counts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Resampled:
-    """A statistic that is a function of what is counted in a resample.
+class ResampledStatistic:
+    """A statistic computed from the counts of a resample.
 
     Args:
-        counted: Counts by NumPy, in positions that were drawn.
-        seeded: Draws and counts by compiled loops.
-        finish: (B, …) what was counted to (B,) replicates.
+        counted: Counts with NumPy, for drawn positions.
+        seeded: Draws and counts in compiled loops.
+        finish: Maps (B, …) counts to (B,) replicates.
     """
 
     counted: Callable[[Draws], NDArray[Any]]
@@ -38,35 +38,35 @@ class Resampled:
     finish: Callable[[NDArray[Any]], Replicates]
 
     def __call__(self, at: Draws) -> Replicates:
-        """The statistic of each row of positions."""
+        """Return the statistic of each row of positions."""
         return self.finish(self.counted(at))
 
     def drawn(self, seed: int, size: int) -> Replicates:
-        """The statistic of the resamples that this seed gives."""
+        """Return the statistic of the resamples of this seed."""
         return self.finish(self.seeded(seed, size))
 
 
 def _seeded_sums(columns: Sequence[ArrayLike]) -> Seeded:
-    """The sum of each column over each resample, (size, m)."""
+    """Return the (size, m) sums of each column over each resample."""
     import numpy as np
 
     table = np.ascontiguousarray(columns, dtype=np.float64)
 
     def seeded(seed: int, size: int) -> NDArray[np.float64]:
-        from pytest_evals.stats import twister
+        from pytest_evals.stats import mersenne_twister
 
-        return twister.sums(twister.key_of(seed), table, size)
+        return mersenne_twister.sums(mersenne_twister.key_of(seed), table, size)
 
     return seeded
 
 
 def resampled_mean(values: Sequence[float]) -> Statistic:
-    """The mean of each resample."""
+    """Return the mean as a resampled statistic."""
     return _averaged(values, lambda mean: mean)
 
 
 def resampled_perplexity(values: Sequence[float]) -> Statistic:
-    """``exp(-mean)`` of each resample of log-probabilities in nats."""
+    """Return ``exp(-mean)`` of log-probabilities in nats as a resampled statistic."""
     import numpy as np
 
     return _averaged(values, lambda mean: np.exp(-mean))
@@ -75,11 +75,11 @@ def resampled_perplexity(values: Sequence[float]) -> Statistic:
 def _averaged(
     values: Sequence[float], finish: Callable[[NDArray[np.float64]], Replicates]
 ) -> Statistic:
-    """A function of the mean."""
+    """Return a function of the mean as a resampled statistic."""
     import numpy as np
 
     array = np.asarray(values, dtype=np.float64)
-    return Resampled(
+    return ResampledStatistic(
         counted=lambda at: taken(array, at).sum(axis=1, keepdims=True),
         seeded=_seeded_sums([array]),
         finish=lambda sums: finish(sums[:, 0] / len(array)),
@@ -87,13 +87,13 @@ def _averaged(
 
 
 def resampled_median(values: Sequence[float]) -> Statistic:
-    """The upper median of each resample."""
+    """Return the upper median as a resampled statistic."""
     import numpy as np
 
     array = np.asarray(values, dtype=np.float64)
     order = np.argsort(array, kind="stable")
     in_order = array[order]
-    # Ranks of 32 bits are parted several times faster than the values themselves.
+    # Partitioning 32-bit ranks is several times faster than partitioning the values.
     ranks = np.empty(len(array), dtype=np.int32)
     ranks[order] = np.arange(len(array), dtype=np.int32)
     middle = len(array) // 2
@@ -104,15 +104,17 @@ def resampled_median(values: Sequence[float]) -> Statistic:
         return drawn[:, middle]
 
     def seeded(seed: int, size: int) -> NDArray[np.int64]:
-        from pytest_evals.stats import twister
+        from pytest_evals.stats import mersenne_twister
 
-        return twister.middles(twister.key_of(seed), ranks, middle, size)
+        return mersenne_twister.middles(
+            mersenne_twister.key_of(seed), ranks, middle, size
+        )
 
-    return Resampled(counted, seeded, lambda rank: in_order[rank])
+    return ResampledStatistic(counted, seeded, lambda rank: in_order[rank])
 
 
 def resampled_nanmean(values: Sequence[float]) -> Statistic:
-    """The mean of what is not NaN in each resample; NaN when nothing is."""
+    """Return the mean of the values that are not NaN; NaN if there are none."""
     import numpy as np
 
     array = np.asarray(values, dtype=np.float64)
@@ -125,13 +127,13 @@ def resampled_nanmean(values: Sequence[float]) -> Statistic:
         count, total = sums.T
         return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
-    return Resampled(sums_of(columns), _seeded_sums(columns), finish)
+    return ResampledStatistic(sums_of(columns), _seeded_sums(columns), finish)
 
 
 def resampled_f1(
     golds: Sequence[Hashable], predictions: Sequence[Hashable]
 ) -> Statistic:
-    """Binary F1 of label 1 of each resample."""
+    """Return the binary F1 of label 1 as a resampled statistic."""
     import numpy as np
 
     right = np.array([gold == 1 for gold in golds])
@@ -143,13 +145,13 @@ def resampled_f1(
         either = 2 * hits + misses
         return np.where(either > 0, 2 * hits / np.maximum(either, 1), 0.0)
 
-    return Resampled(sums_of(columns), _seeded_sums(columns), finish)
+    return ResampledStatistic(sums_of(columns), _seeded_sums(columns), finish)
 
 
 def resampled_matthews(
     golds: Sequence[Hashable], predictions: Sequence[Hashable]
 ) -> Statistic:
-    """Matthews' correlation coefficient of each resample."""
+    """Return the Matthews correlation coefficient as a resampled statistic."""
     import numpy as np
 
     labels = {label: i for i, label in enumerate(dict.fromkeys((*golds, *predictions)))}
@@ -165,9 +167,11 @@ def resampled_matthews(
     n = len(pairs)
 
     def seeded(seed: int, size: int) -> NDArray[np.int64]:
-        from pytest_evals.stats import twister
+        from pytest_evals.stats import mersenne_twister
 
-        return twister.counts(twister.key_of(seed), of_pairs, len(kinds), size)
+        return mersenne_twister.counts(
+            mersenne_twister.key_of(seed), of_pairs, len(kinds), size
+        )
 
     def finish(counts: NDArray[Any]) -> Replicates:  # of (B, K)
         rights, saids = counts @ right, counts @ said  # (B, L)
@@ -178,21 +182,21 @@ def resampled_matthews(
         safe = np.where(spread > 0, spread, 1.0)
         return np.where(spread > 0, both / np.sqrt(safe), 0.0)
 
-    return Resampled(counts_of(of_pairs, len(kinds)), seeded, finish)
+    return ResampledStatistic(counts_of(of_pairs, len(kinds)), seeded, finish)
 
 
 def resampled_scores(
     columns: Sequence[ArrayLike], score: Callable[[list[float]], float]
 ) -> Statistic:
-    """A function of the columns' sums, of each resample.
+    """Return a function of the columns' sums as a resampled statistic.
 
     Args:
-        columns: (m, n): m numbers of each of n values.
-        score: The m sums of a resample to its statistic.
+        columns: (m, n): m numbers for each of n values.
+        score: Maps the m sums of a resample to its statistic.
     """
     import numpy as np
 
-    return Resampled(
+    return ResampledStatistic(
         counted=sums_of(columns),
         seeded=_seeded_sums(columns),
         finish=lambda sums: np.array([score(row) for row in sums.tolist()]),

@@ -1,4 +1,4 @@
-"""Search for numbers of documents."""
+"""Search over sample sizes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Callable
 def first_that(
     holds: Callable[[int], bool], least: int, most: int, guess: int = 0
 ) -> int | None:
-    """The smallest number for which a monotone condition holds; ``None`` if there is
-    none.
+    """Return the smallest integer for which a monotone condition holds; ``None`` if it
+    holds for none.
 
     Args:
         holds: The condition.
-        least: The smallest number.
-        most: The largest.
-        guess: About the number, which saves evaluations.
+        least: The smallest candidate.
+        most: The largest candidate.
+        guess: A starting point, which saves evaluations.
     """
     high = min(max(least, guess), most)
     low, step = high, max(1, high // 20)

@@ -1,11 +1,11 @@
-"""What the sum of a finite list will be, said before all of it was read.
+"""Anytime-valid tests of the sum of a finite list, before all of it is read.
 
-The numbers are fixed, and they are read in an order that was drawn at random. Then
-betting on the next one against a claim about the whole sum wins nothing on average if
-the claim is true, however often one looks and whenever one stops (Ville's inequality):
-wealth of 1/error is seen with a probability of at most ``error``. The bets are those of
-Waudby-Smith and Ramdas (2020, arXiv 2006.04347; 2024, 2010.09686): a mixture of fixed
-fractions and one that adapts. Whoever reads in another order has no such guarantee.
+The numbers are fixed and are read in random order. Under the null hypothesis, betting
+on the next number wins nothing on average, under any stopping rule (Ville's
+inequality): the probability of reaching a wealth of 1/error is at most ``error``. The
+bets are those of Waudby-Smith and Ramdas (2020, arXiv 2006.04347; 2024, 2010.09686): a
+mixture of fixed fractions and one adaptive bet. The guarantee does not hold for a
+reading order that is not random.
 """
 
 from __future__ import annotations
@@ -20,39 +20,40 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.float64]
 
 _FRACTIONS = np.geomspace(0.01, 0.9, 10)
-"""Of what may be lost, the shares that the fixed bets stake."""
+"""Fractions of the possible loss that the fixed bets stake."""
 _MOST = 0.8
-"""The same, of the bet that adapts, at most."""
+"""Largest fraction of the adaptive bet."""
 _PSEUDO, _VARIANCE, _LEAST_VARIANCE = 4.0, 0.05, 1e-4
-"""How many numbers the guess counts for, and the variance that is guessed."""
+"""Weight of the prior guess in observations, and the prior variance."""
 _ROUNDING = 1e-9
-"""Share of a number by which a sum may be off without being on the other side."""
+"""Relative tolerance of sums, per number."""
 _STEPS = 40
 
 
 class Bounds(NamedTuple):
-    """Two one-sided bounds."""
+    """Two one-sided confidence limits of a sum."""
 
     low: float
     high: float
 
 
 class Evidence:
-    """Bets that ``n`` numbers from 0 to 1 sum up to ``target`` at least.
+    """A betting test that ``n`` numbers from 0 to 1 sum up to at least ``target``.
 
-    Under the null, a sum below the target, those that are left have a mean of at most
-    ``(target - sum so far) / left``: a bet on more than that cannot win on average.
+    Under the null hypothesis (a sum below the target), the remaining numbers have a
+    mean of at most ``(target - sum so far) / left``, so a bet on more cannot win on
+    average.
     """
 
     def __init__(
         self, n: int, target: float, guess: float, *, strict: bool = False
     ) -> None:
-        """Nothing is read yet.
+        """Set up the test; no numbers have been read.
 
         Args:
-            n: How many numbers there are in all.
-            target: What their sum is held against.
-            guess: What their mean might be; it costs nothing but speed if it is wrong.
+            n: Total number of numbers.
+            target: The sum to test.
+            guess: Prior guess of the mean; a wrong one costs only speed.
             strict: Whether the sum must be above the target.
         """
         self._n, self._target, self._guess = n, target, guess
@@ -61,7 +62,7 @@ class Evidence:
         self._logs = np.zeros(len(_FRACTIONS) + 1)
 
     def read(self, values: Numbers) -> None:
-        """Bet on each of the next numbers, in their order.
+        """Bet on each of the next numbers, in order.
 
         Args:
             values: (k,) from 0 to 1.
@@ -72,11 +73,11 @@ class Evidence:
         if len(values) > self._n - self._read:
             raise ValueError(f"more than {self._n} numbers")
         if not np.all((values >= 0) & (values <= 1)):
-            raise ValueError("numbers from 0 to 1 are wanted")
+            raise ValueError("numbers must be from 0 to 1")
         before = self._sum + np.cumsum(values) - values
         n_before = self._read + np.arange(len(values))
         mean = (self._target - before) / (self._n - n_before)
-        # Outside of (0, 1) the null is impossible, or nothing can be held against it.
+        # Outside (0, 1) the null hypothesis is impossible or cannot be rejected.
         open_ = (mean > 0) & (mean < 1)
         self._bet(values, np.where(open_, mean, 0.5), before, n_before, open_)
         self._read += len(values)
@@ -106,19 +107,19 @@ class Evidence:
 
     @property
     def log_wealth(self) -> float:
-        """Natural logarithm of what a stake of 1 has become, over all bets."""
+        """Return the natural logarithm of the wealth of a stake of 1, for each bet."""
         return _log_mean(self._logs)
 
     @property
     def is_certain(self) -> bool:
-        """Whether no number that is left can change it."""
+        """Return whether the remaining numbers cannot change the answer."""
         margin = _ROUNDING if self._strict else -_ROUNDING
         return self._sum > self._target + margin
 
 
 class Urn:
-    """Whether ``n`` numbers from 0 to 1 sum up to a target, decided as early as a share
-    of errors allows: exactly one of both answers is wrong, so each gets all of it."""
+    """Sequential decision whether ``n`` numbers from 0 to 1 sum up to a target. Exactly
+    one of the two answers is wrong, so each test gets the full error rate."""
 
     def __init__(
         self,
@@ -130,17 +131,16 @@ class Urn:
         old: Numbers | None = None,
         strict: bool = False,
     ) -> None:
-        """Nothing is read yet.
+        """Set up the decision; no numbers have been read.
 
         Args:
-            n: How many numbers there are in all.
-            target: What their sum is held against.
-            error: Probability that the answer is not that of all numbers; 0 decides
-                only what is certain.
-            guess: What their mean might be.
-            old: (n,) the same numbers of another run, from 0 to 1, in the order of
-                reading. Bets on the change join in; the guarantee holds whatever they
-                are.
+            n: Total number of numbers.
+            target: The sum to test.
+            error: Probability that the answer differs from that of all numbers; 0
+                decides only what is certain.
+            guess: Prior guess of the mean.
+            old: (n,) the same numbers in another run, from 0 to 1, in reading order.
+                Bets on the change are added; the guarantee holds for any values.
             strict: Whether the sum must be above the target.
         """
         self._least = -math.log(error) if error > 0 else math.inf
@@ -150,20 +150,20 @@ class Urn:
         self._up, self._down = [up], [down]
         self._old, self._read = old, 0
         if old is not None:
-            # new - old lies in [-1, 1]; its sum is held against target - sum(old).
+            # new - old is in [-1, 1]; its sum is tested against target - sum(old).
             change = (target - float(old.sum()) + n) / 2
             self._up.append(Evidence(n, change, 0.5, strict=strict))
             self._down.append(Evidence(n, n - change, 0.5, strict=not strict))
 
     def read(self, low: Numbers, high: Numbers | None = None) -> bool | None:
-        """Read the next numbers, and answer.
+        """Read the next numbers and return the decision.
 
         Args:
-            low: (k,) the next numbers.
-            high: (k,) the same, where a number is known only to lie between both.
+            low: (k,) the next numbers, or lower bounds of them.
+            high: (k,) upper bounds of the same numbers.
 
         Returns:
-            Whether the sum is at least the target; ``None`` while that is open.
+            Whether the sum is at least the target; ``None`` while undecided.
         """
         high = low if high is None else high
         self._up[0].read(low)
@@ -177,7 +177,7 @@ class Urn:
 
     @property
     def answer(self) -> bool | None:
-        """What can be said so far."""
+        """Return the decision so far; ``None`` while undecided."""
         for sides, answer in ((self._up, True), (self._down, False)):
             logs = np.array([side.log_wealth for side in sides])
             if sides[0].is_certain or _log_mean(logs) >= self._least:
@@ -188,14 +188,13 @@ class Urn:
 def sum_bounds(
     low: Numbers, high: Numbers, n: int, error: float, old: Numbers | None = None
 ) -> Bounds:
-    """Where the sum of all ``n`` numbers lies, after the first of them were read.
+    """Return anytime-valid confidence limits of the sum of all ``n`` numbers.
 
     Args:
-        low: (k,) the numbers that were read.
-        high: (k,) the same, where a number is known only to lie between both.
-        n: How many numbers there are in all.
-        error: Probability that the sum lies below the lower bound, and that it lies
-            above the upper one; at whichever moment one has stopped to read.
+        low: (k,) the numbers read so far, or lower bounds of them.
+        high: (k,) upper bounds of the same numbers.
+        n: Total number of numbers.
+        error: Error rate of each limit, under any stopping rule.
         old: (n,) as for :class:`Urn`.
     """
     first, last = float(low.sum()), float(high.sum()) + n - len(high)
@@ -210,7 +209,8 @@ def sum_bounds(
 
 
 def _edge(good: float, bad: float, holds: Callable[[float], bool]) -> float:
-    """The last number that holds, between one that does and one that need not."""
+    """Return the last number for which the condition holds, between one that does and
+    one that may not."""
     for _ in range(_STEPS):
         middle = (good + bad) / 2
         good, bad = (middle, bad) if holds(middle) else (good, middle)
@@ -218,6 +218,6 @@ def _edge(good: float, bad: float, holds: Callable[[float], bool]) -> float:
 
 
 def _log_mean(logs: Numbers) -> float:
-    """Logarithm of the mean of exponentials."""
+    """Return the logarithm of the mean of exponentials."""
     most = float(logs.max())
     return most + math.log(float(np.exp(logs - most).mean()))

@@ -19,8 +19,8 @@ from pytest_evals.core.doc import ALL, field_hash
 from pytest_evals.core.reference import logprobs_in
 from pytest_evals.errors import StoreError, did_you_mean
 from pytest_evals.store.files import append_lines, make_base, make_folder, write_json
+from pytest_evals.store.flip_rates import NOISE
 from pytest_evals.store.history import EarlierRun, load_run, read_run
-from pytest_evals.store.noise import NOISE
 
 _OPTION = "--evals-save"
 _LEFT_OUT = frozenset(

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.errors import StoreError
-from pytest_evals.masking.known import hidden
+from pytest_evals.masking.registry import hidden
 
 _IGNORE = """\
 # Results of pytest-evals-suites. Baselines are meant to be committed, the rest is not.

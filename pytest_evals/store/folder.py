@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.errors import StoreError
-from pytest_evals.masking.known import hidden
+from pytest_evals.masking.registry import hidden
 from pytest_evals.store.files import (
     append_lines,
     make_base,

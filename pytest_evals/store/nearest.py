@@ -16,7 +16,7 @@ from pytest_evals.store.database import connect, own_place
 from pytest_evals.store.responses import NAME
 
 
-class Change(NamedTuple):
+class KeyDifference(NamedTuple):
     """One part of a key that differs; ``None`` where it does not exist."""
 
     name: str
@@ -24,7 +24,7 @@ class Change(NamedTuple):
     before: Any
 
 
-class Nearest(NamedTuple):
+class NearestRequest(NamedTuple):
     """A stored request.
 
     Args:
@@ -37,8 +37,8 @@ class Nearest(NamedTuple):
 
     key: RequestKey
     stored: float
-    settings: tuple[Change, ...]
-    model: tuple[Change, ...]
+    settings: tuple[KeyDifference, ...]
+    model: tuple[KeyDifference, ...]
 
 
 def nearest(
@@ -46,7 +46,7 @@ def nearest(
     key: RequestKey,
     fingerprint: Mapping[str, Any],
     prompts: Iterable[bytes] = (),
-) -> Nearest | None:
+) -> NearestRequest | None:
     """The stored request that differs least.
 
     Args:
@@ -106,9 +106,9 @@ def _intact_rows(connection: sqlite3.Connection, prompt: bytes) -> Iterator[Row]
 
 def _measured(
     row: Row, key: RequestKey, prompt: bytes, fingerprint: Mapping[str, Any]
-) -> Nearest:
+) -> NearestRequest:
     settings, stored, model = row
-    return Nearest(
+    return NearestRequest(
         RequestKey(prompt, settings),
         stored,
         _changes(named_settings(key.settings), named_settings(settings)),
@@ -116,13 +116,15 @@ def _measured(
     )
 
 
-def _distance(found: Nearest) -> tuple[int, float]:
+def _distance(found: NearestRequest) -> tuple[int, float]:
     return len(found.settings) + len(found.model), -found.stored
 
 
-def _changes(now: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[Change, ...]:
+def _changes(
+    now: Mapping[str, Any], before: Mapping[str, Any]
+) -> tuple[KeyDifference, ...]:
     return tuple(
-        Change(name, now.get(name), before.get(name))
+        KeyDifference(name, now.get(name), before.get(name))
         for name in dict.fromkeys([*now, *before])
         if now.get(name) != before.get(name)
     )

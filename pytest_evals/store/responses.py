@@ -33,7 +33,7 @@ from pytest_evals.store.database import (
     set_aside,
 )
 from pytest_evals.store.files import make_base
-from pytest_evals.store.writer import Writer
+from pytest_evals.store.writer import BackgroundWriter
 
 T = TypeVar("T")
 Row = tuple[RequestKey, Response]
@@ -94,7 +94,7 @@ class Responses:
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
         self._model: int | None = None
-        self._writer: Writer[Row] = Writer(self._write)
+        self._writer: BackgroundWriter[Row] = BackgroundWriter(self._write)
         self._open()
 
     def read(self, keys: Sequence[RequestKey]) -> dict[RequestKey, Response]:

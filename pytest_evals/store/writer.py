@@ -2,7 +2,7 @@
 
 What is given is written a moment later, together with whatever came in between: a
 process that is killed loses that moment. The thread starts with the first row and ends
-with :meth:`Writer.close`.
+with :meth:`BackgroundWriter.close`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PAUSE_S = 0.1
 """Seconds that a row may wait for others."""
 
 
-class Writer(Generic[T]):
+class BackgroundWriter(Generic[T]):
     """Hands rows to a function, many at a time, in the order in which they came."""
 
     def __init__(self, write: Callable[[Sequence[T]], None]) -> None:

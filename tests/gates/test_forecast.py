@@ -15,7 +15,7 @@ from pytest_evals.core.gate import Margin
 from pytest_evals.errors import Place
 from pytest_evals.gates.plan import forecast, weakness
 from pytest_evals.gates.read.entry import read_gate
-from pytest_evals.stats.paired import PairedShares
+from pytest_evals.stats.paired_proportions import PairedProportions
 
 HERE = Place(Path("arc.yaml"), 1)
 
@@ -101,7 +101,7 @@ def fails(gate, n, drop, flips, runs=400):
     shares = [(changed - drop) / 2, (changed + drop) / 2, 1 - changed]
     failed = 0
     for gained, lost, _ in rng.multinomial(n, shares, size=runs):
-        limits = PairedShares(int(gained), int(lost), n).interval(gate.confidence)
+        limits = PairedProportions(int(gained), int(lost), n).interval(gate.confidence)
         failed += limits.high < -float(gate.margin.value)
     return failed / runs
 
@@ -121,7 +121,7 @@ def test_needed_documents_prove_an_unchanged_model_in_80_of_100_simulated_runs()
     rng = np.random.default_rng(0)
     passed = 0
     for gained, lost, _ in rng.multinomial(n, [0.025, 0.025, 0.95], size=400):
-        limits = PairedShares(int(gained), int(lost), n).interval(gate.confidence)
+        limits = PairedProportions(int(gained), int(lost), n).interval(gate.confidence)
         passed += limits.low >= -0.02
     assert passed / 400 == pytest.approx(0.8, abs=0.06)
 

@@ -1,5 +1,6 @@
 """Baseline gates of a task. Intervals come from scipy and statsmodels, from counting
-by hand, or from the definition of Tango's interval (see tests/stats/test_paired.py)."""
+by hand, or from the definition of Tango's interval (see
+tests/stats/test_paired_proportions.py)."""
 
 import math
 from dataclasses import replace

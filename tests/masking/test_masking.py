@@ -8,9 +8,9 @@ import logging
 import pytest
 
 from pytest_evals.errors import OptionError
-from pytest_evals.masking.known import hidden, learn_secret, remembering
 from pytest_evals.masking.logs import masking_logs
 from pytest_evals.masking.names import is_secret_name
+from pytest_evals.masking.registry import hidden, learn_secret, remembering
 from pytest_evals.masking.values import identity, masked, masked_text
 
 SECRET = """

@@ -8,10 +8,10 @@ from itertools import product
 
 import numpy as np
 
-from pytest_evals.stats.bounded_mean import bounded_mean
+from pytest_evals.stats.interval_methods import Proportion, WidestInterval
+from pytest_evals.stats.mean_limits import bounded_mean
 from pytest_evals.stats.multiplicity import holm
-from pytest_evals.stats.paired import PairedShares
-from pytest_evals.stats.spread import Proportion, Widest
+from pytest_evals.stats.paired_proportions import PairedProportions
 from tests.simulations.cells import Cell, Rates, exact, outcome, sampled
 
 __all__ = ["changes", "clusters", "families", "proportions", "tango_rates"]
@@ -77,8 +77,8 @@ def tango_rates(n: int, flips: float, margin: float, change: float) -> Rates:
         rest = n - lost
         share = max(0.0, gained_share / (1 - lost_share))
 
-        def seen(gained: int, lost: int = lost) -> PairedShares:
-            return PairedShares(gained, lost, n)
+        def seen(gained: int, lost: int = lost) -> PairedProportions:
+            return PairedProportions(gained, lost, n)
 
         gains = range(rest + 1)
         fails = bisect_left(gains, True, key=lambda g: seen(g).p_less(-margin) > ALPHA)
@@ -147,9 +147,9 @@ def _paired_outcome(sizes: np.ndarray, lost: np.ndarray, flips: float) -> str:
     """All answers of some clusters became wrong: by both methods, as a gate does."""
     labels = np.repeat(np.arange(len(sizes)), sizes)
     moved = -lost[labels].astype(float)
-    shares = PairedShares(0, int(-moved.sum()), len(moved))
+    shares = PairedProportions(0, int(-moved.sum()), len(moved))
     found = bounded_mean(moved.tolist(), low=-1, high=1, clusters=labels.tolist())
-    return outcome(Widest((shares, found)), -flips)
+    return outcome(WidestInterval((shares, found)), -flips)
 
 
 def families(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pytest_evals.stats.spread import Spread
+from pytest_evals.stats.interval_methods import IntervalEstimate
 
 __all__ = ["ALLOWED", "STATED", "Cell", "Rates", "exact", "outcome", "sampled"]
 
@@ -94,7 +94,9 @@ def exact(rule: str, population: str, n: int, rates: Callable[[], Rates]) -> Cel
     return Cell(rule, population, n, lambda _: rates())
 
 
-def outcome(spread: Spread, threshold: float, confidence: float = 0.95) -> str:
+def outcome(
+    spread: IntervalEstimate, threshold: float, confidence: float = 0.95
+) -> str:
     """What a gate ``min: threshold`` says of a number.
 
     By the p-values that decide in ``judge``; ``test_quick`` checks that it agrees.

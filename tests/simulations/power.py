@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pytest_evals.errors import Place
 from pytest_evals.gates.plan import forecast
 from pytest_evals.gates.read.entry import read_gate
-from pytest_evals.stats.spread import Proportion
+from pytest_evals.stats.interval_methods import Proportion
 from tests.simulations.answers import ALPHA, tango_rates
 
 __all__ = ["Plan", "decides", "detection_rate", "planned", "power_rows"]

@@ -14,8 +14,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from pytest_evals.stats.paired import PairedShares
-from pytest_evals.stats.reruns import turning
+from pytest_evals.stats.paired_proportions import PairedProportions
+from pytest_evals.stats.repeatability import repeatability
 
 __all__ = [
     "calibration_rows",
@@ -54,7 +54,7 @@ def point_failures(n: int, flips: float, margin: float) -> tuple[float, ...]:
         for lost in range(before + 1):
             gained = np.arange(unsure - before + 1)
             failing = [
-                PairedShares(int(g), lost, n).p_less(-margin) <= ALPHA
+                PairedProportions(int(g), lost, n).p_less(-margin) <= ALPHA
                 for g in gained
                 if g < lost
             ]
@@ -81,7 +81,7 @@ def false_alarms(
     found = np.zeros(2)
     for _ in range(n_samples):
         runs = (rng.random((k, unsure)) < 0.5).astype(float)
-        seen = turning(runs.tolist())
+        seen = repeatability(runs.tolist())
         sd = math.sqrt(seen.rate * unsure / 2)
         for i, factor in enumerate((1.0, math.sqrt(1 + 1 / k))):
             # Half of a lattice step is counted, as limits fall anywhere between steps.

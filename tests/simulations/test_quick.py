@@ -13,7 +13,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
 from pytest_evals import judge, judge_all
-from pytest_evals.stats.bounded_mean import bounded_mean
+from pytest_evals.stats.mean_limits import bounded_mean
 from tests.simulations import answers, means
 from tests.simulations.betting import betting_limits
 from tests.simulations.cells import Cell, outcome

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from pytest_evals.stats.averages import mean_stderr
-from pytest_evals.stats.bounded_mean import bounded_mean
 from pytest_evals.stats.intervals import student
+from pytest_evals.stats.mean_limits import bounded_mean
 from tests.simulations.betting import betting_limits
 from tests.simulations.populations import BOUNDED
 

@@ -8,9 +8,9 @@ import pytest
 from pytest_evals.errors import StoreError
 from pytest_evals.store.baselines import find_baseline, save_baseline
 from pytest_evals.store.cache import read_cache, write_cache
+from pytest_evals.store.flip_rates import save_flip_rates, stored_flip_rate
 from pytest_evals.store.hashes import FileHashes
 from pytest_evals.store.history import earlier_runs, last_run, read_run
-from pytest_evals.store.noise import keep_noise, recorded_rate
 from pytest_evals.store.schema import SCHEMAS, schema_fault
 from pytest_evals.store.writable import check_base
 
@@ -101,14 +101,14 @@ def test_a_newer_run_is_left_out_but_not_where_it_is_the_last_one(tmp_path):
 def test_newer_noise_is_not_used_and_not_written_over(tmp_path):
     folder = tmp_path / "baselines" / "main"
     folder.mkdir(parents=True)
-    keep_noise(folder, {"quiz": {"acc,none": {"flip_rate": 0.25}}})
-    assert recorded_rate(tmp_path, "main", "quiz", "acc") == 0.25
+    save_flip_rates(folder, {"quiz": {"acc,none": {"flip_rate": 0.25}}})
+    assert stored_flip_rate(tmp_path, "main", "quiz", "acc") == 0.25
     noise = folder / "noise.json"
     newer = {**json.loads(noise.read_text()), "schema_version": NEWER}
     noise.write_text(json.dumps(newer))
-    assert recorded_rate(tmp_path, "main", "quiz", "acc") is None
+    assert stored_flip_rate(tmp_path, "main", "quiz", "acc") is None
     with pytest.raises(StoreError, match=f"schema version {NEWER}"):
-        keep_noise(folder, {"quiz": {}})
+        save_flip_rates(folder, {"quiz": {}})
     assert json.loads(noise.read_text()) == newer
 
 
@@ -117,9 +117,9 @@ def test_noise_without_a_version_is_kept(tmp_path):
     folder.mkdir(parents=True)
     old = {"quiz": {"acc,none": {"flip_rate": 0.25}}}
     (folder / "noise.json").write_text(json.dumps(old))
-    keep_noise(folder, {"sums": {"acc,none": {"flip_rate": 0.5}}})
-    assert recorded_rate(tmp_path, "main", "quiz", "acc") == 0.25
-    assert recorded_rate(tmp_path, "main", "sums", "acc") == 0.5
+    save_flip_rates(folder, {"sums": {"acc,none": {"flip_rate": 0.5}}})
+    assert stored_flip_rate(tmp_path, "main", "quiz", "acc") == 0.25
+    assert stored_flip_rate(tmp_path, "main", "sums", "acc") == 0.5
 
 
 def test_a_cache_of_another_version_is_made_again(tmp_path):

@@ -23,8 +23,8 @@ from pytest_evals.dialects.yaml_reader.yaml_file import (
     bytes_of,
 )
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
-from pytest_evals.masking.known import learn_secret
 from pytest_evals.masking.names import is_secret_name
+from pytest_evals.masking.registry import learn_secret
 
 _VARIABLE = re.compile(r"\$(?:(?P<name>\w+)|\{(?P<braced>\w+)\})")
 _QUOTED_INCLUDE = re.compile(r"!include\s+\S")

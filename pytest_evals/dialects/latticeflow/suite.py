@@ -21,7 +21,7 @@ from pytest_evals.dialects.latticeflow.substitution import Values, substituted
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import CodeRules, YamlFile
 from pytest_evals.errors import Place, Problem, TaskFileError
-from pytest_evals.masking.known import learn_secret
+from pytest_evals.masking.registry import learn_secret
 from pytest_evals.models.latticeflow.adapters import Adapter
 
 

@@ -36,8 +36,8 @@ from pytest_evals.gates.estimate.sums import (
 )
 from pytest_evals.gates.estimate.value import NO_FLIP_RATE, flip_text
 from pytest_evals.stats.averages import mean
-from pytest_evals.stats.paired import PairedShares
-from pytest_evals.stats.spread import Located, Widest
+from pytest_evals.stats.interval_methods import NormalEstimate, WidestInterval
+from pytest_evals.stats.paired_proportions import PairedProportions
 
 
 class Pairs(NamedTuple):
@@ -174,7 +174,7 @@ def _of_shares(old: Sequence[Any], new: Sequence[Any], labels: Labels) -> Change
     """Of proportions: the paired score test of Tango (1998)."""
     pairs = list(zip(old, new, strict=True))
     n = len(pairs)
-    shares = PairedShares(pairs.count((0, 1)), pairs.count((1, 0)), n)
+    shares = PairedProportions(pairs.count((0, 1)), pairs.count((1, 0)), n)
     before, now = Fraction(int(sum(old)), n), Fraction(int(sum(new)), n)
     found = Change(
         value=now - before,
@@ -194,7 +194,7 @@ def _of_shares(old: Sequence[Any], new: Sequence[Any], labels: Labels) -> Change
     assert clustered.spread is not None
     return replace(
         found,
-        spread=Widest((shares, clustered.spread)),
+        spread=WidestInterval((shares, clustered.spread)),
         method=f"paired {clustered.method}",
         notes=clustered.notes,
     )
@@ -336,7 +336,7 @@ def _over_reruns(gate: Gate, found: Change) -> Change:
     is_share = found.shares is not None
     if not is_share and (not gate.measured or found.scale != "plain"):
         raise InvalidGateError(NO_FLIP_RATE)
-    spread = Located(float(found.value), math.sqrt(gate.flip_rate / found.n))
+    spread = NormalEstimate(float(found.value), math.sqrt(gate.flip_rate / found.n))
     return replace(found, spread=spread, method=flip_text(gate, is_share=is_share))
 
 
@@ -368,7 +368,7 @@ def _missing(
 
 
 def _shares_with_lost(
-    found: Change, shares: PairedShares, lost: Sequence[Any]
+    found: Change, shares: PairedProportions, lost: Sequence[Any]
 ) -> list[Change]:
     """The paired table with each extreme: none, one or all of the lost documents flip,
     where the standard error is smallest or largest."""
@@ -381,7 +381,7 @@ def _shares_with_lost(
     )
     changes = []
     for gained, dropped in sorted(flipped, key=lambda both: both[0] - both[1]):
-        end = PairedShares(shares.gained + gained, shares.lost + dropped, n)
+        end = PairedProportions(shares.gained + gained, shares.lost + dropped, n)
         difference = Fraction(int(end.gained - end.lost), n)
         changes.append(
             replace(

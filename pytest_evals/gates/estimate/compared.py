@@ -28,7 +28,12 @@ from pytest_evals.gates.estimate.sums import (
 from pytest_evals.gates.estimate.value import estimate_proportion
 from pytest_evals.stats.divergence import divergence, least_divergence
 from pytest_evals.stats.independent import IndependentDifference
-from pytest_evals.stats.spread import Located, Proportion, Spread, Still
+from pytest_evals.stats.interval_methods import (
+    ExactValue,
+    IntervalEstimate,
+    NormalEstimate,
+    Proportion,
+)
 
 _HIGHER_IS_BETTER = {"agreement": True, "flips": False, "kl": False}
 _LOWER_BOUND = (
@@ -98,26 +103,28 @@ def _missing(
     return tuple(estimate_published(gate, metric, one) for one in estimate.missing)
 
 
-def _natural(estimate: GateEstimate) -> Spread:
+def _natural(estimate: GateEstimate) -> IntervalEstimate:
     """On the scale of the number."""
     assert estimate.spread is not None
     if estimate.scale == "plain":
         return estimate.spread
     value = antilog(estimate.spread.value)
-    return Located(value, value * estimate.spread.stderr, estimate.n - 1)
+    return NormalEstimate(value, value * estimate.spread.stderr, estimate.n - 1)
 
 
-def _of_reference(published: Published, estimate: GateEstimate, new: Spread) -> Spread:
+def _of_reference(
+    published: Published, estimate: GateEstimate, new: IntervalEstimate
+) -> IntervalEstimate:
     """The published number with its sampling error: of a proportion the binomial one,
     else that of this run's documents."""
     value, n = float(published.value), published.n
     if n is None:
-        return Still(value)
+        return ExactValue(value)
     if estimate.count is not None and 0 <= value <= 1:
         return Proportion(value * n, n)
     low, high = estimate.range
     stderr = new.stderr * math.sqrt(estimate.n / n)
-    return Located(value, stderr, max(1, n - 1), low, high)
+    return NormalEstimate(value, stderr, max(1, n - 1), low, high)
 
 
 def protocol_fault(gate: Gate, result: TaskResult) -> str:

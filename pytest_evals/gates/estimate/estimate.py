@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Literal
 
 from pytest_evals.core.gate import Interval, Unit
-from pytest_evals.stats.paired import PairedShares
-from pytest_evals.stats.spread import Spread, Still
+from pytest_evals.stats.interval_methods import ExactValue, IntervalEstimate
+from pytest_evals.stats.paired_proportions import PairedProportions
 
 Value = Fraction | float
 FEW_CLUSTERS = 20
@@ -47,7 +47,7 @@ class GateEstimate:
     count: int | None = None
     n_errored: int = 0
     n_unscored: int = 0
-    spread: Spread | None = None
+    spread: IntervalEstimate | None = None
     method: str = ""
     scale: Literal["plain", "log", "log1p"] = "plain"
     range: tuple[float, float] = (-math.inf, math.inf)
@@ -104,13 +104,13 @@ class Change(GateEstimate):
 
     before: Value
     now: Value
-    shares: PairedShares | None = None
+    shares: PairedProportions | None = None
     unit: Unit = "plain"
 
 
 def without_variance(value: float) -> GateEstimate:
     """An estimate of a number that is the same in all documents."""
-    return GateEstimate(value=value, spread=Still(value), method=NO_VARIANCE)
+    return GateEstimate(value=value, spread=ExactValue(value), method=NO_VARIANCE)
 
 
 def few_clusters(n_clusters: int) -> tuple[str, ...]:

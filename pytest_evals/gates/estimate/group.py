@@ -27,9 +27,13 @@ from pytest_evals.gates.estimate.value import (
     has_limits,
 )
 from pytest_evals.gates.figures import missing_count
-from pytest_evals.stats.combined import Part, combined
-from pytest_evals.stats.paired import PairedShares
-from pytest_evals.stats.spread import Located, Spread, Still
+from pytest_evals.stats.interval_methods import (
+    ExactValue,
+    IntervalEstimate,
+    NormalEstimate,
+)
+from pytest_evals.stats.paired_proportions import PairedProportions
+from pytest_evals.stats.weighted_sum import WeightedTerm, weighted_sum
 
 
 class Member(NamedTuple):
@@ -142,13 +146,13 @@ def estimate_group(
     found = _members(gate, members)
     if found is None:
         return point
-    spread = combined(
+    spread = weighted_sum(
         [
-            Part(_natural_spread(one), float(member.weight), one.n)
+            WeightedTerm(_natural_spread(one), float(member.weight), one.n)
             for one, member in zip(found, members, strict=True)
         ]
     )
-    if isinstance(spread, Still) and gate.over == "population":
+    if isinstance(spread, ExactValue) and gate.over == "population":
         raise InvalidGateError(
             f"{metric.key} is the same in all documents of each task"
         )
@@ -177,7 +181,7 @@ def _members(gate: Gate, members: Sequence[Member]) -> list[GateEstimate] | None
     return None
 
 
-def _natural_spread(found: GateEstimate) -> Spread:
+def _natural_spread(found: GateEstimate) -> IntervalEstimate:
     """On the scale of the number: perplexities are averaged, and not their logarithms.
 
     By the delta method.
@@ -188,7 +192,7 @@ def _natural_spread(found: GateEstimate) -> Spread:
     value = slope = float(found.value)
     if isinstance(found, Change):
         value, slope = float(found.now - found.before), float(found.now)
-    return Located(value, slope * found.spread.stderr, found.n - 1)
+    return NormalEstimate(value, slope * found.spread.stderr, found.n - 1)
 
 
 def _end_values(
@@ -221,11 +225,13 @@ def _missing(
         if not possible:
             return None
         n = one.n + one.n_missing
-        parts = [Part(_natural_spread(p), float(member.of_all), n) for p in possible]
+        parts = [
+            WeightedTerm(_natural_spread(p), float(member.of_all), n) for p in possible
+        ]
         parts.sort(key=_stderr)
         least.append(parts[0])
         most.append(parts[-1]._replace(n=one.n))
-    spreads = [combined(parts) for parts in (most, least)]
+    spreads = [weighted_sum(parts) for parts in (most, least)]
     return tuple(
         replace(whole, value=end, spread=replace(spread, value=float(end)))
         for spread in spreads
@@ -233,8 +239,8 @@ def _missing(
     )
 
 
-def _stderr(part: Part) -> float:
-    return combined([part]).stderr
+def _stderr(part: WeightedTerm) -> float:
+    return weighted_sum([part]).stderr
 
 
 def _notes(members: Sequence[Member], found: Sequence[GateEstimate]) -> tuple[str, ...]:
@@ -276,19 +282,19 @@ def _together(
     members: Sequence[Member], found: Sequence[Change], weights: Sequence[Fraction]
 ) -> Change:
     parts = [
-        Part(_natural_spread(one), float(weight), one.n)
+        WeightedTerm(_natural_spread(one), float(weight), one.n)
         for weight, one in zip(weights, found, strict=True)
     ]
     before = _mean(weights, [one.before for one in found])
     now = _mean(weights, [one.now for one in found])
-    spread = combined(parts)
+    spread = weighted_sum(parts)
     units: set[Unit] = {one.unit for one in found}
     unit = units.pop() if len(units) == 1 else "plain"
     shares = [one.shares for one in found if one.shares is not None]
     n = sum(one.n for one in found)
     counted = None
     if len(shares) == len(found):
-        counted = PairedShares(
+        counted = PairedProportions(
             sum(s.gained for s in shares), sum(s.lost for s in shares), n
         )
     exact = isinstance(before, Fraction) and isinstance(now, Fraction)
@@ -327,13 +333,13 @@ def _missing_changes(
 
 
 def _stderr_of(found: Change) -> float:
-    return _stderr(Part(_natural_spread(found), 1.0, found.n))
+    return _stderr(WeightedTerm(_natural_spread(found), 1.0, found.n))
 
 
 def _with_spread(found: Change, other: Change) -> Change:
     """The change of one with the standard error of the other."""
     assert found.spread is not None
-    spread = combined([Part(_natural_spread(other), 1.0, other.n)])
+    spread = weighted_sum([WeightedTerm(_natural_spread(other), 1.0, other.n)])
     value = _natural_spread(found).value
     return replace(found, spread=replace(spread, value=value), scale="plain")
 

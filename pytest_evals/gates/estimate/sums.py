@@ -18,7 +18,7 @@ from pytest_evals.gates.estimate.estimate import (
     without_variance,
 )
 from pytest_evals.stats.clusters import clustered_stderr
-from pytest_evals.stats.spread import Located
+from pytest_evals.stats.interval_methods import NormalEstimate
 
 if TYPE_CHECKING:
     from pytest_evals.stats.replicates import Replicates
@@ -65,7 +65,7 @@ def estimate_bounded(
         labels: Clusters of the documents.
         ends: Of the range.
     """
-    from pytest_evals.stats.bounded_mean import bounded_mean
+    from pytest_evals.stats.mean_limits import bounded_mean
 
     spread = bounded_mean(values, low=ends[0], high=ends[1], clusters=labels)
     if labels is None:
@@ -158,7 +158,7 @@ def _by_slopes(totals: Totals, labels: Labels) -> GateEstimate:
         method = f"clustered {method}"
         effect = f"design effect {clustered.design_effect:.3g}"
         notes = (f"{effect} over {clustered.n_clusters} clusters",)
-    spread = Located(value, clustered.stderr, clustered.n_clusters - 1)
+    spread = NormalEstimate(value, clustered.stderr, clustered.n_clusters - 1)
     return GateEstimate(value=value, spread=spread, method=method, notes=notes)
 
 

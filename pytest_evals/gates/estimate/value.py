@@ -28,8 +28,8 @@ from pytest_evals.gates.estimate.sums import (
     limits_of,
     totals_of,
 )
-from pytest_evals.stats.reruns import mean_over_reruns
-from pytest_evals.stats.spread import Located, Proportion
+from pytest_evals.stats.interval_methods import NormalEstimate, Proportion
+from pytest_evals.stats.repeatability import mean_over_reruns
 
 NO_FLIP_RATE = "a flip rate is known for metrics with correct and wrong documents only"
 
@@ -151,7 +151,7 @@ def estimate_over_reruns(gate: Gate, point: GateEstimate) -> GateEstimate:
     low, high = (0.0, 1.0) if is_share else (-math.inf, math.inf)
     return replace(
         point,
-        spread=Located(float(point.value), stderr, low=low, high=high),
+        spread=NormalEstimate(float(point.value), stderr, low=low, high=high),
         method=flip_text(gate, is_share=is_share),
         range=(low, high),
     )
@@ -240,7 +240,7 @@ def _by_own_stderr(metric: MetricResult, point: GateEstimate) -> GateEstimate:
     if stderr is None or not math.isfinite(stderr) or stderr <= 0:
         raise InvalidGateError(f"{metric.key} has no standard error")
     is_mean = estimate is not None and estimate.method == "analytic" and n > 1
-    spread = Located(float(point.value), stderr, n - 1 if is_mean else math.inf)
+    spread = NormalEstimate(float(point.value), stderr, n - 1 if is_mean else math.inf)
     about = f", approximate for {n} documents" if n < FEW else ""
     method = f"{'t' if is_mean else 'normal'}{about}"
     return GateEstimate(value=point.value, spread=spread, method=method)
@@ -317,7 +317,7 @@ def _with_lost(
         whole = replace(found, value=total / n, n=n)
         if gate.over != "population":
             yield estimate_over_reruns(gate, whole)
-        elif isinstance(found.spread, Located):
+        elif isinstance(found.spread, NormalEstimate):
             moved = replace(found.spread, value=float(whole.value))
             yield replace(whole, spread=moved)
         else:
@@ -328,7 +328,7 @@ def _shifted(
     found: GateEstimate, point: GateEstimate
 ) -> tuple[GateEstimate, ...] | None:
     """The estimate at the extremes of the number, with the same standard error."""
-    if point.missing is None or not isinstance(found.spread, Located):
+    if point.missing is None or not isinstance(found.spread, NormalEstimate):
         return None
     ends = (point.missing[0].value, point.missing[-1].value)
     return tuple(

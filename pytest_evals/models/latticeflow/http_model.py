@@ -16,7 +16,7 @@ from typing import Any
 from pytest_evals.core.model import Model
 from pytest_evals.core.request import Request, Response
 from pytest_evals.errors import DocumentError
-from pytest_evals.masking.known import hidden
+from pytest_evals.masking.registry import hidden
 from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.latticeflow.adapters import Adapter, ModelInfo
 from pytest_evals.models.latticeflow.function_model import NO_SCORES

@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
 import openai
 
-from pytest_evals.masking.known import MASK, hidden
+from pytest_evals.masking.registry import MASK, hidden
 from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.openai.context_window import length_advice
 from pytest_evals.models.openai.errors import (

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from pytest_evals.errors import EvalsError, MissingExtraError, OptionError
-from pytest_evals.masking.known import learn_secret
+from pytest_evals.masking.registry import learn_secret
 from pytest_evals.models.openai.fingerprint import openai_fingerprint
 from pytest_evals.models.openai.settings import (
     OpenAISettings,

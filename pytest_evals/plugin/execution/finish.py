@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pytest_evals.masking.known import hidden
+from pytest_evals.masking.registry import hidden
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.process import is_distributed
 

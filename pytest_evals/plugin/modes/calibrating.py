@@ -19,9 +19,9 @@ from pytest_evals.plugin.modes.repeating import repeat
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.plugin.repeats import scores_of
 from pytest_evals.reports.escape import near
-from pytest_evals.reports.terminal.calibration import calibration_lines
+from pytest_evals.reports.terminal.repeatability import repeatability_lines
 from pytest_evals.run.repeatability import calibrate
-from pytest_evals.store.noise import keep_noise
+from pytest_evals.store.flip_rates import save_flip_rates
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
@@ -109,7 +109,7 @@ class Calibrating:
                 "model": self._session.run.inference.name,
             }
         try:
-            keep_noise(folder, noise)
+            save_flip_rates(folder, noise)
         except StoreError as error:
             self._told.append((str(error), True))
         else:
@@ -125,7 +125,7 @@ class Calibrating:
             terminalreporter.write_sep("=", "calibration")
         width = terminalreporter._tw.fullwidth
         for one in self._found:
-            for line in calibration_lines(one, width):
+            for line in repeatability_lines(one, width):
                 terminalreporter.write_line(line.text, **line.markup)
         for text, is_bad in self._told:
             write_text(terminalreporter, text, red=is_bad, bold=is_bad)

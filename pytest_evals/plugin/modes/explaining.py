@@ -16,14 +16,14 @@ from pytest_evals.core.request import Message, Prompt
 from pytest_evals.errors import did_you_mean
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import DocItem
-from pytest_evals.reports.details.cached import (
-    Difference,
-    Explanation,
-    explanation_lines,
+from pytest_evals.reports.details.cache_info import (
+    KeyChange,
+    RequestCacheInfo,
+    cache_info_lines,
 )
 from pytest_evals.store.history import earlier_runs
+from pytest_evals.store.model import StoredModel
 from pytest_evals.store.nearest import nearest
-from pytest_evals.store.stored import StoredModel
 
 if TYPE_CHECKING:
     from pytest_evals.core.key import RequestKey
@@ -88,7 +88,7 @@ class Explaining:
             record.requests, request_keys(record.requests), strict=True
         ):
             explained.append(self._explanation(model, key, prompt_of(request), before))
-        self._lines = list(explanation_lines(item.nodeid, explained))
+        self._lines = list(cache_info_lines(item.nodeid, explained))
         if record.error:
             self._lines.append(record.error)
 
@@ -98,17 +98,17 @@ class Explaining:
         key: RequestKey | None,
         prompt: Prompt,
         before: dict[bytes, Prompt],
-    ) -> Explanation:
+    ) -> RequestCacheInfo:
         if key is None:
-            return Explanation(None)
+            return RequestCacheInfo(None)
         folder = self._session.options.dir
         found = nearest(folder, key, model.fingerprint, before)
         if found is None:
-            return Explanation(None)
+            return RequestCacheInfo(None)
         other = "" if found.key.prompt == key.prompt else before[found.key.prompt]
-        parts = [Difference(c.name, c.now, c.before) for c in found.settings]
-        parts += [Difference(f"model: {c.name}", c.now, c.before) for c in found.model]
-        return Explanation(found.stored, tuple(parts), _text(prompt), _text(other))
+        parts = [KeyChange(c.name, c.now, c.before) for c in found.settings]
+        parts += [KeyChange(f"model: {c.name}", c.now, c.before) for c in found.model]
+        return RequestCacheInfo(found.stored, tuple(parts), _text(prompt), _text(other))
 
     def _prompts(self, item: DocItem) -> Iterator[Prompt]:
         """Prompts of the document in earlier runs, the latest first."""

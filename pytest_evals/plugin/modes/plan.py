@@ -20,10 +20,10 @@ from pytest_evals.masking.values import masked_text
 from pytest_evals.plugin.checks.reference_models import reference_models
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import DocItem
-from pytest_evals.reports.terminal.forecast import forecast_lines
+from pytest_evals.reports.terminal.plan import plan_lines
 from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.history import EarlierRun, earlier_runs
-from pytest_evals.store.stored import StoredModel
+from pytest_evals.store.model import StoredModel
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
@@ -47,7 +47,7 @@ class Planning:
         found = self._forecast(session.items)
         if terminal is not None:
             terminal.write_sep("=", "evals: plan")
-            for line in forecast_lines(found, terminal._tw.fullwidth):
+            for line in plan_lines(found, terminal._tw.fullwidth):
                 terminal.write_line(line.text, **line.markup)
             for text in self._session.notices.new():
                 write_text(terminal, f"warning: {text}", yellow=True)

@@ -17,7 +17,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.plugin.models.definitions import DocumentItem
 from pytest_evals.plugin.repeats import FurtherRuns, scores_of
-from pytest_evals.store.stored import StoredModel
+from pytest_evals.store.model import StoredModel
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession

@@ -15,9 +15,9 @@ from pytest_evals.core.result import RunResult
 from pytest_evals.errors import StoreError
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.reporting.annotations import write_annotations
+from pytest_evals.store.document_pairs import Side, changed_documents
 from pytest_evals.store.files import append_lines, make_folder, replace_text
 from pytest_evals.store.history import read_run
-from pytest_evals.store.pairing import Side, changed
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
@@ -110,7 +110,7 @@ class Publishing:
             ]
         except StoreError:
             return ()
-        return changed(gate.task, frozenset(verdict.documents), *sides)
+        return changed_documents(gate.task, frozenset(verdict.documents), *sides)
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(

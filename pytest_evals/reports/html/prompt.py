@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pytest_evals.reports.html.sections import mapping, section
 
 
-class Shots(NamedTuple):
+class FewshotExamples(NamedTuple):
     """How the prompts of a task are put together.
 
     Args:
@@ -24,14 +24,14 @@ class Shots(NamedTuple):
     is_chat: bool = False
 
 
-def shots_of(results: Mapping[str, Any], task: str) -> Shots:
+def fewshot_examples(results: Mapping[str, Any], task: str) -> FewshotExamples:
     """What a results file says of a task's shots."""
     n = section(results, "n-shot").get(task)
     config = mapping(section(results, "configs").get(task))
     delimiter, description = (
         config.get(name) for name in ("fewshot_delimiter", "description")
     )
-    return Shots(
+    return FewshotExamples(
         n=n if isinstance(n, int) else 0,
         delimiter=delimiter if isinstance(delimiter, str) else "\n\n",
         description=description if isinstance(description, str) else "",
@@ -39,7 +39,7 @@ def shots_of(results: Mapping[str, Any], task: str) -> Shots:
     )
 
 
-def parts_of(prompt: Any, shots: Shots) -> list[dict[str, str]]:
+def parts_of(prompt: Any, shots: FewshotExamples) -> list[dict[str, str]]:
     """The parts with their titles; texts add up to the prompt.
 
     A text is cut only where its delimiters are as many as its shots, so that none of
@@ -64,7 +64,7 @@ def parts_of(prompt: Any, shots: Shots) -> list[dict[str, str]]:
     return [*told, {"title": "question" if told else "", "text": rest}]
 
 
-def _described(text: str, shots: Shots) -> int:
+def _described(text: str, shots: FewshotExamples) -> int:
     """Characters of the description in front of a prompt; 0 if that cannot be known."""
     description, delimiter = shots.description, shots.delimiter
     if not description or shots.is_chat:
@@ -87,6 +87,6 @@ def _message(one: Any) -> dict[str, str]:
     return {"title": str(one.get("role", "")), "text": str(one.get("content", ""))}
 
 
-def is_apart(parts: Sequence[Mapping[str, str]], shots: Shots) -> bool:
+def is_apart(parts: Sequence[Mapping[str, str]], shots: FewshotExamples) -> bool:
     """Whether the last part is the question alone; else only its end is."""
     return len(parts) > shots.n and not shots.is_chat

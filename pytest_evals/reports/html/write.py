@@ -8,13 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.errors import StoreError
+from pytest_evals.reports.html.baseline_documents import (
+    BaselineDocuments,
+    NoBaseline,
+    PairedRun,
+    StoredComparison,
+)
 from pytest_evals.reports.html.chunks import LARGEST, Chunks
-from pytest_evals.reports.html.facts import facts_of
+from pytest_evals.reports.html.documents import distinguishable, documents_of
 from pytest_evals.reports.html.history import history_of
-from pytest_evals.reports.html.listed import documents_of, told_apart
 from pytest_evals.reports.html.page import page_html
-from pytest_evals.reports.html.pairs import Before, Changed, Nothing, Paired
-from pytest_evals.reports.html.prompt import shots_of
+from pytest_evals.reports.html.prompt import fewshot_examples
+from pytest_evals.reports.html.run_data import run_data
 from pytest_evals.store.files import make_folder, read_json, replace_text
 from pytest_evals.store.history import EarlierRun
 
@@ -45,7 +50,7 @@ def write_html(
     """
     known = _told(run) if comparison is None else comparison
     index, chunks = _read(run, known, before)
-    facts = facts_of(run.results)
+    facts = run_data(run.results)
     facts |= {"comparison": known, "history": history_of(run)}
     make_folder(path.parent, option)
     if chunks.size <= largest:
@@ -93,7 +98,7 @@ def _read(
         values: dict[str, list[float | None]] = {}
         first = len(chunks.texts)
         was = _before(task, comparison, before)
-        for one in documents_of(run, task, shots_of(run.results, task), was):
+        for one in documents_of(run, task, fewshot_examples(run.results, task), was):
             chunks.add(one.whole)
             for name, column in columns.items():
                 column.append(getattr(one, name))
@@ -103,7 +108,7 @@ def _read(
                 column.append(one.values.get(key))
             states.append(one.state)
         chunks.end()
-        columns["question"] = told_apart(columns["question"])
+        columns["question"] = distinguishable(columns["question"])
         tasks.append(
             {
                 "task": task,
@@ -119,20 +124,20 @@ def _read(
 
 def _before(
     task: str, comparison: Mapping[str, Any] | None, before: EarlierRun | None
-) -> Before:
+) -> BaselineDocuments:
     """What is known of a task's documents in the baseline."""
     if comparison is None:
-        return Nothing()
+        return NoBaseline()
     metrics = comparison.get("metrics") or ()
     if task not in {one.get("task") for one in metrics}:
-        return Nothing()
+        return NoBaseline()
     if before is not None:
-        return Paired(before, task)
+        return PairedRun(before, task)
     worse, better = (
         [one for one in comparison.get(word) or () if one.get("task") == task]
         for word in ("worse", "better")
     )
-    return Changed(worse, better)
+    return StoredComparison(worse, better)
 
 
 def _folder(path: Path) -> Path:

@@ -11,14 +11,14 @@ from typing import NamedTuple
 from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 
 
-class Listed(NamedTuple):
+class TableEntry(NamedTuple):
     """A task or group, and how many groups are around it."""
 
     result: TaskResult | GroupResult
     depth: int
 
 
-def ordered(run: RunResult) -> Iterator[Listed]:
+def ordered(run: RunResult) -> Iterator[TableEntry]:
     """All groups and tasks; a task of several groups stands below each of them."""
     known: dict[str, TaskResult | GroupResult] = {t.task.name: t for t in run.tasks}
     known |= {one.group.name: one for one in run.groups}
@@ -31,9 +31,9 @@ def ordered(run: RunResult) -> Iterator[Listed]:
 
 def _below(
     name: str, known: dict[str, TaskResult | GroupResult], depth: int
-) -> Iterator[Listed]:
+) -> Iterator[TableEntry]:
     result = known[name]
-    yield Listed(result, depth)
+    yield TableEntry(result, depth)
     if isinstance(result, GroupResult):
         for child in sorted(c.name for c in result.group.children):
             if child in known:

@@ -12,18 +12,18 @@ from pytest_evals.gates.explain import shown_limits
 from pytest_evals.gates.figures import figure, figure_beside
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.overview.hierarchy import ordered
-from pytest_evals.reports.overview.table import Column, Row
+from pytest_evals.reports.overview.table import TableColumn, TableRow
 
 COLUMNS = (
-    Column(title="task", least=8),
-    Column(title="docs", right=True, drop=5),
-    Column(title="shots", right=True, drop=1),
-    Column(title="filter", drop=2),
-    Column(title="metric", least=11),
-    Column(title="value", right=True),
-    Column(title="", drop=3),
-    Column(title="gate", drop=4),
-    Column(title="verdict"),
+    TableColumn(title="task", least=8),
+    TableColumn(title="docs", right=True, drop=5),
+    TableColumn(title="shots", right=True, drop=1),
+    TableColumn(title="filter", drop=2),
+    TableColumn(title="metric", least=11),
+    TableColumn(title="value", right=True),
+    TableColumn(title="", drop=3),
+    TableColumn(title="gate", drop=4),
+    TableColumn(title="verdict"),
 )
 _WORDS = {
     Outcome.PASSED: "passed",
@@ -41,7 +41,7 @@ COLOURS: dict[Outcome, dict[str, bool]] = {
 }
 
 
-def run_rows(result: RunResult) -> Iterator[Row]:
+def run_rows(result: RunResult) -> Iterator[TableRow]:
     """All rows, groups before what they hold; a cell a column of ``COLUMNS``."""
     for entry in ordered(result):
         yield from _rows(entry.result, result.verdicts, entry.depth)
@@ -49,7 +49,7 @@ def run_rows(result: RunResult) -> Iterator[Row]:
 
 def _rows(
     result: TaskResult | GroupResult, verdicts: Sequence[Verdict], depth: int
-) -> Iterator[Row]:
+) -> Iterator[TableRow]:
     """A row for each metric and gate; the task or group is named in its first."""
     one = result.group if isinstance(result, GroupResult) else result.task
     mine = [verdict for verdict in verdicts if verdict.gate.task == one.name]
@@ -63,7 +63,7 @@ def _rows(
     name = " " * depth + "- " * (depth > 0) + one_line(one.alias or one.name)
     shots = _shots(one) if isinstance(one, Task) else ""
     for i, (found, verdict) in enumerate(facts or [(None, None)]):
-        yield Row(
+        yield TableRow(
             (
                 "" if i else name,
                 _docs(result, found),

@@ -11,7 +11,7 @@ _GAP = "  "
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TableLine:
     """A line, and how pytest's terminal writer may colour it: ``{"red": True}``. The
     text says everything without the colour."""
 
@@ -20,7 +20,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class TableColumn:
     """A column.
 
     Args:
@@ -39,7 +39,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     """One cell a column."""
 
     cells: tuple[str, ...]
@@ -47,8 +47,8 @@ class Row:
 
 
 def table_lines(
-    columns: Sequence[Column], rows: Sequence[Row], width: int
-) -> list[Line]:
+    columns: Sequence[TableColumn], rows: Sequence[TableRow], width: int
+) -> list[TableLine]:
     """Heading and rows, none wider than the terminal. Empty columns are left out."""
     widths = _widths(columns, rows)
     droppable = sorted((columns[i].drop, i) for i in widths if columns[i].drop)
@@ -58,18 +58,19 @@ def table_lines(
         excess = _total(widths) - width
         if excess > 0 and columns[i].least:
             widths[i] = max(columns[i].least, widths[i] - excess)
-    heading = Row(tuple(column.title for column in columns), {"bold": True})
+    heading = TableRow(tuple(column.title for column in columns), {"bold": True})
     return [
-        Line(_text(row, columns, widths, width), row.markup) for row in (heading, *rows)
+        TableLine(_text(row, columns, widths, width), row.markup)
+        for row in (heading, *rows)
     ]
 
 
-def table_width(columns: Sequence[Column], rows: Sequence[Row]) -> int:
+def table_width(columns: Sequence[TableColumn], rows: Sequence[TableRow]) -> int:
     """Columns of the terminal that it takes to leave nothing out."""
     return _total(_widths(columns, rows))
 
 
-def _widths(columns: Sequence[Column], rows: Sequence[Row]) -> dict[int, int]:
+def _widths(columns: Sequence[TableColumn], rows: Sequence[TableRow]) -> dict[int, int]:
     """Widest cell of each column that is not empty."""
     kept = [i for i, _ in enumerate(columns) if any(row.cells[i] for row in rows)]
     return {
@@ -83,7 +84,7 @@ def _total(widths: Mapping[int, int]) -> int:
 
 
 def _text(
-    row: Row, columns: Sequence[Column], widths: Mapping[int, int], width: int
+    row: TableRow, columns: Sequence[TableColumn], widths: Mapping[int, int], width: int
 ) -> str:
     parts = []
     for i, room in widths.items():

@@ -8,38 +8,43 @@ from typing import Any
 from pytest_evals.core.comparison import Comparison, DocumentChange, MetricChange
 from pytest_evals.gates.figures import figure
 from pytest_evals.reports.escape import cut, one_line
-from pytest_evals.reports.overview.table import Column, Line, Row, table_lines
+from pytest_evals.reports.overview.table import (
+    TableColumn,
+    TableLine,
+    TableRow,
+    table_lines,
+)
 
 SHOWN = 5
 """Documents of each kind that are shown; all are in the file."""
 _GREEN, _RED, _YELLOW = {"green": True}, {"red": True}, {"yellow": True}
 
 
-def comparison_lines(found: Comparison, width: int) -> list[Line]:
+def comparison_lines(found: Comparison, width: int) -> list[TableLine]:
     """What has changed, at most ``width`` columns wide but for refusals."""
-    lines: list[Line] = []
+    lines: list[TableLine] = []
     if found.metrics:
         columns = (
-            Column(title="task", least=8),
-            Column(title="metric", least=8),
-            Column(title=cut(found.name, 20), right=True),
-            Column(title="now", right=True),
-            Column(title="change", right=True),
+            TableColumn(title="task", least=8),
+            TableColumn(title="metric", least=8),
+            TableColumn(title=cut(found.name, 20), right=True),
+            TableColumn(title="now", right=True),
+            TableColumn(title="change", right=True),
         )
         lines += table_lines(columns, [_metric(one) for one in found.metrics], width)
     if found.n_paired:
         n_worse, n_better = len(found.worse), len(found.better)
         lines.append(
-            Line(f"{found.n_paired} documents: {n_worse} worse, {n_better} better")
+            TableLine(f"{found.n_paired} documents: {n_worse} worse, {n_better} better")
         )
     lines += _documents("worse", found.worse, width, _RED)
     lines += _documents("better", found.better, width, _GREEN)
-    lines += [Line(f"not compared: {text}", _RED) for text in found.refused]
-    lines += [Line(f"warning: {text}", _YELLOW) for text in found.warnings]
+    lines += [TableLine(f"not compared: {text}", _RED) for text in found.refused]
+    lines += [TableLine(f"warning: {text}", _YELLOW) for text in found.warnings]
     return lines
 
 
-def _metric(one: MetricChange) -> Row:
+def _metric(one: MetricChange) -> TableRow:
     change, markup = "-", {}
     if one.before is not None and one.now is not None:
         difference = one.now - one.before
@@ -48,7 +53,7 @@ def _metric(one: MetricChange) -> Row:
             markup = _GREEN if (difference > 0) == one.higher_is_better else _RED
     key = one.key.removesuffix(",none")
     cells = (one.task, key, _figure(one.before), _figure(one.now), change)
-    return Row(tuple(map(one_line, cells)), markup)
+    return TableRow(tuple(map(one_line, cells)), markup)
 
 
 def _figure(value: float | None) -> str:
@@ -57,9 +62,9 @@ def _figure(value: float | None) -> str:
 
 def _documents(
     word: str, changes: Sequence[DocumentChange], width: int, markup: dict[str, bool]
-) -> Iterator[Line]:
+) -> Iterator[TableLine]:
     for one in changes[:SHOWN]:
-        yield Line(f"{word}: {one_line(one.task)}[{one_line(one.id)}]", markup)
+        yield TableLine(f"{word}: {one_line(one.task)}[{one_line(one.id)}]", markup)
         facts = {
             "prompt": _tail(one.prompt, width - 10),
             "target": one.target,
@@ -67,9 +72,9 @@ def _documents(
             "now": one.now,
         }
         for name, text in facts.items():
-            yield Line(f"  {name:<8}{cut(one_line(text), width - 10)}")
+            yield TableLine(f"  {name:<8}{cut(one_line(text), width - 10)}")
     if len(changes) > SHOWN:
-        yield Line(f"and {len(changes) - SHOWN} more {word}")
+        yield TableLine(f"and {len(changes) - SHOWN} more {word}")
 
 
 def _tail(prompt: Any, width: int) -> str:

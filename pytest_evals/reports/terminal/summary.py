@@ -10,13 +10,18 @@ from pytest_evals.reports.escape import cut, one_line
 from pytest_evals.reports.overview.counts import count_lines
 from pytest_evals.reports.overview.remarks import remarks
 from pytest_evals.reports.overview.rows import COLUMNS, run_rows
-from pytest_evals.reports.overview.table import Line, Row, table_lines, table_width
+from pytest_evals.reports.overview.table import (
+    TableLine,
+    TableRow,
+    table_lines,
+    table_width,
+)
 
 _LONGEST_KEY = 24
 """Columns of the terminal for a metric with its filter; the metric comes first."""
 
 
-def summary_lines(result: RunResult, width: int, path: str = "") -> list[Line]:
+def summary_lines(result: RunResult, width: int, path: str = "") -> list[TableLine]:
     """The summary, at most ``width`` columns wide but for paths.
 
     Args:
@@ -37,18 +42,18 @@ def summary_lines(result: RunResult, width: int, path: str = "") -> list[Line]:
     for text in count_lines(result):
         lines += _wrapped(text, width, {})
     if path:
-        lines.append(Line(f"results: {one_line(path)}"))
+        lines.append(TableLine(f"results: {one_line(path)}"))
     return lines
 
 
-def _with_filter(row: Row) -> Row:
+def _with_filter(row: TableRow) -> TableRow:
     """The filter behind its metric, ``exact_match,strict-match``, instead of in a
     column of its own."""
     *before, name, metric, value, error, claim, word = row.cells
     key = cut(f"{metric},{name}", _LONGEST_KEY) if name else metric
-    return Row((*before, "", key, value, error, claim, word), row.markup)
+    return TableRow((*before, "", key, value, error, claim, word), row.markup)
 
 
-def _wrapped(text: str, width: int, markup: Mapping[str, bool]) -> list[Line]:
+def _wrapped(text: str, width: int, markup: Mapping[str, bool]) -> list[TableLine]:
     lines = textwrap.wrap(one_line(text), max(width, 20), subsequent_indent="    ")
-    return [Line(one_line(line), markup) for line in lines]
+    return [TableLine(one_line(line), markup) for line in lines]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evals.stats.reruns import turning
+from pytest_evals.stats.repeatability import repeatability
 
 
 @given(
@@ -22,7 +22,7 @@ def test_rate_is_the_share_of_answers_that_turn_over_all_pairs_of_runs(values):
         sum(a != b for a, b in zip(one, other, strict=True)) / 7
         for one, other in combinations(values, 2)
     ]
-    assert turning(values).rate == pytest.approx(np.mean(pairs))
+    assert repeatability(values).rate == pytest.approx(np.mean(pairs))
 
 
 def test_standard_deviation_of_a_run_is_found_from_two_runs():
@@ -30,10 +30,10 @@ def test_standard_deviation_of_a_run_is_found_from_two_runs():
     rng = np.random.default_rng(0)
     chances = np.repeat([0.0, 0.5, 1.0], [150, 60, 1109])
     means = (rng.random((400, 1319)) < chances).mean(axis=1)
-    two = turning((rng.random((2, 1319)) < chances).astype(float).tolist())
+    two = repeatability((rng.random((2, 1319)) < chances).astype(float).tolist())
     assert two.stderr == pytest.approx(means.std(), rel=0.25)
     assert two.rate == pytest.approx(0.5 * 60 / 1319, rel=0.5)
 
 
 def test_runs_that_are_alike_have_no_noise():
-    assert turning([[1, 0, 1], [1, 0, 1]]) == pytest.approx((2 / 3, 0, 0, 0))
+    assert repeatability([[1, 0, 1], [1, 0, 1]]) == pytest.approx((2 / 3, 0, 0, 0))

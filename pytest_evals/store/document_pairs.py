@@ -76,7 +76,7 @@ def compare(name: str, before: Side, now: Side) -> Comparison:
     for task in now.rows:
         if task not in before.rows:
             continue
-        pairs = paired(before.rows[task], now.rows[task])
+        pairs = pair_documents(before.rows[task], now.rows[task])
         faults = [*setting_changes(task, before, now), *_content_changes(pairs, now)]
         if faults:
             refused.append(f"{task}: {'; '.join(faults)}")
@@ -100,7 +100,7 @@ def compare(name: str, before: Side, now: Side) -> Comparison:
     )
 
 
-def changed(
+def changed_documents(
     task: str, ids: Collection[str], before: Side, now: Side
 ) -> tuple[DocumentChange, ...]:
     """Documents of a task, in a baseline and now, as far as they are in both.
@@ -111,7 +111,7 @@ def changed(
         before: The baseline.
         now: This run.
     """
-    pairs = paired(before.rows.get(task, ()), now.rows.get(task, ()))
+    pairs = pair_documents(before.rows.get(task, ()), now.rows.get(task, ()))
     return tuple(
         _change(task, old, row)
         for old, row in _complete(pairs)
@@ -138,7 +138,7 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
     rows = before.rows[task]
     firsts = {row["doc_id"]: row for row in reversed(rows)}
     old = [firsts[number] for number in sorted(firsts)]
-    pairs = paired(old, now.rows.get(task, ()))
+    pairs = pair_documents(old, now.rows.get(task, ()))
     faults = [*setting_changes(task, before, now), *_content_changes(pairs, now)]
     if faults:
         return _refused(name, "; ".join(faults))
@@ -185,7 +185,9 @@ def _repeats(row: Row) -> Iterator[tuple[str, Answers]]:
         yield f"{metric},{row.get('filter')}", answers
 
 
-def paired(old: Iterable[Row], new: Iterable[Row]) -> list[tuple[Row | None, Row]]:
+def pair_documents(
+    old: Iterable[Row], new: Iterable[Row]
+) -> list[tuple[Row | None, Row]]:
     """Each document of the new run with that of the old one, if there is one; equal
     documents by their order."""
     left, rows = dict(enumerate(old)), [*new]

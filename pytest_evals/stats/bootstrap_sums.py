@@ -1,7 +1,7 @@
-"""What many resamples at once add up to: sums of columns, and how often what was drawn.
+"""Column sums and category counts of many resamples at once.
 
-What can be counted is counted: whole numbers are packed next to each other into one
-64-bit word, so that one look-up and one sum a draw add up several of them.
+Integers are packed next to each other into one 64-bit word, so one look-up and one
+addition per draw sum several columns.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from pytest_evals.stats.bootstrap import Draws
 
     Sums = Callable[[Draws], NDArray[np.float64]]
-    """(B, n) positions to (B, m) sums of m columns."""
+    """Maps (B, n) positions to (B, m) sums of m columns."""
 
 BITS = 63
 """Bits of a word that sums may use: the last one is the sign."""
 WORDS = 3
-"""Words that cost less to add up than counting each draw does."""
+"""Up to this number of words, summing is faster than counting each draw."""
 
 
 class _Word(NamedTuple):
-    """Columns of whole numbers in one array.
+    """Columns of integers packed into one array.
 
     Args:
         packed: (n,) int64.
-        columns: Which columns these are.
+        columns: Indices of the packed columns.
         shifts: Lowest bit of each.
-        widths: Bits of each one's largest sum.
+        widths: Bits of each column's largest sum.
     """
 
     packed: NDArray[np.int64]
@@ -42,13 +42,13 @@ class _Word(NamedTuple):
 
 
 def sums_of(columns: Sequence[ArrayLike]) -> Sums:
-    """The sum of each column over each resample.
+    """Return a function that sums each column over each resample.
 
     Args:
-        columns: (m, n): m numbers of each of n values.
+        columns: (m, n): m numbers for each of n values.
 
     Returns:
-        (B, n) positions to (B, m) sums; exact for whole numbers from 0.
+        (B, n) positions to (B, m) sums; exact for non-negative integers.
     """
     import numpy as np
 
@@ -80,7 +80,7 @@ def _is_whole(column: NDArray[np.float64]) -> bool:
 
 
 def _packed(table: NDArray[np.float64], whole: Sequence[int]) -> Iterator[_Word]:
-    """The whole columns, as many in a word as fit."""
+    """Pack the integer columns into as few words as possible."""
     import numpy as np
 
     n = table.shape[1]
@@ -101,8 +101,8 @@ def _packed(table: NDArray[np.float64], whole: Sequence[int]) -> Iterator[_Word]
 
 
 def taken(values: NDArray[Any], at: Draws) -> NDArray[Any]:
-    """The values at these positions, in an array that this thread's next call writes
-    anew: threads that allocate wait for each other."""
+    """Return the values at these positions, in an array that this thread's next call
+    overwrites: threads that allocate block each other."""
     import numpy as np
 
     kept = getattr(_SCRATCH, values.dtype.name, None)
@@ -110,7 +110,7 @@ def taken(values: NDArray[Any], at: Draws) -> NDArray[Any]:
         kept = np.empty(at.size, dtype=values.dtype)
         setattr(_SCRATCH, values.dtype.name, kept)
     out: NDArray[Any] = kept[: at.size].reshape(at.shape)
-    # "clip" spares NumPy the check of bounds, which draws never leave.
+    # "clip" skips NumPy's bounds check: draws are always within bounds.
     return values.take(at, mode="clip", out=out)
 
 
@@ -118,12 +118,13 @@ _SCRATCH = threading.local()
 
 
 def counts_of(kinds: NDArray[np.int32], n_kinds: int) -> Sums:
-    """(B, n) positions to (B, n_kinds): how often each resample has each kind."""
+    """Return a function from (B, n) positions to (B, n_kinds) counts of each kind in
+    each resample."""
     import numpy as np
 
     per_word = BITS // len(kinds).bit_length()
     if n_kinds <= 1 + WORDS * per_word:
-        # One column is left out, since the others tell what it is.
+        # One column is omitted: it follows from the others.
         sums = sums_of([kinds == kind for kind in range(n_kinds)][1:] or [kinds])
 
         def summed(at: Draws) -> NDArray[np.float64]:

@@ -7,12 +7,20 @@ from collections.abc import Iterator
 
 from pytest_evals.core.calibration import Calibration
 from pytest_evals.reports.escape import one_line
-from pytest_evals.reports.overview.table import Column, Line, Row, table_lines
+from pytest_evals.reports.overview.table import (
+    TableColumn,
+    TableLine,
+    TableRow,
+    table_lines,
+)
 
 
-def calibration_lines(found: Calibration, width: int) -> list[Line]:
+def repeatability_lines(found: Calibration, width: int) -> list[TableLine]:
     """One metric: its noise, and the bars that it allows."""
-    return [*map(Line, _facts(found)), *(_bars(found, width) if found.bars else ())]
+    return [
+        *map(TableLine, _facts(found)),
+        *(_bars(found, width) if found.bars else ()),
+    ]
 
 
 def _facts(found: Calibration) -> Iterator[str]:
@@ -35,17 +43,17 @@ def _turns(found: Calibration) -> str:
     return f"documents change by {math.sqrt(found.flip_rate):.3g}"
 
 
-def _bars(found: Calibration, width: int) -> list[Line]:
+def _bars(found: Calibration, width: int) -> list[TableLine]:
     scale, unit = (100, " pt") if found.is_bounded else (1, "")
     drops = [f"{scale * drop:.3g}{unit}" for drop, _ in found.bars[0].catches]
     way = "rise" if found.is_lower_better else "drop"
     columns = (
-        Column(title="  limit", right=True),
-        Column(title="false alarm", right=True),
-        Column(title=f"catches a {way} of {' / '.join(drops)}"),
+        TableColumn(title="  limit", right=True),
+        TableColumn(title="false alarm", right=True),
+        TableColumn(title=f"catches a {way} of {' / '.join(drops)}"),
     )
     rows = [
-        Row(
+        TableRow(
             (
                 _limit(bar.value, found.is_bounded),
                 _percent(bar.false_alarm),

@@ -11,14 +11,14 @@ from scipy import stats
 from scipy.optimize import brentq, minimize_scalar
 from statsmodels.stats.contingency_tables import mcnemar
 
-from pytest_evals.stats.paired import PairedShares
+from pytest_evals.stats.paired_proportions import PairedProportions
 
 
 @st.composite
 def tables(draw):
     n = draw(st.integers(1, 400))
     gained = draw(st.integers(0, n))
-    return PairedShares(gained, draw(st.integers(0, n - gained)), n)
+    return PairedProportions(gained, draw(st.integers(0, n - gained)), n)
 
 
 def score_by_definition(pair, difference):
@@ -43,7 +43,7 @@ def score_by_definition(pair, difference):
 @pytest.mark.parametrize("counts", [(29, 22, 1319), (21, 91, 1319), (4, 7, 200)])
 @pytest.mark.parametrize("difference", [-0.05, -0.02, 0.01, 0.04])
 def test_score_is_that_of_the_constrained_maximum(counts, difference):
-    pair = PairedShares(*counts)
+    pair = PairedProportions(*counts)
     known = score_by_definition(pair, difference)
     assert pair.score(difference) == pytest.approx(known, abs=1e-3)
 
@@ -76,7 +76,7 @@ def test_limits_are_where_the_p_value_is_alpha_and_never_inside_of_tangos(
 
 def test_limits_are_tangos_where_changes_are_not_skewed():
     """The score's own limits, found by scipy's root finder."""
-    pair = PairedShares(400, 410, 10_000)
+    pair = PairedProportions(400, 410, 10_000)
     z = stats.norm.ppf(0.95)
     known = [brentq(lambda d, at=at: pair.score(d) - at, -0.1, 0.1) for at in (z, -z)]
     assert pair.interval(0.95) == pytest.approx(tuple(known), abs=1e-5)
@@ -84,7 +84,7 @@ def test_limits_are_tangos_where_changes_are_not_skewed():
 
 @given(tables(), st.floats(-0.99, 0.99))
 def test_swapping_the_systems_mirrors_everything(pair, difference):
-    other = PairedShares(pair.lost, pair.gained, pair.n)
+    other = PairedProportions(pair.lost, pair.gained, pair.n)
     low, high = pair.interval(0.95)
     assert other.interval(0.95) == pytest.approx((-high, -low), abs=1e-9)
     mirrored = other.p_greater(-difference)
@@ -95,7 +95,7 @@ def test_no_answer_that_differs_still_leaves_doubt():
     """Of n documents none differs: z squared over n + z squared, on both sides."""
     z = stats.norm.ppf(0.95)
     edge = z * z / (200 + z * z)
-    assert PairedShares(0, 0, 200).interval(0.95) == pytest.approx((-edge, edge))
+    assert PairedProportions(0, 0, 200).interval(0.95) == pytest.approx((-edge, edge))
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_true_margin_is_called_worse_about_as_often_as_promised(n, changed, drop
         (w, k, n - w - k)
         for w in range(min(n, int(n * gained) + 30))
         for k in range(min(n - w, int(n * lost) + 30))
-        if PairedShares(w, k, n).p_less(-drop) < 0.05
+        if PairedProportions(w, k, n).p_less(-drop) < 0.05
     ]
     shares = [gained, lost, 1 - changed]
     assert 0.03 < stats.multinomial.pmf(red, n, shares).sum() < 0.065
@@ -122,7 +122,9 @@ def chance_of_red(n, flips, drop, fails):
     lost_share = (flips + drop) / 2 / flips
     chance = 0.0
     for k in range(int(turned.ppf(1 - 1e-9)) + 1):
-        red = [lost for lost in range(k + 1) if fails(PairedShares(k - lost, lost, n))]
+        red = [
+            lost for lost in range(k + 1) if fails(PairedProportions(k - lost, lost, n))
+        ]
         if red:
             chance += turned.pmf(k) * stats.binom.pmf(red, k, lost_share).sum()
     return chance

@@ -10,8 +10,8 @@ import pytest
 
 from pytest_evals.core.model import Model
 from pytest_evals.core.request import Generate, Request, Response
+from pytest_evals.store.model import StoredModel
 from pytest_evals.store.responses import Responses
-from pytest_evals.store.stored import StoredModel
 
 
 def request(i: int) -> Request:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.stats import bootstrap, resampling, twister
+from pytest_evals.stats import bootstrap, mersenne_twister, resampling
 
 SEEDS = st.integers(0, 2**32 - 1)
 SIZES = st.integers(1, 40)
@@ -25,7 +25,7 @@ def resamples(seed, n, size):
 def test_sums_are_those_of_pythons_choices(seed, n, size):
     columns = [[3.0 * i for i in range(n)], [math.sin(i) for i in range(n)]]
     table = np.array(columns)
-    found = twister.sums(twister.key_of(seed), table, size)
+    found = mersenne_twister.sums(mersenne_twister.key_of(seed), table, size)
     for drawn, row in zip(resamples(seed, n, size), found, strict=True):
         expected = [math.fsum(column[i] for i in drawn) for column in columns]
         assert row[0] == expected[0]  # whole numbers are exact
@@ -36,7 +36,7 @@ def test_sums_are_those_of_pythons_choices(seed, n, size):
 @settings(max_examples=60)
 def test_counts_are_those_of_pythons_choices(seed, n, size, n_kinds):
     kinds = np.arange(n, dtype=np.int32) % n_kinds
-    found = twister.counts(twister.key_of(seed), kinds, n_kinds, size)
+    found = mersenne_twister.counts(mersenne_twister.key_of(seed), kinds, n_kinds, size)
     for drawn, row in zip(resamples(seed, n, size), found, strict=True):
         seen = Counter(i % n_kinds for i in drawn)
         assert row.tolist() == [seen[kind] for kind in range(n_kinds)]
@@ -49,7 +49,7 @@ def test_middles_are_those_of_pythons_choices(seed, n, size, data):
     random.Random(seed).shuffle(ranks)
     middle = data.draw(st.integers(0, n - 1))
     of = np.array(ranks, dtype=np.int32)
-    found = twister.middles(twister.key_of(seed), of, middle, size)
+    found = mersenne_twister.middles(mersenne_twister.key_of(seed), of, middle, size)
     for drawn, rank in zip(resamples(seed, n, size), found, strict=True):
         assert rank == sorted(ranks[i] for i in drawn)[middle]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_evals.store.pairing import Side, compare
+from pytest_evals.store.document_pairs import Side, compare
 
 
 def side(arguments=None, **info):

@@ -16,7 +16,7 @@ NOISE = "noise.json"
 _VERSION = "schema_version"
 
 
-def keep_noise(folder: Path, noise: Mapping[str, Any]) -> None:
+def save_flip_rates(folder: Path, noise: Mapping[str, Any]) -> None:
     """Record the noise of tasks beside a baseline; what is known of others stays.
 
     Args:
@@ -31,7 +31,7 @@ def keep_noise(folder: Path, noise: Mapping[str, Any]) -> None:
     write_json(folder / NOISE, {**known, **noise}, "--evals-calibrate")
 
 
-def recorded_rate(base: Path, name: str, task: str, key: str) -> float | None:
+def stored_flip_rate(base: Path, name: str, task: str, key: str) -> float | None:
     """The share of answers that turn between two runs, or the mean square of changes of
     other numbers; ``None`` if nobody measured it.
 

@@ -6,13 +6,13 @@ from collections import defaultdict, deque
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Protocol
 
+from pytest_evals.store.document_pairs import identities
 from pytest_evals.store.history import EarlierRun
-from pytest_evals.store.pairing import identities
 
 Row = Mapping[str, Any]
 
 
-class Before(Protocol):
+class BaselineDocuments(Protocol):
     """Whoever knows what the documents of one task were."""
 
     def of(self, row: Row) -> dict[str, Any] | None:
@@ -24,7 +24,7 @@ class Before(Protocol):
         ...
 
 
-class Nothing:
+class NoBaseline:
     """There is no baseline, or the task could not be compared with it."""
 
     def of(self, row: Row) -> dict[str, Any] | None:
@@ -33,7 +33,7 @@ class Nothing:
         return None
 
 
-class Paired:
+class PairedRun:
     """By the hash of a document's row, else by prompt, target and choices; equal ones
     by their order."""
 
@@ -61,7 +61,7 @@ class Paired:
         return None
 
 
-class Changed:
+class StoredComparison:
     """What ``comparison.json`` says: only those that were right and are wrong, or the
     reverse. For a baseline that is not there any more."""
 

@@ -1,11 +1,11 @@
-"""The difference of two proportions of correct answers over the same documents.
+"""Difference of two proportions of correct answers on the same documents.
 
-Tango's score interval (1998, Statistics in Medicine 17, 891-908), which is accurate for
-few documents and few answers that differ, none at all included. Its normal
-approximation fails too often a model that is worse by just a small margin, since few
-and rare losses are skewed (up to 8.8% instead of 5%). So the score is corrected for
-skewness too, as Gart and Nam (1990, Biometrics 46, 637-643) do for independent
-proportions, and the wider limit of both is taken.
+Tango's score interval (1998, Statistics in Medicine 17, 891-908) is accurate for few
+documents and few discordant answers, including none. Near a small non-inferiority
+margin its normal approximation fails too often (up to 8.8% instead of 5%), because the
+few discordant answers are skewed. The score is therefore also corrected for skewness,
+as Gart and Nam (1990, Biometrics 46, 637-643) do for independent proportions, and the
+wider of both limits is used.
 """
 
 from __future__ import annotations
@@ -15,22 +15,23 @@ from collections.abc import Callable
 from statistics import NormalDist
 from typing import NamedTuple
 
-from pytest_evals.stats.intervals import Interval
+from pytest_evals.stats.intervals import ConfidenceInterval
 
 _HALVINGS = 60
-"""Steps that bring an interval of length 2 below the precision of a double."""
+"""Bisection steps that bring an interval of length 2 below double precision."""
 _NEGLIGIBLE = 1e-12
-"""Skewness that changes nothing."""
+"""Skewness below which the correction is skipped."""
 
 
-class PairedShares(NamedTuple):
-    """What two systems have answered right of the same documents.
+class PairedProportions(NamedTuple):
+    """Discordant answers of two systems on the same documents.
 
     Args:
-        gained: Documents that the second one alone has right; fractions in plans.
-        lost: Documents that the first one alone has right.
-        n: All documents, at least 1.
-        times: So many times as many documents, in plans.
+        gained: Documents that only the second system answers correctly; fractional when
+            planning.
+        lost: Documents that only the first system answers correctly.
+        n: Number of documents, at least 1.
+        times: Factor on the sample size, when planning.
     """
 
     gained: float
@@ -40,29 +41,29 @@ class PairedShares(NamedTuple):
 
     @property
     def value(self) -> float:
-        """The second share less the first."""
+        """Return the second proportion minus the first."""
         return (self.gained - self.lost) / self.n
 
     @property
     def stderr(self) -> float:
-        """Its standard error, as Wald has it; 0 when no answers differ."""
+        """Return the Wald standard error; 0 if no answers differ."""
         changed = (self.gained + self.lost) / self.n
         return math.sqrt(max(0.0, changed - self.value**2) / self.n / self.times)
 
     def score(self, difference: float) -> float:
-        """How many standard errors, as they are if that is the true difference, the one
-        that was seen lies above it. At 0 its square is McNemar's statistic."""
+        """Return Tango's score: the observed minus the given difference, in standard
+        errors under the given difference. Its square at 0 is McNemar's statistic."""
         return self._scores(difference)[0]
 
     def _scores(self, difference: float) -> tuple[float, float]:
-        """Tango's score, and the same corrected for skewness."""
+        """Return Tango's score without and with the correction for skewness."""
         n, gained, lost = self.n, self.gained, self.lost
         above = gained - lost - n * difference
         a = 2 * n
         b = -gained - lost + (2 * n - gained + lost) * difference
         c = -lost * difference * (1 - difference)
         root = math.sqrt(max(0.0, b * b - 4 * a * c))
-        # Rounding must not bring the shares of gained or lost documents below 0.
+        # Rounding must not make the proportions of gained or lost documents negative.
         lost_share = max(0.0, -difference, (root - b) / (2 * a))
         variance = 2 * lost_share + difference * (1 - difference)
         if variance <= 0:
@@ -75,31 +76,34 @@ class PairedShares(NamedTuple):
         skewness = ratio / math.sqrt(n * variance * self.times)
         return score, _unskewed(score, skewness)
 
-    def interval(self, confidence: float) -> Interval:
-        """Lower and upper limit of the difference, each one-sided."""
+    def interval(self, confidence: float) -> ConfidenceInterval:
+        """Return the lower and upper confidence limit of the difference, each
+        one-sided."""
         z = NormalDist().inv_cdf(confidence)
         low = _where(lambda at: min(self._scores(at)) > z)
-        return Interval(low, _where(lambda at: max(self._scores(at)) >= -z))
+        return ConfidenceInterval(low, _where(lambda at: max(self._scores(at)) >= -z))
 
     def p_less(self, bound: float) -> float:
-        """One-sided p-value of "the true difference is less than the bound"."""
+        """Return the one-sided p-value of "the true difference is less than the
+        bound"."""
         if not -1 < bound < 1:
             return 1.0 if bound <= -1 else 0.0
         return NormalDist().cdf(max(self._scores(bound)))
 
     def p_greater(self, bound: float) -> float:
-        """One-sided p-value of "the true difference is greater than the bound"."""
+        """Return the one-sided p-value of "the true difference is greater than the
+        bound"."""
         if not -1 < bound < 1:
             return 0.0 if bound <= -1 else 1.0
         return NormalDist().cdf(-min(self._scores(bound)))
 
-    def scaled(self, factor: float) -> PairedShares:
-        """The same changes in so many times as many documents."""
+    def scaled(self, factor: float) -> PairedProportions:
+        """Return the same changes with the sample size multiplied by this factor."""
         return self._replace(times=self.times * factor)
 
 
 def _unskewed(score: float, skewness: float) -> float:
-    """The normal quantile of a score with some skewness: solves the first term of its
+    """Return the normal quantile of a skewed score: solves the first term of its
     Cornish-Fisher expansion, score = z + skewness / 6 * (z * z - 1)."""
     a = skewness / 6
     if abs(a) < _NEGLIGIBLE:
@@ -107,13 +111,13 @@ def _unskewed(score: float, skewness: float) -> float:
     square = 1 + 4 * a * (score + a)
     if square > 0:
         return 2 * (score + a) / (1 + math.sqrt(square))
-    # The expansion has turned: no score beyond is less extreme than its last value.
+    # Beyond the turning point of the expansion, no score is less extreme than there.
     turn = -1 / (2 * a)
     return min(score, turn) if a > 0 else max(score, turn)
 
 
 def _where(is_below: Callable[[float], bool]) -> float:
-    """The difference between -1 and 1 up to which the condition holds."""
+    """Return the largest difference between -1 and 1 for which the condition holds."""
     low, high = -1.0, 1.0
     if not is_below(low):
         return low

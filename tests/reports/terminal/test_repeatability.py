@@ -1,7 +1,7 @@
 """What repeated runs have shown, as text."""
 
 from pytest_evals.core.calibration import Bar, Calibration
-from pytest_evals.reports.terminal.calibration import calibration_lines
+from pytest_evals.reports.terminal.repeatability import repeatability_lines
 
 
 def test_a_share_that_no_run_can_miss_is_no_limit():
@@ -20,5 +20,5 @@ def test_a_share_that_no_run_can_miss_is_no_limit():
         sampling=0.1,
         bars=bars,
     )
-    *_, tight, loose = [line.text.split() for line in calibration_lines(found, 80)]
+    *_, tight, loose = [line.text.split() for line in repeatability_lines(found, 80)]
     assert (tight[0], loose[0]) == ("0.050", "none")

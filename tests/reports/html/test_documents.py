@@ -2,17 +2,21 @@
 
 import pytest
 
-from pytest_evals.reports.html.listed import (
+from pytest_evals.reports.html.baseline_documents import (
+    NoBaseline,
+    PairedRun,
+    StoredComparison,
+)
+from pytest_evals.reports.html.documents import (
     CUT_OFF,
     IMPROVED,
     LINE_IS_END,
     REGRESSED,
     TRUNCATED,
+    distinguishable,
     documents_of,
-    told_apart,
 )
-from pytest_evals.reports.html.pairs import Changed, Nothing, Paired
-from pytest_evals.reports.html.prompt import Shots, parts_of
+from pytest_evals.reports.html.prompt import FewshotExamples, parts_of
 
 
 @pytest.fixture
@@ -21,8 +25,8 @@ def listed(write, tmp_path):
 
     def found(*rows, before=None, shots=None):
         run = write.run(tmp_path / "run", {"quiz": list(rows)})
-        shots = shots or Shots(0, "\n\n")
-        return list(documents_of(run, "quiz", shots, before or Nothing()))
+        shots = shots or FewshotExamples(0, "\n\n")
+        return list(documents_of(run, "quiz", shots, before or NoBaseline()))
 
     return found
 
@@ -106,7 +110,7 @@ def test_documents_are_paired_by_their_content(listed, write, tmp_path):
         write.generated(1, "p", "now", correct=True),
         write.generated(2, "p", "new", correct=True),
     ]
-    found = listed(*rows, before=Paired(before, "quiz"))
+    found = listed(*rows, before=PairedRun(before, "quiz"))
     assert [one.flags for one in found] == [REGRESSED, IMPROVED, 0]
     assert found[0].whole["before"]["answers"] == [["was right"]]
     assert found[2].whole["before"] is None
@@ -120,7 +124,7 @@ def test_equal_documents_are_paired_by_their_order(listed, write, tmp_path):
         ]
 
     before = write.run(tmp_path / "before", {"quiz": twins(True, False)})
-    found = listed(*twins(True, True), before=Paired(before, "quiz"))
+    found = listed(*twins(True, True), before=PairedRun(before, "quiz"))
     assert [one.flags for one in found] == [0, IMPROVED]
 
 
@@ -129,7 +133,7 @@ def test_a_lost_baseline_leaves_what_its_comparison_said(listed, write):
     found = listed(
         write.generated(0, "p", "no", correct=False),
         write.generated(1, "p", "no", correct=False),
-        before=Changed(worse, []),
+        before=StoredComparison(worse, []),
     )
     assert [one.flags for one in found] == [REGRESSED, 0]
     assert found[0].whole["before"]["answer"] == "yes"
@@ -137,7 +141,7 @@ def test_a_lost_baseline_leaves_what_its_comparison_said(listed, write):
 
 def test_shots_are_told_from_the_question():
     prompt = "Be brief.\n\nQ: 1\nA: 2\n\nQ: 3\nA:"
-    two = parts_of(prompt, Shots(2, "\n\n"))
+    two = parts_of(prompt, FewshotExamples(2, "\n\n"))
     assert [part["title"] for part in two] == ["shot 1", "shot 2", "question"]
     assert "".join(part["text"] for part in two) == prompt
 
@@ -147,7 +151,7 @@ def test_shots_are_told_from_the_question():
 def test_a_description_is_no_shot(description, n):
     """Not even where only its template is known."""
     prompt = "Be brief.\n\n" + "Q: 1\nA: 2\n\n" * n + "Q: 3\nA:"
-    parts = parts_of(prompt, Shots(n, "\n\n", description))
+    parts = parts_of(prompt, FewshotExamples(n, "\n\n", description))
     assert [part["title"] for part in parts] == [
         "description",
         *["shot 1"][:n],
@@ -164,28 +168,30 @@ def test_a_line_has_the_question_or_says_that_it_has_an_end(listed, write):
         write.generated(0, f"{shots}{question}", "x"),
         write.generated(1, f"{shots}two\n\n{question}", "x"),
     ]
-    known, unknown = listed(*rows, shots=Shots(1, "\n\n"))
+    known, unknown = listed(*rows, shots=FewshotExamples(1, "\n\n"))
     assert known.question.startswith("Why? Because") and not known.flags
     assert unknown.question.startswith("…") and unknown.flags == LINE_IS_END
 
 
 def test_words_that_all_lines_begin_with_tell_nothing():
     lines = ["What is the capital of France?", "What is the capital of Italy?"]
-    assert told_apart(lines) == ["… France?", "… Italy?"]
-    assert told_apart(["Who is A?", "Who is B?"]) == ["Who is A?", "Who is B?"]
-    assert told_apart(lines[:1]) == lines[:1]
-    assert told_apart([]) == []
+    assert distinguishable(lines) == ["… France?", "… Italy?"]
+    assert distinguishable(["Who is A?", "Who is B?"]) == ["Who is A?", "Who is B?"]
+    assert distinguishable(lines[:1]) == lines[:1]
+    assert distinguishable([]) == []
 
 
 def test_a_question_with_a_delimiter_in_it_is_not_cut():
     """Which of the blank lines ends the shot cannot be known."""
     prompt = "Q: 1\nA: 2\n\nQ: a poem\n\nof two verses\nA:"
-    assert parts_of(prompt, Shots(1, "\n\n")) == [{"title": "", "text": prompt}]
+    assert parts_of(prompt, FewshotExamples(1, "\n\n")) == [
+        {"title": "", "text": prompt}
+    ]
 
 
 def test_messages_of_a_chat_are_parts():
     chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"}]
-    assert parts_of(chat, Shots(0, "\n\n")) == [
+    assert parts_of(chat, FewshotExamples(0, "\n\n")) == [
         {"title": "user", "text": "Hi"},
         {"title": "assistant", "text": "Yo"},
     ]

@@ -8,34 +8,39 @@ from collections.abc import Iterator, Mapping
 from pytest_evals.core.forecast import Forecast, GateForecast, TaskForecast
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.overview.progress import duration
-from pytest_evals.reports.overview.table import Column, Line, Row, table_lines
+from pytest_evals.reports.overview.table import (
+    TableColumn,
+    TableLine,
+    TableRow,
+    table_lines,
+)
 
 _TASKS = (
-    Column(title="task", least=8),
-    Column(title="docs", right=True),
-    Column(title="requests", right=True),
-    Column(title="prompts", right=True, drop=2),
-    Column(title="stored", right=True),
-    Column(title="time", right=True, drop=1),
+    TableColumn(title="task", least=8),
+    TableColumn(title="docs", right=True),
+    TableColumn(title="requests", right=True),
+    TableColumn(title="prompts", right=True, drop=2),
+    TableColumn(title="stored", right=True),
+    TableColumn(title="time", right=True, drop=1),
 )
 _GATES = (
-    Column(title="gate", least=12),
-    Column(title="claim", least=10, drop=1),
-    Column(title="last", right=True, drop=3),
-    Column(title="detects*", right=True),
-    Column(title="false red", right=True),
-    Column(title="needs", right=True, drop=4),
-    Column(title="reads", right=True, drop=2),
+    TableColumn(title="gate", least=12),
+    TableColumn(title="claim", least=10, drop=1),
+    TableColumn(title="last", right=True, drop=3),
+    TableColumn(title="detects*", right=True),
+    TableColumn(title="false red", right=True),
+    TableColumn(title="needs", right=True, drop=4),
+    TableColumn(title="reads", right=True, drop=2),
 )
 
 
-def forecast_lines(forecast: Forecast, width: int) -> list[Line]:
+def plan_lines(forecast: Forecast, width: int) -> list[TableLine]:
     """Two tables and what is odd, at most ``width`` columns wide."""
     lines = table_lines(_TASKS, [_task(one) for one in forecast.tasks], width)
     if forecast.gates:
-        lines += [Line("")]
+        lines += [TableLine("")]
         lines += table_lines(_GATES, [_gate(one) for one in forecast.gates], width)
-        lines += [Line(text) for text in _remarks(forecast)]
+        lines += [TableLine(text) for text in _remarks(forecast)]
         for why, names in _uncomputed(forecast).items():
             lines += _wrapped(f"- {', '.join(names)}: {why}", width)
     for one in forecast.gates:
@@ -59,22 +64,22 @@ def _uncomputed(forecast: Forecast) -> dict[str, list[str]]:
     return found
 
 
-def _warning(text: str, width: int) -> list[Line]:
+def _warning(text: str, width: int) -> list[TableLine]:
     return _wrapped(f"warning: {text}", width, {"yellow": True})
 
 
 def _wrapped(
     text: str, width: int, markup: Mapping[str, bool] | None = None
-) -> list[Line]:
+) -> list[TableLine]:
     parts = textwrap.wrap(one_line(text), max(width, 20), subsequent_indent="    ")
-    return [Line(one_line(part), markup or {}) for part in parts]
+    return [TableLine(one_line(part), markup or {}) for part in parts]
 
 
-def _task(one: TaskForecast) -> Row:
+def _task(one: TaskForecast) -> TableRow:
     prompts = f"{_short(one.n_characters)} characters"
     if one.n_tokens is not None:
         prompts = f"~{_short(one.n_tokens)} tokens"
-    return Row(
+    return TableRow(
         (
             one_line(one.name),
             f"{one.n_documents:,}",
@@ -86,8 +91,8 @@ def _task(one: TaskForecast) -> Row:
     )
 
 
-def _gate(one: GateForecast) -> Row:
-    return Row(
+def _gate(one: GateForecast) -> TableRow:
+    return TableRow(
         (
             one_line(f"{one.gate.task}::{one.gate.id}"),
             one_line(one.gate.text),

@@ -1,16 +1,16 @@
-"""One-sided confidence limits of a mean whose values lie in a known range.
+"""One-sided confidence limits of a mean whose values are in a known range.
 
 The rule is Gaffke's (2005, "Three test statistics for a nonparametric one-sided
-hypothesis on the mean of a nonnegative variable"): give the n values and one
-pseudo-value at the end of the range independent exponential weights. The upper limit at
-confidence 1 - alpha is the 1 - alpha quantile of the weighted mean with the
+hypothesis on the mean of a nonnegative variable"): assign independent exponential
+weights to the n values and to one pseudo-value at the end of the range. The upper limit
+at confidence 1 - alpha is the 1 - alpha quantile of the weighted mean with the
 pseudo-value at the upper end; the lower limit is the alpha quantile with it at the
 lower end. For values of 0 and 1 these are the exact limits of Clopper and Pearson
 (1934).
 
-Dependent values enter as clusters: a cluster has one weight, which its sum and its size
-share, and the pseudo-value is as large as the cluster of a typical document. The limits
-are never narrower than those of independent values.
+Dependent values are grouped into clusters: the values of a cluster share one weight,
+and the pseudo-value has the size of the cluster of a typical document. The limits are
+never narrower than those of independent values.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_evals.stats.intervals import Interval
-from pytest_evals.stats.spread import Widest
+from pytest_evals.stats.interval_methods import WidestInterval
+from pytest_evals.stats.intervals import ConfidenceInterval
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 MOST_DISTINCT = 512
-"""Distinct values that are kept; more are grouped into as many bins by their mean."""
+"""Maximum number of distinct values; more are binned by their mean."""
 _STEPS = 128
-"""Steps of the quadrature on each side of the middle."""
+"""Quadrature steps on each side of the middle."""
 _TOLERANCE = 1e-10
-"""Of confidence limits, in units of the range."""
+"""Tolerance of confidence limits, relative to the range."""
 _ROUNDING = 1e-13
 
 
 def probability_not_positive(
     coefficients: NDArray[np.float64], counts: NDArray[np.float64]
 ) -> float:
-    """P(sum of c_j E_jk <= 0) for independent standard exponential E_jk.
+    """Return P(sum of c_j E_jk <= 0) for independent standard exponential E_jk.
 
     Inverts the moment generating function along the vertical line through its
     saddlepoint (Daniels 1954), by double exponential quadrature; accurate to 1e-9.
 
     Args:
         coefficients: (m,) the c_j.
-        counts: (m,) how often each of them occurs, more than 0.
+        counts: (m,) multiplicity of each coefficient, more than 0.
     """
     import numpy as np
 
@@ -75,8 +75,8 @@ def probability_not_positive(
 def _saddlepoint(
     c: NDArray[np.float64], counts: NDArray[np.float64]
 ) -> tuple[float, float]:
-    """Where the moment generating function is smallest, kept off its pole at 0, and the
-    width of the integrand there."""
+    """Return the minimum of the moment generating function, kept away from its pole at
+    0, and the width of the integrand there."""
     import numpy as np
 
     low, high = float(1 / c.min()), float(1 / c.max())
@@ -100,14 +100,15 @@ def _saddlepoint(
 
 @dataclass(frozen=True)
 class BoundedMean:
-    """The mean of values in a known range, as a :class:`~.spread.Spread`.
+    """The mean of values in a known range, as an
+    :class:`~.interval_methods.IntervalEstimate`.
 
     Args:
         value: The mean.
         stderr: Its standard error; cluster-robust if there are clusters.
         low: Lower end of the range.
         high: Upper end of the range.
-        units: Independent units with equal sum and size: (sum, size, count) each.
+        units: Independent units, merged by equal sum and size: (sum, size, count) each.
     """
 
     value: float
@@ -124,19 +125,16 @@ class BoundedMean:
 
     @cached_property
     def _pseudo_size(self) -> float:
-        """Size of the unit of an average document."""
+        """Return the size of the unit of an average document."""
         _, sizes, counts = self._table.T
         return float((counts * sizes**2).sum() / (counts * sizes).sum())
 
     def p_less(self, bound: float) -> float:
-        """One-sided p-value of "the true mean is less than the bound".
-
-        Small values are evidence for it.
-        """
+        """Return the one-sided p-value of "the true mean is less than the bound"."""
         return self._p_value(bound, self.high, -1.0)
 
     def p_greater(self, bound: float) -> float:
-        """One-sided p-value of "the true mean is greater than the bound"."""
+        """Return the one-sided p-value of "the true mean is greater than the bound"."""
         return self._p_value(bound, self.low, 1.0)
 
     def _p_value(self, bound: float, end: float, sign: float) -> float:
@@ -150,10 +148,11 @@ class BoundedMean:
         away[np.abs(away) <= _ROUNDING * (self.high - self.low)] = 0.0
         return probability_not_positive(away, np.append(counts, 1.0))
 
-    def interval(self, confidence: float) -> Interval:
-        """Lower and upper confidence limit, each one-sided; within the range."""
+    def interval(self, confidence: float) -> ConfidenceInterval:
+        """Return the lower and upper confidence limit, each one-sided and within the
+        range."""
         alpha = 1 - confidence
-        return Interval(
+        return ConfidenceInterval(
             self._limit(self.p_greater, self.low, alpha),
             self._limit(self.p_less, self.high, alpha),
         )
@@ -161,9 +160,11 @@ class BoundedMean:
     def _limit(
         self, p_value: Callable[[float], float], end: float, alpha: float
     ) -> float:
-        """Where the p-value comes to alpha, between the mean and an end of the range.
+        """Return the bound with p-value alpha, between the mean and an end of the
+        range.
 
-        Searched on the scale of normal quantiles, on which it is nearly a line.
+        The search uses the scale of normal quantiles, on which the p-value is nearly
+        linear.
         """
         from scipy.optimize import brentq
         from scipy.special import ndtri
@@ -182,7 +183,7 @@ class BoundedMean:
         return float(brentq(away, self.value, far, xtol=_TOLERANCE * width))
 
     def scaled(self, factor: float) -> BoundedMean:
-        """Each unit so many times as often."""
+        """Return the estimate with the count of each unit multiplied by this factor."""
         return replace(
             self,
             stderr=self.stderr / math.sqrt(factor),
@@ -196,18 +197,19 @@ def bounded_mean(
     low: float = 0.0,
     high: float = 1.0,
     clusters: Sequence[Hashable] | None = None,
-) -> BoundedMean | Widest:
-    """The mean of values in a known range, with its confidence limits.
+) -> BoundedMean | WidestInterval:
+    """Estimate the mean of values in a known range, with confidence limits.
 
     Args:
         values: (n,) at least one, each in the range.
         low: Lower end of the range.
         high: Upper end of the range, more than ``low``.
-        clusters: (n,) label of the cluster of each value; ``None`` if the values are
-            independent. The limits are then the wider ones of both ways.
+        clusters: (n,) cluster label of each value; ``None`` if the values are
+            independent. With clusters, the wider of the clustered and the independent
+            limits are used.
 
     Raises:
-        ValueError: A value is outside of the range.
+        ValueError: A value is outside the range.
     """
     outside = next((v for v in values if not low <= v <= high), None)
     if outside is not None:
@@ -220,13 +222,13 @@ def bounded_mean(
     for value, label in zip(numbers, clusters, strict=True):
         total, size = units.get(label, (0.0, 0))
         units[label] = (total + value, size + 1)
-    return Widest((_of_units([*units.values()], low, high), independent))
+    return WidestInterval((_of_units([*units.values()], low, high), independent))
 
 
 def _of_units(
     units: Sequence[tuple[float, int]], low: float, high: float
 ) -> BoundedMean:
-    """The mean over units of (sum, size)."""
+    """Return the mean over units of (sum, size)."""
     n, size = len(units), sum(size for _, size in units)
     mean = math.fsum(total for total, _ in units) / size
     square = math.fsum((total - mean * size) ** 2 for total, size in units)
@@ -242,8 +244,8 @@ def _of_units(
 def _grouped(
     units: Sequence[tuple[float, int]],
 ) -> tuple[tuple[float, float, float], ...]:
-    """Units with equal sum and size as one row with their count; rows that are hardly
-    different are merged if there are very many."""
+    """Merge units with equal sum and size into one row with a count; bin nearly equal
+    rows if there are very many."""
     counts: dict[tuple[float, int], float] = {}
     for unit in units:
         counts[unit] = counts.get(unit, 0.0) + 1

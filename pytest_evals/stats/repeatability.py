@@ -1,4 +1,4 @@
-"""How much a number varies when a run is repeated on the same documents."""
+"""Repeatability: variation between runs on the same documents."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pytest_evals.stats.spread import Located
+from pytest_evals.stats.interval_methods import NormalEstimate
 
 
-class Turning(NamedTuple):
-    """What repeated runs of the same documents have shown.
+class Repeatability(NamedTuple):
+    """Variation observed over repeated runs on the same documents.
 
     Args:
-        mean: Of all runs.
-        rate: Mean square of a document's change between two runs: of answers that are
-            right or wrong, the share that turns.
-        stderr: Standard deviation of a run's mean, by that rate.
-        spread: Standard deviation of the means of the runs, as they were.
+        mean: Mean over all runs.
+        rate: Mean squared change of a document between two runs; for correct/wrong
+            answers, the flip rate.
+        stderr: Standard deviation of a run's mean, derived from that rate.
+        spread: Observed standard deviation of the runs' means.
     """
 
     mean: float
@@ -28,35 +28,35 @@ class Turning(NamedTuple):
     spread: float
 
 
-def turning(values: Sequence[Sequence[float]]) -> Turning:
-    """How much runs differ.
+def repeatability(values: Sequence[Sequence[float]]) -> Repeatability:
+    """Return the variation between runs.
 
     Args:
-        values: (k, n) a number of each of n documents in each of k runs, k at least 2.
+        values: (k, n) a number for each of n documents in each of k runs, k at least 2.
     """
     table = np.array(values, dtype=float)
     means = table.mean(axis=1)
     # The square of a difference of two draws is twice their variance, on average.
     rate = 2 * float(table.var(axis=0, ddof=1).mean())
     n = table.shape[1]
-    return Turning(
+    return Repeatability(
         float(means.mean()), rate, (rate / (2 * n)) ** 0.5, float(means.std(ddof=1))
     )
 
 
 def mean_over_reruns(
     answers: Sequence[Sequence[float]], limits: tuple[float, float] | None
-) -> Located:
-    """The mean over documents, with its uncertainty over further runs on them.
+) -> NormalEstimate:
+    """Estimate the mean over documents, with its uncertainty over further runs on them.
 
     The variances within documents add up, with degrees of freedom by Satterthwaite
-    (1946). One pseudo-document with the largest variance that the range allows makes up
-    for flips that were too rare to be seen: without it, values that never differed
-    would count as certain.
+    (1946). One pseudo-document with the largest variance that the range allows accounts
+    for flips too rare to be observed: without it, values that never differed would
+    count as certain.
 
     Args:
-        answers: At least two values of each document.
-        limits: The range of the values, ``None`` if they are unbounded.
+        answers: At least two values for each document.
+        limits: Range of the values, ``None`` if they are unbounded.
     """
     n = len(answers)
     variances = [float(np.var(values, ddof=1)) for values in answers]
@@ -72,4 +72,4 @@ def mean_over_reruns(
     value = math.fsum(math.fsum(values) / len(values) for values in answers) / n
     df = total * total / doubt if doubt else math.inf
     low, high = limits or (-math.inf, math.inf)
-    return Located(value, math.sqrt(total) / n, df, low, high)
+    return NormalEstimate(value, math.sqrt(total) / n, df, low, high)

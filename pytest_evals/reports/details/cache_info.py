@@ -13,7 +13,7 @@ AROUND = 20
 """Characters of a prompt that are shown before the first that differs."""
 
 
-class Difference(NamedTuple):
+class KeyChange(NamedTuple):
     """One part of a key: what it is and what it was."""
 
     part: str
@@ -21,7 +21,7 @@ class Difference(NamedTuple):
     before: Any
 
 
-class Explanation(NamedTuple):
+class RequestCacheInfo(NamedTuple):
     """One request of a document.
 
     Args:
@@ -33,12 +33,14 @@ class Explanation(NamedTuple):
     """
 
     stored: float | None
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[KeyChange, ...] = ()
     prompt: str = ""
     before: str = ""
 
 
-def explanation_lines(nodeid: str, requests: Sequence[Explanation]) -> Iterator[str]:
+def cache_info_lines(
+    nodeid: str, requests: Sequence[RequestCacheInfo]
+) -> Iterator[str]:
     """What became of each request, and which part of its key is another one."""
     yield f"{nodeid}: {len(requests)} request{'s' * (len(requests) != 1)}"
     for n, one in enumerate(requests):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from typing import Any
 
-from pytest_evals.reports.html.prompt import shots_of
+from pytest_evals.reports.html.prompt import fewshot_examples
 from pytest_evals.reports.html.sections import is_number, mapping, section
 
 Results = Mapping[str, Any]
@@ -55,7 +55,7 @@ _SHOWN = (
 """What stands on the last page: all that the run was made with."""
 
 
-def facts_of(results: Results) -> dict[str, Any]:
+def run_data(results: Results) -> dict[str, Any]:
     """Everything but documents, comparison and history.
 
     Args:
@@ -117,7 +117,7 @@ def _part(name: str, results: Results) -> dict[str, Any]:
         "members": members if isinstance(members, list) else None,
         "metrics": [*_metrics(numbers, directions)],
         "counts": _counts(section(results, "counts").get(name)),
-        "shots": shots_of(results, name).n,
+        "shots": fewshot_examples(results, name).n,
         "version": section(results, "versions").get(name),
         "kind": config.get("output_type"),
         "node": _node(name, results, config),

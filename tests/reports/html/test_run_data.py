@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_evals.reports.html.baseline_documents import NoBaseline
 from pytest_evals.reports.html.chunks import packed
-from pytest_evals.reports.html.facts import facts_of
-from pytest_evals.reports.html.listed import documents_of
-from pytest_evals.reports.html.pairs import Nothing
+from pytest_evals.reports.html.documents import documents_of
 from pytest_evals.reports.html.plain import plain_html
-from pytest_evals.reports.html.prompt import shots_of
+from pytest_evals.reports.html.prompt import fewshot_examples
+from pytest_evals.reports.html.run_data import run_data
 
 SECTIONS = (
     "results",
@@ -43,7 +43,7 @@ def test_groups_come_before_what_they_hold():
         "results": {"b": {}, "a": {}, "all": {}, "inner": {}, "c": {}},
         "group_subtasks": {"all": ["inner", "b"], "inner": ["a", "not run"]},
     }
-    listed = [(one["name"], one["depth"]) for one in facts_of(results)["listed"]]
+    listed = [(one["name"], one["depth"]) for one in run_data(results)["listed"]]
     assert listed == [("all", 0), ("b", 1), ("inner", 1), ("a", 2), ("c", 0)]
 
 
@@ -53,14 +53,14 @@ def test_a_gate_has_the_node_id_of_its_task():
         "node_ids": {"quiz": "evals/all.yaml::all::quiz"},
         "gates": [{"task": "quiz", "id": "acc"}],
     }
-    (gate,) = facts_of(results)["gates"]
+    (gate,) = run_data(results)["gates"]
     assert gate["node"] == "evals/all.yaml::all::quiz::acc"
 
 
 def test_without_node_ids_the_file_of_the_task_says_them():
     config = {"metadata": {"config_source": "evals/quiz.yaml"}}
     results = {"results": {"quiz": {}}, "configs": {"quiz": config}}
-    assert facts_of(results)["parts"]["quiz"]["node"] == "evals/quiz.yaml::quiz"
+    assert run_data(results)["parts"]["quiz"]["node"] == "evals/quiz.yaml::quiz"
 
 
 def test_only_special_tokens_are_told_of_the_beginning():
@@ -68,12 +68,12 @@ def test_only_special_tokens_are_told_of_the_beginning():
         "model_info": {"first_tokens": ["<s>", "Question"], "bos_rule": "added"},
         "tokenizer_bos_token": ["<s>", "1"],
     }
-    assert facts_of(results)["begins"] == "begins with <s>; BOS token added"
+    assert run_data(results)["begins"] == "begins with <s>; BOS token added"
 
 
 @given(st.dictionaries(st.sampled_from(SECTIONS), json_values))
 def test_whatever_a_results_file_holds_there_is_a_page(results):
-    facts = facts_of(results)
+    facts = run_data(results)
     plain_html(facts)
     assert packed(facts)
 
@@ -86,7 +86,7 @@ def test_whatever_a_row_lacks_there_is_a_document(write, tmp_path):
         for n, left_out in enumerate(row)
     ]
     run = write.run(tmp_path / "run", {"quiz": [*rows, {"doc_id": 99, "id": "bare"}]})
-    shots = shots_of(run.results, "quiz")
-    found = list(documents_of(run, "quiz", shots, Nothing()))
+    shots = fewshot_examples(run.results, "quiz")
+    found = list(documents_of(run, "quiz", shots, NoBaseline()))
     assert len(found) == len(rows) + 1
     assert (found[-1].state, found[-1].question) == ("s", "")

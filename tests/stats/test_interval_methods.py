@@ -9,8 +9,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pytest_evals.stats.bounded_mean import bounded_mean
-from pytest_evals.stats.spread import Located, Proportion, Still, Widest
+from pytest_evals.stats.interval_methods import (
+    ExactValue,
+    NormalEstimate,
+    Proportion,
+    WidestInterval,
+)
+from pytest_evals.stats.mean_limits import bounded_mean
 
 CONFIDENCE = st.sampled_from([0.8, 0.9, 0.95, 0.99])
 COUNTS = st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
@@ -131,7 +136,7 @@ def test_very_many_distinct_values_have_the_limits_of_a_normal_mean():
 def test_mean_lies_below_the_bound_by_interval_if_it_does_by_test(
     df, bound, confidence
 ):
-    mean = Located(0.5, 0.4, df)
+    mean = NormalEstimate(0.5, 0.4, df)
     known = stats.norm if math.isinf(df) else stats.t(df)
     p = mean.p_less(bound)
     assert p == pytest.approx(known.cdf((0.5 - bound) / 0.4), abs=1e-9)
@@ -141,19 +146,22 @@ def test_mean_lies_below_the_bound_by_interval_if_it_does_by_test(
 
 
 def test_a_number_with_known_ends_has_limits_between_them():
-    assert Located(0.9, 0.2, low=0, high=1).interval(0.95).high == 1
+    assert NormalEstimate(0.9, 0.2, low=0, high=1).interval(0.95).high == 1
 
 
 def test_numbers_without_uncertainty_are_certain():
-    assert Still().interval(0.99) == (0, 0)
-    assert (Still().p_less(-0.01), Still().p_less(0.01)) == (1, 0)
-    assert (Located(0.5, 0).p_less(0.4), Located(0.5, 0).p_less(0.6)) == (1, 0)
+    assert ExactValue().interval(0.99) == (0, 0)
+    assert (ExactValue().p_less(-0.01), ExactValue().p_less(0.01)) == (1, 0)
+    assert (NormalEstimate(0.5, 0).p_less(0.4), NormalEstimate(0.5, 0).p_less(0.6)) == (
+        1,
+        0,
+    )
 
 
 def test_the_widest_of_several_methods_counts():
-    both = Widest((Located(0.5, 0.1), Located(0.5, 0.2)))
-    assert both.interval(0.95) == Located(0.5, 0.2).interval(0.95)
-    assert both.p_less(0.6) == Located(0.5, 0.2).p_less(0.6)
+    both = WidestInterval((NormalEstimate(0.5, 0.1), NormalEstimate(0.5, 0.2)))
+    assert both.interval(0.95) == NormalEstimate(0.5, 0.2).interval(0.95)
+    assert both.p_less(0.6) == NormalEstimate(0.5, 0.2).p_less(0.6)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +169,7 @@ def test_the_widest_of_several_methods_counts():
     [
         Proportion(70, 100),
         bounded_mean([0.0, 0.5, 1.0, 1.0] * 25),
-        Located(0.7, 0.02, 99),
+        NormalEstimate(0.7, 0.02, 99),
     ],
 )
 def test_four_times_as_many_documents_halve_the_uncertainty(one):

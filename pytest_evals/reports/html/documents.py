@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from pytest_evals.reports.escape import cut, tail
-from pytest_evals.reports.html.pairs import Before
-from pytest_evals.reports.html.prompt import Shots, is_apart, parts_of
+from pytest_evals.reports.html.baseline_documents import BaselineDocuments
+from pytest_evals.reports.html.prompt import FewshotExamples, is_apart, parts_of
 from pytest_evals.store.history import EarlierRun
 
 TRUNCATED, REGRESSED, IMPROVED, CUT_OFF, LINE_IS_END = 1, 2, 4, 8, 16
@@ -31,7 +31,7 @@ _STATES = {"errored": "e", "unscored": "u"}
 Row = Mapping[str, Any]
 
 
-class Listed(NamedTuple):
+class DocumentEntry(NamedTuple):
     """A document.
 
     Args:
@@ -57,8 +57,8 @@ class Listed(NamedTuple):
 
 
 def documents_of(
-    run: EarlierRun, task: str, shots: Shots, before: Before
-) -> Iterator[Listed]:
+    run: EarlierRun, task: str, shots: FewshotExamples, before: BaselineDocuments
+) -> Iterator[DocumentEntry]:
     """The documents of a task in the order of its samples file.
 
     Args:
@@ -74,7 +74,7 @@ def documents_of(
         yield _document(list(rows), shots, before)
 
 
-def told_apart(lines: Sequence[str]) -> list[str]:
+def distinguishable(lines: Sequence[str]) -> list[str]:
     """The lines of a task without the words with which all of them begin, which would
     leave no room for what differs."""
     if len(lines) < 2:
@@ -87,7 +87,9 @@ def told_apart(lines: Sequence[str]) -> list[str]:
     return [f"…{line[n - 1 :]}" for line in lines]
 
 
-def _document(rows: Sequence[Row], shots: Shots, before: Before) -> Listed:
+def _document(
+    rows: Sequence[Row], shots: FewshotExamples, before: BaselineDocuments
+) -> DocumentEntry:
     """One document of its rows, one a filter."""
     row = rows[0]
     prompts, asked = _requests(row, shots)
@@ -118,7 +120,7 @@ def _document(rows: Sequence[Row], shots: Shots, before: Before) -> Listed:
     question = prompts[0][-1]["text"].strip() if prompts and prompts[0] else ""
     is_end = bool(question) and not is_apart(prompts[0], shots)
     shorten = tail if is_end else cut
-    return Listed(
+    return DocumentEntry(
         id=whole["id"],
         state=_state(row),
         flags=_flags(row, was) + LINE_IS_END * is_end,
@@ -151,7 +153,7 @@ def _flags(row: Row, was: Mapping[str, Any] | None) -> int:
 
 
 def _requests(
-    row: Row, shots: Shots
+    row: Row, shots: FewshotExamples
 ) -> tuple[list[list[dict[str, str]]], list[dict[str, Any]]]:
     """The different prompts in parts, and each request with the number of its
     prompt."""
@@ -182,7 +184,7 @@ def _exchange(one: Row) -> dict[str, Any]:
     arguments = one.get("arguments") or {}
     return {
         "model": str(one.get("model", "")),
-        "parts": parts_of(arguments.get("arg_0", ""), Shots(0, "")),
+        "parts": parts_of(arguments.get("arg_0", ""), FewshotExamples(0, "")),
         "answer": one.get("resp"),
         "error": str(one.get("error") or ""),
     }

@@ -1,0 +1,218 @@
+"""Estimates with one-sided confidence limits and p-values.
+
+Every :class:`IntervalEstimate` has the same interface: proportions, means, differences
+and bootstrap replicates.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from pytest_evals.stats.intervals import ConfidenceInterval, cumulative, student
+
+
+class IntervalEstimate(Protocol):
+    """An estimate with its uncertainty."""
+
+    @property
+    def value(self) -> float:
+        """Return the point estimate."""
+        ...
+
+    @property
+    def stderr(self) -> float:
+        """Return the standard error, which is approximate for skewed distributions."""
+        ...
+
+    def interval(self, confidence: float) -> ConfidenceInterval:
+        """Return the lower and upper confidence limit, each one-sided at this
+        confidence level."""
+        ...
+
+    def p_less(self, bound: float) -> float:
+        """Return the one-sided p-value of "the true value is less than the bound".
+
+        It is below 1 - confidence exactly if the upper confidence limit is below the
+        bound.
+        """
+        ...
+
+    def p_greater(self, bound: float) -> float:
+        """Return the one-sided p-value of "the true value is greater than the
+        bound"."""
+        ...
+
+    def scaled(self, factor: float) -> IntervalEstimate:
+        """Return the same estimate with the sample size multiplied by this factor."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Proportion:
+    """A proportion of independent documents, with exact binomial limits.
+
+    Args:
+        total: Number of successes; may be fractional when planning.
+        n: Number of documents, at least 1.
+    """
+
+    total: float
+    n: float
+
+    @property
+    def value(self) -> float:
+        """Return the proportion."""
+        return self.total / self.n
+
+    @property
+    def stderr(self) -> float:
+        """Return the Wald standard error; 0 at 0 and 1."""
+        return math.sqrt(self.value * (1 - self.value) / self.n)
+
+    def interval(self, confidence: float) -> ConfidenceInterval:
+        """Return the Clopper-Pearson limits (1934)."""
+        from scipy.special import betaincinv
+
+        k, n, alpha = self.total, self.n, 1 - confidence
+        low = float(betaincinv(k, n - k + 1, alpha)) if k else 0.0
+        high = float(betaincinv(k + 1, n - k, confidence)) if k < n else 1.0
+        return ConfidenceInterval(low, high)
+
+    def p_less(self, bound: float) -> float:
+        """Return P(X <= total) for n documents with the bound as success
+        probability."""
+        if bound > 1:
+            return 0.0
+        if self.total >= self.n or bound <= 0:
+            return 1.0
+        from scipy.special import betaincc
+
+        return float(betaincc(self.total + 1, self.n - self.total, bound))
+
+    def p_greater(self, bound: float) -> float:
+        """Return P(X >= total) for n documents with the bound as success
+        probability."""
+        if bound < 0:
+            return 0.0
+        if self.total <= 0 or bound >= 1:
+            return 1.0
+        from scipy.special import betainc
+
+        return float(betainc(self.total, self.n - self.total + 1, bound))
+
+    def scaled(self, factor: float) -> Proportion:
+        """Return the same proportion with the sample size multiplied by this factor."""
+        return Proportion(self.total * factor, self.n * factor)
+
+
+@dataclass(frozen=True, slots=True)
+class NormalEstimate:
+    """An estimate with normal error and a known or estimated standard error.
+
+    Args:
+        value: The estimate.
+        stderr: Its standard error.
+        df: Degrees of freedom of the standard error; infinite if it is known.
+        low: Smallest possible value; limits are clipped to it.
+        high: Largest possible value.
+    """
+
+    value: float
+    stderr: float
+    df: float = math.inf
+    low: float = -math.inf
+    high: float = math.inf
+
+    def interval(self, confidence: float) -> ConfidenceInterval:
+        """Return the limits of Student's t; of the normal distribution if the standard
+        error is known."""
+        low, high = student(self.value, self.stderr, self.df, confidence)
+        return ConfidenceInterval(max(low, self.low), min(high, self.high))
+
+    def p_less(self, bound: float) -> float:
+        """Return the p-value from the same distribution."""
+        if self.stderr == 0:
+            return 1.0 if self.value >= bound else 0.0
+        return cumulative((self.value - bound) / self.stderr, self.df)
+
+    def p_greater(self, bound: float) -> float:
+        """Return the p-value from the same distribution."""
+        if self.stderr == 0:
+            return 1.0 if self.value <= bound else 0.0
+        return cumulative((bound - self.value) / self.stderr, self.df)
+
+    def scaled(self, factor: float) -> NormalEstimate:
+        """Return the estimate with the standard error divided by the square root of the
+        factor."""
+        stderr = self.stderr / math.sqrt(factor)
+        return replace(self, stderr=stderr, df=self.df * factor)
+
+
+@dataclass(frozen=True, slots=True)
+class ExactValue:
+    """A value without uncertainty."""
+
+    value: float = 0.0
+
+    @property
+    def stderr(self) -> float:
+        """Return zero."""
+        return 0.0
+
+    def interval(self, confidence: float) -> ConfidenceInterval:
+        """Return the value as both limits."""
+        return ConfidenceInterval(self.value, self.value)
+
+    def p_less(self, bound: float) -> float:
+        """Return 0 or 1."""
+        return 1.0 if self.value >= bound else 0.0
+
+    def p_greater(self, bound: float) -> float:
+        """Return 0 or 1."""
+        return 1.0 if self.value <= bound else 0.0
+
+    def scaled(self, factor: float) -> ExactValue:
+        """Return the same value."""
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class WidestInterval:
+    """The most conservative of several methods for one estimate.
+
+    Args:
+        methods: At least one; all have the same value.
+    """
+
+    methods: tuple[IntervalEstimate, ...]
+
+    @property
+    def value(self) -> float:
+        """Return the estimate."""
+        return self.methods[0].value
+
+    @property
+    def stderr(self) -> float:
+        """Return the largest standard error."""
+        return max(one.stderr for one in self.methods)
+
+    def interval(self, confidence: float) -> ConfidenceInterval:
+        """Return the lowest lower limit and the highest upper limit."""
+        limits = [one.interval(confidence) for one in self.methods]
+        return ConfidenceInterval(
+            min(one.low for one in limits), max(one.high for one in limits)
+        )
+
+    def p_less(self, bound: float) -> float:
+        """Return the largest p-value."""
+        return max(one.p_less(bound) for one in self.methods)
+
+    def p_greater(self, bound: float) -> float:
+        """Return the largest p-value."""
+        return max(one.p_greater(bound) for one in self.methods)
+
+    def scaled(self, factor: float) -> WidestInterval:
+        """Return each method with the sample size multiplied by this factor."""
+        return WidestInterval(tuple(one.scaled(factor) for one in self.methods))
