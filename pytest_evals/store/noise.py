@@ -28,7 +28,7 @@ def keep_noise(folder: Path, noise: Mapping[str, Any]) -> None:
         StoreError: It cannot be written, or has another schema version.
     """
     known = {**_read(folder / NOISE), _VERSION: SCHEMAS["results"].current}
-    write_json(folder / NOISE, {**known, **noise}, "--evals-calibrate")
+    write_json(folder / NOISE, {**known, **noise}, "--evals-repeatability")
 
 
 def recorded_rate(base: Path, name: str, task: str, key: str) -> float | None:
