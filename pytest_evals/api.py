@@ -28,7 +28,7 @@ from pytest_evals.models.registry import ModelHook
 from pytest_evals.reports.files.model import model_arguments
 from pytest_evals.run.arguments import with_checked_arguments
 from pytest_evals.run.baselines import measured_rate
-from pytest_evals.run.cached_model import CachedModels, Keeping
+from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.config import RunConfig, StopMode
 from pytest_evals.run.event_loop import in_own_thread
 from pytest_evals.run.inference import Given, Inference, open_model
@@ -224,9 +224,8 @@ class _Call:
     def _answers(self) -> CachedModels:
         """Return the store in front of all models."""
         plugins = self.hook
-        keeping = Keeping(dir=self.config.dir, no_cache=not self.stores)
         hook = ModelHook(lambda: plugins.open_models, plugins.open_model)
-        return CachedModels(keeping, hook)
+        return CachedModels(self.config.dir, "use" if self.stores else "off", hook)
 
     def _check(self, run: Run) -> None:
         """Check that the run can be compared and written, before anything is sent."""

@@ -80,7 +80,7 @@ def folder(pytester: pytest.Pytester) -> pytest.Pytester:
 
 def stored(folder: pytest.Pytester, name: str) -> None:
     """A baseline ``main``, and a run of that name."""
-    run(folder, "pytest --model=hf:./release evals/ --evals-save=main")
+    run(folder, "pytest --model=hf:./release evals/ --evals-save-baseline=main")
     (path,) = Path(".evals/runs").iterdir()
     path.rename(path.with_name(name))
 

@@ -41,7 +41,7 @@ def main() -> None:
         folder = Path(name)
         shutil.copytree(ROOT / "example_suites", folder / "example_suites")
         (folder / "pytest.ini").write_text("[pytest]\n")
-        run(folder, MODEL, "--evals-save=main")
+        run(folder, MODEL, "--evals-save-baseline=main")
         gate = "--evals-gate=capitals/acc >= 0.65"
         page = "--evals-html=report.html"
         run(folder, f"{MODEL},dtype=bfloat16", "--evals-compare=main", gate, page)

@@ -342,7 +342,7 @@ def reduced_reference(
         name = reference.baseline
         raise InvalidGateError(
             f"baseline {name!r} has not kept the value of each answer; a run with this "
-            f"gate and --evals-save={name} does, where answers are not copies"
+            f"gate and --evals-save-baseline={name} does, where answers are not copies"
         )
     try:
         return {

@@ -30,11 +30,11 @@ _NO_FINISH = "{} have an answer that does not report why it ended (finish)"
 _NO_TOKENS = "{} have an answer that does not report its number of tokens"
 _NO_LATENCY = (
     "{} have no latency: models in this process answer in batches, and responses that "
-    "earlier versions stored have none (--evals-fresh sends them again)"
+    "earlier versions stored have none (--evals-cache=refresh sends them again)"
 )
 _NO_COST = (
     "{} have no cost: the model has no prices (price_in, price_out), or they were "
-    "stored without (--evals-fresh sends them again)"
+    "stored without (--evals-cache=refresh sends them again)"
 )
 
 

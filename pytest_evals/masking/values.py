@@ -2,7 +2,7 @@
 
 A value is secret if it is under a name such as ``api_key``, at any depth of a mapping,
 of JSON, YAML or ``NAME=value`` in a text, before the host of an address, in its query,
-or in a header. What is found here is remembered: see :mod:`pytest_evals.masking.registry`.
+or in a header. Secrets are added to :mod:`pytest_evals.masking.registry`.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def documents_of_gates(
         tasks = _tasks_of(session, gates)
         if any(map(is_late, after)):
             tasks.update(session.suite.tasks)
-    elif session.options.select:
+    elif session.options.only:
         return []
     else:
         running = {i.job.task.name for i in after if isinstance(i, DocItem)}

@@ -72,8 +72,8 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("--evals-write-out shows prompts without workers: -n0")
     if config.stash[OPTIONS].ray and is_distributed(config):
         raise pytest.UsageError("--evals-ray has replicas instead of workers: -n0")
-    if config.stash[OPTIONS].explain_cache and is_distributed(config):
-        raise pytest.UsageError("--evals-explain-cache needs no workers: -n0")
+    if config.stash[OPTIONS].cache_info and is_distributed(config):
+        raise pytest.UsageError("--evals-cache-info needs no workers: -n0")
     if config.stash[OPTIONS].plan and is_distributed(config):
         raise pytest.UsageError("--evals-plan needs no workers: -n0")
     if config.stash[OPTIONS].validate:

@@ -99,10 +99,10 @@ def stored_run(base: Path, name: str, here: Path) -> EarlierRun | str:
         if _has_kind(name):
             model = masked_text(name)
             return f"the reference model {model} has not answered the documents yet"
-        why = str(error).removesuffix("; save one with --evals-save")
+        why = str(error).removesuffix("; save one with --evals-save-baseline")
         if "\n  fix: " in why:  # a run that is there, but cannot be read
             return why.replace("\n  fix: ", "; ")
-        return f"{why}; a run with --evals-save={name} makes it"
+        return f"{why}; a run with --evals-save-baseline={name} makes it"
 
 
 def reference(

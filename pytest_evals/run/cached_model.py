@@ -4,9 +4,8 @@ are kept, and which are used."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from pytest_evals.core.model import NO_FINGERPRINT, Model
 from pytest_evals.core.response_contract import as_model, described
@@ -26,41 +25,30 @@ from pytest_evals.store.hashes import FileHashes
 from pytest_evals.store.model import Render, StoredModel
 from pytest_evals.store.responses import Responses
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keeping:
-    """Which responses are stored and used.
-
-    Args:
-        dir: The results folder.
-        no_cache: Whether none are stored or used.
-        fresh: Whether none are used.
-        rescore: Whether no model is opened.
-        explain_cache: A document for which nothing is sent, if any.
-    """
-
-    dir: Path
-    no_cache: bool = False
-    fresh: bool = False
-    rescore: bool = False
-    explain_cache: str = ""
+Cache: TypeAlias = Literal["use", "refresh", "off", "only"]
+"""How stored responses are used: read and written, written only, neither, or read
+only."""
 
 
 class CachedModels:
     """Puts the store in front of a session's models."""
 
-    def __init__(self, options: Keeping, hook: ModelHook) -> None:
+    def __init__(
+        self, folder: Path, cache: Cache, hook: ModelHook, *, opens: bool = True
+    ) -> None:
         """Nothing is on disk until a model is opened.
 
         Args:
-            options: What is kept.
+            folder: The results folder.
+            cache: How stored responses are used.
             hook: The users' hook that opens models.
+            opens: Whether models are opened; without it only stored responses are used.
         """
-        self._options, self._hook = options, hook
+        self._folder, self._cache, self._hook = folder, cache, hook
         self._hashes: FileHashes | None = None
         self._stored: list[StoredModel] = []
         self._note = ""
-        self._is_closed = options.rescore or bool(options.explain_cache)
+        self._is_closed = not opens
 
     def named(self, text: str) -> Model:
         """The model that a spec names, with its store in front.
@@ -77,11 +65,11 @@ class CachedModels:
         if hooked is not None:
             return self.given(hooked)
         spec = parse_spec(text)
-        if self._options.no_cache:
+        if self._cache == "off":
             return open_model(spec)
         fingerprint = self._fingerprint(spec)
         if fingerprint is None:
-            self._refuse_rescore(text)
+            self._refuse_cache_only(text)
             return self.given(open_model(spec))
 
         def open_same() -> Model:
@@ -98,7 +86,7 @@ class CachedModels:
             self._responses(fingerprint),
             None if self._is_closed else open_same,
             lambda: _renders(spec),
-            reads=not self._options.fresh,
+            reads=self._cache != "refresh",
         )
         self._stored.append(model)
         if not self._is_closed and not model.is_known:
@@ -122,7 +110,7 @@ class CachedModels:
     @property
     def reuses(self) -> bool:
         """Whether stored responses are used."""
-        return not (self._options.no_cache or self._options.fresh)
+        return self._cache in ("use", "only")
 
     def unready(self, text: str) -> EvalsError | None:
         """Why the model that a spec names cannot be opened here, as far as it is known
@@ -142,14 +130,14 @@ class CachedModels:
         Raises:
             OptionError: The spec has a mistake.
         """
-        if self._options.no_cache or self.is_hooked(text):
+        if self._cache == "off" or self.is_hooked(text):
             return None
         spec = parse_spec(text)
         fingerprint = self._fingerprint(spec)
         if fingerprint is None:
             return None
-        responses = Responses(self._options.dir, fingerprint, writes=False)
-        reads = not self._options.fresh
+        responses = Responses(self._folder, fingerprint, writes=False)
+        reads = self._cache != "refresh"
         return StoredModel(str(spec), responses, None, reads=reads)
 
     def given(self, given: object, source: str = "") -> Model:
@@ -165,13 +153,13 @@ class CachedModels:
             ModelError: It is not a model, or a member has the wrong type.
         """
         model = as_model(given, source)
-        if self._options.no_cache or isinstance(model, StoredModel):
+        if self._cache == "off" or isinstance(model, StoredModel):
             return model
         name, fingerprint = model.name, model.fingerprint
         if fingerprint is None or fingerprint is NO_FINGERPRINT:
             if fingerprint is not None:
                 self._note = f"{name} has no fingerprint"
-            self._refuse_rescore(name)
+            self._refuse_cache_only(name)
             return model
         if not isinstance(fingerprint, Mapping):
             raise ModelError(
@@ -190,7 +178,7 @@ class CachedModels:
             responses,
             None if self._is_closed else lambda: model,
             lambda: model.render,
-            reads=not self._options.fresh,
+            reads=self._cache != "refresh",
         )
         self._stored.append(stored)
         if not self._is_closed:
@@ -212,19 +200,19 @@ class CachedModels:
             model.settle()
 
     def _responses(self, fingerprint: Mapping[str, Any]) -> Responses:
-        return Responses(self._options.dir, fingerprint, writes=not self._is_closed)
+        return Responses(self._folder, fingerprint, writes=not self._is_closed)
 
     def _fingerprint(self, spec: ModelSpec) -> Mapping[str, Any] | None:
         """What identifies a spec's model; ``None`` if only the model itself can say."""
         if self._hashes is None:
-            self._hashes = FileHashes(self._options.dir)
+            self._hashes = FileHashes(self._folder)
         return fingerprint_of(spec, self._hashes)
 
-    def _refuse_rescore(self, name: str) -> None:
-        if self._options.rescore:
+    def _refuse_cache_only(self, name: str) -> None:
+        if self._cache == "only":
             raise OptionError(
-                f"--evals-rescore uses stored responses only, and those of {name} are "
-                "never stored\n  fix: leave --evals-rescore out"
+                f"--evals-cache=only reads stored responses only, and those of {name} "
+                "are never stored\n  fix: leave --evals-cache=only out"
             )
 
 

@@ -1,5 +1,5 @@
-"""A run beside a baseline, and as one: what ``--evals-compare`` and ``--evals-save``
-ask for. It starts from what is on the disk, so that it is the same later."""
+"""Compare a run with a baseline, and save it as one (``--evals-compare`` and
+``--evals-save-baseline``). It reads the files of the run, so later calls agree."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from pytest_evals.store.files import append_lines, make_base, make_folder, write
 from pytest_evals.store.flip_rates import NOISE
 from pytest_evals.store.history import EarlierRun, load_run, read_run
 
-_OPTION = "--evals-save"
+_OPTION = "--evals-save-baseline"
 _LEFT_OUT = frozenset(
     {"arguments", "doc", "filtered_resps", "resps", "tokens", "exchanges"}
 )

@@ -166,8 +166,9 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
 
 
 def _refused(name: str, why: str) -> Reference:
-    fault = f"baseline {name!r} is not comparable: {why}; --evals-save={name} makes "
-    return Reference(baseline=name, fault=f"{fault}a new one")
+    fix = f"--evals-save-baseline={name} makes a new one"
+    fault = f"baseline {name!r} is not comparable: {why}; {fix}"
+    return Reference(baseline=name, fault=fault)
 
 
 def _values(row: Row) -> Iterator[tuple[str, Any]]:

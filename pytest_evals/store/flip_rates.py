@@ -28,7 +28,7 @@ def save_flip_rates(folder: Path, noise: Mapping[str, Any]) -> None:
         StoreError: It cannot be written, or has another schema version.
     """
     known = {**_read(folder / NOISE), _VERSION: SCHEMAS["results"].current}
-    write_json(folder / NOISE, {**known, **noise}, "--evals-calibrate")
+    write_json(folder / NOISE, {**known, **noise}, "--evals-repeatability")
 
 
 def stored_flip_rate(base: Path, name: str, task: str, key: str) -> float | None:

@@ -19,7 +19,7 @@ _OF_A_RUN = ("first_tokens", "usage")
 """What a model says of what it was asked, and not of itself."""
 NOT_STORED = (
     "not in the store: this model has not answered this request before\n"
-    "  fix: run once without --evals-rescore"
+    "  fix: run once without --evals-cache=only"
 )
 
 

@@ -129,7 +129,7 @@ OPTIONS = (
     "colours,nobody", "small*", "answers.jsonl", "pytest.ini", ".", "..", "main", "temperature=x", "auto",
     "temperature=nan", "max_gen_toks=-1", "until=x", "do_sample=true,temperature=0.5", "acc >= 0.1", "acc => 1",
     "nobody/acc >= 0.1", "sums/exact_match >= 0", "acc >= nan", "cpu", "cuda", "cuda:99", "gates", "docs",
-    "warn", "fail", "pass", "off", "curtail", "wrong", "error", "regressed", "wrong,error", "1e-5", "0x10", "١",
+    "warn", "fail", "pass", "off", "curtail", "use", "refresh", "only", "wrong", "error", "regressed", "wrong,error", "1e-5", "0x10", "١",
 )  # fmt: skip
 """Values of options."""
 
@@ -145,7 +145,7 @@ GATES = {
 
 # Options that take documents or gates out of a run, or do not run it.
 SELECTING = {
-    "tasks", "python-files", "explain-cache", "select", "plan", "validate", "rescore", "limit", "sample",
+    "tasks", "python-files", "cache-info", "only", "plan", "validate", "cache", "limit", "sample",
 }  # fmt: skip
 
 MODELS = (

@@ -167,7 +167,7 @@ def test_generated_answers_without_top_log_probabilities_have_no_divergence():
     found = verdict(bare, full, metric="kl", max=0.1)
     assert found.outcome == "invalid"
     assert "'main' has no top log-probabilities" in found.reason
-    assert found.reason.endswith("--evals-save=main")
+    assert found.reason.endswith("--evals-save-baseline=main")
 
 
 def test_runs_that_are_not_comparable_are_invalid():

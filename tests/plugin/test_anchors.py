@@ -19,14 +19,14 @@ def results(suite):
 def release(suite, wrong):
     """Save a run in which the first few answers are wrong; 10 points for each."""
     suite.knows(wrong=range(wrong))
-    return suite.run("evals", "--evals-save=main")
+    return suite.run("evals", "--evals-save-baseline=main")
 
 
 @pytest.fixture
 def anchored(suite):
     """A suite with both baselines, where all answers are correct."""
     suite.task("quiz", gates=[{**GATE, "anchor": ANCHOR}])
-    suite.run("evals", "--evals-save=v1")
+    suite.run("evals", "--evals-save-baseline=v1")
     assert release(suite, 0).ret == 0
     return suite
 
@@ -52,14 +52,14 @@ def test_small_drops_from_release_to_release_end_at_the_anchor(anchored):
 
 def test_a_better_run_is_above_its_anchor(anchored):
     release(anchored, 2)
-    anchored.run("evals", "--evals-save=v1", "--evals-save-failed")
+    anchored.run("evals", "--evals-save-baseline=v1", "--evals-save-failed")
     release(anchored, 0).stdout.fnmatch_lines(["quiz::*: 20.00 points above v1 (*"])
 
 
 def test_an_anchor_without_a_margin_has_that_of_the_gate(suite):
     suite.task("quiz", gates=[{**GATE, "id": "kept", "anchor": "v1"}])
-    suite.run("evals", "--evals-save=v1")
-    suite.run("evals", "--evals-save=main")
+    suite.run("evals", "--evals-save-baseline=v1")
+    suite.run("evals", "--evals-save-baseline=main")
     suite.knows(wrong=[1, 2])
     suite.run("evals")
     found = results(suite)
@@ -71,14 +71,14 @@ def test_an_anchor_without_a_margin_has_that_of_the_gate(suite):
 def test_gates_beside_a_suite_may_have_anchors_too(suite):
     entry = f"{{task: quiz, {json.dumps({**GATE, 'anchor': ANCHOR})[1:-1]}}}"
     (suite.evals / "gates.yaml").write_text(f"gates:\n  - {entry}\n")
-    suite.run("evals", "--evals-save=v1")
+    suite.run("evals", "--evals-save-baseline=v1")
     assert [*results(suite)] == ["exact_match-vs-main", "exact_match-vs-v1"]
 
 
 def test_either_of_two_baselines_can_be_saved_first(suite):
     suite.task("quiz", gates=[{**GATE, "anchor": ANCHOR}])
-    suite.run("evals", "--evals-save=main")
-    suite.run("evals", "--evals-save=v1")
+    suite.run("evals", "--evals-save-baseline=main")
+    suite.run("evals", "--evals-save-baseline=v1")
     assert suite.run("evals").ret == 0
 
 

@@ -148,7 +148,7 @@ def test_what_changes_the_scores_only_asks_nothing(counting, change):
     run(counting)
     asked(counting)
     counting.task("quiz", **change)
-    run(counting, "--evals-rescore")
+    run(counting, "--evals-cache=only")
     assert asked(counting) == []
 
 
@@ -169,47 +169,47 @@ def test_errors_are_asked_again(counting):
     assert asked(counting) == QUIZ[8:]
 
 
-def test_fresh_asks_everything_and_stores_it(counting):
+def test_refresh_sends_every_request_again_and_stores_the_responses(counting):
     run(counting)
     knows(counting, dict.fromkeys(QUIZ, "new"))
     asked(counting)
-    assert run(counting, "--evals-fresh").parseoutcomes() == {"wrong": 10}
+    assert run(counting, "--evals-cache=refresh").parseoutcomes() == {"wrong": 10}
     assert asked(counting) == QUIZ
     assert run(counting).parseoutcomes() == {"wrong": 10}
     assert asked(counting) == []
 
 
-def test_no_cache_neither_reads_nor_writes(counting):
+def test_cache_off_neither_reads_nor_writes_the_store(counting):
     run(counting)
     knows(counting, dict.fromkeys(QUIZ, "new"))
     asked(counting)
-    result = run(counting, "--evals-no-cache")
+    result = run(counting, "--evals-cache=off")
     assert result.parseoutcomes() == {"wrong": 10}
     result.stdout.no_fnmatch_line("responses:*")
     assert asked(counting) == QUIZ
     assert run(counting).parseoutcomes() == {"passed": 10}
 
 
-def test_rescore_says_what_is_not_in_the_store(counting):
+def test_cache_only_reports_documents_without_a_stored_response(counting):
     counting.task("quiz", gates=["exact_match >= 0.5"])
     run(counting, "--evals-limit=4")
     asked(counting)
-    result = run(counting, "--evals-rescore")
+    result = run(counting, "--evals-cache=only")
     assert result.parseoutcomes() == {"passed": 4, "errors": 6, "failed": 1}
     assert asked(counting) == []
     result.stdout.fnmatch_lines(
         [
             "*not in the store: this model has not answered this request before",
-            "*fix: run once without --evals-rescore",
+            "*fix: run once without --evals-cache=only",
             "gates: 1 invalid",
         ]
     )
 
 
-def test_rescore_needs_a_model_whose_responses_are_stored(suite):
-    result = suite.run("evals", "--evals-rescore")
+def test_cache_only_needs_a_model_whose_responses_are_stored(suite):
+    result = suite.run("evals", "--evals-cache=only")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    told = "--evals-rescore uses stored responses only, and those of scripted:*"
+    told = "--evals-cache=only reads stored responses only, and those of scripted:*"
     result.stderr.fnmatch_lines([f"ERROR: {told}"])
 
 
@@ -239,12 +239,19 @@ def test_a_scripted_model_costs_no_file(suite):
     assert not (suite.pytester.path / ".evals" / "responses.sqlite").exists()
 
 
-def test_options_that_contradict_each_other_are_refused(suite):
-    result = suite.run("evals", "--evals-fresh", "--evals-rescore")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["*--evals-fresh and --evals-rescore say different things of the store*"]
-    )
+def test_the_ini_file_sets_the_use_of_the_store_and_the_command_line_overrides_it(
+    counting,
+):
+    counting.pytester.makeini("[pytest]\nevals_cache = off\n")
+    run(counting)
+    assert asked(counting) == QUIZ
+    run(counting, "--evals-cache=use")
+    assert asked(counting) == QUIZ
+    counting.pytester.makeini("[pytest]\nevals_cache = only\n")
+    assert run(counting).parseoutcomes() == {"passed": 10}
+    assert asked(counting) == []
+    run(counting, "--evals-cache=refresh")
+    assert asked(counting) == QUIZ
 
 
 def test_a_damaged_store_is_told_and_the_run_goes_on(counting):
@@ -305,7 +312,7 @@ def test_a_model_of_hugging_face_is_opened_only_if_something_is_missing(
 
 
 def explain(suite, name="quiz[q3]"):
-    return run(suite, f"--evals-explain-cache=evals/quiz.yaml::{name}")
+    return run(suite, f"--evals-cache-info=evals/quiz.yaml::{name}")
 
 
 def test_explaining_asks_nothing_and_leaves_no_run(counting):
@@ -371,7 +378,7 @@ def test_explaining_a_document_that_does_not_exist_names_the_nearest(counting):
 
 
 def selected(suite, words, *arguments):
-    return run(suite, f"--evals-select={words}", *arguments)
+    return run(suite, f"--evals-only={words}", *arguments)
 
 
 def test_gates_over_a_selection_are_judged_where_all_the_rest_is_stored(counting):
@@ -421,7 +428,7 @@ def test_a_gate_lacks_what_is_not_stored_and_is_skipped(counting, changed):
             "quiz", gates=["exact_match >= 0.5"], doc_to_text="Q: {{question}}"
         )
     elif changed == "fresh":
-        more = ("--evals-fresh",)
+        more = ("--evals-cache=refresh",)
     else:
         path = counting.pytester.path / "conftest.py"
         hook = "\n\ndef pytest_evals_score(record, task):\n    return None\n"

@@ -81,7 +81,7 @@ def verdicts(results):
 
 
 def test_a_script_finds_what_pytest_finds(both):
-    both.run("evals", "--evals-save=main")
+    both.run("evals", "--evals-save-baseline=main")
     both.pytester.makeconftest(CONFTEST)
     both.run("evals", "--evals-json=by_pytest.json", model=None)
     by_pytest = json.loads(Path("by_pytest.json").read_text())

@@ -20,7 +20,7 @@ def gated(suite):
 @pytest.fixture
 def saved(gated):
     """The same, with its baseline; saving it judges no gate that needs it."""
-    result = gated.run("evals", "--evals-save=main")
+    result = gated.run("evals", "--evals-save-baseline=main")
     assert result.ret == 0
     assert result.parseoutcomes() == {"passed": 7, "wrong": 3, "skipped": 2}
     result.stdout.fnmatch_lines(["*not compared, since this run becomes the baseline*"])
@@ -39,7 +39,7 @@ def test_a_baseline_that_is_not_there_is_told_with_how_to_make_it(gated):
     result.stdout.fnmatch_lines(
         [
             "invalid: no baseline called 'main', and no folder of a run; a run with "
-            "--evals-save=main makes it"
+            "--evals-save-baseline=main makes it"
         ]
     )
 
@@ -103,7 +103,7 @@ def test_runs_that_were_asked_otherwise_are_refused_with_what_differs(
     result.stdout.fnmatch_lines(
         [f"invalid: baseline 'main' is not comparable: {told}*"]
     )
-    again = saved.run("evals", "--evals-save=main")
+    again = saved.run("evals", "--evals-save-baseline=main")
     assert again.ret == 0
     assert saved.run("evals").ret == 0
 
@@ -123,7 +123,7 @@ def test_every_filter_of_a_baseline_is_kept(suite):
     ]
     gate = {"metric": "exact_match,b", "baseline": "main", "max_drop": 0, "over": "run"}
     suite.task("quiz", filter_list=filters, gates=[gate])
-    suite.run("evals", "--evals-save=main")
+    suite.run("evals", "--evals-save-baseline=main")
     result = suite.run("evals")
     assert result.ret == 0
     assert newest(suite)["gates"][0]["outcome"] == "passed"
@@ -175,7 +175,7 @@ def test_another_machine_is_told_and_the_same_one_is_not(gated, now, is_told):
             return Model()
     """
     gated.pytester.makeconftest(model.format(device="cpu"))
-    assert gated.run("evals", "--evals-save=main", model=None).ret == 0
+    assert gated.run("evals", "--evals-save-baseline=main", model=None).ret == 0
     gated.pytester.makeconftest(model.format(device=now))
     result = gated.run("evals", model=None)
     told = "device is 'cuda:0', in the baseline 'cpu'" in result.stdout.str()
@@ -206,8 +206,10 @@ def test_missing_baseline_is_a_warning_before_anything_is_asked(suite):
         [
             "evals: warning: quiz::exact_match-vs-main: it will be invalid: no "
             "baseline called 'main', and no folder of a run; a run with "
-            "--evals-save=main makes it"
+            "--evals-save-baseline=main makes it"
         ]
     )
-    result = suite.run("evals", "--collect-only", "--evals-save=main", model=None)
+    result = suite.run(
+        "evals", "--collect-only", "--evals-save-baseline=main", model=None
+    )
     result.stdout.no_fnmatch_line("*it will be invalid*")

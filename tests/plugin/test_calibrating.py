@@ -1,4 +1,4 @@
-"""``--evals-calibrate``: how much of a number is chance, measured and used by gates."""
+"""``--evals-repeatability``: how much numbers vary between runs, and gates on that."""
 
 import json
 
@@ -36,7 +36,11 @@ def test_noise_is_measured_recorded_and_used_by_gates(suite):
     gate = {"metric": "exact_match", "min": 0.5, "noise": "auto"}
     suite.task("quiz", gates=[gate, {**gate, "noise": "none", "id": "bare"}])
     done = suite.run(
-        "evals", "--evals-calibrate=4", "--evals-save=main", "-v", model=None
+        "evals",
+        "--evals-repeatability=4",
+        "--evals-save-baseline=main",
+        "-v",
+        model=None,
     )
     assert done.ret == 0
     assert done.parseoutcomes()["passed"] == 10  # items are those of one run
@@ -55,7 +59,7 @@ def test_noise_is_measured_recorded_and_used_by_gates(suite):
     assert noise["flip_rate"] == pytest.approx(4 / 6 / 10)
     orders = (suite.pytester.path / "orders").read_text().splitlines()
     assert len(set(orders)) == 4
-    assert suite.run("evals", "--evals-save=main", model=None).ret == 0
+    assert suite.run("evals", "--evals-save-baseline=main", model=None).ret == 0
     assert path.is_file()
     (before, last) = sorted(suite.pytester.path.glob(".evals/runs/*/results.json"))
     first, bare = json.loads(before.read_text())["gates"]
@@ -105,7 +109,9 @@ def test_a_mean_of_other_numbers_is_calibrated_and_its_noise_used_by_gates(suite
     path.write_text(
         path.read_text() + "process_results: !function texts.process_results\n"
     )
-    done = suite.run("evals", "--evals-calibrate=4", "--evals-save=main", model=None)
+    done = suite.run(
+        "evals", "--evals-repeatability=4", "--evals-save-baseline=main", model=None
+    )
     assert done.ret == 0
     done.stdout.fnmatch_lines(
         [
@@ -126,7 +132,7 @@ def test_a_mean_of_other_numbers_is_calibrated_and_its_noise_used_by_gates(suite
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--evals-calibrate=1"], "it takes 2 runs or more"),
+        (["--evals-repeatability=1"], "it takes 2 runs or more"),
     ],
 )
 def test_what_cannot_be_calibrated_is_a_usage_error(suite, arguments, why):
@@ -140,7 +146,7 @@ def test_workers_repeat_their_own_documents(suite):
     ten answers, between one run and the other."""
     suite.pytester.makeconftest(MODEL)
     suite.task("quiz")
-    arguments = ["evals", "--evals-calibrate=2", "--evals-save=main"]
+    arguments = ["evals", "--evals-repeatability=2", "--evals-save-baseline=main"]
     one = suite.run(*arguments, "-n2", model=None)
     assert one.ret == 0
     assert one.parseoutcomes()["passed"] == 8
@@ -155,13 +161,16 @@ def test_workers_repeat_their_own_documents(suite):
 
 
 def test_part_of_a_run_is_not_repeated(suite):
-    done = suite.run("evals", "--evals-calibrate=2", "-x", "--evals-strict")
+    done = suite.run("evals", "--evals-repeatability=2", "-x", "--evals-strict")
     assert done.ret == 0
     done.stdout.fnmatch_lines(
-        ["  no answer has turned: *", "the noise is not recorded: give --evals-save*"]
+        [
+            "  no answer has turned: *",
+            "the noise is not recorded: give --evals-save-baseline*",
+        ]
     )
     suite.knows(wrong=[0])
-    done = suite.run("evals", "--evals-calibrate=2", "-x", "--evals-strict")
+    done = suite.run("evals", "--evals-repeatability=2", "-x", "--evals-strict")
     assert done.ret != 0
     done.stdout.fnmatch_lines(["not all documents were run: nothing was repeated"])
 
@@ -170,7 +179,7 @@ def test_model_that_is_closed_in_the_end_is_still_open(suite, tiny_model_path):
     pytest.importorskip("transformers")
     suite.task("quiz", generation_kwargs={"max_gen_toks": 2}, gates=["exact_match < 1"])
     spec = f"hf:{tiny_model_path},device=cpu"
-    done = suite.run("evals", "--evals-calibrate=2", model=spec)
+    done = suite.run("evals", "--evals-repeatability=2", model=spec)
     assert done.ret == 0
     done.stdout.fnmatch_lines(["quiz: exact_match,none, 2 runs of 10 documents: *"])
 
@@ -178,7 +187,7 @@ def test_model_that_is_closed_in_the_end_is_still_open(suite, tiny_model_path):
 def test_sampled_copies_are_refused(suite):
     suite.task("quiz", generation_kwargs={"do_sample": True, "temperature": 0.7})
     suite.task("quiz", generation_kwargs={"do_sample": True, "temperature": 0.7})
-    done = suite.run("evals", "--evals-calibrate=3")
+    done = suite.run("evals", "--evals-repeatability=3")
     assert done.ret == 1
     done.stdout.fnmatch_lines(["the model gives the same texts however often*"])
 

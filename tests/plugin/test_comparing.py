@@ -21,7 +21,7 @@ def newest(suite):
 def saved(suite):
     """A suite with a baseline in which q1, q2 and q3 were wrong."""
     suite.knows(wrong=[1, 2, 3])
-    assert suite.run("evals", "--evals-save=main").ret == 0
+    assert suite.run("evals", "--evals-save-baseline=main").ret == 0
     return suite
 
 
@@ -77,9 +77,9 @@ def test_a_regressed_document_is_shown_as_such_and_fails_only_under_strict(saved
 def test_regressed_documents_can_be_selected(saved):
     saved.knows(wrong=[1, 7])
     saved.run("evals")
-    result = compare(saved, "--evals-select=regressed")
+    result = compare(saved, "--evals-only=regressed")
     assert result.parseoutcomes() == {"regressed": 1, "deselected": 9}
-    alone = saved.run("evals", "--evals-select=regressed")
+    alone = saved.run("evals", "--evals-only=regressed")
     assert alone.ret == pytest.ExitCode.USAGE_ERROR
 
 
@@ -149,7 +149,7 @@ def test_a_baseline_that_does_not_exist_is_refused_with_the_nearest(saved):
 
 
 def test_a_partial_run_is_no_baseline(suite):
-    result = suite.run("evals", "-k", "q1", "--evals-save=main")
+    result = suite.run("evals", "-k", "q1", "--evals-save-baseline=main")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         ["baseline 'main' is not saved: 1 of 10 documents were run"]
@@ -160,7 +160,7 @@ def test_a_partial_run_is_no_baseline(suite):
 def test_a_run_with_errors_is_no_baseline_and_the_old_one_stays(saved):
     before = (folder(saved) / "samples_quiz.jsonl").read_text()
     saved.knows(errors=[5])
-    result = saved.run("evals", "--evals-save=main")
+    result = saved.run("evals", "--evals-save-baseline=main")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         [
@@ -174,7 +174,7 @@ def test_a_run_with_errors_is_no_baseline_and_the_old_one_stays(saved):
 def test_a_run_with_a_failed_gate_is_no_baseline_unless_that_is_asked_for(suite):
     suite.task("quiz", gates=["exact_match >= 0.9", "exact_match >= 0.8"])
     suite.knows(wrong=[1, 2, 3])
-    result = suite.run("evals", "--evals-save=main")
+    result = suite.run("evals", "--evals-save-baseline=main")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         [
@@ -183,7 +183,7 @@ def test_a_run_with_a_failed_gate_is_no_baseline_unless_that_is_asked_for(suite)
         ]
     )
     assert not folder(suite).exists()
-    asked = suite.run("evals", "--evals-save=main", "--evals-save-failed")
+    asked = suite.run("evals", "--evals-save-baseline=main", "--evals-save-failed")
     asked.stdout.fnmatch_lines(
         [
             "baseline: .evals/baselines/main (of a failed run: gate quiz::exact_match "
@@ -201,7 +201,7 @@ def test_an_inconclusive_gate_blocks_a_baseline_only_if_it_fails_the_run(
     gate = {"metric": "exact_match", "min": 0.7, "over": "population", "id": "open"}
     suite.task("quiz", gates=[{**gate, "inconclusive": policy}])
     suite.knows(wrong=[1, 2, 3])
-    result = suite.run("evals", "--evals-save=main")
+    result = suite.run("evals", "--evals-save-baseline=main")
     assert folder(suite).exists() is is_saved
     if not is_saved:
         result.stdout.fnmatch_lines(["*not saved: gate quiz::open is inconclusive;*"])
@@ -221,13 +221,15 @@ def test_a_gate_that_was_expected_to_fail_does_not_block_a_baseline(suite, worke
                     item.add_marker(pytest.mark.xfail(reason="known"))
         """
     )
-    result = suite.run("evals", "--evals-save=main", *workers)
+    result = suite.run("evals", "--evals-save-baseline=main", *workers)
     assert result.ret == 0
     assert folder(suite).exists()
 
 
 def test_a_partial_run_is_no_baseline_even_if_failed_runs_may_be(suite):
-    result = suite.run("evals", "-k", "q1", "--evals-save=main", "--evals-save-failed")
+    result = suite.run(
+        "evals", "-k", "q1", "--evals-save-baseline=main", "--evals-save-failed"
+    )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert not folder(suite).exists()
 
@@ -235,21 +237,23 @@ def test_a_partial_run_is_no_baseline_even_if_failed_runs_may_be(suite):
 def test_consent_to_a_failed_baseline_needs_the_baselines_name(suite):
     result = suite.run("evals", "--evals-save-failed")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*give --evals-save too*"])
+    result.stderr.fnmatch_lines(["*give --evals-save-baseline too*"])
 
 
 def test_saving_again_replaces_the_baseline(saved):
     saved.knows()
-    saved.run("evals", "--evals-save=main")
+    saved.run("evals", "--evals-save-baseline=main")
     rows = (folder(saved) / "samples_quiz.jsonl").read_text().splitlines()
     assert all(json.loads(row)["correct"] for row in rows)
     assert [path.name for path in folder(saved).parent.iterdir()] == ["main"]
 
 
 def test_a_name_that_is_no_name_is_refused(suite):
-    result = suite.run("evals", "--evals-save=../x")
+    result = suite.run("evals", "--evals-save-baseline=../x")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--evals-save=../x: a name has letters, digits *"])
+    result.stderr.fnmatch_lines(
+        ["*--evals-save-baseline=../x: a name has letters, digits *"]
+    )
 
 
 def test_workers_know_the_baseline_too(saved):

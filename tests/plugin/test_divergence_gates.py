@@ -38,7 +38,7 @@ def newest(suite):
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"])
 def test_a_run_is_compared_with_the_stored_distributions(gated, workers):
-    assert gated.run("evals", "--evals-save=main").ret == 0
+    assert gated.run("evals", "--evals-save-baseline=main").ret == 0
     knows(gated, Q)
     result = gated.pytester.runpytest(
         "evals", "--model=scripted:answers.jsonl", *workers
@@ -57,7 +57,7 @@ def test_only_tasks_with_such_a_gate_ask_for_them(gated):
         for i in range(10):
             rule = {"prompt": f"other {i}?", "text": f"a{i}", "top_logprobs": top}
             file.write(json.dumps(rule) + "\n")
-    gated.run("evals", "--evals-save=main")
+    gated.run("evals", "--evals-save-baseline=main")
     for task, has in (("quiz", True), ("other", False)):
         (path,) = newest(gated).glob(f"samples_{task}*.jsonl")
         row = json.loads(path.read_text().splitlines()[0])
@@ -67,7 +67,7 @@ def test_only_tasks_with_such_a_gate_ask_for_them(gated):
 
 def test_a_baseline_without_them_is_named_with_the_fix(gated):
     knows(gated, P, tops=False)
-    gated.run("evals", "--evals-save=main")
+    gated.run("evals", "--evals-save-baseline=main")
     knows(gated, P)
     result = gated.run("evals")
     assert result.ret == 1
@@ -77,7 +77,7 @@ def test_a_baseline_without_them_is_named_with_the_fix(gated):
 
 
 def test_a_model_without_them_is_named_with_the_fix(gated):
-    gated.run("evals", "--evals-save=main")
+    gated.run("evals", "--evals-save-baseline=main")
     knows(gated, P, tops=False)
     result = gated.run("evals")
     assert result.ret == 1
@@ -88,7 +88,9 @@ def test_responses_in_the_store_keep_them(gated, tiny_model_path):
     """The second run opens no model."""
     for _ in range(2):
         result = gated.run(
-            "evals", "--evals-save=main", model=f"hf:{tiny_model_path},device=cpu"
+            "evals",
+            "--evals-save-baseline=main",
+            model=f"hf:{tiny_model_path},device=cpu",
         )
         assert result.ret == 0
     rows = sqlite3.connect(gated.pytester.path / ".evals/responses.sqlite").execute(

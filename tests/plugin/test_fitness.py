@@ -81,7 +81,7 @@ def test_a_server_without_log_probabilities_is_refused_before_anything_is_asked(
 
 def test_a_server_is_not_tried_where_nothing_is_asked_or_scored(mixed, text_server):
     model, prompts = text_server
-    for arguments in (["--collect-only"], ["--evals-plan"], ["--evals-rescore"]):
+    for arguments in (["--collect-only"], ["--evals-plan"], ["--evals-cache=only"]):
         mixed.run("evals", *arguments, model=model)
         assert prompts == []
     result = mixed.run("evals/quiz.yaml", model=model)

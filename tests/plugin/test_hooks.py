@@ -264,7 +264,7 @@ def test_hooks_of_a_conftest_below_the_rootdir_add_numbers_too(suite, workers):
 def test_who_listens_hears_last_and_of_what_has_changed(suite):
     """As in ``evaluate()``; and one that breaks takes nothing away."""
     suite.task("quiz")
-    assert suite.run("evals", "--evals-save=main").ret == 0
+    assert suite.run("evals", "--evals-save-baseline=main").ret == 0
     suite.pytester.makeconftest(
         """
         from pathlib import Path

@@ -39,7 +39,7 @@ def test_the_page_has_gates_and_documents(suite, workers):
 
 def test_the_page_has_what_changed_since_the_baseline(suite):
     suite.knows(wrong=[1])
-    suite.run("evals", "--evals-save=main")
+    suite.run("evals", "--evals-save-baseline=main")
     suite.knows(wrong=[2])
     suite.run("evals", "--evals-compare=main", "--evals-html=report.html")
     path = suite.pytester.path / "report.html"

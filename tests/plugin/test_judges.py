@@ -180,7 +180,7 @@ def pytest_evals_open_model(spec, config):
     return Both()
 """
     )
-    run = ("evals/sums.quiz", "--evals-judge=own:x", "--evals-no-cache")
+    run = ("evals/sums.quiz", "--evals-judge=own:x", "--evals-cache=off")
     result = judged.run(*run, model="own:x")
     assert result.parseoutcomes() == {"passed": 4}
     opened = (judged.pytester.path / "opened").read_text().split()
@@ -189,7 +189,10 @@ def pytest_evals_open_model(spec, config):
 
 def test_a_run_with_another_judge_is_not_comparable(judged):
     (judged.evals / "sums.quiz").write_text("a=1 b=2 c=3")
-    assert judged.run(*RUN, "--evals-save=main", model="scripted:model.json").ret == 0
+    assert (
+        judged.run(*RUN, "--evals-save-baseline=main", model="scripted:model.json").ret
+        == 0
+    )
     other = ("evals/sums.quiz", "--evals-judge=scripted:first", "--evals-compare=main")
     result = judged.run(*other, model="scripted:model.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

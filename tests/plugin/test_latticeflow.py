@@ -219,7 +219,10 @@ def compute_scores(sample):
     rows = "".join(f"{n:02},w,1\n" for n in range(1, 10))
     write(pytester.path, {"words.csv": f"sample_id,word,n\n{rows}"})
     run = pytester.runpytest_inprocess(
-        "words-task.yaml", "--evals-snippet-timeout=0.5", "-p", "no:cacheprovider"
+        "words-task.yaml",
+        "--evals-latticeflow-snippet-timeout=0.5",
+        "-p",
+        "no:cacheprovider",
     )
     assert run.parseoutcomes() == {"errors": 7, "passed": 2}
     text = run.stdout.str()
@@ -241,17 +244,23 @@ def compute_scores(sample):
 
 
 def test_values_of_parameters_come_from_the_command_line(pytester):
-    pytester.makeini("[pytest]\nevals_config = word=abc\n")
+    pytester.makeini("[pytest]\nevals_latticeflow_config = word=abc\n")
     shutil.copy(PROJECT / "tasks" / "system_check.yaml", pytester.path)
     pytester.runpytest_inprocess("system_check.yaml", "-p", "no:cacheprovider")
     assert metrics(pytester, "system-check") == {"word_length": 3.0}
-    typed = ("--evals-config=word=ab", "-p", "no:cacheprovider")
+    typed = ("--evals-latticeflow-config=word=ab", "-p", "no:cacheprovider")
     pytester.runpytest_inprocess("system_check.yaml", *typed)
     assert metrics(pytester, "system-check") == {"word_length": 2.0}
-    wrong = pytester.runpytest_inprocess("system_check.yaml", "--evals-config=word")
+    wrong = pytester.runpytest_inprocess(
+        "system_check.yaml", "--evals-latticeflow-config=word"
+    )
     assert wrong.ret == 4
-    wrong.stderr.fnmatch_lines(["*--evals-config=word: KEY=VALUE is wanted*"])
-    unknown = pytester.runpytest_inprocess("system_check.yaml", "--evals-config=wrd=a")
+    wrong.stderr.fnmatch_lines(
+        ["*--evals-latticeflow-config=word: expected KEY=VALUE*"]
+    )
+    unknown = pytester.runpytest_inprocess(
+        "system_check.yaml", "--evals-latticeflow-config=wrd=a"
+    )
     assert unknown.ret == 4
     unknown.stderr.fnmatch_lines(["*has a parameter 'wrd'; did you mean 'word'?"])
 

@@ -46,7 +46,7 @@ def test_a_place_of_the_ini_file_is_refused_with_where_it_was_set(places):
 def test_a_baseline_that_cannot_be_saved_is_refused(places):
     base = places.pytester.mkdir(".evals")
     (base / "baselines").write_text("a file")
-    result = places.run("evals", "--evals-save=main", model="scripted:break")
+    result = places.run("evals", "--evals-save-baseline=main", model="scripted:break")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: *baselines': it is a file, not a folder"])
     assert places.run("evals").ret == 0

@@ -39,7 +39,7 @@ def test_plan_knows_what_is_stored(suite, tiny_model_path):
     suite.run("evals", "--evals-limit=4", model=spec)
     done = suite.run("evals", "--evals-plan", model=spec)
     done.stdout.fnmatch_lines(["quiz    10        10  ~* tokens       4  *"])
-    done = suite.run("evals", "--evals-plan", "--evals-fresh", model=spec)
+    done = suite.run("evals", "--evals-plan", "--evals-cache=refresh", model=spec)
     done.stdout.fnmatch_lines(["quiz    10        10  ~* tokens       0  *"])
 
 

@@ -94,7 +94,7 @@ def test_what_a_model_says_is_no_command(github):
 def test_markdown_goes_to_a_file_with_what_got_worse(suite):
     gate = {"metric": "exact_match", "baseline": "main", "max_drop": 0, "over": "run"}
     suite.task("quiz", gates=[gate])
-    suite.run("evals", "--evals-save=main")
+    suite.run("evals", "--evals-save-baseline=main")
     suite.knows(wrong=[3, 5])
     suite.pytester.makeini("[pytest]\nevals_markdown = out/summary.md\n")
     result = suite.run("evals", "--evals-compare=main")

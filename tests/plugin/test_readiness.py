@@ -119,13 +119,17 @@ def test_a_run_whose_responses_are_stored_needs_no_key(
     chosen = suite.run("evals", "-k", "q1 or q3", *workers, model=model)
     assert chosen.ret == 0
     shutil.rmtree(suite.pytester.path / ".evals" / "runs")
-    for further in ((), ("--evals-fresh", "--evals-limit=5"), ("--evals-no-cache",)):
+    for further in (
+        (),
+        ("--evals-cache=refresh", "--evals-limit=5"),
+        ("--evals-cache=off",),
+    ):
         result = suite.run("evals", *further, *workers, model=model)
         url = model.partition("base_url=")[2].partition(",")[0]
         told = f"the environment variable EVALS_TEST_KEY holds no key for {url}"
         check_refused(suite, result, told)
     assert len(prompts) == 5
-    rescored = suite.run("evals", "--evals-rescore", *workers, model=model)
+    rescored = suite.run("evals", "--evals-cache=only", *workers, model=model)
     assert rescored.parseoutcomes() == {"passed": 1, "wrong": 4, "errors": 5}
 
 

@@ -91,7 +91,7 @@ def test_it_answers_in_one_batch_and_is_closed_before_the_tested_model_opens(bot
 
 
 def test_the_second_time_its_answers_come_from_the_store(suite, tiny_model_path):
-    """With --evals-rescore, a model that is needed would be an error."""
+    """With --evals-cache=only, a model that is needed would be an error."""
     tiny = f"hf:{tiny_model_path},device=cpu"
     gate = {**GATE, "baseline": f"{tiny},dtype=bfloat16", "id": "same"}
     suite.task("quiz", gates=[gate], generation_kwargs={"max_gen_toks": 4})
@@ -99,7 +99,7 @@ def test_the_second_time_its_answers_come_from_the_store(suite, tiny_model_path)
     assert first.ret == 0
     plan = suite.run("evals", "--evals-plan", model=tiny)
     plan.stdout.fnmatch_lines(["quiz (hf:*  *10  *10  *10"])
-    second = suite.run("evals", "--evals-rescore", model=tiny)
+    second = suite.run("evals", "--evals-cache=only", model=tiny)
     assert second.ret == 0
     assert second.parseoutcomes()["passed"] == first.parseoutcomes()["passed"]
 
@@ -155,7 +155,7 @@ def test_it_does_not_run_for_a_gate_that_is_skipped(both):
 
 def test_a_stored_baseline_of_that_name_comes_first(both):
     run = both.pytester.path / "scripted:reference.jsonl"
-    both.run("evals", "--evals-save=main")
+    both.run("evals", "--evals-save-baseline=main")
     (both.pytester.path / ".evals" / "baselines" / "main").rename(run)
     result = both.run("evals")
     assert result.ret == 0

@@ -7,8 +7,15 @@ import pytest
     ("given", "told"),
     [
         ("--evals-tasks=,", "--evals-tasks=,: there is no name in it"),
-        ("--evals-select=,", "--evals-select=,: a word is wanted, of wrong, error, *"),
-        ("--evals-allow-code=nosuch", "--evals-allow-code: */nosuch is no folder"),
+        ("--evals-only=,", "--evals-only=,: a word is wanted, of wrong, error, *"),
+        (
+            "--evals-latticeflow-allow-code=nosuch",
+            "--evals-latticeflow-allow-code: */nosuch is not a folder",
+        ),
+        (
+            "--evals-cache=never",
+            "--evals-cache=never: expected use, refresh, off or only",
+        ),
         ("--evals-judge=gpt", "--evals-judge: 'gpt' does not say what kind of model *"),
         ("--evals-metadata={a", "--evals-metadata={a: this is no JSON: *"),
         (
@@ -16,12 +23,16 @@ import pytest
             "--evals-limit and --evals-sample both choose documents; give one",
         ),
         (
-            "--evals-plan --evals-calibrate=3",
-            "--evals-plan and --evals-calibrate ask for different runs; give one",
+            "--evals-plan --evals-repeatability=3",
+            "--evals-plan and --evals-repeatability are different kinds of runs; *",
         ),
         (
-            "--evals-validate --evals-save=main",
-            "--evals-validate and --evals-save contradict each other: nothing is *",
+            "--evals-validate --evals-save-baseline=main",
+            "--evals-validate and --evals-save-baseline contradict each other: there *",
+        ),
+        (
+            "--evals-repeatability=2 --evals-cache=only",
+            "--evals-cache=only and --evals-repeatability contradict each other: *",
         ),
     ],
 )
@@ -57,6 +68,11 @@ def test_what_an_ini_file_says_is_refused_with_its_place(suite):
         "ERROR: --evals-stop=x: it is off, curtail or auto",
         "  --evals-stop is set by -o evals_stop",
     ]
+    assert told("evals_cache = only", "--evals-repeatability=2") == [
+        "ERROR: --evals-cache=only and --evals-repeatability contradict each other: "
+        "repeated runs need the model; give one",
+        f"  --evals-cache {place.format('evals_cache', '--evals-cache')}",
+    ]
     (first, *_) = told("evals_strict = maybe")
     assert first.startswith(f"ERROR: evals_strict in {path}: ")
     assert first.endswith("write true or false")
@@ -89,10 +105,10 @@ def test_a_list_of_tasks_that_is_not_utf8_is_refused_with_its_line(suite):
     [
         "--evals-system-instruction=\udced\udca0\udc80",
         "--evals-judge=scripted:\udcff",
-        "--evals-config=a=\udcff",
+        "--evals-latticeflow-config=a=\udcff",
         "--evals-gate=quiz/acc >= \udcff",
         "--evals-tasks=\udcff",
-        "--evals-save=\udcff",
+        "--evals-save-baseline=\udcff",
         '--evals-metadata={"a": ["\\ud800"]}',
         '--evals-gen-kwargs={"stop": "\\udfff"}',
         r"--evals-reasoning-tags=[('\ud800', 'b')]",

@@ -107,7 +107,7 @@ def test_claims_in_python_need_no_gate_in_a_file(dice):
         + "generation_kwargs: {until: ['#'], do_sample: true, temperature: 0.7}\n"
     )
     dice.pytester.makepyfile(test_late=TESTS)
-    first = dice.run("evals", "test_late.py", "--evals-save=main", model=None)
+    first = dice.run("evals", "test_late.py", "--evals-save-baseline=main", model=None)
     assert first.parseoutcomes() == {"passed": 7, "wrong": 5, "skipped": 2}
     for workers in ((), ("-n2",)):
         done = dice.run("evals", "test_late.py", *workers, model=None)
@@ -120,7 +120,7 @@ def test_a_reducer_beside_a_baseline_holds_documents_against_themselves(dice):
         "- {metric: exact_match, baseline: main, max_drop: 0.02, reducer: mean, id: k}"
     )
     path.write_text(path.read_text().replace("gates:", f"gates:\n{gate}"))
-    dice.run("evals", "--evals-save=main", model=None)
+    dice.run("evals", "--evals-save-baseline=main", model=None)
     worse = CONFTEST.replace("% 2\n", "% 2 or request.repeat == 3\n")
     dice.pytester.makeconftest(worse.format(copies=False))
     result = dice.run("evals", model=None)

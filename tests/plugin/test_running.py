@@ -361,13 +361,13 @@ def test_an_interrupted_run_says_what_is_scored_and_stored_and_how_to_go_on(
     conftest = suite.pytester.path / "conftest.py"
     text = conftest.read_text().replace('"stuck"', '"stuck"; fingerprint = {"v": 1}')
     conftest.write_text(text)
-    process = suite.start("evals", "--evals-fresh", *arguments, models=n)
+    process = suite.start("evals", "--evals-cache=refresh", *arguments, models=n)
     os.killpg(process.pid, signal.SIGINT)
     output = process.communicate()[0]
     told = r"interrupted: (\d+) of 10 documents scored; (\d+) responses stored\n"
     n_scored, n_stored = map(int, re.search(told, output).groups())
     assert (1 <= n_scored <= 3 * n, n_stored) == (True, 3 * n)
-    again = " ".join(["pytest", "evals", *arguments])
+    again = " ".join(["pytest", "evals", *arguments, "--evals-cache=use"])
     assert f"to go on (only what is missing is asked): {again}\n" in output
     left = 10 - n_scored
     assert f", {left} not scored\n" in output
@@ -384,7 +384,7 @@ def test_an_interrupted_run_tells_answers_that_were_not_scored_yet(suite):
     assert told in output
     assert "documents: 10 not scored\n" in output
     assert "= 10 not scored in " in output
-    found = suite.run("evals", "--evals-rescore", model=None)
+    found = suite.run("evals", "--evals-cache=only", model=None)
     assert found.parseoutcomes()["errors"] == 1
 
 

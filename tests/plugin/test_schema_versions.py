@@ -19,7 +19,7 @@ def newer(suite):
     gate = {"metric": "exact_match", "baseline": "main", "max_drop": 0.5}
     suite.task("quiz", gates=[gate])
     suite.knows(wrong=[1])
-    assert suite.run("evals", "--evals-save=main").ret == 0
+    assert suite.run("evals", "--evals-save-baseline=main").ret == 0
     for path in suite.pytester.path.glob(".evals/*/*/results.json"):
         results = json.loads(path.read_text())
         path.write_text(json.dumps({**results, "schema_version": NEWER}))
@@ -30,9 +30,9 @@ def newer(suite):
     "options",
     [
         ["--evals-compare=main"],
-        ["--evals-save=main"],
-        ["--evals-select=wrong"],
-        ["--evals-select=wrong", "-n2"],
+        ["--evals-save-baseline=main"],
+        ["--evals-only=wrong"],
+        ["--evals-only=wrong", "-n2"],
     ],
 )
 def test_a_newer_run_is_a_usage_error_before_anything_runs(newer, options):
@@ -50,4 +50,4 @@ def test_a_gate_against_a_newer_baseline_is_invalid(newer):
     assert result.parseoutcomes() == {"passed": 9, "wrong": 1, "failed": 1}
     result.stdout.fnmatch_lines(["invalid: *has schema version*"])
     result.stdout.fnmatch_lines([FIX])
-    result.stdout.no_fnmatch_line("*--evals-save=main makes it*")
+    result.stdout.no_fnmatch_line("*--evals-save-baseline=main makes it*")

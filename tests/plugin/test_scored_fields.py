@@ -43,7 +43,7 @@ def test_an_unused_column_changes_neither_comparison_nor_gates(suite, workers):
     gate = {**GATE, "metric": "exact_match"}
     suite.task("quiz", gates=[gate])
     suite.knows(wrong=[1])
-    assert suite.run("evals", "--evals-save=main", *workers).ret == 0
+    assert suite.run("evals", "--evals-save-baseline=main", *workers).ret == 0
     change(suite, with_column("note"))
     suite.knows(wrong=[1, 2])
     result = rerun(suite, "-v", *workers)
@@ -58,7 +58,7 @@ def test_an_unused_column_changes_neither_comparison_nor_gates(suite, workers):
 @pytest.mark.parametrize("column", ["removed", "renamed", "moved"])
 def test_columns_that_nothing_reads_may_be_removed_renamed_and_moved(suite, column):
     change(suite, with_column("note"))
-    assert suite.run("evals", "--evals-save=main").ret == 0
+    assert suite.run("evals", "--evals-save-baseline=main").ret == 0
 
     def changed(i, row):
         note = row.pop("note")
@@ -73,7 +73,7 @@ def test_columns_that_nothing_reads_may_be_removed_renamed_and_moved(suite, colu
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"])
 def test_a_column_that_own_scoring_does_not_read_may_change(suite, workers):
     scores_by(suite, OF_FIELDS)
-    assert suite.run("evals", "--evals-save=main", *workers).ret == 0
+    assert suite.run("evals", "--evals-save-baseline=main", *workers).ret == 0
     change(suite, with_column("note"))
     result = rerun(suite, *workers)
     result.stdout.fnmatch_lines(["10 documents: 0 worse, 0 better"])
@@ -84,7 +84,7 @@ def test_a_column_that_own_scoring_does_not_read_may_change(suite, workers):
 def test_a_field_that_own_scoring_reads_is_named_when_it_changes(suite, workers):
     scores_by(suite, OF_FIELDS.replace("['answer']", "['rubric']"))
     change(suite, with_column("rubric", "a"))
-    assert suite.run("evals", "--evals-save=main", *workers).ret == 0
+    assert suite.run("evals", "--evals-save-baseline=main", *workers).ret == 0
     change(suite, lambda i, row: {**row, "rubric": "b"} if i == 3 else row)
     result = rerun(suite, *workers)
     why = "the field 'rubric', which scoring reads, has changed: 1 document (q3)"
@@ -96,7 +96,7 @@ def test_a_field_that_own_scoring_reads_is_named_when_it_changes(suite, workers)
 
 def test_of_scoring_that_copies_whole_rows_every_field_counts(suite):
     scores_by(suite, OF_THE_WHOLE_ROW)
-    assert suite.run("evals", "--evals-save=main").ret == 0
+    assert suite.run("evals", "--evals-save-baseline=main").ret == 0
     change(suite, with_column("note"))
     rerun(suite).stdout.fnmatch_lines(
         [
@@ -109,7 +109,7 @@ def test_of_scoring_that_copies_whole_rows_every_field_counts(suite):
 def test_of_scoring_that_was_not_seen_to_read_a_row_every_field_counts(suite):
     """Compiled code may read a row without Python's methods."""
     scores_by(suite, OF_NO_FIELD)
-    assert suite.run("evals", "--evals-save=main").ret == 0
+    assert suite.run("evals", "--evals-save-baseline=main").ret == 0
     change(suite, with_column("note"))
     rerun(suite).stdout.fnmatch_lines(["not compared: quiz: the field 'note'*"])
 
@@ -119,7 +119,7 @@ def test_fields_that_scoring_reads_only_for_some_answers_count_for_all(suite):
     scores_by(suite, body)
     change(suite, with_column("rubric", "x"))
     suite.knows(wrong=[3])
-    assert suite.run("evals", "--evals-save=main").ret == 0
+    assert suite.run("evals", "--evals-save-baseline=main").ret == 0
     change(suite, lambda i, row: {**row, "rubric": "y"} if i == 3 else row)
     suite.knows()
     rerun(suite).stdout.fnmatch_lines(["not compared: quiz: the field 'rubric'*(q3)"])
@@ -134,7 +134,7 @@ def test_choices_that_change_are_told_apart_from_the_prompt(suite):
     }
     suite.task("quiz", **keys)
     change(suite, with_column("other", "b"))
-    saved = suite.run("evals", "--evals-save=main", model="scripted:first")
+    saved = suite.run("evals", "--evals-save-baseline=main", model="scripted:first")
     assert saved.ret == 0
     change(suite, lambda i, row: {**row, "other": "c"} if i == 3 else row)
     result = suite.run("evals", "--evals-compare=main", model="scripted:first")
@@ -145,7 +145,7 @@ def test_choices_that_change_are_told_apart_from_the_prompt(suite):
 def test_a_column_to_cluster_by_may_be_added(suite):
     gate = {**GATE, "metric": "exact_match"}
     suite.task("quiz", gates=[gate])
-    assert suite.run("evals", "--evals-save=main").ret == 0
+    assert suite.run("evals", "--evals-save-baseline=main").ret == 0
     clustered = {**gate, "cluster": "passage", "over": "population", "max_drop": 0.9}
     suite.task("quiz", gates=[clustered])
     change(suite, lambda i, row: {**row, "passage": i // 2})
@@ -156,7 +156,7 @@ def test_a_column_to_cluster_by_may_be_added(suite):
 
 def test_a_baseline_of_an_earlier_version_serves_as_long_as_rows_are_equal(suite):
     suite.task("quiz", gates=[{**GATE, "metric": "exact_match"}])
-    assert suite.run("evals", "--evals-save=main").ret == 0
+    assert suite.run("evals", "--evals-save-baseline=main").ret == 0
     path = suite.pytester.path / ".evals/baselines/main/samples_quiz.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     new = {"choices_hash", "reads", "fields"}

@@ -123,7 +123,7 @@ def planted(suite):
 def options() -> list[str]:
     return [
         "--evals-metadata=api_key=PLANTED-option-8,deep={'secret': 'PLANTED-deep-9'}",
-        "--evals-config=api_token=PLANTED-config-10",
+        "--evals-latticeflow-config=api_token=PLANTED-config-10",
     ]
 
 
@@ -175,8 +175,8 @@ def test_no_output_of_a_run_against_a_server_has_a_secret(planted, port, workers
         ["--evals-plan"],
         ["--evals-validate"],
         ["--evals-write-out=1"],
-        ["--evals-explain-cache=evals/quiz.yaml::quiz[q1]"],
-        ["--evals-calibrate=2"],
+        ["--evals-cache-info=evals/quiz.yaml::quiz[q1]"],
+        ["--evals-repeatability=2"],
         ["--collect-only"],
     ],
 )
@@ -194,7 +194,7 @@ def test_no_other_mode_shows_a_secret(planted, port, mode):
         "--evals-metadata={'api_key': 'PLANTED-wrong-18'",
         '--evals-metadata={"api_key": "brief"',
         "--evals-gen-kwargs=api_key=PLANTED-wrong-19,x",
-        "--evals-config=x=1,y",
+        "--evals-latticeflow-config=x=1,y",
         "--model=openai:m,api_key=PLANTED-wrong-20",
         "--model=openai:m,extra_body={'api_key': 'PLANTED-wrong-21'",
         "--model=openai:m,extra_body=[1],token=PLANTED-wrong-22",
@@ -272,7 +272,7 @@ def test_a_baseline_has_no_secret_and_can_be_compared_with(suite):
         .read_text()
         .replace("record.index == 4", "record.index == 99")
     )
-    start(suite, "evals", "--evals-save=main", MINE="PLANTED-mine-26")
+    start(suite, "evals", "--evals-save-baseline=main", MINE="PLANTED-mine-26")
     said = start(suite, "evals", "--evals-compare=main", MINE="PLANTED-mine-26")
     assert "compared with main" in said
     assert PLANTED not in said

@@ -1,4 +1,4 @@
-"""--evals-select: the documents of the last run that need another look."""
+"""--evals-only: the documents of the last run that need another look."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 
 def select(suite, words, *arguments, **more):
-    return suite.run("evals", f"--evals-select={words}", *arguments, **more)
+    return suite.run("evals", f"--evals-only={words}", *arguments, **more)
 
 
 def newest(suite):
@@ -141,12 +141,12 @@ def test_a_word_that_means_nothing_is_refused(suite):
     result = select(suite, "wrng")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["*--evals-select=wrng: a document is never 'wrng'; did you mean 'wrong'?"]
+        ["*--evals-only=wrng: a document is never 'wrng'; did you mean 'wrong'?"]
     )
 
 
 def test_workers_select_alike(mixed):
-    result = mixed.run("evals", "--evals-select=wrong", "-n2")
+    result = mixed.run("evals", "--evals-only=wrong", "-n2")
     assert result.parseoutcomes() == {"wrong": 2}
 
 

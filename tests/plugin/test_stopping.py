@@ -66,7 +66,7 @@ def asked(suite, name="one"):
 def test_task_is_left_at_the_end_of_a_wave_and_the_next_one_is_read(big):
     gates(big, "one", "exact_match >= 0.7")
     gates(big, "two", "exact_match >= 0.7", {"must_pass": ["q1"]})
-    options = ("--evals-stop=auto", "--evals-save=main", "-rs")
+    options = ("--evals-stop=auto", "--evals-save-baseline=main", "-rs")
     done = big.run("evals", *options, model=None)
     numbers = asked(big)
     assert len(numbers) in range(64, 300, 64)
@@ -150,7 +150,7 @@ def test_what_cannot_be_left_is_read_to_the_end_and_says_why(big):
 
 def test_stopping_that_would_not_pay_is_left_out(big):
     gates(big, "one", "exact_match >= 0.7")
-    big.run("evals/one.yaml", "--evals-save=main", model=None)
+    big.run("evals/one.yaml", "--evals-save-baseline=main", model=None)
     gates(big, "one", "exact_match >= 0.895")
     asked(big)
     options = ("--evals-compare=main", "--evals-stop=auto")
@@ -167,7 +167,7 @@ def test_stopping_that_would_not_pay_is_left_out(big):
 
 
 def test_drop_since_a_baseline_is_decided_early_if_documents_are_the_same(big):
-    big.run("evals/one.yaml", "--evals-save=main", model=None)
+    big.run("evals/one.yaml", "--evals-save-baseline=main", model=None)
     drop = {"baseline": "main", "max_drop": 0.1, "over": "run"}
     gates(big, "one", {"metric": "exact_match", **drop})
     asked(big)

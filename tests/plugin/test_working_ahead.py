@@ -74,5 +74,5 @@ def test_what_was_answered_before_a_stop_is_not_asked_again(
     _, (whole, n_all) = runs_of(suite.pytester.path)
     assert n_all == N
     assert n_scored <= whole["n_reused"] < N
-    suite.pytester.runpytest(*command, "--evals-no-cache")
+    suite.pytester.runpytest(*command, "--evals-cache=off")
     assert runs_of(suite.pytester.path)[-1][0]["results"] == whole["results"]

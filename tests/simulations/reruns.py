@@ -1,5 +1,5 @@
 """Runs of one unchanged model on the same documents: the point rule, and limits that
-``--evals-calibrate`` proposes.
+``--evals-repeatability`` proposes.
 
 The model: a few documents are answered correctly in half of all runs, the others always
 alike. Of N documents, 2 * flips * N are such, so that this share of all documents flips

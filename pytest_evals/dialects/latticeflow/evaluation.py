@@ -293,7 +293,7 @@ class _Reading:
         return n_runs, n_trials
 
 
-_OPTION = Place(Path("--evals-config"))
+_OPTION = Place(Path("--evals-latticeflow-config"))
 
 
 def _fallback(parameter: Parameter) -> str | None:

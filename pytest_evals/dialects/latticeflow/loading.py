@@ -23,7 +23,7 @@ from pytest_evals.dialects.latticeflow.task_file import TaskEntity, marker, read
 from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 
-_OPTION = Place(Path("--evals-config"))
+_OPTION = Place(Path("--evals-latticeflow-config"))
 
 
 def entities_of(path: Path, options: TaskOptions) -> Entities:
@@ -237,7 +237,7 @@ class _Specified:
     def _use(self, one: Specification) -> Use:
         if one.n_runs > 1:
             what = "repeatability: a session does not compare several runs of a task"
-            fix = "--evals-calibrate=K asks all K times, and tells how much varies"
+            fix = "--evals-repeatability=K asks all K times, and tells how much varies"
             raise TaskFileError([Problem(what, one.place, fix)])
         return Use(
             name=one.key,

@@ -135,7 +135,8 @@ def values_of(
             value = fallback(one)
             if value is None:
                 what = f"the parameter {one.key!r} has no value"
-                fix = f"--evals-config {one.key}=…, or task_config in a run file"
+                option = f"--evals-latticeflow-config {one.key}=…"
+                fix = f"{option}, or task_config in a run file"
                 problems.append(Problem(what, one.place, fix))
         mapped = one.mapping.get(value, value) if isinstance(value, str) else value
         values[one.key] = mapped

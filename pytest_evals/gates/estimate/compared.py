@@ -314,13 +314,13 @@ def _nothing(gate: Gate, records: Sequence[Record], reference: Reference) -> str
             return (
                 "the model returns no top log-probabilities of generated tokens, which "
                 "kl needs; hf: models and openai: servers with logprobs do (not with "
-                "beam search, nor in dialogues); --evals-fresh sends requests again "
-                "whose stored responses have none"
+                "beam search, nor in dialogues); --evals-cache=refresh sends requests "
+                "again whose stored responses have none"
             )
         return (
             f"{reference.baseline!r} has no top log-probabilities of generated tokens, "
             "which kl needs; save it again with this gate: "
-            f"--evals-save={reference.baseline}"
+            f"--evals-save-baseline={reference.baseline}"
         )
     return f"no document has {what} in both this run and {reference.baseline!r}"
 

@@ -71,4 +71,4 @@ def _is_chosen(session: EvalSession) -> bool:
     option = session.config.option
     named = any("::" in str(arg) for arg in session.config.args)
     chosen = option.keyword or option.markexpr or session.options.tasks
-    return bool(named or chosen or session.options.select)
+    return bool(named or chosen or session.options.only)

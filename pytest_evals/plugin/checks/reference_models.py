@@ -42,7 +42,7 @@ def reference_models(
         hook_of: The path of a file to what calls the hooks of its folder.
     """
     # What was not selected is taken from the store.
-    selected = None if ids is None or session.options.select else {*ids}
+    selected = None if ids is None or session.options.only else {*ids}
 
     def is_whole(run: TaskRun) -> bool:
         return selected is None or all(

@@ -83,10 +83,10 @@ class Controller:
 
     @cached_property
     def _selects(self) -> str:
-        """Where ``--evals-select`` looks: for all workers the same, also for one that
+        """Where ``--evals-only`` looks: for all workers the same, also for one that
         starts when this run is the newest itself."""
         options = self._config.stash[OPTIONS]
-        if not options.select:
+        if not options.only:
             return ""
         from pytest_evals.plugin.modes.selecting import run_to_select_from
 

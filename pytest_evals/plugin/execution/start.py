@@ -58,7 +58,7 @@ def _run(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:
 
 def _show(session: EvalSession, config: pytest.Config) -> None:
     """What tells of the run."""
-    if session.options.save or session.options.compare:
+    if session.options.save_baseline or session.options.compare:
         config.pluginmanager.register(Comparing(session), "evals-comparing")
     if session.orders is None:
         config.pluginmanager.register(ShortSummary(session), "evals-short-summary")
@@ -77,11 +77,11 @@ def _change(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:
         from pytest_evals.plugin.modes.plan import Planning
 
         plugins.register(Planning(session), "evals-planning")
-    if options.calibrate:
+    if options.repeatability:
         from pytest_evals.plugin.modes.calibrating import Calibrating
 
         plugins.register(Calibrating(session), "evals-calibrating")
-    if options.explain_cache:
+    if options.cache_info:
         plugins.register(Explaining(session), "evals-explaining")
-    if options.select:
+    if options.only:
         plugins.register(Selecting(session), "evals-selecting")

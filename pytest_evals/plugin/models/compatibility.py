@@ -97,7 +97,7 @@ def check_ready(
             tested=tested,
             judge=tested if judge and judge == options.model else judge,
             prepare=PrepareItems(members),
-            reuses=not options.calibrate,
+            reuses=not options.repeatability,
         )
         error = why_refused(asked, models.inference.answers)
         if error is not None:
@@ -135,8 +135,10 @@ def _check_model(text: str, tasks: Iterable[Task], *, chat: bool) -> None:
 def _asks(config: pytest.Config) -> bool:
     """Whether the session sends anything to a model."""
     options, pytests = config.stash[OPTIONS], config.option
-    own = options.validate or options.plan or options.explain_cache or options.rescore
-    return not (own or pytests.collectonly or pytests.setupplan)
+    own = options.validate or options.plan or options.cache_info
+    return not (
+        own or options.cache == "only" or pytests.collectonly or pytests.setupplan
+    )
 
 
 def _check_scoring(answers: CachedModels, text: str, tasks: Iterable[Task]) -> None:

@@ -1,4 +1,4 @@
-"""``--evals-calibrate K``: the same documents several times, to know how much of a
+"""``--evals-repeatability K``: the same documents several times, to know how much of a
 number is chance.
 
 The run itself is the first of them; the others follow it, without items
@@ -85,12 +85,15 @@ class Calibrating:
             return
         self._conclude()
         options = self._session.options
-        name = options.save or options.compare
+        name = options.save_baseline or options.compare
         if self._found:
             folder = options.dir / "baselines" / name
             if not name or not folder.is_dir():
-                why = "the noise is not recorded: give --evals-save or --evals-compare"
-                self._told.append((f"{why} with the name of a baseline", False))
+                why = (
+                    "the noise is not recorded: give --evals-save-baseline or "
+                    "--evals-compare with the name of a baseline"
+                )
+                self._told.append((why, False))
             else:
                 self._record(name)
         failed = any(is_bad for _, is_bad in self._told)

@@ -1,5 +1,5 @@
-"""``--evals-save`` and ``--evals-compare``: save this run as a baseline, and compare it
-with one."""
+"""``--evals-save-baseline`` and ``--evals-compare``: save this run as a baseline, and
+compare it with one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Comparing:
             return
         try:
             run.compare()
-            if self._session.options.save:
+            if self._session.options.save_baseline:
                 self._save()
         except StoreError as error:
             self._told.append((str(error), True))

@@ -1,4 +1,4 @@
-"""``--evals-explain-cache``: why a document's responses are in the store, or are not.
+"""``--evals-cache-info``: why a document's responses are in the store, or are not.
 
 The document is collected and set up as for a run; nothing is asked, and the model is
 not opened.
@@ -49,7 +49,7 @@ class Explaining:
     def __init__(self, session: EvalSession) -> None:
         """Nothing is explained yet."""
         self._session = session
-        self._wanted = session.options.explain_cache
+        self._wanted = session.options.cache_info
         self._lines: list[str] = []
 
     @pytest.hookimpl(trylast=True)
@@ -66,7 +66,7 @@ class Explaining:
         if found is None:
             near = did_you_mean(self._wanted, [*documents][:MOST_COMPARED])
             raise pytest.UsageError(
-                f"--evals-explain-cache: no document {self._wanted!r}{near}"
+                f"--evals-cache-info: no document {self._wanted!r}{near}"
             )
         item = Explained.from_parent(
             found.parent, name=found.name, nodeid=found.nodeid, job=found.job, marks=[]

@@ -1,4 +1,4 @@
-"""Documents that are run once more, without items: what ``--evals-calibrate`` needs.
+"""Run documents again, without items, for ``--evals-repeatability``.
 
 No run is a copy of another: sampled texts are asked for under further numbers of
 repeats, which the store keeps apart, and everything else is asked of the model itself,
@@ -68,7 +68,7 @@ def repeat(session: EvalSession, items: Sequence[DocumentItem]) -> FurtherRuns:
     """
     found = FurtherRuns(n_documents=len(items))
     texts: dict[tuple[str, int], str] = {}
-    for number in range(1, session.options.calibrate):
+    for number in range(1, session.options.repeatability):
         order = list(items)
         Random(f"{session.options.seed}/{number}").shuffle(order)
         asked = session.models.again(order, lambda model, n=number: Again(model, n))  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""``--evals-select``: only the documents that were wrong, or had an error, or were not
+"""``--evals-only``: only the documents that were wrong, or had an error, or were not
 run, in the last run of this model.
 
 Every process reads the same files and chooses alike.
@@ -60,7 +60,7 @@ class Selecting:
             config.hook.pytest_deselected(items=dropped)
             gone = set(map(id, dropped))
             items[:] = [item for item in items if id(item) not in gone]
-        words = " or ".join(options.select)
+        words = " or ".join(options.only)
         where = "; there is no earlier run of this model"
         if run:
             where = f" in {near(run.path, config.invocation_params.dir)}"
@@ -92,7 +92,7 @@ class Selecting:
         return chosen
 
     def _wants(self, task: Task, row: Row | None) -> bool:
-        words, baseline = self._session.options.select, self._session.run.compared
+        words, baseline = self._session.options.only, self._session.run.compared
         if any(_WANTS[word](row) for word in words if word in _WANTS):
             return True
         if "regressed" not in words or baseline is None or not _is_wrong(row):
@@ -111,7 +111,7 @@ def run_to_select_from(options: Options) -> EarlierRun | None:
             options.dir, masked_text(options.model) if options.model else ""
         )
     except StoreError as error:
-        raise pytest.UsageError(f"--evals-select: {error}") from None
+        raise pytest.UsageError(f"--evals-only: {error}") from None
 
 
 class _Rows:

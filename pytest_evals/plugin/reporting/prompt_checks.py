@@ -28,7 +28,7 @@ def will_ask(session: pytest.Session, options: Options) -> bool:
     stops = session.testsfailed and not config.getoption(
         "continue_on_collection_errors"
     )
-    shown_only = options.explain_cache or options.plan
+    shown_only = options.cache_info or options.plan
     return not (stops or shown_only or config.getoption("collectonly"))
 
 
@@ -36,7 +36,7 @@ def has_news(session: EvalSession, items: Iterable[pytest.Item]) -> bool:
     """Whether a run has something to report: a session that leaves out all documents
     and gates has not, unless a file is to be written that reported another run."""
     options = session.options
-    asked = options.json or options.html or options.markdown or options.save
+    asked = options.json or options.html or options.markdown or options.save_baseline
     ours = any(isinstance(item, DocItem | GateItem) or is_late(item) for item in items)
     return bool(session.suite.tasks) and (ours or bool(asked))
 

@@ -98,7 +98,7 @@ class Publishing:
         """The documents that a verdict names, in its baseline and now."""
         session, gate = self._session, verdict.gate
         path = session.run.writer.path
-        if path is None or gate.baseline == session.options.save:
+        if path is None or gate.baseline == session.options.save_baseline:
             return ()
         baseline = session.run.baselines.run(gate.baseline)
         if isinstance(baseline, str):

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = "interrupted"
 """What ``partial`` says of such a run."""
-_AGAIN = "--evals-fresh"
-"""Asks everything again, so that it is left out of the command."""
+_REFRESH = "--evals-cache=refresh"
 
 
 def write_going_on(session: EvalSession, terminal: pytest.TerminalReporter) -> None:
@@ -30,7 +29,7 @@ def write_going_on(session: EvalSession, terminal: pytest.TerminalReporter) -> N
     n_planned = session.run.inference.n_documents
     n_more = session.run.inference.n_answered - n_scored
     answered = f", {n_more:,} more answered" if n_more > 0 else ""
-    is_kept = not session.options.no_cache
+    is_kept = session.options.cache != "off"
     started = session.run.config.started.date
     n_stored = stored_since(session.options.dir, started) if is_kept else 0
     responses = f"{n_stored:,} response{'s' * (n_stored != 1)} stored"
@@ -42,13 +41,15 @@ def write_going_on(session: EvalSession, terminal: pytest.TerminalReporter) -> N
     way = "to go on (only what is missing is asked)"
     if not n_stored:
         way = "to run again (nothing is stored, so that everything is asked)"
-    terminal.write_line(f"{way}: {_command(session.config)}")
+    terminal.write_line(f"{way}: {_command(session)}")
 
 
-def _command(config: pytest.Config) -> str:
-    """The command line, without secrets."""
-    given = [os.fspath(argument) for argument in config.invocation_params.args]
-    kept = [masked_text(argument) for argument in given if argument != _AGAIN]
+def _command(session: EvalSession) -> str:
+    """The command line, without secrets, that uses the stored responses."""
+    given = map(os.fspath, session.config.invocation_params.args)
+    kept = [masked_text(argument) for argument in given if argument != _REFRESH]
+    if session.options.cache == "refresh":
+        kept.append("--evals-cache=use")  # the ini file may set refresh, too
     return one_line(shlex.join(["pytest", *kept]))
 
 

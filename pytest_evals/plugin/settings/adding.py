@@ -14,7 +14,7 @@ from pytest_evals.plugin.settings.option_table import TABLE
 
 def add_options(parser: pytest.Parser) -> None:
     """Add every option of the table and its ini twin."""
-    group = parser.getgroup("evals", "benchmarks of language models")
+    group = parser.getgroup("evals")
     for option in TABLE:
         text = option.help + (f" Default: {option.default}." if option.default else "")
         plain = text.replace("%", "%%")  # argparse fills in its help

@@ -149,42 +149,30 @@ TABLE = (
         default=".evals",
     ),
     Option(
-        "fresh",
-        "",
-        "Ask everything again, and store it; nothing is taken from the store.",
-        kind="flag",
-        ini=False,
+        "cache",
+        "use|refresh|off|only",
+        "Stored responses. use: send only requests that are not stored; refresh: send "
+        "every request again and store the responses; off: neither read nor write the "
+        "store; only: open no model, and report each document without a stored "
+        "response as an error.",
+        default="use",
     ),
     Option(
-        "no-cache",
-        "",
-        "Ask everything, and neither read the store of responses nor write to it.",
-        kind="flag",
-    ),
-    Option(
-        "rescore",
-        "",
-        "Open no model: score the stored responses again. What is not stored is an "
-        "error.",
-        kind="flag",
-        ini=False,
-    ),
-    Option(
-        "explain-cache",
+        "cache-info",
         "NODEID",
-        "Ask nothing: say whether the responses of this document are stored, and which "
-        "part of their keys has changed if they are not.",
+        "Send nothing: report whether the responses of this document are stored, and "
+        "if they are not, which parts of their keys have changed.",
         ini=False,
     ),
     Option(
-        "select",
-        "WORDS",
-        "Run only documents of the last run of this model that were wrong, error, "
-        "missing or regressed; several words with commas.",
+        "only",
+        "wrong,error,…",
+        "Run only documents that were wrong, error, missing or regressed in the last "
+        "run of this model. Separate several values with commas.",
         ini=False,
     ),
     Option(
-        "save",
+        "save-baseline",
         "NAME",
         "Save this run as the baseline of that name, if it is complete and has not "
         "failed.",
@@ -193,8 +181,8 @@ TABLE = (
     Option(
         "save-failed",
         "",
-        "With --evals-save: save the run although gates failed or documents could not "
-        "be scored.",
+        "With --evals-save-baseline: save the run even if gates failed or documents "
+        "could not be scored.",
         kind="flag",
         ini=False,
     ),
@@ -250,10 +238,10 @@ TABLE = (
         ini=False,
     ),
     Option(
-        "calibrate",
+        "repeatability",
         "K",
-        "Ask everything K times, say how much of each number is chance and which bars "
-        "that allows, and record it in the baseline.",
+        "Run every document K times, report how much each number varies from run to "
+        "run and which thresholds that allows, and record it with the baseline.",
         ini=False,
     ),
     Option(
@@ -292,30 +280,30 @@ TABLE = (
     ),
     Option("strict", "", "A wrong answer fails its document.", kind="flag"),
     Option(
-        "config",
+        "latticeflow-config",
         "KEY=VALUE",
         "The value of a parameter that LatticeFlow's tasks or evaluations declare. May "
         "be repeated.",
         kind="list",
     ),
     Option(
-        "csv-text",
+        "latticeflow-csv-text",
         "",
-        "Cells of LatticeFlow's CSV datasets are texts, also where a column holds "
-        "numbers or truths only.",
+        "Read all cells of LatticeFlow's CSV datasets as text, even in columns of "
+        "numbers or booleans.",
         kind="flag",
     ),
     Option(
-        "allow-code",
+        "latticeflow-allow-code",
         "PATH",
         "A folder outside of the rootdir whose LatticeFlow files may run the Python "
-        "that stands in them. May be repeated.",
+        "code in them. May be repeated.",
         kind="list",
     ),
     Option(
-        "snippet-timeout",
+        "latticeflow-snippet-timeout",
         "SECONDS",
-        "How long one call of Python in a LatticeFlow file may take; 0 for ever.",
+        "Time limit of one call of Python code in a LatticeFlow file; 0 for no limit.",
         default="30",
     ),
     Option(

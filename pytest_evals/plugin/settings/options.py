@@ -23,6 +23,7 @@ from pytest_evals.plugin.settings.refusals import (
     with_place,
 )
 from pytest_evals.plugin.settings.values import (
+    cache,
     documents,
     junit,
     mapping,
@@ -40,6 +41,7 @@ from pytest_evals.plugin.settings.values import (
 
 if TYPE_CHECKING:
     from pytest_evals.core.gate import Gate, Policy
+    from pytest_evals.run.cached_model import Cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +69,10 @@ class Options:
     batch_tokens: str
     ray: str
     dir: Path
-    fresh: bool
-    no_cache: bool
-    rescore: bool
-    explain_cache: str
-    select: tuple[str, ...]
-    save: str
+    cache: Cache
+    cache_info: str
+    only: tuple[str, ...]
+    save_baseline: str
     save_failed: bool
     compare: str
     json: Path | None
@@ -83,16 +83,16 @@ class Options:
     inconclusive: Policy
     profile: str
     plan: bool
-    calibrate: int
+    repeatability: int
     stop: Literal["off", "curtail", "auto"]
     stop_error: float
     order_seed: int | None
     max_errors: float
     strict: bool
-    config: Mapping[str, Any]
-    csv_text: bool
-    allow_code: tuple[Path, ...]
-    snippet_timeout: float
+    latticeflow_config: Mapping[str, Any]
+    latticeflow_csv_text: bool
+    latticeflow_allow_code: tuple[Path, ...]
+    latticeflow_snippet_timeout: float
     allow_unsafe_code: bool
     validate: bool
     write_out: int
@@ -141,12 +141,10 @@ class Options:
             batch_tokens=raw["batch-tokens"],
             ray=_cluster(raw),
             dir=folder,
-            fresh=raw["fresh"],
-            no_cache=raw["no-cache"],
-            rescore=raw["rescore"],
-            explain_cache=raw["explain-cache"],
-            select=_statuses(raw),
-            save=_checked("save", raw, _baseline_name) or "",
+            cache=_checked("cache", raw, cache),
+            cache_info=raw["cache-info"],
+            only=_statuses(raw),
+            save_baseline=_checked("save-baseline", raw, _baseline_name) or "",
             save_failed=raw["save-failed"],
             compare=_baseline(raw["compare"], folder, base),
             json=base / raw["json"] if raw["json"] else None,
@@ -157,16 +155,20 @@ class Options:
             inconclusive=_checked("inconclusive", raw, policy),
             profile=raw["profile"],
             plan=raw["plan"],
-            calibrate=_checked("calibrate", raw, runs) or 0,
+            repeatability=_checked("repeatability", raw, runs) or 0,
             stop=_checked("stop", raw, stop),
             stop_error=_checked("stop-error", raw, percent),
             order_seed=_typed_seed(config, raw),
             max_errors=_checked("max-errors", raw, percent),
             strict=raw["strict"],
-            config=_parameters(raw["config"]),
-            csv_text=raw["csv-text"],
-            allow_code=tuple(_code_root(base / path) for path in raw["allow-code"]),
-            snippet_timeout=_checked("snippet-timeout", raw, seconds),
+            latticeflow_config=_parameters(raw["latticeflow-config"]),
+            latticeflow_csv_text=raw["latticeflow-csv-text"],
+            latticeflow_allow_code=tuple(
+                _code_root(base / path) for path in raw["latticeflow-allow-code"]
+            ),
+            latticeflow_snippet_timeout=_checked(
+                "latticeflow-snippet-timeout", raw, seconds
+            ),
             allow_unsafe_code=raw["allow-unsafe-code"],
             # Without a model nothing can be asked, and the prompts are what is wanted.
             validate=raw["validate"] or bool(raw["write-out"] and not raw["model"]),
@@ -225,10 +227,10 @@ def _typed_seed(config: pytest.Config, raw: Mapping[str, Any]) -> int | None:
 
 
 def _statuses(raw: Mapping[str, Any]) -> tuple[str, ...]:
-    words: tuple[str, ...] = _checked("select", raw, statuses) or ()
+    words: tuple[str, ...] = _checked("only", raw, statuses) or ()
     if "regressed" in words and not raw["compare"]:
         raise pytest.UsageError(
-            "--evals-select=regressed needs a baseline: give --evals-compare too"
+            "--evals-only=regressed needs a baseline: give --evals-compare too"
         )
     return words
 
@@ -309,7 +311,9 @@ def _folders(config: pytest.Config, given: Sequence[str]) -> tuple[Path, ...]:
 
 def _code_root(path: Path) -> Path:
     if not os.path.isdir(path):
-        raise pytest.UsageError(f"--evals-allow-code: {path} is no folder")
+        raise pytest.UsageError(
+            f"--evals-latticeflow-allow-code: {path} is not a folder"
+        )
     return path.resolve()
 
 
@@ -336,7 +340,7 @@ def _checked(name: str, raw: Mapping[str, Any], read: Callable[[str], Any]) -> A
 def _learn(raw: Mapping[str, Any]) -> None:
     """Remember the secrets in options, before any message repeats them."""
     models = [raw[name] for name in ("model", "judge", "ray")]
-    others = [raw["metadata"], raw["gen-kwargs"], *raw["config"]]
+    others = [raw["metadata"], raw["gen-kwargs"], *raw["latticeflow-config"]]
     if any(models) or any(others):
         from pytest_evals.masking.values import masked_text
 
@@ -357,7 +361,8 @@ def _parameters(given: Sequence[str]) -> Mapping[str, Any]:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise pytest.UsageError(
-                f"--evals-config={text}: KEY=VALUE is wanted, such as field=email"
+                f"--evals-latticeflow-config={text}: expected KEY=VALUE, such as "
+                "field=email"
             )
         found[key.strip()] = typed(value.strip())
     return found

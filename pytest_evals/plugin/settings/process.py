@@ -23,7 +23,7 @@ class Orders(NamedTuple):
         stop: A file; once it is there, the session is over.
         todo: Positions of the items that are left, for a worker that replaces another.
         window: Documents to plan together, if not as usual.
-        selects: Folder of the run that ``--evals-select`` looks at, empty if there is
+        selects: Folder of the run that ``--evals-only`` looks at, empty if there is
             none.
     """
 

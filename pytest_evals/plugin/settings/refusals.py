@@ -17,17 +17,20 @@ from pytest_evals.errors import OptionError
 from pytest_evals.plugin.settings.ini import ini_value
 from pytest_evals.plugin.settings.option_table import TABLE, Option
 
-_PATHS = ("allow-code", "dir", "html", "include-path", "json", "markdown")
+_PATHS = ("latticeflow-allow-code", "dir", "html", "include-path", "json", "markdown")
 """Options with paths, which are bytes: any of them is valid."""
+
+_NO_RUN = "contradict each other: there is no run to save"
 
 _TOGETHER = (
     (("limit", "sample"), "both choose documents"),
-    (("fresh", "no-cache", "rescore"), "say different things of the store"),
-    (("validate", "plan", "explain-cache", "calibrate"), "ask for different runs"),
-    (("validate", "save"), "contradict each other: nothing is run, and none kept"),
-    (("plan", "save"), "contradict each other: nothing is run, and none kept"),
-    (("explain-cache", "save"), "contradict each other: nothing is run, and none kept"),
-    (("rescore", "calibrate"), "contradict each other: further runs ask the model"),
+    (
+        ("validate", "plan", "cache-info", "repeatability"),
+        "are different kinds of runs",
+    ),
+    (("validate", "save-baseline"), _NO_RUN),
+    (("plan", "save-baseline"), _NO_RUN),
+    (("cache-info", "save-baseline"), _NO_RUN),
 )
 """Options of which one may be given, and why."""
 
@@ -66,9 +69,15 @@ def check_together(raw: Mapping[str, Any]) -> None:
         given = [f"--evals-{name}" for name in names if raw[name]]
         if len(given) > 1:
             raise pytest.UsageError(f"{given[0]} and {given[1]} {why}; give one")
-    if raw["save-failed"] and not raw["save"]:
+    if raw["cache"] == "only" and raw["repeatability"]:
         raise pytest.UsageError(
-            "--evals-save-failed needs the name of a baseline: give --evals-save too"
+            "--evals-cache=only and --evals-repeatability contradict each other: "
+            "repeated runs need the model; give one"
+        )
+    if raw["save-failed"] and not raw["save-baseline"]:
+        raise pytest.UsageError(
+            "--evals-save-failed needs the name of a baseline: give "
+            "--evals-save-baseline too"
         )
 
 

@@ -16,7 +16,7 @@ from pytest_evals.plugin.settings.options import OPTIONS, Options, suite_root
 from pytest_evals.plugin.settings.process import STARTED
 from pytest_evals.plugin.settings.refusals import usage_errors, with_place
 from pytest_evals.reports.files.model import model_arguments
-from pytest_evals.run.cached_model import CachedModels, Keeping
+from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.selection import Selection
 from pytest_evals.run.user_hooks import registered_metrics
@@ -43,14 +43,8 @@ def answers_of(config: pytest.Config) -> CachedModels:
 
     model_hook = ModelHook(lambda: len(hook.get_hookimpls()) > 1, call)
     options = config.stash[OPTIONS]
-    keeping = Keeping(
-        dir=options.dir,
-        no_cache=options.no_cache,
-        fresh=options.fresh,
-        rescore=options.rescore,
-        explain_cache=options.explain_cache,
-    )
-    return CachedModels(keeping, model_hook)
+    opens = options.cache != "only" and not options.cache_info
+    return CachedModels(options.dir, options.cache, model_hook, opens=opens)
 
 
 def check_places(config: pytest.Config, options: Options) -> tuple[Path, ...]:
@@ -67,8 +61,12 @@ def check_places(config: pytest.Config, options: Options) -> tuple[Path, ...]:
             path = getattr(options, name)
             if path is not None:
                 check_file(path, f"--evals-{name}")
-        stores = not options.no_cache
-        return check_base(options.dir, "--evals-dir", stores=stores, save=options.save)
+        return check_base(
+            options.dir,
+            "--evals-dir",
+            stores=options.cache != "off",
+            save=options.save_baseline,
+        )
     except StoreError as error:
         raise with_place(config, pytest.UsageError(str(error))) from None
 
@@ -100,7 +98,7 @@ def run_config(config: pytest.Config, *, is_worker: bool) -> RunConfig:
         full_spec=full_spec(options, options.model),
         judge=options.judge,
         compare=options.compare,
-        save=options.save,
+        save=options.save_baseline,
         save_failed=options.save_failed,
         consent="--evals-save-failed",
         inconclusive=options.inconclusive,
@@ -108,7 +106,7 @@ def run_config(config: pytest.Config, *, is_worker: bool) -> RunConfig:
         stop_error=options.stop_error,
         order_seed=options.order_seed,
         chat=options.apply_chat_template,
-        fills=bool(options.select),
+        fills=bool(options.only),
         judges=not is_worker,
         options=public(options),
     )
@@ -136,14 +134,17 @@ def task_options(
         reasoning_tags=options.reasoning_tags,
         metadata=options.metadata,
         model_arguments=model_arguments(options.model),
-        parameters=options.config,
+        parameters=options.latticeflow_config,
         has_model=bool(options.model),
         has_judge=bool(options.judge),
-        typed_csv=not options.csv_text,
-        call_s=options.snippet_timeout,
+        typed_csv=not options.latticeflow_csv_text,
+        call_s=options.latticeflow_snippet_timeout,
         code_roots=tuple(
             str(path.resolve())
-            for path in (suite_root(config, options.include_path), *options.allow_code)
+            for path in (
+                suite_root(config, options.include_path),
+                *options.latticeflow_allow_code,
+            )
         ),
         root=str(suite_root(config, options.include_path)),
         allow_unsafe_code=options.allow_unsafe_code,

@@ -59,6 +59,13 @@ def stop(text: str) -> str:
     return text
 
 
+def cache(text: str) -> str:
+    """How stored responses are used."""
+    if text not in ("use", "refresh", "off", "only"):
+        raise ValueError("expected use, refresh, off or only")
+    return text
+
+
 def seconds(text: str) -> float:
     """A time, 0 for ever."""
     wanted = "seconds are wanted, such as 30, or 0 for ever"

@@ -48,14 +48,15 @@ def check_parameters(config: pytest.Config) -> None:
     meant for other files.
 
     Raises:
-        pytest.UsageError: ``--evals-config`` names one.
+        pytest.UsageError: ``--evals-latticeflow-config`` names one.
     """
-    if ENTITIES not in config.stash or not config.getoption("evals_config"):
+    if ENTITIES not in config.stash or not config.getoption("evals_latticeflow_config"):
         return
     known = sorted(config.stash[ENTITIES].parameters)
-    for key in config.stash[OPTIONS].config:
+    for key in config.stash[OPTIONS].latticeflow_config:
         if key not in known:
             hint = did_you_mean(key, known) or f"; there are: {', '.join(known)}"
             raise pytest.UsageError(
-                f"--evals-config: no task or evaluation has a parameter {key!r}{hint}"
+                "--evals-latticeflow-config: no task or evaluation has a parameter "
+                f"{key!r}{hint}"
             )

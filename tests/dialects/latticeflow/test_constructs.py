@@ -5,7 +5,7 @@ What is expected stands in the files. At the beginning of one that is right::
 
     # model: {"text": "Paris"}      a rule of the tested model, as in scripted:….jsonl
     # judge: {"text": "RIGHT"}      a rule of all other models
-    # with: p=3                     a value of a parameter, as for --evals-config
+    # with: p=3                     a parameter, as in --evals-latticeflow-config
     # gives: accuracy = 0.5         numbers; of one task among several: key/accuracy
     # error q2: there is no answer  how a document's error begins, after its place
     # unscored q2: the judge's      the same of a document without a score

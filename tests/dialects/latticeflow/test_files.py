@@ -181,7 +181,7 @@ def test_code_of_files_outside_of_the_allowed_folders_is_refused(
     with pytest.raises(TaskFileError) as caught:
         load_tasks(path, TaskOptions(code_roots=(str(tmp_path / "other"),)))
     assert "Python outside of the suite is not run" in str(caught.value)
-    assert "fix: --evals-allow-code" in str(caught.value)
+    assert "fix: --evals-latticeflow-allow-code" in str(caught.value)
 
 
 def test_a_file_that_a_run_refers_to_twice_is_one_entity(tmp_path: Path) -> None:

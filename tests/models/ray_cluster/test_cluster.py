@@ -67,7 +67,7 @@ def test_a_run_on_a_cluster_finds_what_a_run_without_one_finds(
         ],
     }.items():
         folder = pytester.path / name
-        arguments = ["--evals-limit=20", f"--evals-dir={folder}", "--evals-no-cache"]
+        arguments = ["--evals-limit=20", f"--evals-dir={folder}", "--evals-cache=off"]
         result = pytester.runpytest(suite, *arguments, *more)
         (run,) = folder.glob("runs/*")
         results = json.loads((run / "results.json").read_text())

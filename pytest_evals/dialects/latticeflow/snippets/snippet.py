@@ -215,7 +215,7 @@ def snippet_of(section: Section, key: str, name: str) -> SnippetFunction | None:
     place, rules = section.text_place(key), section.file.code
     if not rules.may_run(place.path):
         what = f"{key}: Python outside of the suite is not run"
-        fix = f"--evals-allow-code {Place(place.path.parent)}"
+        fix = f"--evals-latticeflow-allow-code {Place(place.path.parent)}"
         section.problem(key, what, fix)
         return None
     try:
