@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 from pytest_evals.core.request import Prompt, Request
 
 
-class Cut(NamedTuple):
+class TokenTexts(NamedTuple):
     """The texts of a request's tokens, special tokens included.
 
     Tokens that make up one character together stand together.
@@ -28,7 +28,7 @@ class Cut(NamedTuple):
 class Cutter(Protocol):
     """A model's tokenizer, with the model's rules for special tokens."""
 
-    def cut(self, request: Request) -> Cut:
+    def cut(self, request: Request) -> TokenTexts:
         """The tokens of a request, before anything is cut off for lack of room.
 
         Raises:

@@ -18,7 +18,7 @@ from pytest_evals.core.gate import Gate, Interval, Margin, Outcome
 from pytest_evals.gates.documents import InvalidGateError
 from pytest_evals.gates.estimate.estimate import (
     NEGLIGIBLE,
-    Change,
+    ChangeEstimate,
     GateEstimate,
     Value,
 )
@@ -74,12 +74,12 @@ class Decision(NamedTuple):
 
 def conditions_of(gate: Gate, estimate: GateEstimate) -> list[Condition]:
     """The conditions of a gate on the scale of its estimate."""
-    if gate.margin is not None and isinstance(estimate, Change):
+    if gate.margin is not None and isinstance(estimate, ChangeEstimate):
         return [margin_condition(gate.margin, estimate)]
     return [Condition(b.op, Fraction(b.value), str(b)) for b in gate.bounds]
 
 
-def margin_condition(margin: Margin, estimate: Change) -> Condition:
+def margin_condition(margin: Margin, estimate: ChangeEstimate) -> Condition:
     """The smallest or largest change that a margin allows."""
     before, threshold = estimate.before, Fraction(margin.value)
     if margin.key == "recovery":
@@ -202,7 +202,7 @@ def is_stable(
     )
 
 
-def check_varies(gate: Gate, estimate: Change) -> None:
+def check_varies(gate: Gate, estimate: ChangeEstimate) -> None:
     """Make sure that the documents have not all changed by the same.
 
     Raises:

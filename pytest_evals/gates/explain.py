@@ -13,7 +13,7 @@ from pytest_evals.core.gate import Gate, Interval, Outcome, Unit, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.gates.decide import Condition, Decision, distance, p_fails, p_passes
-from pytest_evals.gates.estimate.estimate import Change, GateEstimate
+from pytest_evals.gates.estimate.estimate import ChangeEstimate, GateEstimate
 from pytest_evals.gates.figures import (
     change_text,
     figure,
@@ -59,7 +59,7 @@ def missing_decide(conditions: Sequence[Condition], estimate: GateEstimate) -> s
     have = "has" if estimate.n_missing == 1 else "have"
     counts = missing_count(estimate.n_errored, estimate.n_unscored)
     text = f"{estimate.n_missing} of {n} documents {have} no score{counts}"
-    if isinstance(estimate, Change):
+    if isinstance(estimate, ChangeEstimate):
         return f"{text}; the change depends on them"
     if not estimate.missing or estimate.scale != "plain":
         return text
@@ -226,7 +226,7 @@ def documents_to_decide(
 
 
 def change_reason(
-    gate: Gate, estimate: Change, decision: Decision, change: ShownChange
+    gate: Gate, estimate: ChangeEstimate, decision: Decision, change: ShownChange
 ) -> str:
     """Of a gate on a change since a baseline."""
     threshold = shown_bar(change)
@@ -249,7 +249,9 @@ def change_reason(
     return f"{text}; {NO_NOISE}" if gate.over == "benchmark" and not interval else text
 
 
-def shown(gate: Gate, estimate: Change, condition: Condition, name: str) -> ShownChange:
+def shown(
+    gate: Gate, estimate: ChangeEstimate, condition: Condition, name: str
+) -> ShownChange:
     """The change as reports show it.
 
     Args:
@@ -278,7 +280,7 @@ def shown(gate: Gate, estimate: Change, condition: Condition, name: str) -> Show
 
 
 def change_notes(
-    gate: Gate, estimate: Change, decision: Decision, reversal: Reversal | None
+    gate: Gate, estimate: ChangeEstimate, decision: Decision, reversal: Reversal | None
 ) -> Iterator[str]:
     """What a reader should know of a comparison beyond its verdict."""
     if gate.over == "run":
@@ -293,7 +295,9 @@ def change_notes(
         yield from _real_change(gate, estimate, decision)
 
 
-def _weakness(gate: Gate, estimate: Change, decision: Decision) -> Iterator[str]:
+def _weakness(
+    gate: Gate, estimate: ChangeEstimate, decision: Decision
+) -> Iterator[str]:
     """The power to prove that an unchanged model is no worse, if it is low."""
     assert estimate.spread is not None
     assert decision.condition is not None
@@ -316,7 +320,7 @@ def _weakness(gate: Gate, estimate: Change, decision: Decision) -> Iterator[str]
     )
 
 
-def _size(least: float, estimate: Change) -> str:
+def _size(least: float, estimate: ChangeEstimate) -> str:
     if estimate.unit == "percent":
         return f"{100 * math.expm1(least):.2g}%"
     if estimate.unit == "points":
@@ -324,7 +328,9 @@ def _size(least: float, estimate: Change) -> str:
     return figure(least)
 
 
-def _real_change(gate: Gate, estimate: Change, decision: Decision) -> Iterator[str]:
+def _real_change(
+    gate: Gate, estimate: ChangeEstimate, decision: Decision
+) -> Iterator[str]:
     condition, interval = decision.condition, decision.interval
     if condition is None or interval is None or decision.outcome is Outcome.FAILED:
         return

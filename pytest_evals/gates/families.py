@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pytest_evals.core.gate import Gate, Margin, Outcome, Verdict
 from pytest_evals.gates.decide import decide, margin_condition
 from pytest_evals.gates.documents import InvalidGateError
-from pytest_evals.gates.estimate.estimate import Change
+from pytest_evals.gates.estimate.estimate import ChangeEstimate
 from pytest_evals.gates.figures import figure, shown_change, suffix
 from pytest_evals.stats.multiplicity import holm
 
@@ -73,7 +73,7 @@ class MemberCheck(NamedTuple):
     """A task of a group with its change."""
 
     name: str
-    change: Change
+    change: ChangeEstimate
 
 
 def with_member_checks(
@@ -111,14 +111,16 @@ def _at_extreme(
     gate: Gate,
     margin: Margin,
     check: MemberCheck,
-    extreme: Callable[..., Change],
+    extreme: Callable[..., ChangeEstimate],
 ) -> MemberCheck:
     """The task with its documents without a score at one extreme of the p-value."""
-    possible = [one for one in check.change.missing or () if isinstance(one, Change)]
+    possible = [
+        one for one in check.change.missing or () if isinstance(one, ChangeEstimate)
+    ]
     if not check.change.n_missing or not possible:
         return check
 
-    def p_fails(change: Change) -> float:
+    def p_fails(change: ChangeEstimate) -> float:
         decision = decide([margin_condition(margin, change)], change, gate.confidence)
         return 1.0 if decision.p_fails is None else decision.p_fails
 

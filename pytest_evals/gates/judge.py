@@ -34,7 +34,7 @@ from pytest_evals.gates.estimate.compared import (
     estimate_published,
     protocol_fault,
 )
-from pytest_evals.gates.estimate.estimate import Change, GateEstimate
+from pytest_evals.gates.estimate.estimate import ChangeEstimate, GateEstimate
 from pytest_evals.gates.estimate.group import (
     estimate_group,
     estimate_group_change,
@@ -244,7 +244,7 @@ def _confidence(gate: Gate, estimate: GateEstimate) -> float | None:
     """``None`` if the gate compares the number."""
     if gate.over == "run" or estimate.spread is None:
         return None
-    if isinstance(estimate, Change) and not has_limits(gate):
+    if isinstance(estimate, ChangeEstimate) and not has_limits(gate):
         return None
     return gate.confidence
 
@@ -303,7 +303,7 @@ def _reversal(
     stderr = metric.estimate.stderr if metric.estimate else None
     if not conditions:
         return None
-    if estimate.count is not None and not isinstance(estimate, Change):
+    if estimate.count is not None and not isinstance(estimate, ChangeEstimate):
         return reversal_of_proportion(
             conditions, estimate.count, estimate.n, decision.outcome, gate.flip_rate
         )
@@ -322,7 +322,7 @@ def _reversal(
 
 
 def _change_verdict(
-    gate: Gate, metric: MetricResult, estimate: Change, name: str = ""
+    gate: Gate, metric: MetricResult, estimate: ChangeEstimate, name: str = ""
 ) -> Verdict:
     """The verdict of a gate on a change.
 

@@ -12,7 +12,7 @@ from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE
 from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.judge_adapter import (
-    Part,
+    JudgedMetric,
     judge_models,
     judged,
     judged_together,
@@ -65,13 +65,13 @@ def of(judge, *names):
 def said(metric, doc, response, *replies):
     """The metric's values once the judge has replied; and all that it was asked."""
     exchanges, left, responses = [], list(replies), None
-    dialogue = judged(Part(metric, doc, response))
+    dialogue = judged(JudgedMetric(metric, doc, response))
     while True:
         try:
             asks = dialogue.send(responses)
         except StopIteration as end:
             assert not left, "everything was asked for"
-            again = replayed(judged(Part(metric, doc, response)), exchanges)
+            again = replayed(judged(JudgedMetric(metric, doc, response)), exchanges)
             assert again == end.value
             return metric.measure(doc, end.value), [one.request for one in exchanges]
         responses = [Response(text=left.pop(0)) for _ in asks]
@@ -114,7 +114,7 @@ def test_reply_without_score_is_no_score_of_zero():
 
 
 def test_a_judge_that_fails_is_an_error_of_the_document():
-    dialogue = judged(Part(simpleqa(), DOC, ANSWER))
+    dialogue = judged(JudgedMetric(simpleqa(), DOC, ANSWER))
     next(dialogue)
     with pytest.raises(DocumentError, match="HTTP 500"):
         dialogue.send([Response(error="HTTP 500")])
@@ -140,7 +140,7 @@ def test_judges_of_several_metrics_are_asked_in_one_round_and_told_apart():
     one = of(JudgeLLM("openai:big", template, bracketed_number), "one")
     two = of(JudgeLLM("gpt-4o", template, bracketed_number), "two")
     assert judge_models([one, two]) == {"openai:big": "openai:big", "judge": ""}
-    parts = [Part(metric, DOC, ANSWER) for metric in (one, two)]
+    parts = [JudgedMetric(metric, DOC, ANSWER) for metric in (one, two)]
     dialogue = judged_together(parts)
     assert [ask.model for ask in next(dialogue)] == ["openai:big", "judge"]
     with pytest.raises(StopIteration) as end:
@@ -156,7 +156,9 @@ def test_a_judge_whose_prompt_is_drawn_at_random_is_matched_by_order():
     def shuffled(question, options, answer, gold, **more):
         return [{"role": "user", "content": f"{random.random()}"}]
 
-    part = Part(of(JudgeLLM("j", shuffled, bracketed_number), "one"), DOC, ANSWER)
+    part = JudgedMetric(
+        of(JudgeLLM("j", shuffled, bracketed_number), "one"), DOC, ANSWER
+    )
     (ask,) = next(judged(part))
     exchange = Exchange(*ask, Response(text="[[0.5]]"))
     heard = replayed(judged(part), [exchange], by_order=True)
@@ -261,7 +263,7 @@ def test_mapping_of_lists_becomes_a_list_of_mappings():
 
 
 def test_follow_ups_are_the_same_each_time():
-    part = Part(simpleqa(), DOC, ANSWER)
+    part = JudgedMetric(simpleqa(), DOC, ANSWER)
     asks = next(judged(part))
     assert asks == next(judged(part))
     assert all(isinstance(one, Ask) for one in asks)

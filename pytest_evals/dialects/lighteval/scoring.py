@@ -15,7 +15,7 @@ from pytest_evals.dialects.lighteval.chat_turns import later_turns
 from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.judge_adapter import (
-    Part,
+    JudgedMetric,
     judge_models,
     judged_together,
 )
@@ -72,7 +72,7 @@ class MetricScorer:
                 scores.append(score_of(measured, FILTER, filtered, decides))
         return tuple(scores)
 
-    def follow_up(self, record: Record) -> Dialogue[list[Part]]:
+    def follow_up(self, record: Record) -> Dialogue[list[JudgedMetric]]:
         """Send the later turns of a chat to the tested model, then ask the judges; the
         result is what each metric measures.
 
@@ -89,11 +89,11 @@ class MetricScorer:
         """The judges, by their names in ``Ask.model``."""
         return judge_models(self.metrics)
 
-    def _parts(self, record: Record, later: Sequence[str] = ()) -> list[Part]:
+    def _parts(self, record: Record, later: Sequence[str] = ()) -> list[JudgedMetric]:
         """The metrics with what each of them sees; each may write into its
         document."""
         return [
-            Part(
+            JudgedMetric(
                 metric,
                 replace(record.doc),
                 _response(record, metric.metric.category, later),

@@ -33,7 +33,7 @@ SHARES = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match")
 _RANKS = (Outcome.FAILED, Outcome.INCONCLUSIVE, Outcome.PASSED)
 
 
-class Cut(NamedTuple):
+class VerdictBoundary(NamedTuple):
     """Where a verdict may turn: whether the sum is at least the target, or above it."""
 
     target: float
@@ -55,7 +55,7 @@ class Steps:
             is not that number.
     """
 
-    cuts: tuple[Cut, ...]
+    cuts: tuple[VerdictBoundary, ...]
     outcomes: tuple[Outcome, ...]
     share: Callable[[Any], float]
     only_ones: bool = False
@@ -124,7 +124,7 @@ def _metric_refusal(gate: Gate, metric: Metric) -> str:
     return "" if known else f"the range of {metric.name} is not known"
 
 
-_Turns = Sequence[tuple[Cut | None, Outcome]]
+_Turns = Sequence[tuple[VerdictBoundary | None, Outcome]]
 """The outcome of one bound from a cut on; the first from the lowest sum on."""
 
 
@@ -133,7 +133,7 @@ def _point(bound: Bound, target: Fraction) -> _Turns:
     if bound.op in ("<", "<="):
         low, high = high, low
     strict = bound.op in (">", "<=")
-    return [(None, low), (Cut(float(target), strict), high)]
+    return [(None, low), (VerdictBoundary(float(target), strict), high)]
 
 
 def _noisy(gate: Gate, n: int) -> _Turns:
@@ -145,10 +145,10 @@ def _noisy(gate: Gate, n: int) -> _Turns:
         return _RANKS.index(outcome) if rising else -_RANKS.index(outcome)
 
     lowest = rank(0)
-    turns: list[tuple[Cut | None, Outcome]] = [(None, _RANKS[abs(lowest)])]
+    turns: list[tuple[VerdictBoundary | None, Outcome]] = [(None, _RANKS[abs(lowest)])]
     for wanted in range(lowest + 1, rank(n) + 1):
         at = bisect_left(range(n + 1), wanted, key=rank)
-        turns.append((Cut(float(at)), _RANKS[abs(rank(at))]))
+        turns.append((VerdictBoundary(float(at)), _RANKS[abs(rank(at))]))
     return turns
 
 
@@ -174,7 +174,7 @@ def _combined(bounds: Sequence[_Turns]) -> dict[str, Any]:
     }
 
 
-def _after(turns: _Turns, cut: Cut | None) -> Outcome:
+def _after(turns: _Turns, cut: VerdictBoundary | None) -> Outcome:
     """The outcome of one bound just above a cut."""
     passed = [o for at, o in turns if at is None or (cut is not None and at <= cut)]
     return passed[-1]

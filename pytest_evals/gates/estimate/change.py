@@ -22,7 +22,7 @@ from pytest_evals.gates.documents import (
 )
 from pytest_evals.gates.estimate.estimate import (
     NO_VARIANCE,
-    Change,
+    ChangeEstimate,
     antilog,
     without_variance,
 )
@@ -58,7 +58,7 @@ class Pairs(NamedTuple):
 
 def estimate_change(
     gate: Gate, metric: MetricResult, result: TaskResult, reference: Reference
-) -> tuple[Change, Pairs]:
+) -> tuple[ChangeEstimate, Pairs]:
     """How far a task's metric has changed since a baseline.
 
     Args:
@@ -146,7 +146,7 @@ def _change(
     labels: Labels,
     *,
     only_number: bool = False,
-) -> Change:
+) -> ChangeEstimate:
     """The change of a metric.
 
     Args:
@@ -170,13 +170,15 @@ def _change(
     return _of_number(how, old, new, labels, only_number=only_number)
 
 
-def _of_shares(old: Sequence[Any], new: Sequence[Any], labels: Labels) -> Change:
+def _of_shares(
+    old: Sequence[Any], new: Sequence[Any], labels: Labels
+) -> ChangeEstimate:
     """Of proportions: the paired score test of Tango (1998)."""
     pairs = list(zip(old, new, strict=True))
     n = len(pairs)
     shares = PairedProportions(pairs.count((0, 1)), pairs.count((1, 0)), n)
     before, now = Fraction(int(sum(old)), n), Fraction(int(sum(new)), n)
-    found = Change(
+    found = ChangeEstimate(
         value=now - before,
         n=n,
         before=before,
@@ -202,12 +204,12 @@ def _of_shares(old: Sequence[Any], new: Sequence[Any], labels: Labels) -> Change
 
 def _of_bounded(
     old: Sequence[Any], new: Sequence[Any], labels: Labels, ends: tuple[float, float]
-) -> Change:
+) -> ChangeEstimate:
     """Of means of values in a known range, which limits their differences too."""
     differences = [float(b) - float(a) for a, b in zip(old, new, strict=True)]
     width = ends[1] - ends[0]
     found = estimate_bounded(differences, labels, (-width, width))
-    return Change(
+    return ChangeEstimate(
         value=found.value,
         n=len(old),
         before=mean(old),
@@ -222,7 +224,7 @@ def _of_bounded(
 
 def _of_sums(
     how: Metric, before: Totals, now: Totals, labels: Labels, *, only_number: bool
-) -> Change:
+) -> ChangeEstimate:
     """Of a number that is computed from sums; documents are resampled in pairs."""
     middle = len(before.columns)
     both = replace(
@@ -241,7 +243,7 @@ def _of_sums(
         found = without_variance(_score(both))
     assert found.spread is not None
     difference = found.spread.value
-    return Change(
+    return ChangeEstimate(
         value=math.expm1(difference) if now.is_log else difference,
         n=len(now.columns[0]),
         before=values[0],
@@ -284,7 +286,7 @@ def _of_number(
     labels: Labels,
     *,
     only_number: bool,
-) -> Change:
+) -> ChangeEstimate:
     number = how.number
     if number is None:
         raise ValueError("it is not computed from the values of documents")
@@ -302,7 +304,7 @@ def _of_number(
         if not only_number:
             raise
         found = without_variance(difference(pairs))
-    return Change(
+    return ChangeEstimate(
         value=found.value,
         n=len(pairs),
         before=number(old),
@@ -325,7 +327,7 @@ def _differences(how: Metric) -> Callable[[Sequence[Any]], Callable[[Any], Any]]
     return of_pairs
 
 
-def _over_reruns(gate: Gate, found: Change) -> Change:
+def _over_reruns(gate: Gate, found: ChangeEstimate) -> ChangeEstimate:
     """The change with the variance of another run, if the gate counts that.
 
     The variance of each mean is half the flip rate per document; of other numbers, half
@@ -341,8 +343,12 @@ def _over_reruns(gate: Gate, found: Change) -> Change:
 
 
 def _missing(
-    gate: Gate, metric: MetricResult, result: TaskResult, pairs: Pairs, found: Change
-) -> tuple[Change, ...] | None:
+    gate: Gate,
+    metric: MetricResult,
+    result: TaskResult,
+    pairs: Pairs,
+    found: ChangeEstimate,
+) -> tuple[ChangeEstimate, ...] | None:
     """The change for the extreme values of the documents without a score, from the
     lowest to the highest; ``None`` if that is not known."""
     assert metric.how is not None
@@ -368,8 +374,8 @@ def _missing(
 
 
 def _shares_with_lost(
-    found: Change, shares: PairedProportions, lost: Sequence[Any]
-) -> list[Change]:
+    found: ChangeEstimate, shares: PairedProportions, lost: Sequence[Any]
+) -> list[ChangeEstimate]:
     """The paired table with each extreme: none, one or all of the lost documents flip,
     where the standard error is smallest or largest."""
     were_right = sum(map(bool, lost))

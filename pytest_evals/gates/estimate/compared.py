@@ -18,7 +18,7 @@ from pytest_evals.core.request import TopLogprobs
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.top_logprobs import N_TOP, read_top_logprobs
 from pytest_evals.gates.documents import InvalidGateError, labels_of
-from pytest_evals.gates.estimate.estimate import Change, GateEstimate, antilog
+from pytest_evals.gates.estimate.estimate import ChangeEstimate, GateEstimate, antilog
 from pytest_evals.gates.estimate.sums import (
     Labels,
     estimate_bounded,
@@ -44,7 +44,7 @@ _LOWER_BOUND = (
 
 def estimate_published(
     gate: Gate, metric: MetricResult, estimate: GateEstimate
-) -> Change:
+) -> ChangeEstimate:
     """The change since a published number, with the sampling error of both.
 
     They are treated as independent samples, which is conservative if both were measured
@@ -79,7 +79,7 @@ def estimate_published(
     ends = (float(now), float(before))
     limits = metric.how.known_limits if metric.how is not None else None
     is_share = estimate.count is not None or limits == (0, 1)
-    return Change(
+    return ChangeEstimate(
         value=now - before if exact else float(now) - float(before),
         n=estimate.n,
         n_errored=estimate.n_errored,
@@ -97,7 +97,7 @@ def estimate_published(
 
 def _missing(
     gate: Gate, metric: MetricResult, estimate: GateEstimate
-) -> tuple[Change, ...] | None:
+) -> tuple[ChangeEstimate, ...] | None:
     if estimate.missing is None:
         return None
     return tuple(estimate_published(gate, metric, one) for one in estimate.missing)

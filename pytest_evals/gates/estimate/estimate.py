@@ -91,7 +91,7 @@ class GateEstimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change(GateEstimate):
+class ChangeEstimate(GateEstimate):
     """How far a metric has changed over the same documents: ``now - before``, or
     ``now / before - 1`` if ``scale`` is ``log1p``.
 

@@ -20,7 +20,7 @@ from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.gates.check import weights_fault
 from pytest_evals.gates.documents import InvalidGateError
 from pytest_evals.gates.estimate.change import estimate_change
-from pytest_evals.gates.estimate.estimate import Change, GateEstimate, Value
+from pytest_evals.gates.estimate.estimate import ChangeEstimate, GateEstimate, Value
 from pytest_evals.gates.estimate.value import (
     estimate_point,
     estimate_value,
@@ -190,7 +190,7 @@ def _natural_spread(found: GateEstimate) -> IntervalEstimate:
     if found.scale == "plain":
         return found.spread
     value = slope = float(found.value)
-    if isinstance(found, Change):
+    if isinstance(found, ChangeEstimate):
         value, slope = float(found.now - found.before), float(found.now)
     return NormalEstimate(value, slope * found.spread.stderr, found.n - 1)
 
@@ -254,7 +254,7 @@ def _notes(members: Sequence[Member], found: Sequence[GateEstimate]) -> tuple[st
 
 def estimate_group_change(
     gate: Gate, metric: MetricResult, members: Sequence[Member], find: Find
-) -> tuple[Change, list[Change]]:
+) -> tuple[ChangeEstimate, list[ChangeEstimate]]:
     """The weighted mean of the tasks' changes, and these.
 
     Raises:
@@ -279,8 +279,10 @@ def estimate_group_change(
 
 
 def _together(
-    members: Sequence[Member], found: Sequence[Change], weights: Sequence[Fraction]
-) -> Change:
+    members: Sequence[Member],
+    found: Sequence[ChangeEstimate],
+    weights: Sequence[Fraction],
+) -> ChangeEstimate:
     parts = [
         WeightedTerm(_natural_spread(one), float(weight), one.n)
         for weight, one in zip(weights, found, strict=True)
@@ -298,7 +300,7 @@ def _together(
             sum(s.gained for s in shares), sum(s.lost for s in shares), n
         )
     exact = isinstance(before, Fraction) and isinstance(now, Fraction)
-    return Change(
+    return ChangeEstimate(
         value=now - before if exact else spread.value,
         n=n,
         before=before,
@@ -312,16 +314,16 @@ def _together(
 
 
 def _missing_changes(
-    members: Sequence[Member], found: Sequence[Change]
-) -> tuple[Change, ...] | None:
+    members: Sequence[Member], found: Sequence[ChangeEstimate]
+) -> tuple[ChangeEstimate, ...] | None:
     """The change with the documents without a score at their extremes, each with the
     largest possible standard error and with the smallest."""
-    possible: list[Sequence[Change]] = []
+    possible: list[Sequence[ChangeEstimate]] = []
     for one in found:
         ends = one.missing if one.n_missing else (one,)
         if not ends:
             return None
-        possible.append([end for end in ends if isinstance(end, Change)])
+        possible.append([end for end in ends if isinstance(end, ChangeEstimate)])
     weights = [member.of_all for member in members]
     whole = []
     for side, extreme in product((0, -1), (min, max)):
@@ -332,11 +334,11 @@ def _missing_changes(
     return tuple(whole)
 
 
-def _stderr_of(found: Change) -> float:
+def _stderr_of(found: ChangeEstimate) -> float:
     return _stderr(WeightedTerm(_natural_spread(found), 1.0, found.n))
 
 
-def _with_spread(found: Change, other: Change) -> Change:
+def _with_spread(found: ChangeEstimate, other: ChangeEstimate) -> ChangeEstimate:
     """The change of one with the standard error of the other."""
     assert found.spread is not None
     spread = weighted_sum([WeightedTerm(_natural_spread(other), 1.0, other.n)])

@@ -68,14 +68,14 @@ class Subject(NamedTuple):
     filter: str
 
 
-class Condition(NamedTuple):
+class ShortForm(NamedTuple):
     """A parsed short form; ``subject`` is ``[TASK/]METRIC[,FILTER]``."""
 
     subject: str
     bound: Bound
 
 
-def read_condition(text: str) -> Condition:
+def read_condition(text: str) -> ShortForm:
     """Parse ``SUBJECT OPERATOR NUMBER``.
 
     Raises:
@@ -97,7 +97,7 @@ def read_condition(text: str) -> Condition:
         what = f"unexpected {text[rest:]!r} after the number"
         raise _fault(text, rest, what, f"{name} {operator} {text[at:end]}")
     op = cast("Literal['>=', '>', '<=', '<']", operator)
-    return Condition(name, Bound(op, value))
+    return ShortForm(name, Bound(op, value))
 
 
 def split_subject(subject: str, task: str) -> Subject:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_evals.core.cut import Cut, Cutter
+from pytest_evals.core.cut import Cutter, TokenTexts
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request, Rolling
 from pytest_evals.errors import DocumentError
@@ -44,7 +44,7 @@ def prompt_lines(record: Record, name: str, cutter: Cutter | None) -> Iterator[s
         yield from _rest(request, cut, number)
 
 
-def _context(request: Request, cut: Cut | None) -> list[str]:
+def _context(request: Request, cut: TokenTexts | None) -> list[str]:
     """What is read only, under a heading."""
     if isinstance(request, Rolling):
         pieces = cut.context if cut else ()
@@ -66,7 +66,7 @@ def _messages(prompt: Prompt) -> list[str]:
     return lines
 
 
-def _rest(request: Request, cut: Cut | None, number: int) -> Iterator[str]:
+def _rest(request: Request, cut: TokenTexts | None, number: int) -> Iterator[str]:
     """What is scored, or how the answer is generated."""
     if isinstance(request, Generate):
         stops = ", ".join(repr(text) for text in request.stop) or "the end of text"
@@ -84,7 +84,7 @@ def _rest(request: Request, cut: Cut | None, number: int) -> Iterator[str]:
         yield from block
 
 
-def _count(cut: Cut | None, part: int) -> str:
+def _count(cut: TokenTexts | None, part: int) -> str:
     if cut is None:
         return ""
     n = cut.n_continuation if part else cut.n_context

@@ -28,8 +28,8 @@ from pytest_evals.scorers.lighteval.corpus_level import aggregations_of
 from pytest_evals.scorers.lighteval.judges.judge_lm import (
     Hearing,
     JudgeLM,
+    JudgeQuestion,
     NoScoreError,
-    Question,
     Unanswered,
     judges_in,
 )
@@ -217,7 +217,7 @@ class Computed:
         """The judges that it asks."""
         return judges_in(self.metric.sample_level_fn)
 
-    def wants(self, doc: Doc, response: ModelResponse) -> tuple[Question, ...]:
+    def wants(self, doc: Doc, response: ModelResponse) -> tuple[JudgeQuestion, ...]:
         """What it wants to ask its judges next, beyond what ``response`` says they have
         replied; empty if it can measure.
 

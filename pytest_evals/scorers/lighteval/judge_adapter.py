@@ -15,14 +15,14 @@ from pytest_evals.core.dialogue import JUDGE, Ask, Dialogue, ModelSource, togeth
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.request import Response
 from pytest_evals.scorers.lighteval.computed import Computed
-from pytest_evals.scorers.lighteval.judges.judge_lm import Question
+from pytest_evals.scorers.lighteval.judges.judge_lm import JudgeQuestion
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
 _SESSIONS = "judge"
 """The name of the session's judge in ``Ask.model``."""
 
 
-class Part(NamedTuple):
+class JudgedMetric(NamedTuple):
     """A metric, and the document and response that it measures."""
 
     metric: Computed
@@ -36,12 +36,12 @@ def judge_models(metrics: Iterable[Computed]) -> Mapping[str, ModelSource]:
     return {source or _SESSIONS: source or JUDGE for source in sources}
 
 
-def judged_together(parts: Sequence[Part]) -> Dialogue[list[ModelResponse]]:
+def judged_together(parts: Sequence[JudgedMetric]) -> Dialogue[list[ModelResponse]]:
     """:func:`judged` of several metrics, always in the same order."""
     return together([judged(part) for part in parts])
 
 
-def _ask(question: Question) -> Ask:
+def _ask(question: JudgeQuestion) -> Ask:
     return Ask(question.model or _SESSIONS, question.request)
 
 
@@ -50,8 +50,8 @@ def _text(response: Response) -> str:
 
 
 def judged(
-    part: Part,
-    ask: Callable[[Question], Ask] = _ask,
+    part: JudgedMetric,
+    ask: Callable[[JudgeQuestion], Ask] = _ask,
     read: Callable[[Response], str] = _text,
 ) -> Dialogue[ModelResponse]:
     """Ask the judges of a metric; the result is its response with their replies.

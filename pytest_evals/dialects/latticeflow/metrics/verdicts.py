@@ -23,7 +23,7 @@ _MOST_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class JudgeLabel:
     """What a judge says.
 
     Args:
@@ -35,7 +35,7 @@ class Verdict:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_label(reply: str, keys: Sequence[str], labels: Sequence[str]) -> Verdict:
+def read_label(reply: str, keys: Sequence[str], labels: Sequence[str]) -> JudgeLabel:
     """The label of a reply.
 
     Args:
@@ -58,10 +58,10 @@ def read_label(reply: str, keys: Sequence[str], labels: Sequence[str]) -> Verdic
     if label is None:
         listed = ", ".join(map(repr, labels))
         raise DocumentError(f"the judge's reply is none of {listed}: {_shown(reply)}")
-    return Verdict(label, _metadata(reply, found))
+    return JudgeLabel(label, _metadata(reply, found))
 
 
-def read_grade(reply: str, least: float, most: float) -> Verdict:
+def read_grade(reply: str, least: float, most: float) -> JudgeLabel:
     """The grade of a reply.
 
     Raises:
@@ -79,7 +79,7 @@ def read_grade(reply: str, least: float, most: float) -> Verdict:
         raise DocumentError(
             f"the judge's score {grade:g} is not between {least:g} and {most:g}"
         )
-    return Verdict(grade, _metadata(reply, found))
+    return JudgeLabel(grade, _metadata(reply, found))
 
 
 def read_json(reply: str, keys: Sequence[str]) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from typing import Any
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.core.metric import Span
 from pytest_evals.dialects.latticeflow.metrics.verdicts import (
-    Verdict,
+    JudgeLabel,
     read_grade,
     read_label,
 )
@@ -165,7 +165,7 @@ def read_grader(section: Section, lines: Lines, _has_solver: bool) -> ScorerPart
     judge = _read(section, lines, _JUDGE, form)
 
     def read(reply: str) -> SampleScore:
-        verdict: Verdict = read_grade(reply, least, most)
+        verdict: JudgeLabel = read_grade(reply, least, most)
         share = (verdict.value - least) / (most - least)
         metadata = {"raw_score": verdict.value, **verdict.metadata}
         return SampleScore({"score": share}, metadata)

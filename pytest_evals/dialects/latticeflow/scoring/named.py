@@ -38,8 +38,8 @@ from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.entry import lighteval_metric
-from pytest_evals.scorers.lighteval.judge_adapter import Part, judged
-from pytest_evals.scorers.lighteval.judges.judge_lm import Question
+from pytest_evals.scorers.lighteval.judge_adapter import JudgedMetric, judged
+from pytest_evals.scorers.lighteval.judges.judge_lm import JudgeQuestion
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.measured import plain
@@ -126,7 +126,7 @@ class _Named:
             _question(output), golds, list(range(len(golds))), specific=dict(sample)
         )
         response = ModelResponse(text=[answer_said(self.value, sample, output)])
-        part = Part(self.metric, doc, response)
+        part = JudgedMetric(self.metric, doc, response)
         response = yield from judged(part, partial(self._ask, sample), self._read)
         measured = self.metric.measure(doc, response)
         for one in measured:
@@ -140,7 +140,7 @@ class _Named:
         assert self.judge is not None, "read_named gives a judge to who asks one"
         return self.judge.read(response).text
 
-    def _ask(self, sample: Sample, question: Question) -> Ask:
+    def _ask(self, sample: Sample, question: JudgeQuestion) -> Ask:
         assert self.judge is not None, "read_named gives a judge to who asks one"
         request = question.request
         messages = [

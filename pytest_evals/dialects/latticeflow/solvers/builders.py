@@ -109,7 +109,7 @@ class ChatMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Generate:
+class GenerateAnswer:
     """An answer of the tested model to all that was said."""
 
     line: SolverChain

@@ -12,7 +12,7 @@ from pytest_evals.dialects.latticeflow.solvers.builders import (
     ChatMessage,
     Conversation,
     Ending,
-    Generate,
+    GenerateAnswer,
     GenerateMessage,
     LoadTrace,
     Loop,
@@ -87,8 +87,8 @@ def _chat_message(entry: Section, lines: Lines) -> ChatMessage | None:
     return ChatMessage(role=role, content=content, ending=ending)
 
 
-def _generate(entry: Section, lines: Lines) -> Generate:
-    return Generate(line=lines(""), ending=_read_ending(entry))
+def _generate(entry: Section, lines: Lines) -> GenerateAnswer:
+    return GenerateAnswer(line=lines(""), ending=_read_ending(entry))
 
 
 def _generate_message(entry: Section, lines: Lines) -> GenerateMessage:

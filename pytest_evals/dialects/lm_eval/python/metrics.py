@@ -19,7 +19,7 @@ from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
 from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.judge_adapter import (
-    Part,
+    JudgedMetric,
     judge_models,
     judged_together,
 )
@@ -148,11 +148,16 @@ class ComputedMetrics:
 
     def dialogue(
         self, record: Record, instances: Sequence[Any]
-    ) -> Dialogue[list[tuple[str, Part]]]:
+    ) -> Dialogue[list[tuple[str, JudgedMetric]]]:
         """Ask the judges; the result is what each metric measures, with the name of its
         pipeline."""
         parts = [
-            (name, Part(metric, record.doc, self._response(record, instances, name)))
+            (
+                name,
+                JudgedMetric(
+                    metric, record.doc, self._response(record, instances, name)
+                ),
+            )
             for name in instances[0].filtered_resps
             for metric in self.metrics
         ]

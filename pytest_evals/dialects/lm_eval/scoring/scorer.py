@@ -154,10 +154,13 @@ class Scorer:
         Raises:
             DocumentError: It cannot be scored, and why.
         """
-        from pytest_evals.scorers.lighteval.judge_adapter import Part, judged_together
+        from pytest_evals.scorers.lighteval.judge_adapter import (
+            JudgedMetric,
+            judged_together,
+        )
 
         parts = [
-            (pipeline.name, Part(computed, record.doc, response))
+            (pipeline.name, JudgedMetric(computed, record.doc, response))
             for pipeline, _, response in self._seen(record)
             for computed in self._with_judges
             if response is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_evals.core.cut import Cut
+from pytest_evals.core.cut import TokenTexts
 from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request
 from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.request_encoder import (
@@ -21,7 +21,7 @@ class HfTokenizer:
         """Cut as the model of this encoder does."""
         self._encoder = encoder
 
-    def cut(self, request: Request) -> Cut:
+    def cut(self, request: Request) -> TokenTexts:
         """The tokens of a request; the same that the model would get.
 
         Raises:
@@ -47,10 +47,10 @@ class HfTokenizer:
         """
         return self._encoder.render(prompt)
 
-    def _cut(self, context: Ids, continuation: Ids | None) -> Cut:
+    def _cut(self, context: Ids, continuation: Ids | None) -> TokenTexts:
         scored = () if continuation is None else self._texts(continuation)
         n_scored = 0 if continuation is None else len(continuation)
-        return Cut(self._texts(context), scored, len(context), n_scored)
+        return TokenTexts(self._texts(context), scored, len(context), n_scored)
 
     def _texts(self, ids: Ids) -> tuple[str, ...]:
         """The texts of ids. A token that is a part of a character has no text of its

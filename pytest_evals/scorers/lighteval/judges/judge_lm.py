@@ -18,8 +18,8 @@ from pytest_evals.errors import DocumentError
 __all__ = [
     "Hearing",
     "JudgeLM",
+    "JudgeQuestion",
     "NoScoreError",
-    "Question",
     "Unanswered",
     "dict_of_lists_to_list_of_dicts",
     "judges_in",
@@ -37,7 +37,7 @@ class NoScoreError(DocumentError):
     """A judge has answered, and said nothing that can be read as a score."""
 
 
-class Question(NamedTuple):
+class JudgeQuestion(NamedTuple):
     """What a judge is asked; ``model`` is the spec of the judge that the task names,
     empty for that of the session."""
 
@@ -48,7 +48,7 @@ class Question(NamedTuple):
 class Unanswered(BaseException):
     """A metric wants to know something that has not been asked yet."""
 
-    def __init__(self, questions: Sequence[Question]) -> None:
+    def __init__(self, questions: Sequence[JudgeQuestion]) -> None:
         """Keep what it wants to know."""
         super().__init__("asked outside of a run")
         self.questions = tuple(questions)
@@ -61,7 +61,7 @@ class Hearing:
         """Nothing has been asked yet."""
         self._replies, self._next = tuple(replies), 0
 
-    def answers(self, questions: Sequence[Question]) -> tuple[str, ...]:
+    def answers(self, questions: Sequence[JudgeQuestion]) -> tuple[str, ...]:
         """The replies to some questions.
 
         Raises:
@@ -169,7 +169,9 @@ class JudgeLM:
         ]
         if self._hearing is None:
             raise DocumentError(f"the judge {self.model} was not asked")
-        asked = [Question(self.source, self._request(prompt)) for prompt in prompts]
+        asked = [
+            JudgeQuestion(self.source, self._request(prompt)) for prompt in prompts
+        ]
         replies = list(self._hearing.answers(asked))
         return [self._score(reply) for reply in replies], prompts, replies
 
