@@ -1,10 +1,11 @@
-"""Texts that a model writes.
+"""Generation engine: groups sequences into batches and returns their strings.
 
-Prompts with equal settings are written side by side. Each ends by itself: at an
-end-of-text token, as soon as its new text holds a stop string, or at its limit. Greedy
-texts are those of lm-eval 0.4.13 with a batch of one; there, a row of a larger batch
-writes on until every row has met the same stop string. Where a position means something
-else in a long sequence (see ``scaling``), long texts are written one by one.
+Sequences with equal sampling parameters are batched. Each ends on its own: at an
+end-of-sequence token, at a stop string in its completion, or at its token limit. Greedy
+completions equal those of lm-eval 0.4.13 with a batch size of 1; in larger batches
+lm-eval continues each row until all rows contain the same stop string. If outputs
+depend on the sequence length (see ``length_dependence``), long sequences are generated
+one by one.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from pytest_evals.models.hf.tokenization.request_encoder import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GenerationInput:
-    """A text to write.
+    """A prompt and its limits.
 
     Args:
         prompt: (T,) ids, at least one; together with ``max_tokens`` no longer than the
@@ -54,12 +55,12 @@ class GenerationInput:
 
     @property
     def cost(self) -> int:
-        """Tokens at its end, if nothing ends it before."""
+        """Maximum length of the sequence in tokens."""
         return len(self.prompt) + self.max_tokens
 
 
 class GenerationOutput(NamedTuple):
-    """What was written.
+    """A generated completion.
 
     Args:
         text: The text, cut at the stop strings.
@@ -79,7 +80,7 @@ class GenerationOutput(NamedTuple):
 
 
 class GenerationEngine:
-    """A model that writes texts."""
+    """Generates completions with a model."""
 
     def __init__(
         self,
@@ -89,8 +90,8 @@ class GenerationEngine:
         room: MemoryBudget,
         think_end: str = "",
     ) -> None:
-        """``steps`` starts a batch; ``think_end``, a text or the digits of a token's
-        id, ends what is not part of answers."""
+        """``steps`` creates a decoder; ``think_end`` is the string, or the id as
+        digits, that ends the model's thinking."""
         self._model = model
         self._encoder = encoder
         self._steps = steps
@@ -106,7 +107,8 @@ class GenerationEngine:
     def write(
         self, writings: Sequence[GenerationInput], recipe: SamplingParams
     ) -> Iterator[tuple[int, GenerationOutput | InvalidRequestError]]:
-        """Write all texts; the position of each and what came of it, as they end."""
+        """Generate all completions; yields the position and the output of each as it
+        finishes."""
         rows = self._rows(writings)
         for row in self._ended(rows, recipe):
             yield row.number, self._finished(row)
@@ -130,7 +132,7 @@ class GenerationEngine:
     def _together(
         self, rows: Iterable[SequenceState]
     ) -> Iterator[Iterable[SequenceState]]:
-        """Rows that may share passes."""
+        """Groups of sequences that may share a batch."""
         scaling = self._scaling
         if not scaling.length:
             yield rows
@@ -152,7 +154,7 @@ class GenerationEngine:
             reset_rope_scale(self._model)
 
     def _rows(self, writings: Sequence[GenerationInput]) -> Iterator[SequenceState]:
-        """The texts in the order in which they are best begun."""
+        """The sequences in the order in which to start them."""
         stops = {w.stop: StopStrings(self._encoder, w.stop) for w in writings}
         pays = self._room.pass_cost
         prompts = [w.prompt for w in writings]
@@ -195,7 +197,7 @@ class GenerationEngine:
         )
 
     def _after_thinking(self, row: SequenceState) -> str:
-        """The text, without what the model thought (lm-eval 0.4.13,
+        """The completion without the model's thinking (lm-eval 0.4.13,
         ``HFLM.generate_until``)."""
         mark, text = self._think_end, self._encoder.decode(row.tokens)
         if not mark:
@@ -219,7 +221,7 @@ _STOPPED_THINKING = (
 
 
 def _end_ids(model: Any, encoder: RequestEncoder) -> frozenset[int]:
-    """The tokens that end a text: those of the model's ``generation_config``, and the
+    """Ids of end-of-sequence tokens: those of the model's ``generation_config`` and the
     tokenizer's."""
     named = model.generation_config.eos_token_id
     ids = named if isinstance(named, list | tuple) else [named]

@@ -1,4 +1,4 @@
-"""Requests for texts, from prompts as ids to responses."""
+"""Generation requests: from encoded prompts to responses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestEr
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A text to write, and whose it is."""
+    """A generation input and its request."""
 
     position: int
     writing: GenerationInput
@@ -34,7 +34,7 @@ class _Job:
 
 
 class Generator:
-    """A model as a giver of texts."""
+    """Answers generation requests."""
 
     def __init__(
         self,
@@ -42,14 +42,14 @@ class Generator:
         max_length: int,
         config: Any,
     ) -> None:
-        """``config`` is the model's ``generation_config``, ``max_length`` its window in
-        tokens."""
+        """``config`` is the model's ``generation_config``, ``max_length`` its context
+        window in tokens."""
         self._writer = writer
         self._max_length = max_length
         self._config = config
 
     def check(self) -> None:
-        """Make sure that the model's own settings can all be heeded.
+        """Check that all settings of the model's ``generation_config`` are supported.
 
         Raises:
             ModelError: It has a setting that cannot.
@@ -59,8 +59,8 @@ class Generator:
     def answer(
         self, requests: Mapping[int, Generate], prompts: Mapping[int, Ids]
     ) -> Iterator[tuple[int, Response]]:
-        """Responses with the positions of their requests, as texts end. A request
-        with an option that is unknown or has a bad value is answered by an error.
+        """Responses with the positions of their requests, as sequences finish. Unknown
+        options and invalid values give an error response.
 
         Args:
             requests: What is asked, by position.

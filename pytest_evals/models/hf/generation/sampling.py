@@ -1,8 +1,8 @@
-"""How the next token is chosen: greedily, or drawn.
+"""Selection of the next token: greedy decoding and sampling.
 
-The settings are the model's own ``generation_config`` with a request's options on top,
-as in transformers' ``generate``, by which lm-eval generates. Draws come from a
-generator of each request's own, so that they do not depend on the batch.
+The parameters are the model's ``generation_config`` overridden by the request's
+options, as in transformers' ``generate``, which lm-eval uses. Each request has its own
+random generator, so that samples do not depend on the batch.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from pytest_evals.models.hf.generation.options import (
 from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
 
 DIGITS = 6
-"""Digits of top log-probabilities behind the point."""
+"""Decimal places of top log-probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingParams:
-    """The settings by which tokens are chosen.
+    """Parameters of token selection.
 
     Args:
         temperature: 0 for greedy decoding.
