@@ -1,5 +1,5 @@
-"""The arguments of an ``hf:`` spec, read and checked. Standard library only: mistakes
-are found before torch is imported."""
+"""Arguments of ``hf:`` specs. Standard library only: invalid arguments are found before
+torch is imported."""
 
 from __future__ import annotations
 
@@ -40,12 +40,13 @@ REFUSED = {
     "softmax_dtype": "log-probabilities are always taken in float32",
     "token": "set the environment variable HF_TOKEN",
 }
-"""Arguments that users of lm-eval know and that do not exist here, with a way out."""
+"""Arguments of lm-eval that do not exist here, with the alternative."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HfSettings:
-    """How a Hugging Face model is loaded and asked; the fields are the arguments.
+    """Loading and inference settings of a Hugging Face model; the fields are the
+    arguments.
 
     Args:
         target: Folder or name on the Hub.
@@ -101,25 +102,25 @@ class HfSettings:
 
     @property
     def quantises(self) -> bool:
-        """Whether weights are quantised when they are loaded."""
+        """Whether weights are quantized at load time."""
         return self.load_in_8bit or self.load_in_4bit or bool(self.quantization)
 
     @property
     def template_args(self) -> Mapping[str, Any]:
-        """All that the chat template is given."""
+        """All arguments of the chat template."""
         if self.enable_thinking is None:
             return self.chat_template_args
         return {**self.chat_template_args, "enable_thinking": self.enable_thinking}
 
 
 def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
-    """Why a task cannot be asked; empty if it may be."""
+    """Why the model cannot run a task; empty if it can."""
     del spec
     return _NO_IMAGES if needs.images else ""
 
 
 def check_hf(spec: ModelSpec) -> None:
-    """Find the mistakes in a spec.
+    """Check a spec.
 
     Raises:
         OptionError: As :func:`read_settings`; or a local path holds no model.
@@ -133,7 +134,7 @@ def check_hf(spec: ModelSpec) -> None:
 
 
 def read_settings(spec: ModelSpec) -> HfSettings:
-    """The settings that a spec names.
+    """The settings of a spec.
 
     Raises:
         OptionError: An argument is unknown or has a bad value.

@@ -102,7 +102,7 @@ class GenerationEngine:
         self._library = TransformersGenerator(model, encoder, self._ends)
         self._end_text = encoder.end_text
         self.notes: dict[str, None] = {}
-        """What is odd about texts that were written so far."""
+        """Warnings about the completions so far."""
 
     def write(
         self, writings: Sequence[GenerationInput], recipe: SamplingParams

@@ -75,18 +75,18 @@ class SamplingParams:
 
     @property
     def looks_back(self) -> bool:
-        """Whether the choice depends on the tokens before."""
+        """Whether the choice depends on previous tokens."""
         return self.repetition_penalty != 1.0 or self.no_repeat_ngram_size > 0
 
     @property
     def slow(self) -> tuple[str, ...]:
-        """The settings for which transformers' ``generate`` has to write."""
+        """The options that only transformers' ``generate`` supports."""
         beams = ("num_beams",) if self.num_beams > 1 else ()
         return (*beams, *(name for name, _ in self.others), *self.of_model)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All of it as arguments of ``generate``."""
+        """All parameters as arguments of ``generate``."""
         given = {name: getattr(self, name) for name in DEFAULTS}
         drawn = {"temperature": self.temperature} if self.temperature else {}
         if not drawn:
@@ -161,21 +161,21 @@ def seed_of(request: Generate) -> int:
 
 
 class TokenHistory:
-    """What the rows of a batch have said, for recipes that look back."""
+    """Previous tokens of each row, for penalties."""
 
     def __init__(self, recipe: SamplingParams) -> None:
-        """No rows yet; nothing is kept for recipes that need nothing."""
+        """Tokens are only recorded if the parameters need them."""
         self._recipe = recipe
         self._rows: list[list[int]] = []
         self._seen: Tensor | None = None
 
     def join(self, rows: Sequence[Sequence[int]]) -> None:
-        """Take up rows, after those that are there."""
+        """Append rows."""
         if self._recipe.looks_back:
             self._rows += [list(row) for row in rows]
 
     def keep(self, order: Sequence[int]) -> None:
-        """Let rows go: the new row ``i`` is the old row ``order[i]``."""
+        """Select rows: the new row ``i`` is the old row ``order[i]``."""
         if self._recipe.looks_back:
             self._rows = [self._rows[row] for row in order]
             if self._seen is not None:
@@ -184,8 +184,8 @@ class TokenHistory:
                 self._seen = self._seen[list(order)] if all_known else None
 
     def change(self, logits: Tensor, first: int = 0) -> Tensor:
-        """Logits (B, V) of the B rows from ``first``, which are the last ones, after
-        the penalties for what was said already."""
+        """Logits (B, V) of the last B rows, from ``first``, with penalties for previous
+        tokens applied."""
         if self._recipe.repetition_penalty != 1.0:
             logits = self._penalised(logits, first)
         size = self._recipe.no_repeat_ngram_size
@@ -196,7 +196,7 @@ class TokenHistory:
         return logits
 
     def add(self, tokens: Sequence[int], first: int = 0) -> None:
-        """The rows from ``first`` have said a token each."""
+        """Append a token to each row from ``first``."""
         if not self._recipe.looks_back:
             return
         for row, token in zip(self._rows[first:], tokens, strict=True):
@@ -212,7 +212,7 @@ class TokenHistory:
         return torch.where(seen, less, logits)
 
     def _up_to_date(self, logits: Tensor) -> Tensor:
-        """(R, V) whether each row holds each token, with the rows that are new."""
+        """(R, V) whether each row contains each token, extended by new rows."""
         old = logits.new_zeros((0, logits.shape[1]), dtype=torch.bool)
         old = old if self._seen is None else self._seen
         new = old.new_zeros((len(self._rows) - len(old), old.shape[1]))
@@ -265,7 +265,7 @@ def top_of(logits: Tensor, n: int) -> list[list[tuple[int, float]]]:
 
 
 def _warpers(recipe: SamplingParams) -> list[Any]:
-    """What narrows the distribution, in the order of transformers' ``generate``."""
+    """Logits warpers, in the order of transformers' ``generate``."""
     steps: list[Any] = [
         logits_process.TemperatureLogitsWarper(float(recipe.temperature))
     ]
@@ -281,7 +281,7 @@ def _warpers(recipe: SamplingParams) -> list[Any]:
 
 
 def _repeating(row: Sequence[int], size: int) -> list[int]:
-    """Tokens that would end a run of ``size`` tokens which is there already."""
+    """Tokens that would repeat an existing n-gram of ``size`` tokens."""
     last = list(row[len(row) - size + 1 :])
     starts = range(len(row) - size + 1)
     return [row[i + size - 1] for i in starts if row[i : i + size - 1] == last]

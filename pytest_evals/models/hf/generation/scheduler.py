@@ -138,7 +138,7 @@ class Scheduler:
         self._rows: list[SequenceState] = []
         self._history = TokenHistory(recipe)
         self._n_full = 0
-        """With so many rows there was no room for others."""
+        """Batch size at which no further sequence fits."""
 
     def run(self, rows: Iterable[SequenceState]) -> Iterator[SequenceState]:
         """Generate all sequences; yields each when it has finished or failed."""

@@ -1,9 +1,9 @@
-"""From logits to log-probabilities: the sums and greedy flags of a batch's lines.
+"""Log-probabilities from logits: sums and greedy flags of the spans of a batch.
 
-All of it happens on the device, and one transfer brings it back. Log-probabilities are
-taken in float32 whatever the model's type: lm-eval 0.4.13 takes them in the model's own
-type, which rounds them to three digits in bfloat16. For float32 models the two are the
-same.
+Everything is computed on the device and transferred at once. Log-probabilities are
+computed in float32 whatever the model's dtype: lm-eval 0.4.13 uses the model's dtype,
+which rounds them to three digits in bfloat16. For float32 models the results are
+identical.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pytest_evals.models.hf.scoring.scored_spans import SpanScore
 
 
 class SpanTargets(NamedTuple):
-    """Where the logits of a line's tokens are.
+    """Places and ids of a span's scored tokens.
 
     Args:
         line: Position of the line.
@@ -35,7 +35,7 @@ class SpanTargets(NamedTuple):
 
 
 class BatchTargets(NamedTuple):
-    """Which token of which line to find where.
+    """The scored tokens of a batch.
 
     Args:
         places: (P,) int64, ascending flat places whose logits are needed, each once.
@@ -53,7 +53,7 @@ class BatchTargets(NamedTuple):
 
 
 def batch_targets(spots: Sequence[SpanTargets]) -> BatchTargets:
-    """The spots of a batch, at least one, each place once."""
+    """The targets of a batch with at least one span, each place once."""
     flat = np.concatenate([spot.places for spot in spots])
     target = np.concatenate([spot.targets for spot in spots]).astype(np.int64)
     line = np.repeat(np.arange(len(spots)), [len(spot.places) for spot in spots])
@@ -66,7 +66,7 @@ def batch_targets(spots: Sequence[SpanTargets]) -> BatchTargets:
 def sum_logprobs(
     wanted: BatchTargets, run: Callable[[Tensor], Iterable[LogitsChunk]]
 ) -> dict[int, SpanScore]:
-    """What came of each line.
+    """Position of a span → its score.
 
     Args:
         wanted: What to look for.
@@ -94,11 +94,11 @@ def sum_logprobs(
 
 
 def _sums(wanted: BatchTargets, logprobs: Tensor, hits: Tensor) -> Tensor:
-    """(M, 3) on the CPU: log-probability, tokens that are not the most likely ones, and
-    tokens without a number.
+    """(M, 3) on the CPU: log-probability, number of non-greedy tokens, and number of
+    non-finite tokens.
 
-    Adding in float64 leaves nothing of the order of addition, which varies on CUDA;
-    only Apple's devices lack the type.
+    Sums are float64 so that they do not depend on the order of addition, which varies
+    on CUDA; only Apple's devices lack the dtype.
     """
     exact = torch.float32 if logprobs.device.type == "mps" else torch.float64
     columns = [logprobs, ~hits, logprobs.isnan()]

@@ -1,5 +1,5 @@
-"""The path of models to which a position means something else in a long sequence
-(see ``scaling``): long sequences take another path than short ones."""
+"""Scoring for models whose outputs depend on the sequence length (see
+``length_dependence``): long sequences use another strategy than short ones."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from pytest_evals.models.hf.scoring.scored_spans import (
 
 
 class LongContextStrategy:
-    """A fast path for all sequences up to a length, and a slower one for longer
-    ones."""
+    """A fast strategy up to a length, and a slower one beyond."""
 
     def __init__(
         self,
@@ -25,7 +24,7 @@ class LongContextStrategy:
         *,
         mixes: bool = False,
     ) -> None:
-        """Choose by the length of each sequence.
+        """Select the strategy by the length of each sequence.
 
         Args:
             path: For those up to ``length``.
@@ -42,7 +41,7 @@ class LongContextStrategy:
     def score(
         self, lines: Sequence[ScoredSpan], budget: BatchBudget
     ) -> Iterator[ScoredBatch]:
-        """All lines, as batches finish."""
+        """Score all spans; yields batches as they finish."""
         by_length: dict[int, list[int]] = {}
         for i, line in enumerate(lines):
             length = max(len(line.tokens) - 1, self._length)
@@ -57,6 +56,6 @@ class LongContextStrategy:
                 yield ScoredBatch(scored, done.elapsed_s)
 
     def forget(self) -> None:
-        """Give the memory of kept prefixes back."""
+        """Free the memory of cached prefixes."""
         self._path.forget()
         self._other.forget()

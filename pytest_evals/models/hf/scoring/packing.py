@@ -1,9 +1,9 @@
-"""Sequences of a group in rows, without padding between them.
+"""Packing: several sequences of a group in one row, without padding between them.
 
-A row holds sequences one after the other, each without what it shares with the one
-before it in the row. Read from left to right that is a walk through a tree: a token's
-descendants follow it without a gap, so one number a token, where they end, says who
-sees it.
+A row contains sequences one after the other, each without the prefix it shares with the
+previous one. From left to right this is a depth-first walk of a tree: the descendants
+of a token follow it without a gap, so the end of its descendants defines which tokens
+attend to it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from pytest_evals.models.hf.scoring.trie import Numbers, Trie
 
 Int32s = npt.NDArray[np.int32]
 FULL_ENOUGH = 0.5
-"""From this share of its tokens on, a row may end where least has to be read again."""
+"""Fill level from which a row may end early, at the place with the least
+recomputation."""
 
 
 class PackedRow(NamedTuple):
-    """Sequences that are read together.
+    """Sequences that are packed together.
 
     Args:
         depth: Tokens that come before the row.
@@ -41,7 +42,7 @@ class PackedRow(NamedTuple):
 
 
 class RowLayout(NamedTuple):
-    """A row, token by token.
+    """A packed row, token by token.
 
     Args:
         ids: (T,) token ids.
@@ -57,10 +58,10 @@ class RowLayout(NamedTuple):
 
 
 def pack(trie: Trie, group: PrefixGroup, width: int) -> list[PackedRow]:
-    """A group's sequences in rows, in order.
+    """Pack the sequences of a group into rows, in order.
 
-    A row has at most ``width`` tokens; a longer one goes on as long as sequences add
-    little, a quarter of ``width``, to its first.
+    A row has at most ``width`` tokens; a longer one is extended while further sequences
+    add at most a quarter of ``width`` to its first.
     """
     starts = _starts(trie, group)
     lengths = trie.lengths[group.members]
@@ -112,8 +113,8 @@ def lay_out(trie: Trie, lines: Sequence[ScoredSpan], row: PackedRow) -> RowLayou
 
 
 def _starts(trie: Trie, group: PrefixGroup) -> Numbers:
-    """(M,) for each member what it shares with the member before it; the group's depth
-    for the first."""
+    """(M,) length of the prefix each member shares with the previous one; the group's
+    depth for the first."""
     members = group.members
     starts = np.full(len(members), group.depth, dtype=np.int64)
     if len(members) > 1:
@@ -123,16 +124,16 @@ def _starts(trie: Trie, group: PrefixGroup) -> Numbers:
 
 
 def _best_stop(totals: Sequence[int], shared: Sequence[int], first: int) -> int:
-    """Where a full row ends, so that the next one, which starts with all of its first
-    sequence, reads little again."""
+    """End of a full row with the least recomputation in the next row, which starts with
+    all of its first sequence."""
     enough = FULL_ENOUGH * totals[-1]
     stops = [first + n for n, t in enumerate(totals, start=1) if t >= enough]
     return min(stops, key=lambda stop: (shared[stop], -stop))
 
 
 def _ends(positions: Int32s, begins: Sequence[int]) -> Int32s:
-    """(T,) for each token the place of the next one that is not deeper than it and
-    starts a branch."""
+    """(T,) for each token the place of the next token at the same or a smaller depth
+    that starts a branch."""
     ends = np.empty(len(positions), dtype=np.int32)
     # By depth, where the descendants of a token end; from right to left.
     known = np.full(int(positions.max()) + 1, len(positions), dtype=np.int32)

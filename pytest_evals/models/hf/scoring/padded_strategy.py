@@ -1,8 +1,8 @@
-"""The plain path to log-probabilities, one row a sequence; the oracle of the others.
+"""Scoring with one row per sequence, padded on the right; the reference for the faster
+strategies.
 
-Lines (a context with its continuation, or a window of a text) that are equal up to
-their last token share one row of a batch. Rows are right-padded, and the model gets
-nothing but token ids.
+Spans that are equal up to their last token share one row. The model's only input are
+token ids.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestEr
 
 
 class PaddedRow(NamedTuple):
-    """Lines that share a row of a batch: their tokens without the last are the same.
+    """Spans that share a row: their inputs are equal.
 
     Args:
         inputs: (T,) what the model reads.
@@ -44,7 +44,7 @@ class PaddedRow(NamedTuple):
 
 
 def rows_of(lines: Sequence[ScoredSpan]) -> list[PaddedRow]:
-    """Lines as rows, the longest first."""
+    """Spans as rows, the longest first."""
     shared: dict[bytes, list[int]] = {}
     for i, line in enumerate(lines):
         shared.setdefault(line.tokens[:-1].tobytes(), []).append(i)
@@ -55,19 +55,18 @@ def rows_of(lines: Sequence[ScoredSpan]) -> list[PaddedRow]:
 
 
 class PaddedStrategy:
-    """Every sequence by itself."""
+    """Scores each sequence in its own row."""
 
     name = "plain"
 
     def __init__(self, forward: Forward, counters: TokenCounts) -> None:
-        """``forward`` is the model; ``counters`` learn what it reads."""
         self.forward = forward
         self.counters = counters
 
     def score(
         self, lines: Sequence[ScoredSpan], budget: BatchBudget
     ) -> Iterator[ScoredBatch]:
-        """All lines, as batches finish, the longest first."""
+        """Score all spans, the longest first; yields batches as they finish."""
         rows = rows_of(lines)
         batches = in_batches(
             rows,
@@ -86,12 +85,12 @@ class PaddedStrategy:
             yield ScoredBatch(scored, batch.elapsed_s)
 
     def forget(self) -> None:
-        """Nothing is kept."""
+        """Does nothing, since there is no cache."""
 
     def _run(
         self, rows: Sequence[PaddedRow], lines: Sequence[ScoredSpan]
     ) -> dict[int, SpanScore]:
-        """Score a batch of rows: position of a line → what came of it."""
+        """Score a batch of rows: position of a span → its score."""
         width = max(len(row.inputs) for row in rows)
         ids = np.zeros((len(rows), width), dtype=np.int64)
         spots = []

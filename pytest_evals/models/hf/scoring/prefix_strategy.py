@@ -1,10 +1,10 @@
-"""The fast paths to log-probabilities: prefixes are read once and kept, and what goes
-on from them runs in batches of rows.
+"""Scoring with shared prefixes: prefixes are computed once, and their continuations run
+in batches of rows.
 
-What a row may be is the model's affair: several sequences packed under a mask of its
-own kind, or one sequence that the model masks itself. A line that comes back without a
-number, or whose row does not fit into memory, is scored again by the plain path alone:
-in a packed row one sequence's NaN is everybody's.
+A row is either several packed sequences with a custom mask, or one sequence with the
+model's own mask. Spans with non-finite results, and rows that do not fit into memory,
+are scored again by the padded strategy: in a packed row, one sequence's NaN affects all
+others.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestEr
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowBatch:
-    """The rows of a batch, right-padded; padding sees itself.
+    """The rows of a batch, padded on the right; padding attends to itself.
 
     Args:
         ids: (B, T) int64.
@@ -72,11 +72,12 @@ class RowBatch:
 
 
 ViewBuilder = Callable[[RowBatch, Any], AttentionView]
-"""Rows, on the device, and a cache over their prefix → what their tokens see."""
+"""Function from rows on the device and a cache of their prefix to their attention
+view."""
 
 
 class PrefixStrategy:
-    """Groups of sequences under kept prefixes."""
+    """Scores groups of sequences with a cached prefix."""
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class PrefixStrategy:
         footprint: MemoryEstimate,
         plain: PaddedStrategy,
     ) -> None:
-        """``see`` says what rows may be; ``plain`` scores what does not go well."""
+        """``see`` builds attention views; ``plain`` scores the spans that fail."""
         self.name = name
         self._see = see
         self._shape = shape
@@ -96,18 +97,18 @@ class PrefixStrategy:
         self._counters: TokenCounts = plain.counters
         self._prefixes = PrefixCache(self._read)
         self.n_alone = 0
-        """Lines that the plain path had to score."""
+        """Number of spans that the padded strategy had to score."""
 
     def score(
         self, lines: Sequence[ScoredSpan], budget: BatchBudget
     ) -> Iterator[ScoredBatch]:
-        """All lines, as batches finish."""
+        """Score all spans; yields batches as they finish."""
         trie = trie_of(lines)
         for group in groups_of(trie, self._shape):
             yield from self._score_group(trie, lines, group, budget)
 
     def forget(self) -> None:
-        """Give the memory of the kept prefix back."""
+        """Free the memory of the cached prefix."""
         self._prefixes.forget()
 
     def _score_group(
@@ -146,8 +147,8 @@ class PrefixStrategy:
         rows: Sequence[PackedRow],
         budget: BatchBudget,
     ) -> Iterator[Batch[PackedRow, dict[int, SpanScore]]]:
-        """Rows that need no mask, and so a faster kernel and less memory, keep to
-        themselves."""
+        """Batches of rows; rows without a mask are batched separately, since their
+        kernel is faster and needs less memory."""
         for branched in (False, True):
             some = [row for row in rows if (len(row.members) > 1) is branched]
             masked = branched or any(row.depth for row in some)
@@ -211,7 +212,8 @@ class PrefixStrategy:
     def _sheet(
         self, layouts: Sequence[RowLayout], depth: int, multiple: int
     ) -> RowBatch:
-        """Rows whose keys, with those of the prefix, are a multiple in number."""
+        """Pad rows so that their keys, with those of the prefix, are a multiple of
+        ``multiple``."""
         lengths = np.array([len(layout.ids) for layout in layouts], dtype=np.int64)
         width = int(lengths.max())
         width += -(width + depth) % multiple
@@ -226,15 +228,15 @@ class PrefixStrategy:
         return RowBatch(ids, positions, ends, placed, depth, branched)
 
     def _part(self, budget: BatchBudget, n_before: int) -> int:
-        """Tokens of a prefix that are read at a time, after so many: with their mask,
-        no more than a batch may cost."""
+        """Prefill chunk of a prefix after ``n_before`` tokens; with its mask, within
+        the batch budget."""
         n = budget.tokens
         while n > SMALLEST_PART and self._footprint.tokens(n, n_before) > budget.tokens:
             n //= 2
         return max(n, SMALLEST_PART)
 
     def _read(self, ids: Ids, n_before: int, past: Any) -> None:
-        """Read a part of a prefix, as a batch of one row."""
+        """Compute a chunk of a prefix as a batch of one row."""
         n = len(ids)
         row = RowLayout(
             ids.astype(np.int32),

@@ -1,4 +1,4 @@
-"""Tokens to score, what comes of them, and what does it."""
+"""Spans of tokens to score, their results, and the interface of scoring strategies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_evals.models.hf.tokenization.request_encoder import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoredSpan:
-    """Tokens to score.
+    """A sequence whose last tokens are scored.
 
     Args:
         tokens: (C + N,) context, at least one token, then what is scored.
@@ -32,7 +32,7 @@ class ScoredSpan:
 
 
 class SpanScore(NamedTuple):
-    """What came of one line.
+    """Result of one span.
 
     Args:
         logprob: Sum over the scored tokens, in nats.
@@ -46,7 +46,7 @@ class SpanScore(NamedTuple):
 
 
 class ScoredBatch(NamedTuple):
-    """Lines that were finished together.
+    """Results of spans that ran in one batch.
 
     Args:
         scored: Position of a line → what came of it, or why it could not be scored.
@@ -58,24 +58,24 @@ class ScoredBatch(NamedTuple):
 
 
 class ScoringStrategy(Protocol):
-    """A way from lines to log-probabilities."""
+    """Computes log-probabilities of spans."""
 
     name: str
 
     def score(
         self, lines: Sequence[ScoredSpan], budget: BatchBudget
     ) -> Iterator[ScoredBatch]:
-        """All lines, each once, as batches finish."""
+        """Score all spans; yields batches as they finish."""
         ...
 
     def forget(self) -> None:
-        """Give back the memory of what is kept between calls."""
+        """Free memory that is cached between calls."""
         ...
 
 
 def span_of(pair: TokenPair, max_length: int) -> ScoredSpan | InvalidRequestError:
-    """A pair as a line: its last ``max_length + 1`` tokens, of which the last is scored
-    but not read (lm-eval 0.4.13, ``HFLM._loglikelihood_tokens``)."""
+    """A pair as a span: its last ``max_length + 1`` tokens, of which the last is scored
+    but not an input (lm-eval 0.4.13, ``HFLM._loglikelihood_tokens``)."""
     n = len(pair.continuation)
     if n > max_length:
         return InvalidRequestError(
@@ -87,10 +87,10 @@ def span_of(pair: TokenPair, max_length: int) -> ScoredSpan | InvalidRequestErro
 
 
 def windows_of(ids: Ids, prefix_id: int, max_length: int) -> list[ScoredSpan]:
-    """A text's tokens as lines, each token scored once.
+    """Rolling windows of a document; each token is scored once.
 
-    The first window comes after the prefix token. Each later one scores ``max_length``
-    new tokens after one token of context; the last, shorter one gets as much context as
+    The first window follows the prefix token. Each later one scores ``max_length`` new
+    tokens after one token of context; the last, shorter one gets as much context as
     fits (lm-eval 0.4.13, ``utils.get_rolling_token_windows`` with ``context_len=1``).
     """
     tokens = np.concatenate([np.asarray([prefix_id], dtype=ids.dtype), ids])

@@ -1,6 +1,6 @@
-"""Requests for log-probabilities, from ids to responses.
+"""Log-likelihood requests: from encoded requests to responses.
 
-Continuations after contexts and windows of whole texts go through the same batches.
+Continuations and rolling windows are scored in the same batches.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NOT_A_NUMBER = "the model's logits are not numbers (NaN or infinite)"
 
 @dataclass(slots=True, kw_only=True)
 class _Open:
-    """A request some of whose lines have not been scored yet."""
+    """A request with unfinished spans."""
 
     n_left: int
     n_tokens: int
@@ -56,7 +56,7 @@ class _Open:
 
 @dataclass(slots=True)
 class _Work:
-    """All lines of all requests.
+    """All spans of all requests.
 
     Args:
         lines: What is scored.
@@ -77,7 +77,7 @@ class _Work:
 
 
 class LoglikelihoodScorer:
-    """A model as a giver of log-probabilities."""
+    """Answers log-likelihood requests."""
 
     def __init__(
         self,
@@ -86,14 +86,13 @@ class LoglikelihoodScorer:
         budget: BatchBudget,
         max_length: int,
     ) -> None:
-        """``choice`` is the way that lines take, ``max_length`` the model's window in
-        tokens."""
+        """``choice`` is the strategy, ``max_length`` the context window in tokens."""
         self._encoder = encoder
         self._choice = choice
         self._budget = budget
         self._max_length = max_length
         self.notes: dict[str, None] = {}
-        """What is odd about the numbers given so far, each said once."""
+        """Warnings about the results so far, each once."""
 
     def answer(
         self, pairs: Mapping[int, TokenPair], texts: Mapping[int, Ids]
@@ -119,7 +118,7 @@ class LoglikelihoodScorer:
                     yield work.owners[i], request.response()
 
     def forget(self) -> None:
-        """Give back the memory of what is kept between calls."""
+        """Free memory that is cached between calls."""
         self._choice.path.forget()
 
     def _work(self, pairs: Mapping[int, TokenPair], texts: Mapping[int, Ids]) -> _Work:
@@ -169,7 +168,7 @@ _BEGUN_TWICE = (
 def _close(
     request: _Open, scored: SpanScore | InvalidRequestError, share: float
 ) -> None:
-    """Note what came of one of a request's lines."""
+    """Add the result of a span to its request."""
     request.n_left -= 1
     request.elapsed_s += share
     if isinstance(scored, InvalidRequestError):

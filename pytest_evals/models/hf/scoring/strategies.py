@@ -1,10 +1,8 @@
-"""Which path a model's log-probabilities take: the fastest that gives the plain one's
-numbers.
+"""Selection of the scoring strategy: the fastest one with the reference's results.
 
-A wrong mask can go without an error, so each path is tried out on a few sequences when
-the model is opened: with a prefix that is read once and used again, sequences inside
-one another, and others that share nothing; beyond the window of the model's layers if
-that does not take long.
+A wrong mask may not raise an error, so a self-test at load time runs each strategy on a
+few sequences: with a shared prefix, nested sequences and unrelated ones, and beyond the
+model's attention window if that is fast enough.
 """
 
 from __future__ import annotations
@@ -34,15 +32,15 @@ from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan, ScoringStrat
 from pytest_evals.models.hf.token_counts import TokenCounts
 
 SHAPES = {"cuda": RowShape(width=1024, gain=8192, multiple=8)}
-"""A GPU wants many tokens a pass, and its kernels rows of masks that are aligned."""
+"""GPUs need many tokens a forward pass, and their kernels need aligned masks."""
 OTHER_SHAPE = RowShape(width=512, gain=128)
-"""On a CPU the quadratic part of attention counts."""
+"""On a CPU the quadratic part of attention dominates."""
 CPU_TOKENS = 1024
-"""More tokens a batch are not faster there, and rows of one batch are padded."""
+"""Larger batches are not faster on a CPU and need more padding."""
 TRIAL_WIDTH = 16
 TRIAL_PREFIX = 24
 TRIAL_OPERATIONS = {"cuda": 5e13, "cpu": 2e10}
-"""A longer prefix is tried where it takes no more floating point operations."""
+"""Maximum of floating point operations of a self-test with a longer prefix."""
 TRIAL_SEQUENCES = 8
 NOTES = {
     "prefix": (
@@ -57,7 +55,7 @@ NOTES = {
 
 
 class StrategyChoice(NamedTuple):
-    """What was found.
+    """The selected strategy.
 
     Args:
         path: The path.
@@ -71,8 +69,8 @@ class StrategyChoice(NamedTuple):
 
 
 def choose_strategy(plain: PaddedStrategy, max_length: int) -> StrategyChoice:
-    """The fastest path that gives what ``plain`` gives; ``max_length`` is the model's
-    window in tokens."""
+    """The fastest strategy that reproduces the results of ``plain``; ``max_length`` is
+    the model's context window in tokens."""
     device = plain.forward.device.type
     shape = SHAPES.get(device, OTHER_SHAPE)
     batch_tokens = CPU_TOKENS if device == "cpu" else 0
@@ -107,7 +105,7 @@ def choose_strategy(plain: PaddedStrategy, max_length: int) -> StrategyChoice:
 
 
 class _Candidate(NamedTuple):
-    """A fast path that may or may not do for a model.
+    """A fast strategy that a model may or may not support.
 
     Args:
         name: Its name.
@@ -128,7 +126,7 @@ class _Candidate(NamedTuple):
 
 
 def _candidates(forward: Forward) -> Iterator[_Candidate]:
-    """The best first."""
+    """Candidates, the fastest first."""
     kinds = kinds_of(forward.model.config)
     if kinds is not None and forward.takes_positions:
         yield _Candidate(
@@ -138,8 +136,8 @@ def _candidates(forward: Forward) -> Iterator[_Candidate]:
 
 
 def _packed(kinds: Kinds, dtype: torch.dtype) -> ViewBuilder:
-    """Each token sees its own ancestors, by masks of ours where they are not just all
-    tokens to the left."""
+    """Each token attends to its ancestors; with a custom mask unless that is plain
+    causal attention."""
 
     def see(sheet: RowBatch, past: Any) -> AttentionView:
         if past is None and not sheet.branched:
@@ -151,7 +149,8 @@ def _packed(kinds: Kinds, dtype: torch.dtype) -> ViewBuilder:
 
 
 def _prefixed(takes_positions: bool) -> ViewBuilder:
-    """Each token sees what is before it in its row, by the model's own masks."""
+    """Each token attends to the tokens before it in its row, by the model's own
+    mask."""
 
     def see(sheet: RowBatch, past: Any) -> AttentionView:
         places = torch.arange(sheet.ids.shape[1], device=sheet.ids.device)
@@ -170,8 +169,8 @@ def _agrees(
     lines: Sequence[ScoredSpan],
     theirs: np.ndarray,
 ) -> bool:
-    """Whether a path gives the plain path's numbers, as near as these are to each other
-    in other batches."""
+    """Whether a strategy reproduces the reference within the reference's own variation
+    between batches."""
     with warnings.catch_warnings():
         # What a model says of a way that is not taken is of no use.
         warnings.simplefilter("ignore")
@@ -202,8 +201,7 @@ def _agrees(
 
 
 def _rms(numbers: np.ndarray) -> float:
-    """Root of the mean square; NaN, which is no more and no less than anything, if one
-    is."""
+    """Root mean square; NaN if any number is."""
     return float(np.sqrt(np.mean(np.square(numbers))))
 
 
@@ -217,8 +215,8 @@ def _numbers(path: ScoringStrategy, lines: Sequence[ScoredSpan]) -> np.ndarray:
 
 
 def _trial_lines(forward: Forward, max_length: int) -> list[ScoredSpan]:
-    """Sequences of different tokens, always the same: most of them go on from one
-    prefix, some of these from one another, and two share nothing."""
+    """Fixed test sequences: most share a prefix, some extend one another, and two are
+    unrelated."""
     draw = np.random.default_rng(7)
     size = forward.model.get_input_embeddings().weight.shape[0]
 
@@ -245,8 +243,8 @@ def _trial_lines(forward: Forward, max_length: int) -> list[ScoredSpan]:
 
 
 def _trial_length(forward: Forward, max_length: int) -> int:
-    """Tokens of the prefix: more than any window of the layers holds, if that does not
-    take long and a sequence can be so long at all."""
+    """Prefix length of the self-test: beyond any attention window if that is fast
+    enough and within the context window."""
     reach = max((kinds_of(forward.model.config) or {}).values(), default=0)
     wanted = reach + TRIAL_PREFIX
     a_token = 2 * forward.model.num_parameters() * TRIAL_SEQUENCES

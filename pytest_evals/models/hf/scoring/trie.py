@@ -1,8 +1,7 @@
-"""What sequences have in common: all sequences of a window as one tree.
+"""Prefix tree of all sequences of a window.
 
-The tree is kept as a sorted list: next to each other are those that share most, and how
-many tokens each shares with the one before it says all about the branches. Numpy only;
-no token becomes an object.
+Stored as a sorted list: neighbours share most, and the common length with the previous
+sequence defines all branches. Uses numpy arrays only.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trie:
-    """Different sequences in an order that puts common beginnings together; a sequence
-    comes before those that go on from it.
+    """Distinct sequences, sorted so that common prefixes are adjacent; a sequence
+    precedes its extensions.
 
     Args:
         sequences: The N sequences, what the model reads of the lines.
@@ -41,7 +40,7 @@ class Trie:
 
 
 def trie_of(lines: Sequence[ScoredSpan]) -> Trie:
-    """The tree of all lines without their last tokens, which nobody reads."""
+    """The tree of all spans' inputs, which exclude their last tokens."""
     owners: dict[bytes, list[int]] = {}
     for i, line in enumerate(lines):
         owners.setdefault(line.tokens[:-1].tobytes(), []).append(i)
@@ -56,7 +55,7 @@ def trie_of(lines: Sequence[ScoredSpan]) -> Trie:
 
 
 def _shared(sequences: Sequence[Ids]) -> Numbers:
-    """(N,) common tokens of each sequence and the one before it."""
+    """(N,) length of the common prefix of each sequence and the previous one."""
     found = np.zeros(len(sequences), dtype=np.int64)
     for i in range(1, len(sequences)):
         one, other = sequences[i - 1], sequences[i]
