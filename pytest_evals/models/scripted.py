@@ -54,7 +54,7 @@ UNLIKELY = -100.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRule:
-    """Which requests get which answer. What is not given fits everything.
+    """Maps requests to an answer. Missing fields match every request.
 
     Args:
         prompt: How the prompt ends; the text itself for a rolling request.
@@ -79,7 +79,7 @@ class AnswerRule:
     top_logprobs: TopLogprobs = ()
 
     def fits(self, request: Request) -> bool:
-        """Whether this rule answers the request.
+        """Whether this rule applies to the request.
 
         Raises:
             PatternLimitError: Looking for ``regex`` takes too long.
@@ -95,7 +95,7 @@ class AnswerRule:
         return not self.regex or compiled(self.regex).is_in(prompt)
 
     def answer(self, request: Request) -> Response:
-        """The response to a request that fits."""
+        """The response to a matching request."""
         if self.error:
             return Response(error=self.error)
         if isinstance(request, Generate):
@@ -114,8 +114,8 @@ class AnswerRule:
 
 
 class ScriptedModel(Model):
-    """A model that answers by a function of the request alone; its answers are not
-    worth storing."""
+    """A model that answers by a function of the request; its responses are not
+    stored."""
 
     fingerprint = None
 
@@ -132,7 +132,7 @@ class ScriptedModel(Model):
 
 
 def _check(spec: ModelSpec) -> None:
-    """Make sure that the answers are there.
+    """Check that the answers exist.
 
     Raises:
         OptionError: No such built-in or file, a file that is no list of rules, or an
@@ -145,7 +145,7 @@ def _check(spec: ModelSpec) -> None:
 
 
 def _open(spec: ModelSpec) -> Model:
-    """The model that a spec names.
+    """The model of a spec.
 
     Raises:
         OptionError: As :func:`_check`.
@@ -243,8 +243,8 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def _first(request: Request) -> Response:
-    """Ranks continuations as a dictionary ranked by length would: shorter ones first,
-    those of one length by alphabet. Writes nothing."""
+    """Ranks continuations by length, then alphabetically. Generates empty
+    completions."""
     if isinstance(request, Generate):
         return _generated(request, "")
     text = _answered(request)
@@ -253,7 +253,7 @@ def _first(request: Request) -> Response:
 
 
 def _echo(request: Request) -> Response:
-    """Writes the prompt again; is certain of continuations that the prompt holds."""
+    """Repeats the prompt; certain of continuations that occur in the prompt."""
     if isinstance(request, Generate):
         return _generated(request, _prompt(request))
     said = _answered(request).strip() in _prompt(request)
@@ -261,12 +261,12 @@ def _echo(request: Request) -> Response:
 
 
 def _fail(request: Request) -> Response:
-    """Answers nothing."""
+    """Returns an error for every request."""
     return Response(error="scripted:fail answers nothing")
 
 
 def _break(request: Request) -> Response:
-    """Breaks at the first request, as a model does whose server is gone."""
+    """Raises ``ModelError`` at the first request, like a model whose server is gone."""
     raise ModelError("scripted:break breaks at the first request")
 
 
@@ -299,7 +299,7 @@ def _answered(request: Loglikelihood | Rolling) -> str:
 
 
 def _scored(request: Loglikelihood | Rolling, logprob: float, greedy: bool) -> Response:
-    """A log-likelihood; words stand for tokens."""
+    """A log-likelihood response; words count as tokens."""
     is_pair = isinstance(request, Loglikelihood)
     return Response(
         logprob=float(logprob),
@@ -310,7 +310,7 @@ def _scored(request: Loglikelihood | Rolling, logprob: float, greedy: bool) -> R
 
 
 def _generated(request: Generate, text: str) -> Response:
-    """A text, cut at its stop strings and its limit; words stand for tokens."""
+    """A completion, cut at its stop strings and token limit; words count as tokens."""
     for stop in request.stop:
         text = text.split(stop)[0] if stop else text
     words = [word for word in re.split(r"(?<=\S)(?=\s)", text) if word.strip()]

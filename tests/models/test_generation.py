@@ -106,8 +106,8 @@ def test_models_with_another_memory_than_keys_and_values_are_noticed(opened):
         kind: type(opened(kind)._author._writer._steps()).__name__
         for kind in (*CACHED, "mamba")
     }
-    assert names.pop("mamba") == "PlainSteps"
-    assert set(names.values()) == {"CachedSteps"}
+    assert names.pop("mamba") == "UncachedDecoder"
+    assert set(names.values()) == {"CachedDecoder"}
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])

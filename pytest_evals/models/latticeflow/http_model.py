@@ -1,6 +1,6 @@
-"""A model behind an address: one POST a call, at the server's pace.
+"""A model at a URL: one POST per call, within its rate limit.
 
-Retries, pauses and what counts as hopeless are those of ``openai:`` models.
+Retries and error classes are those of ``openai:`` models.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pytest_evals.models.openai.usage import METER, RequestMeter, Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """Where a model is, and how it is asked.
+    """Address and request settings of a model.
 
     Args:
         url: The address.
@@ -60,7 +60,7 @@ class Connection:
 
 
 class _Sender:
-    """A client that keeps its connections."""
+    """A client with persistent connections and a rate limit."""
 
     def __init__(self, connection: Connection, takes_faults: bool) -> None:
         self._connection = connection
@@ -104,7 +104,7 @@ class _Sender:
         return {"text": hidden(reply.text), "status": status}
 
     async def _slot(self) -> None:
-        """Wait until the next call may be made."""
+        """Wait for the rate limit."""
         if not self._connection.per_minute:
             return
         now = asyncio.get_running_loop().time()
@@ -113,7 +113,7 @@ class _Sender:
         await asyncio.sleep(begin - now)
 
     def _safe(self, fault: RequestFailedError) -> RequestFailedError:
-        """A server may repeat the key that it refuses."""
+        """Mask the key, which a server may repeat."""
         for secret in self._secrets:
             bare = secret.removeprefix("Bearer ")
             fault.what = fault.what.replace(secret, "***").replace(bare, "***")
@@ -139,7 +139,7 @@ def _verifying(connection: Connection) -> Any:
 
 
 class HttpModel(Model):
-    """A server, asked side by side from a thread of its own."""
+    """A server; requests run concurrently in a background thread."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class HttpModel(Model):
         fingerprint: Mapping[str, Any],
         backoff: Backoff | None = None,
     ) -> None:
-        """Nothing is sent yet.
+        """Create the client and its event loop.
 
         Args:
             info: Its name, and what the adapter may know.
@@ -173,7 +173,7 @@ class HttpModel(Model):
         )
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
-        """Answer all requests, in the order in which the server does.
+        """Answer all requests, in the order of the replies.
 
         Raises:
             ModelError: The server cannot be reached, or refuses whatever it is asked.
@@ -182,7 +182,7 @@ class HttpModel(Model):
         yield from self._background.stream(work, self._connection.concurrency)
 
     def close(self) -> None:
-        """End what is on its way, and close the connections."""
+        """Cancel running requests and close the connections."""
         self._background.close(self._sender.close)
 
     async def _one(self, place: int, request: Request) -> tuple[int, Response]:
@@ -219,6 +219,6 @@ class HttpModel(Model):
 async def _made(
     connection: Connection, adapter: Adapter, usage: Usage, backoff: Backoff
 ) -> tuple[_Sender, RetryingClient]:
-    """Client and asker, made in the loop that they belong to."""
+    """Client and retry layer, created in their event loop."""
     sender = _Sender(connection, adapter.takes_faults)
     return sender, RetryingClient(sender, connection, usage, backoff)

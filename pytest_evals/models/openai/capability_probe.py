@@ -1,5 +1,5 @@
-"""The trial of a server, before the first text is scored: in which form it gives
-log-probabilities, and whether they are those of the tokens that it gives them for."""
+"""Capability probe of a server before the first prompt is scored: the format of
+log-probabilities, and whether they belong to the right tokens."""
 
 from __future__ import annotations
 
@@ -26,39 +26,38 @@ if TYPE_CHECKING:
 PROBE = "The quick brown fox jumps over the lazy dog"
 START = "The quick brown fox"
 N_WRITTEN = 8
-"""Tokens that are written after the start: too many for all to be near ties."""
+"""Generated tokens of the probe: too many for all to be near ties."""
 
 
 class ScoringUnsupportedError(ModelError):
-    """A server that answers, and gives no log-probabilities that can be used."""
+    """The server replies but returns no usable log-probabilities."""
 
 
 class ProbedServer(Protocol):
-    """A server that is tried."""
+    """A server that is probed."""
 
     @property
     def settings(self) -> OpenAISettings:
-        """How it is asked."""
+        """The model's settings."""
         ...
 
     async def read(self, sent: Sent, form: LogprobFormat, /) -> PromptLogprobs:
-        """The tokens of a text."""
+        """The tokens of a prompt."""
         ...
 
     async def write(self, text: str, n_tokens: int, /) -> Sequence[str]:
-        """The tokens that it writes after a text, with temperature 0; none if it does
-        not say them."""
+        """The tokens of a greedy completion; empty if the server does not list them."""
         ...
 
     async def go_on(self, sent: Sent, n_tokens: int, /) -> str:
-        """The text that it writes after a text or ids, with temperature 0."""
+        """The greedy completion of a string or of token ids."""
         ...
 
 
 async def probe_format(
     server: ProbedServer, encoding: ServerTokenizer | None
 ) -> LogprobFormat:
-    """The first form in which a server gives log-probabilities.
+    """The first format in which a server returns log-probabilities.
 
     Raises:
         UnableError: It gives them in none; or ids mean another text to it.
@@ -98,12 +97,12 @@ def _check(reading: PromptLogprobs) -> None:
 
 
 async def _check_places(server: ProbedServer, form: LogprobFormat) -> None:
-    """Make sure that log-probabilities stand beside their own tokens.
+    """Check that log-probabilities are aligned with their tokens.
 
-    What a server writes with temperature 0 must be what it holds for most likely when
-    it reads the same tokens again. llama-cpp-python 0.3 gives each token of a text
-    without BOS the distribution that comes after it. Half is enough, since penalties
-    and near ties take some away; a text that is read as other tokens says nothing.
+    Greedily generated tokens must be the most likely ones when they are scored as a
+    prompt. llama-cpp-python 0.3 shifts the distributions of prompts without BOS by one
+    token. Half of the tokens suffice, because of penalties and near ties; prompts that
+    are tokenized differently are inconclusive.
 
     Raises:
         Fault: Most of the tokens that it wrote are not.
@@ -129,7 +128,7 @@ async def _check_places(server: ProbedServer, form: LogprobFormat) -> None:
 async def _check_ids(
     server: ProbedServer, encoding: ServerTokenizer, form: LogprobFormat
 ) -> None:
-    """Make sure that a server reads ids as its tokenizer does here.
+    """Check that the server's tokenizer matches the local one.
 
     Raises:
         Fault: It takes no ids.
@@ -150,8 +149,8 @@ async def _check_ids(
 
 
 async def check_prompts(server: ProbedServer, encoding: ServerTokenizer) -> None:
-    """Make sure that ids mean the same to a server of which nothing is scored: it goes
-    on with them as with their text.
+    """Check that token ids mean the same on a server that scores nothing: its
+    completion is the same as for the string.
 
     Raises:
         Fault: It takes no ids.

@@ -1,4 +1,4 @@
-"""A model behind an OpenAI-compatible server. Asks; measures nothing of its own."""
+"""A model behind an OpenAI-compatible API."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _INVALID = ("400", "422")
 
 
 class OpenAIModel(Model):
-    """A server, asked side by side from a thread of its own."""
+    """A server; requests run concurrently in a background thread."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class OpenAIModel(Model):
         key: str = "",
         backoff: Backoff | None = None,
     ) -> None:
-        """Nothing is sent yet; ``key`` is kept in the client alone."""
+        """``key`` is only kept in the client."""
         self.name = name
         self._settings = settings
         self._usage = Usage(settings.price_in, settings.price_out)
@@ -62,7 +62,7 @@ class OpenAIModel(Model):
         }
 
     def answer(self, requests: Sequence[Request]) -> Iterator[Answer]:
-        """Answer all requests, in the order in which the server does.
+        """Answer all requests, in the order of the replies.
 
         Raises:
             ModelError: The server cannot be reached, refuses whatever it is asked, or
@@ -77,7 +77,7 @@ class OpenAIModel(Model):
         yield from self._background.stream(work, self._settings.concurrency)
 
     def be_able_to_score(self) -> None:
-        """Make sure, once, that the server gives log-probabilities of a text.
+        """Check once that the server returns log-probabilities of prompts.
 
         Raises:
             UnableError: It gives none.
@@ -91,7 +91,7 @@ class OpenAIModel(Model):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What whoever reads the numbers given so far should know of them."""
+        """Warnings about the results so far."""
         notes = []
         lowest = self._asker.pace.lowest
         if lowest < self._settings.concurrency:
@@ -111,7 +111,7 @@ class OpenAIModel(Model):
         return tuple(f"{self._settings.target}: {note}" for note in notes)
 
     def close(self) -> None:
-        """End what is on its way, and close the connections."""
+        """Cancel running requests and close the connections."""
         self._background.close(self._endpoint.close)
 
     async def _one(self, position: int, request: Request) -> Answer:
@@ -133,7 +133,7 @@ class OpenAIModel(Model):
         )
 
     async def _text_with_top(self, request: Generate) -> Response:
-        """The answer; without top log-probabilities if the server refuses these."""
+        """The completion; without top log-probabilities if the server rejects them."""
         bare = without_top_logprobs(request)
         fit = self._fitting.take(request)
         if bare is not request and not self._gives_top:
@@ -161,12 +161,12 @@ class OpenAIModel(Model):
         return replace(response, n_prompt_tokens=fit.n_prompt, n_truncated=n_cut)
 
     def _share(self, began: float) -> float:
-        """Seconds since then, shared with those that are asked at the same time."""
+        """Elapsed seconds, divided by the number of concurrent requests."""
         return (time.perf_counter() - began) / self._asker.pace.limit
 
 
 def _encoding_of(settings: OpenAISettings) -> ServerTokenizer | None:
-    """The served model's tokenizer, if there is a copy of it.
+    """The served model's tokenizer, if the spec names one.
 
     Raises:
         ModelError: It cannot be loaded.
@@ -181,8 +181,8 @@ def _encoding_of(settings: OpenAISettings) -> ServerTokenizer | None:
 async def _made(
     settings: OpenAISettings, key: str, usage: Usage, backoff: Backoff
 ) -> tuple[OpenAIClient, RetryingClient, RetryingClient]:
-    """Client and asker, made in the loop that they belong to; and one for the list of
-    models, which says nothing of whether the server answers anything else."""
+    """Client and retry layer, created in their event loop; a second retry layer is for
+    the model list, whose replies do not count."""
     endpoint = OpenAIClient(settings, key)
     asker = RetryingClient(endpoint, settings, usage, backoff)
     return endpoint, asker, RetryingClient(endpoint, settings, Usage(0, 0), backoff)

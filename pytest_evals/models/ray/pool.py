@@ -1,5 +1,5 @@
-"""The replicas of a model, as this process sees them: who is open, who is asked what,
-and what becomes of it when one is lost."""
+"""Replica pool: state of the replicas, work assignment, and recovery of lost
+replicas."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from pytest_evals.models.ray.replica import OpenedReplica, ResponseBatch
 from pytest_evals.models.ray.scheduler import WorkQueue, WorkShare
 
 DEPTH = 2
-"""Shares that a replica has at a time: the one it is at, and one that waits."""
+"""Maximum of assignments of a replica: the current one and a queued one."""
 LOOK_S = 1.0
-"""Seconds of a wait, so that Ctrl-C is seen."""
+"""Polling interval in seconds, so that Ctrl-C is handled."""
 ROOM_S = 600.0
-"""Seconds in which the cluster must have found a place for one replica."""
+"""Timeout in seconds for the cluster to place the first replica."""
 MOST_LOST = 10
-"""Replicas that may be lost without an answer between."""
+"""Maximum of replicas lost without a response in between."""
 
 
 @dataclass(slots=True)
 class _Assignment:
-    """A share that a replica is asked.
+    """A share of the requests that a replica works on.
 
     Args:
         stream: What its answers come out of.
@@ -42,7 +42,7 @@ class _Assignment:
 
 @dataclass(slots=True, eq=False)
 class _PooledReplica:
-    """A replica.
+    """A replica in the pool.
 
     Args:
         actor: The handle.
@@ -70,7 +70,7 @@ class ReplicaPool:
         actors: Sequence[Any],
         expected: Mapping[str, Any] | None,
     ) -> None:
-        """Ask all to open their models.
+        """Start opening the models on all replicas.
 
         Args:
             cluster: Where they are.
@@ -83,10 +83,10 @@ class ReplicaPool:
         self._lost_in_a_row = 0
         self._placed = time.monotonic()
         self.n_lost = 0
-        """Replicas that were lost so far."""
+        """Number of lost replicas so far."""
 
     def first(self) -> OpenedReplica:
-        """What the first replica says that is open.
+        """The first replica that has opened its model.
 
         Raises:
             ModelError: None can be.
@@ -100,18 +100,18 @@ class ReplicaPool:
 
     @property
     def opened(self) -> list[OpenedReplica]:
-        """What those say that have been open so far."""
+        """The replicas that have opened their models so far."""
         return [m.opened for m in self._members if m.opened is not None]
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What their models say, each once."""
+        """Warnings of all replicas, each once."""
         return tuple(dict.fromkeys(n for m in self._members for n in m.notes))
 
     def answer(
         self, requests: Sequence[Request], deck: WorkQueue
     ) -> Iterator[tuple[int, Response]]:
-        """Ask until everything is answered.
+        """Assign requests until all have responses.
 
         Raises:
             ModelError: A model is broken, or too many replicas are lost.
@@ -137,7 +137,8 @@ class ReplicaPool:
                 member.work.append(_Assignment(answer.remote(asked), share))
 
     def _events(self, deck: WorkQueue) -> Iterator[tuple[int, Response]]:
-        """What comes next, if something does: answers, or a change of a replica."""
+        """Process the next event, if any: responses, or a change of a replica's
+        state."""
         waited = [m for m in self._members if m.coming is not None or m.work]
         things = [m.work[0].stream if m.coming is None else m.coming for m in waited]
         ready = self._cluster.wait(things, LOOK_S)
@@ -167,7 +168,7 @@ class ReplicaPool:
         member.opened, member.coming = opened, None
 
     def _compare(self, opened: OpenedReplica) -> None:
-        """Make sure that a replica is the model that its answers are stored for."""
+        """Check that a replica's fingerprint matches the stored responses' model."""
         if self._expected is None or opened.fingerprint is None:
             return
         others = list(_differences(self._expected, opened.fingerprint))
@@ -182,7 +183,8 @@ class ReplicaPool:
     def _lost(
         self, member: _PooledReplica, why: str, deck: WorkQueue
     ) -> Iterator[tuple[int, Response]]:
-        """Ray starts it again; what it had not answered is asked again."""
+        """Handle a lost replica: Ray restarts it, and its unanswered requests are
+        queued again."""
         self.n_lost += 1
         self._lost_in_a_row += 1
         if self._lost_in_a_row > MOST_LOST:
@@ -215,8 +217,8 @@ class ReplicaPool:
 def _placed(
     part: ResponseBatch, member: _PooledReplica, deck: WorkQueue
 ) -> Iterator[tuple[int, Response]]:
-    """Answers with their positions in the window. What breaks the contract of models is
-    handed on so that it does there too."""
+    """Responses with their positions in the window. Violations of the model contract
+    are passed on, so that the caller reports them."""
     member.notes = part.notes
     work = member.work[0]
     positions = work.share.positions
@@ -233,7 +235,7 @@ def _placed(
 
 
 def _differences(here: Mapping[str, Any], there: Mapping[str, Any]) -> Iterator[str]:
-    """What two fingerprints do not agree on, in words."""
+    """Differences of two fingerprints, for messages."""
     for name in here.keys() | there.keys():
         mine, its = here.get(name), there.get(name)
         if isinstance(mine, Mapping) and isinstance(its, Mapping):
