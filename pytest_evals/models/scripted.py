@@ -105,10 +105,10 @@ class AnswerRule:
             return found
         logprob = self.logprob
         if logprob is None:
-            said = isinstance(request, Loglikelihood) and (
+            is_answer = isinstance(request, Loglikelihood) and (
                 request.continuation.strip() == self.text.strip()
             )
-            logprob = CERTAIN if said else UNLIKELY
+            logprob = CERTAIN if is_answer else UNLIKELY
         greedy = logprob == CERTAIN if self.greedy is None else self.greedy
         return _scored(request, logprob, greedy)
 
@@ -256,8 +256,8 @@ def _echo(request: Request) -> Response:
     """Repeats the prompt; certain of continuations that occur in the prompt."""
     if isinstance(request, Generate):
         return _generated(request, _prompt(request))
-    said = _answered(request).strip() in _prompt(request)
-    return _scored(request, CERTAIN if said else UNLIKELY, greedy=said)
+    is_echo = _answered(request).strip() in _prompt(request)
+    return _scored(request, CERTAIN if is_echo else UNLIKELY, greedy=is_echo)
 
 
 def _fail(request: Request) -> Response:

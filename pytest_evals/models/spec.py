@@ -108,9 +108,7 @@ def _no_kind(head: str, kinds: Sequence[str], example: Callable[[str], str]) -> 
     target = head.removeprefix("pretrained=")
     if not target:
         return f"no model is named; write {example('hf')!r}"
-    return (
-        f"{head!r} does not say what kind of model it is; did you mean 'hf:{target}'?"
-    )
+    return f"{head!r} has no model kind; did you mean 'hf:{target}'?"
 
 
 def _parts(text: str) -> list[str]:

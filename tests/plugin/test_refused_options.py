@@ -9,7 +9,7 @@ import pytest
         ("--evals-tasks=,", "--evals-tasks=,: there is no name in it"),
         ("--evals-select=,", "--evals-select=,: a word is wanted, of wrong, error, *"),
         ("--evals-allow-code=nosuch", "--evals-allow-code: */nosuch is no folder"),
-        ("--evals-judge=gpt", "--evals-judge: 'gpt' does not say what kind of model *"),
+        ("--evals-judge=gpt", "--evals-judge: 'gpt' has no model kind *"),
         ("--evals-metadata={a", "--evals-metadata={a: this is no JSON: *"),
         (
             "--evals-limit=2 --evals-sample=2",

@@ -56,7 +56,7 @@ def hf_fingerprint(spec: ModelSpec, hash_file: HashFile) -> Mapping[str, Any] | 
         hash_file: Path → hash of the file's content.
 
     Returns:
-        JSON values; ``None`` if nobody can say, since a name on the Hub is neither
+        JSON values; ``None`` if unknown, because a name on the Hub is neither
         known here nor can be looked up.
 
     Raises:
@@ -153,7 +153,7 @@ def _commit_there(name: str, revision: str) -> str:
         info = HfApi().model_info(
             name, revision=revision or None, timeout=HUB_TIMEOUT_S
         )
-    # Whatever a network does, the model itself will say it better when it is opened.
+    # Loading the model reports network errors with more detail.
     except Exception:  # noqa: BLE001
         return ""
     return info.sha or ""

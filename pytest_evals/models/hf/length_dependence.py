@@ -30,7 +30,7 @@ class LengthDependence(NamedTuple):
         length: Tokens up to which sequences may be mixed; 0 for any number.
         turns: Whether a text that grows beyond it is read anew, since all of its
             positions change at once (transformers, ``Phi3ForCausalLM``).
-        by_column: Whether it is the columns of a batch that count, whatever the
+        by_column: Whether the columns of a batch count, regardless of the
             positions and the other rows.
     """
 

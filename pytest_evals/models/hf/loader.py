@@ -69,7 +69,7 @@ def load(settings: HfSettings) -> LoadedModel:
             weights are missing from the checkpoint.
     """
     # The tokenizer warns whenever a process forks after it was used in threads, unless
-    # the user has said that the threads are wanted.
+    # the user has enabled threads explicitly.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     device = _device(settings)
     with _quiet(), _one_error(settings.target):
@@ -184,7 +184,7 @@ def _max_length(config: Any, tokenizer: Any) -> int:
         if length is not None:
             return int(length)
     length = getattr(tokenizer, "model_max_length", None)
-    # A tokenizer without a limit says so with a number near 1e30.
+    # Tokenizers without a limit have a number near 1e30.
     return int(length) if length is not None and length < 1e18 else DEFAULT_LENGTH
 
 
@@ -254,7 +254,7 @@ def _one_error(target: str) -> Iterator[None]:
         yield
     except (ModelError, MissingExtraError):
         raise
-    # Libraries below raise whatever they like, and all of it means the same here.
+    # Libraries raise many kinds of exceptions, which all mean the same here.
     except Exception as error:  # noqa: BLE001
         text = _first_line(error)
         raise ModelError(

@@ -55,7 +55,7 @@ class HfSettings:
         revision: Branch, tag or commit on the Hub; empty for the default branch.
         trust_remote_code: Whether code that comes with the model may run.
         tokenizer: Folder or name of another tokenizer; empty for the model's own.
-        max_length: Tokens of the context window; 0 for what the model says.
+        max_length: Tokens of the context window; 0 for the model's own.
         add_bos_token: Whether texts get the tokenizer's special tokens; ``None`` for
             what the tokenizer does by itself. With ``False`` the rolling log-likelihood
             leaves out P(BOS | BOS), which lm-eval's contains.
@@ -155,7 +155,7 @@ def _refuse_contradictions(settings: HfSettings) -> None:
     if len(ways) > 1:
         raise OptionError(
             f"the hf model takes one of {' and '.join(ways)}: "
-            "each says how weights are quantised"
+            "each selects a quantization"
         )
     if settings.quantization and "quant_method" not in settings.quantization:
         raise OptionError(

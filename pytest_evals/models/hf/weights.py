@@ -113,10 +113,10 @@ def _adapt(model: Any, settings: HfSettings) -> None:
     _need("peft", "peft", "peft")
     try:
         with warnings.catch_warnings():
-            # What the two libraries have to tell each other.
+            # Warnings between the two libraries.
             warnings.simplefilter("ignore")
             found = model.load_adapter(path_of(settings.peft))
-    # They raise whatever they like, and all of it means the same here.
+    # They raise many kinds of exceptions, which all mean the same here.
     except Exception as error:
         line = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ModelError(

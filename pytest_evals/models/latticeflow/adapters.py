@@ -54,7 +54,7 @@ def parsed(text: str, what: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         shown = text if len(text) <= 200 else text[:199] + "…"
-        raise DocumentError(f"{what} is no JSON ({error}): {shown!r}") from None
+        raise DocumentError(f"{what} is not JSON ({error}): {shown!r}") from None
 
 
 def _merged(given: Any, kwargs: Mapping[str, Any]) -> Any:
@@ -87,9 +87,9 @@ def _chat_output(text: str, status: int, info: ModelInfo) -> Any:
 
 
 def _responses_body(given: Any, kwargs: Mapping[str, Any], info: ModelInfo) -> str:
-    said = dict(_messages(given))
-    messages = said.pop("messages")
-    return _json({**_named(info), "input": messages, **said, **kwargs})
+    fields = dict(_messages(given))
+    messages = fields.pop("messages")
+    return _json({**_named(info), "input": messages, **fields, **kwargs})
 
 
 def _responses_output(text: str, status: int, info: ModelInfo) -> Any:

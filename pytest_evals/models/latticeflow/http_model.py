@@ -176,7 +176,7 @@ class HttpModel(Model):
         """Answer all requests, in the order of the replies.
 
         Raises:
-            ModelError: The server cannot be reached, or refuses whatever it is asked.
+            ModelError: The server cannot be reached, or refuses every request.
         """
         work = [partial(self._one, n, request) for n, request in enumerate(requests)]
         yield from self._background.stream(work, self._connection.concurrency)

@@ -61,8 +61,8 @@ def response_of(
     """The response for a model output; its text is the output as JSON."""
     if isinstance(output, Mapping) and output.get("error") and len(output) == 1:
         error = output["error"]
-        told = error if isinstance(error, str) else json.dumps(error)
-        return Response(error=f"the model says: {told}")
+        message = error if isinstance(error, str) else json.dumps(error)
+        return Response(error=f"the model returned an error: {message}")
     usage = output.get("usage") if isinstance(output, Mapping) else None
     usage = usage if isinstance(usage, Mapping) else {}
     return Response(

@@ -61,7 +61,7 @@ async def probe_format(
 
     Raises:
         UnableError: It gives them in none; or ids mean another text to it.
-        ModelError: It cannot be told, since it does not answer.
+        ModelError: Unknown, because the server does not reply.
     """
     reasons: list[str] = []
     kind: type[ModelError] = ScoringUnsupportedError
@@ -78,10 +78,10 @@ async def probe_format(
             kind = ModelError if fault.again else kind
             continue
         return form
-    told = "\n  ".join(reasons)
+    details = "\n  ".join(reasons)
     raise kind(
         f"{server.settings.url} cannot score texts, as tasks with log-likelihoods "
-        f"need (multiple_choice, loglikelihood, loglikelihood_rolling)\n  {told}\n"
+        f"need (multiple_choice, loglikelihood, loglikelihood_rolling)\n  {details}\n"
         "  fix: run tasks with output_type generate_until on this server, and the "
         "others on vLLM or with hf:"
     )
@@ -92,7 +92,7 @@ def _check(reading: PromptLogprobs) -> None:
         raise RequestFailedError("it does not repeat the text")
     if response_of(reading.tokens[1:], n_context=1).greedy is None:
         raise RequestFailedError(
-            "it does not say which tokens are the most likely ones"
+            "it does not return which tokens are the most likely ones"
         )
 
 
@@ -136,13 +136,13 @@ async def _check_ids(
     """
     request = Loglikelihood("", PROBE)
     scored = encoding.scored([request])[request]
-    if isinstance(scored, str):  # no token stands for the beginning of a text
+    if isinstance(scored, str):  # no BOS or prefix token
         ids, n_context = encoding.plain(PROBE), 0
     else:
         (line,) = scored
         ids, n_context = line.tokens.tolist(), len(line.tokens) - line.n_scored
     reading = await server.read(ids, form)
-    # How the first token of a text is spelled alone is not said everywhere.
+    # Some servers do not return the spelling of the first token.
     words = "".join(token.text for token in reading.tokens[n_context + 1 :])
     if not words or not PROBE.endswith(words):
         raise _other_tokenizer(server, f"its ids of {PROBE!r} mean {words!r} there")

@@ -76,8 +76,8 @@ class OpenAIClient:
         try:
             text = await self._text(path, dict(body))
         except openai.APIStatusError as error:
-            said = self._hidden(error.response.text)
-            fault = status_error(error.status_code, said, wait_of(error.response))
+            text = self._hidden(error.response.text)
+            fault = status_error(error.status_code, text, wait_of(error.response))
             if error.status_code < 500:
                 fault.what += length_advice(fault.what, self._settings)
         except RequestFailedError as caught:
@@ -136,8 +136,8 @@ def _secrets(key: str, address: SplitResult) -> list[str]:
     """Secrets that are long enough not to match words of a completion."""
     user = (address.username or "", address.password or "")
     pair = b64encode(":".join(map(unquote, user)).encode()).decode()
-    told = parse_qsl(address.query)
-    in_query = [v for n, v in told if masked_text(f"?{n}={v}") != f"?{n}={v}"]
+    query = parse_qsl(address.query)
+    in_query = [v for n, v in query if masked_text(f"?{n}={v}") != f"?{n}={v}"]
     found = [key, address.password or "", unquote(address.password or ""), pair]
     return [one for one in (*found, *in_query) if len(one) >= SHORTEST]
 
@@ -151,7 +151,7 @@ def _parsed(text: str) -> Reply:
         ) from None
     if not isinstance(found, dict):
         raise RequestFailedError(
-            f"the reply is no JSON object: {shortened(text)}", again=True
+            f"the reply is not a JSON object: {shortened(text)}", again=True
         )
     if found.get("error"):
         # Gateways report what went wrong behind them under status 200.

@@ -50,15 +50,15 @@ async def window_of(asker: RetryingClient, settings: OpenAISettings) -> int:
         return 0
 
 
-def length_advice(said: str, settings: OpenAISettings) -> str:
+def length_advice(message: str, settings: OpenAISettings) -> str:
     """Advice to append to an error message; empty if the error is not about the
     request's length.
 
     Args:
-        said: The beginning of what the server said.
+        message: The beginning of the server's error message.
         settings: How the server is asked.
     """
-    if not _TOO_LONG.search(said):
+    if not _TOO_LONG.search(message):
         return ""
     what = "; the prompt and the answer's limit exceed the server's context window"
     if settings.max_length and settings.api != "chat":

@@ -64,7 +64,7 @@ def status_error(status: int, text: str, wait_s: float) -> RequestFailedError:
     closed = again and wait_s > LONGEST_WAIT_S
     asks = f", and asks to wait for {wait_s:,.0f} s" if closed else ""
     return RequestFailedError(
-        f"the server said {status}: {words}{asks}",
+        f"the server returned {status}: {words}{asks}",
         CLOSED if closed else REFUSED if _is_filter(status, text) else str(status),
         again=again and not closed,
         slower=again and not closed and status in OVERLOADED,

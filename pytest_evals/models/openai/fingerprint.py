@@ -42,7 +42,7 @@ def openai_fingerprint(
         hash_file: Path → hash of the content of a file of the tokenizer.
 
     Returns:
-        JSON values; ``None`` if nobody can say which tokenizer is meant.
+        JSON values; ``None`` if the tokenizer's files are unknown.
 
     Raises:
         OptionError: The spec has a mistake.

@@ -169,7 +169,7 @@ async def _whole(reply: Any, most: int) -> Any:
 
     Raises:
         Fault: The body is too large or cannot be decompressed. An error status counts
-            as such, whatever its body is.
+            as such, regardless of its body.
     """
     try:
         stages = _stages(reply, most)
@@ -237,7 +237,7 @@ class _Stage:
         try:
             return self._inner.decompress(data, PIECE_BYTES)
         except zlib.error as error:
-            why = f"is not {self._name}, as its headers say: {error}"
+            why = f"is not {self._name}, as its headers claim: {error}"
         if self._n or self._name != "deflate":
             raise _TornError(why)
         # Some servers send deflate without the header of zlib.

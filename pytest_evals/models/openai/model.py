@@ -65,7 +65,7 @@ class OpenAIModel(Model):
         """Answer all requests, in the order of the replies.
 
         Raises:
-            ModelError: The server cannot be reached, refuses whatever it is asked, or
+            ModelError: The server cannot be reached, refuses every request, or
                 cannot score texts and has to; before the batch is sent.
         """
         if any(not isinstance(request, Generate) for request in requests):
@@ -102,7 +102,7 @@ class OpenAIModel(Model):
         if self._settings.thinks:
             notes.append(
                 f"{self._settings.target} takes no temperature: its answers are "
-                "sampled, also where a task wants greedy ones"
+                "sampled, even if a task sets greedy decoding"
             )
         if not self._gives_top:
             notes.append(

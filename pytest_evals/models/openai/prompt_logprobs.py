@@ -39,7 +39,7 @@ class PromptToken(NamedTuple):
     Args:
         text: As the server spells it.
         logprob: In nats, after all tokens before it; ``None`` for the first one.
-        greedy: Whether no other token was more likely; ``None`` where nobody says.
+        greedy: Whether no other token was more likely; ``None`` if unknown.
     """
 
     text: str
@@ -53,7 +53,7 @@ class PromptLogprobs:
 
     Args:
         tokens: All of the text's tokens, with those that the server put in front.
-        offsets: Where each begins, in characters, if the server says.
+        offsets: Where each begins, in characters, if the server returns it.
         n_unlisted: Tokens that the server counts as the text's and does not list, such
             as BOS (llama-cpp-python 0.3).
     """
@@ -116,7 +116,7 @@ def _read_echo(reply: Reply, sent: Sent, n_unlisted: int) -> PromptLogprobs:
             "its lists of tokens and log-probabilities differ in length"
         )
     if not all(isinstance(t, str) for t in texts):
-        raise RequestFailedError("its tokens are no texts")
+        raise RequestFailedError("its tokens are not strings")
     offsets: Any = found.get("text_offset")
     known = isinstance(offsets, list) and len(offsets) == len(texts)
     places: list[int] = offsets if known and _are_whole(offsets) else []
@@ -156,7 +156,7 @@ def _n_read(texts: Sequence[str], reply: Reply, sent: Sent, n_unlisted: int) -> 
     if n > 0 and len(texts) in (n, n + n_out):
         return n
     raise RequestFailedError(
-        f"the tokens of {shortened(sent)} cannot be told from those that were written "
+        f"the tokens of {shortened(sent)} cannot be distinguished from those generated "
         f"after it: {shortened(''.join(texts))}"
     )
 
@@ -211,7 +211,7 @@ def _read_prompt_logprobs(reply: Reply, sent: Sent, _n_unlisted: int) -> PromptL
     if not isinstance(sent, str):
         _n_sent(len(found), sent, most=len(sent))
     elif found[0] is None and sent.endswith(known):
-        # Nobody says what the first token is: a special one, or the text's beginning.
+        # The first token is unknown: a special one, or the start of the text.
         first = first._replace(text=sent[: len(sent) - len(known)])
     return PromptLogprobs(tokens=(first, *rest))
 

@@ -35,7 +35,7 @@ class PromptTruncation:
         background: The event loop of the server's clients.
         lister: Asks the server for its models.
         settings: How it is asked.
-        scorer: Has the tokenizer, and is told the ids of what is scored.
+        scorer: Has the tokenizer, and receives the ids to score.
         window: Tokens of the window, 0 if unknown; ``None`` before that was found out.
         unfit: Requests for texts that do not fit as they are.
         unable: Why no token ids can be sent as a prompt; ``None`` if not tried yet.

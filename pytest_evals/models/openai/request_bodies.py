@@ -240,7 +240,7 @@ def _text(choice: Mapping[str, Any], path: Path) -> str | None:
         text = message.get("content")
     if text is not None and not isinstance(text, str):
         raise RequestFailedError(
-            f"the answer is no text: {shortened(str(text))}", again=True
+            f"the answer is not text: {shortened(str(text))}", again=True
         )
     return text
 

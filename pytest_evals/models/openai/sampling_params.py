@@ -147,7 +147,7 @@ def _form(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise RequestFailedError(f"response_format is no JSON: {text!r:.80}") from None
+        raise RequestFailedError(f"response_format is not JSON: {text!r:.80}") from None
 
 
 def _seed(request: Generate, given: Any) -> int:

@@ -75,13 +75,13 @@ class OpenAISettings:
             after its last occurrence. Empty for none.
         revision: Which weights the server has under that name, in any words: stored
             responses of one revision are not used for another.
-        prefix: Text that stands in front of a text without context, such as the
+        prefix: String that precedes prompts without context, such as the
             end-of-text token of models without BOS.
         tokenizer: Folder or name of the served model's tokenizer: texts that are
             scored are then sent as its token ids, and prompts that do not fit are cut.
             Empty to send texts.
-        max_length: Tokens of the server's window; 0 for what the server says.
-        extra_body: What else each request says.
+        max_length: Tokens of the server's window; 0 for the server's own.
+        extra_body: Further parameters of each request.
         price_in: What a million tokens of prompts cost.
         price_out: What a million tokens of answers cost.
     """
@@ -207,8 +207,8 @@ def _variable(name: str, value: str) -> str:
     """The value is not shown, since it may be the key itself."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
         raise OptionError(
-            f"the openai model's {name} is no name of an environment variable; write "
-            "its name, never the key itself"
+            f"the openai model's {name} is not the name of an environment "
+            "variable; write its name, never the key itself"
         )
     return value
 

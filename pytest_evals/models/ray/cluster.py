@@ -133,7 +133,7 @@ class Cluster:
 def _join(address: str) -> None:
     found: dict[str, Any] = {"address": None if address == "auto" else address}
     if address in ("auto", "local"):
-        # Should Ray start a cluster of its own, it is to tell nobody.
+        # Disable usage reports of a cluster that Ray starts here.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         if ":" in address:

@@ -70,8 +70,8 @@ class RayModel(Model):
             lost = f"{n} {what} lost; what was not answered was asked again"
             notes = (*notes, f"{self.name}: {lost}")
         if n_open < n_all:
-            told = f"only {n_open} of {n_all} replicas were ever open"
-            notes = (*notes, f"{self.name}: {told}")
+            state = f"only {n_open} of {n_all} replicas were ever open"
+            notes = (*notes, f"{self.name}: {state}")
         return notes
 
     def render(self, prompt: Prompt) -> Prompt:

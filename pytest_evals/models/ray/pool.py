@@ -49,8 +49,8 @@ class _PooledReplica:
         coming: What is waited for until it is open; ``None`` once it is.
         has_place: Whether the cluster has found a place for it.
         work: What it is asked, in this order.
-        notes: What its model says.
-        opened: What it said when it was open.
+        notes: Warnings of its model.
+        opened: Its model's metadata, once it is open.
     """
 
     actor: Any

@@ -31,7 +31,7 @@ class WorkShare:
     """Requests that are assigned together.
 
     Args:
-        positions: Where they stand in the window, ascending.
+        positions: Positions in the window, ascending.
         n_deaths: Replicas that have died while they were at them, without an answer.
     """
 

@@ -97,8 +97,8 @@ def check_address(text: str) -> str:
     if text in ("auto", "local") or _ADDRESS.fullmatch(text):
         return text
     raise OptionError(
-        f"{text!r} is no address of a Ray cluster; write HOST:6379, ray://HOST:10001, "
-        "local or auto"
+        f"{text!r} is not the address of a Ray cluster; write HOST:6379, "
+        "ray://HOST:10001, local or auto"
     )
 
 

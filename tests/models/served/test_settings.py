@@ -44,7 +44,7 @@ def error_of(text):
         ),
         (
             "openai:m,api_key_env=sk-proj-123",
-            "the openai model's api_key_env is no name of an environment variable; "
+            "the openai model's api_key_env is not the name of an environment; "
             "write its name, never the key itself",
         ),
         (

@@ -37,7 +37,7 @@ class Decoder(Protocol):
         """Prefill prompts and append them to the batch.
 
         Args:
-            prompts: (T,) ids each; equal ones stand together.
+            prompts: (T,) ids each; equal ones are adjacent.
             branch: What all of them begin with.
             again: Whether the next rows to come have the last of these prompts.
             most: Tokens of a prompt that is read alone, or of a beginning, which may be
@@ -207,7 +207,7 @@ def _takes_cache(forward: Forward) -> bool:
     unseen = TokenCounts()
     try:
         mine = _trial(CachedDecoder(forward, unseen), forward.model)
-    # Whatever a model does not take, it says so in its own way.
+    # Models raise different errors for unsupported caches.
     except (
         AttributeError,
         IndexError,

@@ -96,7 +96,7 @@ class _OptionRule(NamedTuple):
 
 
 def _is_number(value: Any) -> bool:
-    # True is an int to Python, but nobody means 1 by it.
+    # True is an int to Python, but is a mistake here.
     is_real = isinstance(value, int | float) and not isinstance(value, bool)
     return is_real and abs(value) <= sys.float_info.max
 

@@ -107,7 +107,7 @@ def sampling_params_of(
         slow: What it asks for that only ``generate`` knows.
     """
     options = dict(request.options)
-    # A form for the answer is a wish: whoever has it reads the answer strictly.
+    # The response format is a hint: its parser checks the completion strictly.
     options.pop("response_format", None)
     options.pop(FITTING, None)
     n_top = options.pop(TOP_LOGPROBS, None) or 0
@@ -132,7 +132,7 @@ def sampling_params_of(
         value = options.get(name, getattr(config, name, None))
         chosen[name] = usual if value is None else value
     if not sample:
-        # Equal recipes share batches: what is not used must not tell them apart.
+        # Equal recipes share batches: unused parameters must not separate them.
         chosen |= {k: v for k, v in DEFAULTS.items() if k in ONLY_DRAWING}
     # The options are right, so that a fault is the model's own.
     problem = bad_value(chosen)

@@ -1,7 +1,7 @@
 """Log-probabilities from logits: sums and greedy flags of the spans of a batch.
 
 Everything is computed on the device and transferred at once. Log-probabilities are
-computed in float32 whatever the model's dtype: lm-eval 0.4.13 uses the model's dtype,
+computed in float32 for all models: lm-eval 0.4.13 uses the model's dtype,
 which rounds them to three digits in bfloat16. For float32 models the results are
 identical.
 """

@@ -148,7 +148,7 @@ class LoglikelihoodScorer:
                 work.refused[position] = Response(error=str(first))
                 continue
             if len(ids) == 0:
-                # Nothing is certain to be said when nothing is said.
+                # The empty document has probability 1.
                 work.refused[position] = Response(logprob=0.0)
                 continue
             if ids[0] == first[0]:

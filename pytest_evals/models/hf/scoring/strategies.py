@@ -59,7 +59,7 @@ class StrategyChoice(NamedTuple):
 
     Args:
         path: The path.
-        note: What whoever waits for it should know of it; empty for nothing.
+        note: Warning to show the user; empty for none.
         batch_tokens: Tokens of a batch; 0 for as many as the memory holds.
     """
 
@@ -172,7 +172,7 @@ def _agrees(
     """Whether a strategy reproduces the reference within the reference's own variation
     between batches."""
     with warnings.catch_warnings():
-        # What a model says of a way that is not taken is of no use.
+        # Warnings about strategies that are not selected are irrelevant.
         warnings.simplefilter("ignore")
         try:
             first = _numbers(path, lines)

@@ -38,7 +38,7 @@ def render_chat(
     rest = [message for message in chat if message.role != "system"]
     try:
         return _templated(tokenizer, chat, arguments)
-    except Exception as error:  # noqa: BLE001 - whatever somebody's template does
+    except Exception as error:  # noqa: BLE001 - templates may raise anything
         if len(rest) == len(chat) or not _is_refusal(error):
             raise _chat_error(error) from None
     try:
@@ -65,8 +65,8 @@ def _is_refusal(error: Exception) -> bool:
     """Whether the template itself raised the error, not one of its limits. Compares
     class names, since this package does not import jinja2."""
     kinds = (f"{k.__module__}.{k.__qualname__}" for k in type(error).__mro__)
-    said = "jinja2.exceptions.TemplateError" in kinds
-    return said and not isinstance(error, EvalsError)
+    raised = "jinja2.exceptions.TemplateError" in kinds
+    return raised and not isinstance(error, EvalsError)
 
 
 def _chat_error(error: Exception) -> ChatTemplateError:

@@ -43,8 +43,8 @@ def splits_at_boundaries(
     """Whether a pre-tokenizer keeps no state across a space between letters.
 
     Args:
-        splitter: What it says of itself.
-        normalizers: What the normalizers before it say of themselves.
+        splitter: Serialized state of the pre-tokenizer.
+        normalizers: Serialized states of the normalizers before it.
     """
     if splitter["type"] in _SIMPLE:
         return True

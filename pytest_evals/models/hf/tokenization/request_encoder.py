@@ -270,14 +270,14 @@ class RequestEncoder:
         bos, given = self._tokenizer.bos_token_id, self._settings.add_bos_token
         begun = self._coder.ids(["a"], given)["a"][:1]
         added = "added" if bos is not None and [bos] == begun.tolist() else "not added"
-        return added if given is None else f"{added}, as add_bos_token={given} says"
+        return added if given is None else f"{added}, by add_bos_token={given}"
 
     def prefix(self) -> Ids | InvalidRequestError:
         """The (1,) id that precedes a string without context."""
         if self.prefix_id is None:
             return InvalidRequestError(
                 "there is no context, and the tokenizer has neither a BOS nor an EOS "
-                "token to stand for it; give the model prefix_token_id=…"
+                "token to use instead; give the model prefix_token_id=…"
             )
         return np.asarray([self.prefix_id], dtype=np.int32)
 
