@@ -68,11 +68,11 @@ class HfModel(Model):
         self.works_ahead: bool = model.device.type != "cpu"
         """Whether inference continues in the background between two responses. On a CPU
         it would only compete with scoring."""
-        self._writer = GenerationEngine(
+        self._engine = GenerationEngine(
             model,
             encoder,
             decoder_for(forward, self._counters),
-            _room(model, tokens, settings),
+            _budget(model, tokens, settings),
             settings.think_end_token,
         )
         choice = choose_strategy(
@@ -94,8 +94,8 @@ class HfModel(Model):
         )
         self._scorer = LoglikelihoodScorer(encoder, choice, budget, length)
         # A closed model is still asked for them, by the report.
-        self._notes = (self._scorer.notes, self._writer.notes)
-        self._author = Generator(self._writer, length, model.generation_config)
+        self._notes = (self._scorer.notes, self._engine.notes)
+        self._generator = Generator(self._engine, length, model.generation_config)
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
         """Answer all requests; yields responses as batches finish.
@@ -122,14 +122,14 @@ class HfModel(Model):
     ) -> Iterator[tuple[int, Response]]:
         texts = {i: r for i, r in enumerate(requests) if isinstance(r, Generate)}
         if texts:
-            self._author.check()
+            self._generator.check()
         asked = known.encoded()
         for position, why in asked.refused.items():
             yield position, Response(error=str(why))
         yield from self._scorer.answer(asked.pairs, asked.texts)
         if texts:
             self._scorer.forget()
-        yield from self._author.answer(texts, asked.prompts)
+        yield from self._generator.answer(texts, asked.prompts)
 
     def _first_tokens(self, requests: Sequence[Request]) -> dict[str, Any]:
         """The first tokens of the first valid prompt."""
@@ -169,7 +169,7 @@ class HfModel(Model):
         self._expected.close()
         for ahead in self._running:
             ahead.close()
-        del self._scorer, self._author, self._writer
+        del self._scorer, self._generator, self._engine
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
@@ -182,7 +182,7 @@ PASS_COSTS = {"cpu": 64}
 """Overhead of a forward pass in tokens; 512 on a GPU."""
 
 
-def _room(model: Any, tokens: int, settings: HfSettings) -> MemoryBudget:
+def _budget(model: Any, tokens: int, settings: HfSettings) -> MemoryBudget:
     """Memory budget for generation: the user's limit, or the measured memory; limited
     on CPUs, and where memory cannot be measured."""
     kind, rows = model.device.type, settings.batch_size

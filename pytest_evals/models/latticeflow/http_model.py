@@ -168,7 +168,7 @@ class HttpModel(Model):
             "usage": self._usage.shown,
         }
         self._background = BackgroundLoop()
-        self._sender, self._asker = self._background.run(
+        self._sender, self._client = self._background.run(
             _made(connection, adapter, self._usage, backoff or Backoff())
         )
 
@@ -193,12 +193,12 @@ class HttpModel(Model):
         began = time.perf_counter()
         try:
             body = self._adapter.to_body(given.input, given.kwargs, self._info)
-            output = await self._asker.ask(None, {"text": body}, self._output)
+            output = await self._client.ask(None, {"text": body}, self._output)
         except RequestFailedError as fault:
             return place, Response(error=fault.what)
         except DocumentError as error:
             return place, Response(error=str(error))
-        share = (time.perf_counter() - began) / self._asker.pace.limit
+        share = (time.perf_counter() - began) / self._client.concurrency.limit
         return place, self._counted(response_of(output, share, meter.latency_s))
 
     def _output(self, reply: Mapping[str, Any]) -> Any:

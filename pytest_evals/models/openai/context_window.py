@@ -34,7 +34,7 @@ _LEAST, _MOST = 3, 2**31
 _RETRIES = 2
 
 
-async def window_of(asker: RetryingClient, settings: OpenAISettings) -> int:
+async def window_of(client: RetryingClient, settings: OpenAISettings) -> int:
     """The context window from the settings or the server's model list; 0 if unknown.
 
     Errors are ignored, since a server need not list its models; an unreachable server
@@ -43,7 +43,7 @@ async def window_of(asker: RetryingClient, settings: OpenAISettings) -> int:
     if settings.max_length:
         return settings.max_length
     try:
-        return await asker.ask(
+        return await client.ask(
             "models", {}, lambda reply: window_in(reply, settings.target), _RETRIES
         )
     except (RequestFailedError, ModelError):

@@ -45,10 +45,10 @@ class OpenAIModel(Model):
         self._settings = settings
         self._usage = Usage(settings.price_in, settings.price_out)
         self._background = BackgroundLoop()
-        self._endpoint, self._asker, lister = self._background.run(
+        self._transport, self._client, lister = self._background.run(
             _made(settings, key, self._usage, backoff or Backoff())
         )
-        self._scorer = ServerScorer(self._asker, settings, _encoding_of(settings))
+        self._scorer = ServerScorer(self._client, settings, _encoding_of(settings))
         self._gives_top = True
         self._fitting = PromptTruncation(
             self._background, lister, settings, self._scorer
@@ -93,7 +93,7 @@ class OpenAIModel(Model):
     def notes(self) -> tuple[str, ...]:
         """Warnings about the results so far."""
         notes = []
-        lowest = self._asker.pace.lowest
+        lowest = self._client.concurrency.lowest
         if lowest < self._settings.concurrency:
             notes.append(
                 f"the server was overloaded: at times only {lowest} of "
@@ -112,7 +112,7 @@ class OpenAIModel(Model):
 
     def close(self) -> None:
         """Cancel running requests and close the connections."""
-        self._background.close(self._endpoint.close)
+        self._background.close(self._transport.close)
 
     async def _one(self, position: int, request: Request) -> Answer:
         METER.set(meter := RequestMeter())
@@ -150,7 +150,7 @@ class OpenAIModel(Model):
     async def _text(self, request: Generate, fit: FittedPrompt | None) -> Response:
         settings = self._settings
         path, body = request_body(request, settings, fit)
-        response = await self._asker.ask(
+        response = await self._client.ask(
             path,
             body,
             lambda reply: read_reply(reply, request, settings, path),
@@ -162,7 +162,7 @@ class OpenAIModel(Model):
 
     def _share(self, began: float) -> float:
         """Elapsed seconds, divided by the number of concurrent requests."""
-        return (time.perf_counter() - began) / self._asker.pace.limit
+        return (time.perf_counter() - began) / self._client.concurrency.limit
 
 
 def _encoding_of(settings: OpenAISettings) -> ServerTokenizer | None:
@@ -184,5 +184,5 @@ async def _made(
     """Client and retry layer, created in their event loop; a second retry layer is for
     the model list, whose replies do not count."""
     endpoint = OpenAIClient(settings, key)
-    asker = RetryingClient(endpoint, settings, usage, backoff)
-    return endpoint, asker, RetryingClient(endpoint, settings, Usage(0, 0), backoff)
+    client = RetryingClient(endpoint, settings, usage, backoff)
+    return endpoint, client, RetryingClient(endpoint, settings, Usage(0, 0), backoff)

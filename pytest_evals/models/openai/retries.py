@@ -80,13 +80,13 @@ class RetryingClient:
         backoff: Backoff,
     ) -> None:
         """Create inside the event loop in which it is used."""
-        self._endpoint = endpoint
+        self._transport = endpoint
         self._settings = settings
         self._usage = usage
         self._backoff = backoff
         # Pauses need not be the same in two runs, and two workers' should differ.
         self._random = Random()
-        self.pace = ConcurrencyLimit(settings.concurrency)
+        self.concurrency = ConcurrencyLimit(settings.concurrency)
 
     async def ask(
         self,
@@ -123,22 +123,22 @@ class RetryingClient:
     async def _once(
         self, path: Any, body: Mapping[str, Any], read: Callable[[Reply], T]
     ) -> T:
-        async with self.pace.turn() as began:
+        async with self.concurrency.turn() as began:
             self._usage.sent()
             try:
                 sent = time.perf_counter()
-                reply = await self._endpoint.post(path, body)
+                reply = await self._transport.post(path, body)
                 took_s = time.perf_counter() - sent
                 self._usage.count(reply)
                 found = read(reply)
             except RequestFailedError as fault:
                 if fault.slower:
-                    self.pace.too_much(began, fault.wait_s)
+                    self.concurrency.too_much(began, fault.wait_s)
                 raise
         self._usage.replied()
         if (meter := METER.get()) is not None:
             meter.latency_s += took_s
-        self.pace.went_well()
+        self.concurrency.went_well()
         return found
 
     def _give_up_if_hopeless(
@@ -154,8 +154,8 @@ class RetryingClient:
         unreached = fault.kind == UNREACHED
         if not (knocked if unreached else fault.hopeless):
             return
-        fix = self._endpoint.fix(fault.kind, path)
-        where = "" if unreached else f"{self._endpoint.address(path)}: "
+        fix = self._transport.fix(fault.kind, path)
+        where = "" if unreached else f"{self._transport.address(path)}: "
         raise ModelError(f"{where}{fault.what}" + (f"\n  fix: {fix}" if fix else ""))
 
 

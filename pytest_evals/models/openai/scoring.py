@@ -39,7 +39,7 @@ class ServerScorer:
     """Scores requests on a server; belongs to its event loop.
 
     Args:
-        asker: Asks the server.
+        client: Asks the server.
         settings: How it is asked.
         form: The form that the server knows, once that was found out.
         encoding: Makes token ids of texts; ``None`` to send texts.
@@ -47,7 +47,7 @@ class ServerScorer:
         encoded: Requests as token ids, until they are asked.
     """
 
-    asker: RetryingClient
+    client: RetryingClient
     settings: OpenAISettings
     encoding: ServerTokenizer | None = None
     form: LogprobFormat | None = None
@@ -174,7 +174,7 @@ class ServerScorer:
         assert form is not None, "probe() comes first"
         body = {**_greedy(sent, n_tokens=1), **form.body}
         read, n = form.read, form.n_unlisted
-        return await self.asker.ask(
+        return await self.client.ask(
             "completions", body, lambda reply: read(reply, sent, n), retries
         )
 
@@ -185,7 +185,7 @@ class ServerScorer:
             Fault: There is no reply.
         """
         body = {**_greedy(text, n_tokens), "logprobs": 1}
-        return await self.asker.ask("completions", body, token_texts, TRIAL_RETRIES)
+        return await self.client.ask("completions", body, token_texts, TRIAL_RETRIES)
 
     async def go_on(self, sent: Sent, n_tokens: int) -> str:
         """The greedy completion of a string or of token ids.
@@ -194,7 +194,7 @@ class ServerScorer:
             Fault: There is no reply.
         """
         body = _greedy(sent, n_tokens)
-        return await self.asker.ask(
+        return await self.client.ask(
             "completions",
             body,
             lambda reply: str(choice_of(reply).get("text")),

@@ -45,8 +45,8 @@ class RayModel(Model):
             self._n = needs.replicas
             self._actors = self._cluster.start(spec, needs)
             expected = fingerprint_of(spec, quick_hash)
-            self._crew = ReplicaPool(self._cluster, self._actors, expected)
-            info = self._crew.first().info
+            self._pool = ReplicaPool(self._cluster, self._actors, expected)
+            info = self._pool.first().info
         except BaseException:
             self.close()
             raise
@@ -58,13 +58,13 @@ class RayModel(Model):
         Raises:
             ModelError: The model is broken, or too many replicas are lost.
         """
-        return self._crew.answer(requests, WorkQueue(requests, self._n))
+        return self._pool.answer(requests, WorkQueue(requests, self._n))
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Warnings about the results so far."""
-        notes = self._crew.notes
-        n, n_open, n_all = self._crew.n_lost, len(self._crew.opened), self._n
+        notes = self._pool.notes
+        n, n_open, n_all = self._pool.n_lost, len(self._pool.opened), self._n
         if n:
             what = "replica was" if n == 1 else "replicas were"
             lost = f"{n} {what} lost; what was not answered was asked again"

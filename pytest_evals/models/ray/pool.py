@@ -109,7 +109,7 @@ class ReplicaPool:
         return tuple(dict.fromkeys(n for m in self._members for n in m.notes))
 
     def answer(
-        self, requests: Sequence[Request], deck: WorkQueue
+        self, requests: Sequence[Request], queue: WorkQueue
     ) -> Iterator[tuple[int, Response]]:
         """Assign requests until all have responses.
 
@@ -117,26 +117,26 @@ class ReplicaPool:
             ModelError: A model is broken, or too many replicas are lost.
         """
         try:
-            while deck.n_open:
-                self._hand_out(requests, deck)
-                yield from self._events(deck)
+            while queue.n_open:
+                self._hand_out(requests, queue)
+                yield from self._events(queue)
         finally:
             for member in self._members:
                 member.work.clear()
 
-    def _hand_out(self, requests: Sequence[Request], deck: WorkQueue) -> None:
+    def _hand_out(self, requests: Sequence[Request], queue: WorkQueue) -> None:
         for depth in range(1, DEPTH + 1):
             for member in self._members:
                 if member.coming is not None or len(member.work) >= depth:
                     continue
-                share = deck.deal()
+                share = queue.deal()
                 if share is None:
                     return
                 asked = [requests[i] for i in share.positions]
                 answer = member.actor.answer.options(num_returns="streaming")
                 member.work.append(_Assignment(answer.remote(asked), share))
 
-    def _events(self, deck: WorkQueue) -> Iterator[tuple[int, Response]]:
+    def _events(self, queue: WorkQueue) -> Iterator[tuple[int, Response]]:
         """Process the next event, if any: responses, or a change of a replica's
         state."""
         waited = [m for m in self._members if m.coming is not None or m.work]
@@ -147,16 +147,16 @@ class ReplicaPool:
             return
         member = waited[ready.which]
         if ready.lost:
-            yield from self._lost(member, ready.lost, deck)
+            yield from self._lost(member, ready.lost, queue)
         elif member.coming is not None:
             self._came(member, ready)
         elif ready.ended:
             work = member.work.popleft()
             # What the model left out is an error of its documents.
-            deck.answered(len(work.share.positions) - len(work.answered))
+            queue.answered(len(work.share.positions) - len(work.answered))
         else:
             self._lost_in_a_row = 0
-            yield from _placed(ready.value, member, deck)
+            yield from _placed(ready.value, member, queue)
 
     def _came(self, member: _PooledReplica, ready: Ready) -> None:
         if not member.has_place:
@@ -181,7 +181,7 @@ class ReplicaPool:
             )
 
     def _lost(
-        self, member: _PooledReplica, why: str, deck: WorkQueue
+        self, member: _PooledReplica, why: str, queue: WorkQueue
     ) -> Iterator[tuple[int, Response]]:
         """Handle a lost replica: Ray restarts it, and its unanswered requests are
         queued again."""
@@ -196,7 +196,7 @@ class ReplicaPool:
             )
         lost, member.work = member.work, deque()
         for n, work in enumerate(lost):
-            gone = deck.give_back(work.share, work.answered, died=n == 0)
+            gone = queue.give_back(work.share, work.answered, died=n == 0)
             error = f"each replica that was asked this was lost ({why})"
             yield from ((i, Response(error=error)) for i in gone)
         member.has_place = False
@@ -215,7 +215,7 @@ class ReplicaPool:
 
 
 def _placed(
-    part: ResponseBatch, member: _PooledReplica, deck: WorkQueue
+    part: ResponseBatch, member: _PooledReplica, queue: WorkQueue
 ) -> Iterator[tuple[int, Response]]:
     """Responses with their positions in the window. Violations of the model contract
     are passed on, so that the caller reports them."""
@@ -228,7 +228,7 @@ def _placed(
                 yield -1, given[1]
             case (int() as place, Response() as response):
                 work.answered.add(positions[place])
-                deck.answered(1)
+                queue.answered(1)
                 yield positions[place], response
             case _:
                 yield given

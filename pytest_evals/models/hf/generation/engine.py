@@ -67,7 +67,7 @@ class GenerationOutput(NamedTuple):
         n_tokens: New tokens, with the one that ended it.
         finish: Why it ended.
         elapsed_s: Seconds it took, its share of what was done at the same time.
-        sound: Whether all logits were numbers.
+        finite: Whether all logits were finite.
         top_logprobs: Of each new token, if they were asked for.
     """
 
@@ -75,7 +75,7 @@ class GenerationOutput(NamedTuple):
     n_tokens: int
     finish: Finish
     elapsed_s: float
-    sound: bool = True
+    finite: bool = True
     top_logprobs: TopLogprobs = ()
 
 
@@ -87,7 +87,7 @@ class GenerationEngine:
         model: Any,
         encoder: RequestEncoder,
         steps: Callable[[], Decoder],
-        room: MemoryBudget,
+        budget: MemoryBudget,
         think_end: str = "",
     ) -> None:
         """``steps`` creates a decoder; ``think_end`` is the string, or the id as
@@ -95,7 +95,7 @@ class GenerationEngine:
         self._model = model
         self._encoder = encoder
         self._steps = steps
-        self._room = room
+        self._budget = budget
         self._think_end = think_end
         self._scaling = length_dependence_of(model.config)
         self._ends = _end_ids(model, encoder)
@@ -105,28 +105,28 @@ class GenerationEngine:
         """Warnings about the completions so far."""
 
     def write(
-        self, writings: Sequence[GenerationInput], recipe: SamplingParams
+        self, writings: Sequence[GenerationInput], params: SamplingParams
     ) -> Iterator[tuple[int, GenerationOutput | InvalidRequestError]]:
         """Generate all completions; yields the position and the output of each as it
         finishes."""
         rows = self._rows(writings)
-        for row in self._ended(rows, recipe):
+        for row in self._ended(rows, params):
             yield row.number, self._finished(row)
 
     def _ended(
-        self, rows: Iterable[SequenceState], recipe: SamplingParams
+        self, rows: Iterable[SequenceState], params: SamplingParams
     ) -> Iterator[SequenceState]:
-        if recipe.slow:
-            self.notes[_BY_LIBRARY.format(", ".join(recipe.slow))] = None
-            return (self._library.written(row, recipe) for row in rows)
+        if params.slow:
+            self.notes[_BY_LIBRARY.format(", ".join(params.slow))] = None
+            return (self._library.written(row, params) for row in rows)
         return (
-            row for some in self._together(rows) for row in self._flow(some, recipe)
+            row for some in self._together(rows) for row in self._flow(some, params)
         )
 
     def _flow(
-        self, rows: Iterable[SequenceState], recipe: SamplingParams
+        self, rows: Iterable[SequenceState], params: SamplingParams
     ) -> Iterator[SequenceState]:
-        flow = Scheduler(self._steps(), self._room, recipe, self._encoder, self._ends)
+        flow = Scheduler(self._steps(), self._budget, params, self._encoder, self._ends)
         return flow.run(rows)
 
     def _together(
@@ -156,7 +156,7 @@ class GenerationEngine:
     def _rows(self, writings: Sequence[GenerationInput]) -> Iterator[SequenceState]:
         """The sequences in the order in which to start them."""
         stops = {w.stop: StopStrings(self._encoder, w.stop) for w in writings}
-        pays = self._room.pass_cost
+        pays = self._budget.pass_cost
         prompts = [w.prompt for w in writings]
         for leaf in prompt_groups(prompts, [w.cost for w in writings], pays):
             for number in leaf.members:
@@ -185,7 +185,7 @@ class GenerationEngine:
         )
         finish: Finish = "stop" if stopped else "length"
         return GenerationOutput(
-            shown, len(tokens), finish, row.elapsed_s, row.sound, self._top(row)
+            shown, len(tokens), finish, row.elapsed_s, row.finite, self._top(row)
         )
 
     def _top(self, row: SequenceState) -> TopLogprobs:

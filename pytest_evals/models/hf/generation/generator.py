@@ -38,13 +38,13 @@ class Generator:
 
     def __init__(
         self,
-        writer: GenerationEngine,
+        engine: GenerationEngine,
         max_length: int,
         config: Any,
     ) -> None:
         """``config`` is the model's ``generation_config``, ``max_length`` its context
         window in tokens."""
-        self._writer = writer
+        self._engine = engine
         self._max_length = max_length
         self._config = config
 
@@ -70,34 +70,34 @@ class Generator:
         slow = slow_settings(self._config)
         for position, ids in prompts.items():
             request = requests[position]
-            recipe = sampling_params_of(request, self._config, slow)
-            if isinstance(recipe, InvalidRequestError):
-                yield position, Response(error=str(recipe))
+            params = sampling_params_of(request, self._config, slow)
+            if isinstance(params, InvalidRequestError):
+                yield position, Response(error=str(params))
                 continue
             job = self._job(position, request, ids)
             if isinstance(job, InvalidRequestError):
                 yield position, Response(error=str(job))
             else:
-                groups.setdefault(recipe, []).append(job)
-        for recipe, jobs in groups.items():
-            yield from self._answer_group(jobs, recipe)
+                groups.setdefault(params, []).append(job)
+        for params, jobs in groups.items():
+            yield from self._answer_group(jobs, params)
 
     def _answer_group(
-        self, jobs: list[_Job], recipe: SamplingParams
+        self, jobs: list[_Job], params: SamplingParams
     ) -> Iterator[tuple[int, Response]]:
-        written = self._writer.write([job.writing for job in jobs], recipe)
+        written = self._engine.write([job.writing for job in jobs], params)
         for number, text in written:
             yield jobs[number].position, _response(jobs[number], text)
 
     def _job(
         self, position: int, request: Generate, ids: Ids
     ) -> _Job | InvalidRequestError:
-        room = fit_prompt(request, len(ids), self._max_length)
-        if isinstance(room, InvalidRequestError):
-            return room
+        budget = fit_prompt(request, len(ids), self._max_length)
+        if isinstance(budget, InvalidRequestError):
+            return budget
         writing = GenerationInput(
-            prompt=ids[len(ids) - room.n_prompt :],
-            max_tokens=room.max_tokens,
+            prompt=ids[len(ids) - budget.n_prompt :],
+            max_tokens=budget.max_tokens,
             stop=tuple(stop for stop in request.stop if stop),
             seed=seed_of(request),
         )
@@ -107,7 +107,7 @@ class Generator:
 def _response(job: _Job, text: GenerationOutput | InvalidRequestError) -> Response:
     if isinstance(text, InvalidRequestError):
         return Response(error=str(text))
-    if not text.sound:
+    if not text.finite:
         return Response(error=NOT_A_NUMBER, elapsed_s=text.elapsed_s)
     return Response(
         text=text.text,

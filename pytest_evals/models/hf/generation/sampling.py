@@ -132,7 +132,7 @@ def sampling_params_of(
         value = options.get(name, getattr(config, name, None))
         chosen[name] = usual if value is None else value
     if not sample:
-        # Equal recipes share batches: unused parameters must not separate them.
+        # Equal parameters share batches: unused parameters must not separate them.
         chosen |= {k: v for k, v in DEFAULTS.items() if k in ONLY_DRAWING}
     # The options are right, so that a fault is the model's own.
     problem = bad_value(chosen)
@@ -163,20 +163,20 @@ def seed_of(request: Generate) -> int:
 class TokenHistory:
     """Previous tokens of each row, for penalties."""
 
-    def __init__(self, recipe: SamplingParams) -> None:
+    def __init__(self, params: SamplingParams) -> None:
         """Tokens are only recorded if the parameters need them."""
-        self._recipe = recipe
+        self._params = params
         self._rows: list[list[int]] = []
         self._seen: Tensor | None = None
 
     def join(self, rows: Sequence[Sequence[int]]) -> None:
         """Append rows."""
-        if self._recipe.looks_back:
+        if self._params.looks_back:
             self._rows += [list(row) for row in rows]
 
     def keep(self, order: Sequence[int]) -> None:
         """Select rows: the new row ``i`` is the old row ``order[i]``."""
-        if self._recipe.looks_back:
+        if self._params.looks_back:
             self._rows = [self._rows[row] for row in order]
             if self._seen is not None:
                 # None if memory ran out before it knew all rows: it is made again.
@@ -186,9 +186,9 @@ class TokenHistory:
     def change(self, logits: Tensor, first: int = 0) -> Tensor:
         """Logits (B, V) of the last B rows, from ``first``, with penalties for previous
         tokens applied."""
-        if self._recipe.repetition_penalty != 1.0:
+        if self._params.repetition_penalty != 1.0:
             logits = self._penalised(logits, first)
-        size = self._recipe.no_repeat_ngram_size
+        size = self._params.no_repeat_ngram_size
         if size > 0:
             logits = logits.clone()
             for i, row in enumerate(self._rows[first:]):
@@ -197,7 +197,7 @@ class TokenHistory:
 
     def add(self, tokens: Sequence[int], first: int = 0) -> None:
         """Append a token to each row from ``first``."""
-        if not self._recipe.looks_back:
+        if not self._params.looks_back:
             return
         for row, token in zip(self._rows[first:], tokens, strict=True):
             row.append(token)
@@ -207,7 +207,7 @@ class TokenHistory:
 
     def _penalised(self, logits: Tensor, first: int) -> Tensor:
         seen = self._up_to_date(logits)[first:]
-        penalty = float(self._recipe.repetition_penalty)
+        penalty = float(self._params.repetition_penalty)
         less = torch.where(logits < 0, logits * penalty, logits / penalty)
         return torch.where(seen, less, logits)
 
@@ -222,22 +222,22 @@ class TokenHistory:
         return self._seen
 
 
-def pick(logits: Tensor, recipe: SamplingParams, points: Sequence[float]) -> Tensor:
+def pick(logits: Tensor, params: SamplingParams, points: Sequence[float]) -> Tensor:
     """The next token of each row.
 
     Args:
         logits: (B, V) float32.
-        recipe: How to choose.
+        params: How to choose.
         points: B random numbers from 0 to 1; none for greedy decoding.
 
     Returns:
         (B,) int64.
     """
-    if recipe.temperature == 0:
+    if params.temperature == 0:
         return logits.argmax(dim=-1)
     scores = logits
     no_history = torch.empty((len(logits), 0), dtype=torch.long, device=logits.device)
-    for warper in _warpers(recipe):
+    for warper in _warpers(params):
         scores = warper(no_history, scores)
     # The inverse of the cumulative distribution: one number a row is all that is drawn.
     exact = torch.float32 if logits.device.type == "mps" else torch.float64
@@ -264,19 +264,19 @@ def top_of(logits: Tensor, n: int) -> list[list[tuple[int, float]]]:
     ]
 
 
-def _warpers(recipe: SamplingParams) -> list[Any]:
+def _warpers(params: SamplingParams) -> list[Any]:
     """Logits warpers, in the order of transformers' ``generate``."""
     steps: list[Any] = [
-        logits_process.TemperatureLogitsWarper(float(recipe.temperature))
+        logits_process.TemperatureLogitsWarper(float(params.temperature))
     ]
-    if recipe.top_k > 0:
-        steps.append(logits_process.TopKLogitsWarper(int(recipe.top_k)))
-    if recipe.top_p < 1.0:
-        steps.append(logits_process.TopPLogitsWarper(float(recipe.top_p)))
-    if recipe.min_p is not None:
-        steps.append(logits_process.MinPLogitsWarper(float(recipe.min_p)))
-    if recipe.typical_p < 1.0:
-        steps.append(logits_process.TypicalLogitsWarper(float(recipe.typical_p)))
+    if params.top_k > 0:
+        steps.append(logits_process.TopKLogitsWarper(int(params.top_k)))
+    if params.top_p < 1.0:
+        steps.append(logits_process.TopPLogitsWarper(float(params.top_p)))
+    if params.min_p is not None:
+        steps.append(logits_process.MinPLogitsWarper(float(params.min_p)))
+    if params.typical_p < 1.0:
+        steps.append(logits_process.TypicalLogitsWarper(float(params.typical_p)))
     return steps
 
 

@@ -55,7 +55,7 @@ class SequenceState:
         tokens: What has been written.
         tops: Ids and log-probabilities of the likeliest tokens at each of these.
         ended: Whether no more is to be written.
-        sound: Whether all logits were numbers.
+        finite: Whether all logits were finite.
         elapsed_s: Its share of the time.
         n_failures: How often it alone was too much in a row.
         refusal: Why it cannot be written, empty if it can.
@@ -72,7 +72,7 @@ class SequenceState:
     tokens: list[int] = field(default_factory=list)
     tops: list[list[tuple[int, float]]] = field(default_factory=list)
     ended: bool = False
-    sound: bool = True
+    finite: bool = True
     elapsed_s: float = 0.0
     n_failures: int = 0
     refusal: str = ""
@@ -113,7 +113,7 @@ class _NextTokens(NamedTuple):
     """Next token of each row, whether its logits were finite, and the top tokens."""
 
     tokens: list[int]
-    sound: list[bool]
+    finite: list[bool]
     tops: list[list[tuple[int, float]]]
 
 
@@ -123,20 +123,20 @@ class Scheduler:
     def __init__(
         self,
         steps: Decoder,
-        room: MemoryBudget,
-        recipe: SamplingParams,
+        budget: MemoryBudget,
+        params: SamplingParams,
         encoder: RequestEncoder,
         ends: Any,
     ) -> None:
         """``ends`` are the ids of end-of-sequence tokens."""
         self._steps = steps
-        self._room = room
-        self._recipe = recipe
+        self._budget = budget
+        self._params = params
         self._encoder = encoder
         self._ends = ends
         self._waiting: deque[SequenceState] = deque()
         self._rows: list[SequenceState] = []
-        self._history = TokenHistory(recipe)
+        self._history = TokenHistory(params)
         self._n_full = 0
         """Batch size at which no further sequence fits."""
 
@@ -172,15 +172,15 @@ class Scheduler:
         """Number of waiting sequences to admit now."""
         if not self._waiting:
             return 0
-        room, n = self._room, len(self._rows)
+        budget, n = self._budget, len(self._rows)
         if n and n == self._n_full:
             return 0
-        room.look(*self._steps.held)
-        width = max((row.expected(room.growth) for row in self._rows), default=0)
+        budget.look(*self._steps.held)
+        width = max((row.expected(budget.growth) for row in self._rows), default=0)
         found = 0
         for row in self._waiting:
-            width = max(width, row.expected(room.growth))
-            if not room.fits(n + found + 1, width):
+            width = max(width, row.expected(budget.growth))
+            if not budget.fits(n + found + 1, width):
                 break
             found += 1
         few = found * ADMISSION_SHARE < n and found < len(self._waiting)
@@ -211,8 +211,8 @@ class Scheduler:
                 n_distinct += 1
                 n_useful += length
             n_read = n_distinct * width
-            too_much = n_read > self._room.read
-            if found and (too_much or n_read - n_useful > self._room.pass_cost):
+            too_much = n_read > self._budget.read
+            if found and (too_much or n_read - n_useful > self._budget.pass_cost):
                 break
             found.append(row)
         return found
@@ -224,7 +224,7 @@ class Scheduler:
         ids = [row.ids() for row in group]
         after = self._waiting[len(group)] if len(group) < len(self._waiting) else None
         again = after is not None and _same(after, group[-1])
-        most = 0 if group[0].whole else self._room.part
+        most = 0 if group[0].whole else self._budget.part
         logits = or_none(lambda: self._steps.join(ids, group[0].branch, again, most))
         if logits is None:
             self._fail_to_read(group)
@@ -247,18 +247,18 @@ class Scheduler:
     def _fail_to_read(self, group: Sequence[SequenceState]) -> None:
         width = max(row.length for row in [*self._rows, *group])
         if len(group) > 1:
-            self._room.lower_read(len(group) * width)
+            self._budget.lower_read(len(group) * width)
         elif self._rows:
-            self._room.lower(2 * len(self._rows) * width)
+            self._budget.lower(2 * len(self._rows) * width)
         else:
             # Without what is kept for others it may fit, or in smaller parts.
             self._steps.clear()
             group[0].branch = None
-            part = min(width, self._room.part)
+            part = min(width, self._budget.part)
             if group[0].whole or part <= SMALLEST_PART:
                 group[0].n_failures += 1
             else:
-                self._room.lower_read(part)
+                self._budget.lower_read(part)
 
     # Going on
 
@@ -276,10 +276,10 @@ class Scheduler:
             return
         chosen = or_none(lambda: self._chosen(logits, self._rows, 0))
         if chosen is None:
-            self._room.lower(self._n_held())
+            self._budget.lower(self._n_held())
             self._send_all_back()
             return
-        self._room.fitted()
+        self._budget.fitted()
         self._grow(self._rows, chosen, 0)
         _share(self._rows, begun)
 
@@ -287,21 +287,21 @@ class Scheduler:
         """Preempt sequences that exceed the memory budget."""
         n = len(self._rows)
         width = max(row.length for row in self._rows)
-        while self._room.overflows(n, width):
+        while self._budget.overflows(n, width):
             n -= 1
             width = max(row.length for row in self._rows[:n])
         if n < len(self._rows):
-            self._room.expect_longer()
+            self._budget.expect_longer()
             self._send_back(n)
 
     def _fail_to_step(self) -> None:
         n = len(self._rows)
         if n == 1:
             # Reading it anew gives its next token too, so that it goes on.
-            self._room.lower(2 * self._n_held())
+            self._budget.lower(2 * self._n_held())
             self._send_all_back()
             return
-        self._room.lower(self._n_held())
+        self._budget.lower(self._n_held())
         self._send_back(n // 2)
         if not fits(self._steps.trim):
             self._send_all_back()
@@ -313,15 +313,15 @@ class Scheduler:
         self, logits: Tensor, rows: Sequence[SequenceState], first: int
     ) -> _NextTokens:
         """Select the next token of each row, starting at ``first``."""
-        points = [row.point() for row in rows] if self._recipe.temperature else []
+        points = [row.point() for row in rows] if self._params.temperature else []
         with torch.inference_mode():
-            sound = ~logits.isnan().any(dim=-1)
+            finite = ~logits.isnan().any(dim=-1)
             # Rows with NaN end here; zeros keep the choice defined meanwhile.
-            logits = torch.where(sound[:, None], logits, 0.0)
-            tops = top_of(logits, self._recipe.top_logprobs)
+            logits = torch.where(finite[:, None], logits, 0.0)
+            tops = top_of(logits, self._params.top_logprobs)
             logits = self._history.change(logits, first)
-            tokens = pick(logits, self._recipe, points)
-            return _NextTokens(tokens.tolist(), sound.tolist(), tops)
+            tokens = pick(logits, self._params, points)
+            return _NextTokens(tokens.tolist(), finite.tolist(), tops)
 
     def _grow(
         self, rows: Sequence[SequenceState], chosen: _NextTokens, first: int
@@ -330,12 +330,12 @@ class Scheduler:
         with torch.inference_mode():
             self._history.add(chosen.tokens, first)
         watched = []
-        for row, token, sound, top in zip(rows, *chosen, strict=True):
+        for row, token, finite, top in zip(rows, *chosen, strict=True):
             row.grow(token)
             row.tops.append(top)
-            row.sound = sound
+            row.finite = finite
             full = len(row.tokens) >= row.max_tokens
-            row.ended = full or token in self._ends or not sound
+            row.ended = full or token in self._ends or not finite
             tail = () if row.ended else row.stops.tail(row.tokens)
             if tail:
                 watched.append((row, tail))

@@ -34,26 +34,26 @@ class TransformersGenerator:
         self._encoder = encoder
         self._ends = ends
 
-    def written(self, row: SequenceState, recipe: SamplingParams) -> SequenceState:
+    def written(self, row: SequenceState, params: SamplingParams) -> SequenceState:
         """The sequence with its completion, or with the error."""
         begun = time.perf_counter()
         found = None
         while found is None and not row.lost and not row.refusal:
             try:
-                found = or_none(lambda: self._generate(row, recipe))
+                found = or_none(lambda: self._generate(row, params))
             except _REFUSALS as error:
                 text = " ".join(str(error).split())
-                row.refusal = f"transformers refuses {', '.join(recipe.slow)}: {text}"
+                row.refusal = f"transformers refuses {', '.join(params.slow)}: {text}"
             row.n_failures = 0 if found else row.n_failures + 1
         row.tokens = found or []
         row.elapsed_s = time.perf_counter() - begun
         return row
 
-    def _generate(self, row: SequenceState, recipe: SamplingParams) -> list[int]:
+    def _generate(self, row: SequenceState, params: SamplingParams) -> list[int]:
         """New tokens up to the first end-of-sequence token."""
         device = self._model.device
         ids = torch.as_tensor(row.prompt, dtype=torch.long, device=device)[None]
-        settings = recipe.settings
+        settings = params.settings
         on_gpu = [device] if device.type == "cuda" else []
         with torch.random.fork_rng(on_gpu), warnings.catch_warnings():
             # transformers warns of lengths that it then does its best with.

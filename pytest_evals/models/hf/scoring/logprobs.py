@@ -24,12 +24,12 @@ class SpanTargets(NamedTuple):
     """Places and ids of a span's scored tokens.
 
     Args:
-        line: Position of the line.
+        span: Position of the span.
         places: (N,) flat places in the batch, one for each scored token.
         targets: (N,) ids of these tokens.
     """
 
-    line: int
+    span: int
     places: npt.NDArray[np.int64]
     targets: npt.NDArray[np.int32]
 
@@ -39,28 +39,28 @@ class BatchTargets(NamedTuple):
 
     Args:
         places: (P,) int64, ascending flat places whose logits are needed, each once.
-        lines: The M lines' positions.
+        spans: The M spans' positions.
         at: (S,) for each scored token its index into ``places``, ascending.
         target: (S,) its id.
-        line: (S,) its line, as an index into ``lines``.
+        span: (S,) its span, as an index into ``spans``.
     """
 
     places: Tensor
-    lines: Sequence[int]
+    spans: Sequence[int]
     at: Tensor
     target: Tensor
-    line: Tensor
+    span: Tensor
 
 
 def batch_targets(spots: Sequence[SpanTargets]) -> BatchTargets:
     """The targets of a batch with at least one span, each place once."""
     flat = np.concatenate([spot.places for spot in spots])
     target = np.concatenate([spot.targets for spot in spots]).astype(np.int64)
-    line = np.repeat(np.arange(len(spots)), [len(spot.places) for spot in spots])
+    span = np.repeat(np.arange(len(spots)), [len(spot.places) for spot in spots])
     places, at = np.unique(flat, return_inverse=True)
     order = np.argsort(at, kind="stable")
-    found = (torch.from_numpy(column[order]) for column in (at, target, line))
-    return BatchTargets(torch.from_numpy(places), [spot.line for spot in spots], *found)
+    found = (torch.from_numpy(column[order]) for column in (at, target, span))
+    return BatchTargets(torch.from_numpy(places), [spot.span for spot in spots], *found)
 
 
 def sum_logprobs(
@@ -86,9 +86,9 @@ def sum_logprobs(
         hits.append(logits.argmax(dim=-1)[at] == target)
     sums = _sums(wanted, torch.cat(values), torch.cat(hits))
     return {
-        i: SpanScore(logprob, n_missed == 0, n_unsound == 0)
-        for i, (logprob, n_missed, n_unsound) in zip(
-            wanted.lines, sums.tolist(), strict=True
+        i: SpanScore(logprob, n_missed == 0, n_nonfinite == 0)
+        for i, (logprob, n_missed, n_nonfinite) in zip(
+            wanted.spans, sums.tolist(), strict=True
         )
     }
 
@@ -103,5 +103,5 @@ def _sums(wanted: BatchTargets, logprobs: Tensor, hits: Tensor) -> Tensor:
     exact = torch.float32 if logprobs.device.type == "mps" else torch.float64
     columns = [logprobs, ~hits, logprobs.isnan()]
     table = torch.stack([column.to(exact) for column in columns], dim=1)  # (S, 3)
-    sums = table.new_zeros((len(wanted.lines), 3))
-    return sums.index_add(0, wanted.line.to(table.device), table).cpu()
+    sums = table.new_zeros((len(wanted.spans), 3))
+    return sums.index_add(0, wanted.span.to(table.device), table).cpu()

@@ -39,19 +39,19 @@ class LongContextStrategy:
         self._mixes = mixes
 
     def score(
-        self, lines: Sequence[ScoredSpan], budget: BatchBudget
+        self, spans: Sequence[ScoredSpan], budget: BatchBudget
     ) -> Iterator[ScoredBatch]:
         """Score all spans; yields batches as they finish."""
         by_length: dict[int, list[int]] = {}
-        for i, line in enumerate(lines):
-            length = max(len(line.tokens) - 1, self._length)
+        for i, span in enumerate(spans):
+            length = max(len(span.tokens) - 1, self._length)
             if self._mixes:
                 length = min(length, self._length + 1)
             by_length.setdefault(length, []).append(i)
         # Upwards, for a scale that has grown stays until a short sequence comes.
         for length, numbers in sorted(by_length.items()):
             path = self._path if length == self._length else self._other
-            for done in path.score([lines[i] for i in numbers], budget):
+            for done in path.score([spans[i] for i in numbers], budget):
                 scored = {numbers[i]: one for i, one in done.scored.items()}
                 yield ScoredBatch(scored, done.elapsed_s)
 

@@ -48,7 +48,7 @@ class RowLayout(NamedTuple):
         ids: (T,) token ids.
         positions: (T,) position of each in its own sequence.
         ends: (T,) place after its last descendant; itself is its first.
-        spots: Where its lines' logits are, as places in the row.
+        spots: Where its spans' logits are, as places in the row.
     """
 
     ids: Int32s
@@ -87,7 +87,7 @@ def pack(trie: Trie, group: PrefixGroup, width: int) -> list[PackedRow]:
     return rows
 
 
-def lay_out(trie: Trie, lines: Sequence[ScoredSpan], row: PackedRow) -> RowLayout:
+def lay_out(trie: Trie, spans: Sequence[ScoredSpan], row: PackedRow) -> RowLayout:
     """The tokens of a row."""
     ids = np.empty(row.n_tokens, dtype=np.int32)
     positions = np.empty(row.n_tokens, dtype=np.int32)
@@ -103,10 +103,10 @@ def lay_out(trie: Trie, lines: Sequence[ScoredSpan], row: PackedRow) -> RowLayou
         ids[place:end] = sequence[start:]
         positions[place:end] = np.arange(start, stop)
         places[start:stop] = np.arange(place, end)
-        for i in trie.lines[member]:
-            n = lines[i].n_scored
+        for i in trie.spans[member]:
+            n = spans[i].n_scored
             found = places[stop - n : stop].copy()
-            spots.append(SpanTargets(i, found, lines[i].tokens[-n:]))
+            spots.append(SpanTargets(i, found, spans[i].tokens[-n:]))
         begins.append(place)
         place = end
     return RowLayout(ids, positions, _ends(positions, begins), spots)

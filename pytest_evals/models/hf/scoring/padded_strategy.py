@@ -36,19 +36,19 @@ class PaddedRow(NamedTuple):
 
     Args:
         inputs: (T,) what the model reads.
-        lines: Positions of the lines.
+        spans: Positions of the spans.
     """
 
     inputs: Ids
-    lines: tuple[int, ...]
+    spans: tuple[int, ...]
 
 
-def rows_of(lines: Sequence[ScoredSpan]) -> list[PaddedRow]:
+def rows_of(spans: Sequence[ScoredSpan]) -> list[PaddedRow]:
     """Spans as rows, the longest first."""
     shared: dict[bytes, list[int]] = {}
-    for i, line in enumerate(lines):
-        shared.setdefault(line.tokens[:-1].tobytes(), []).append(i)
-    rows = [PaddedRow(lines[m[0]].tokens[:-1], tuple(m)) for m in shared.values()]
+    for i, span in enumerate(spans):
+        shared.setdefault(span.tokens[:-1].tobytes(), []).append(i)
+    rows = [PaddedRow(spans[m[0]].tokens[:-1], tuple(m)) for m in shared.values()]
     # Equal beginnings come next to each other, so that results do not depend on the
     # order of the requests.
     return sorted(rows, key=lambda row: (-len(row.inputs), row.inputs.tobytes()))
@@ -64,20 +64,20 @@ class PaddedStrategy:
         self.counters = counters
 
     def score(
-        self, lines: Sequence[ScoredSpan], budget: BatchBudget
+        self, spans: Sequence[ScoredSpan], budget: BatchBudget
     ) -> Iterator[ScoredBatch]:
         """Score all spans, the longest first; yields batches as they finish."""
-        rows = rows_of(lines)
+        rows = rows_of(spans)
         batches = in_batches(
             rows,
             [len(row.inputs) for row in rows],
-            lambda some: self._run(some, lines),
+            lambda some: self._run(some, spans),
             budget,
         )
         for batch in batches:
             scored: dict[int, SpanScore | InvalidRequestError] = {}
             for row in batch.items:
-                for i in row.lines:
+                for i in row.spans:
                     result = batch.result
                     scored[i] = (
                         result if isinstance(result, InvalidRequestError) else result[i]
@@ -88,7 +88,7 @@ class PaddedStrategy:
         """Does nothing, since there is no cache."""
 
     def _run(
-        self, rows: Sequence[PaddedRow], lines: Sequence[ScoredSpan]
+        self, rows: Sequence[PaddedRow], spans: Sequence[ScoredSpan]
     ) -> dict[int, SpanScore]:
         """Score a batch of rows: position of a span → its score."""
         width = max(len(row.inputs) for row in rows)
@@ -97,10 +97,10 @@ class PaddedStrategy:
         for r, row in enumerate(rows):
             end = len(row.inputs)
             ids[r, :end] = row.inputs
-            for i in row.lines:
-                n = lines[i].n_scored
+            for i in row.spans:
+                n = spans[i].n_scored
                 places = r * width + np.arange(end - n, end)
-                spots.append(SpanTargets(i, places, lines[i].tokens[-n:]))
+                spots.append(SpanTargets(i, places, spans[i].tokens[-n:]))
 
         def run(places: Tensor) -> Iterable[LogitsChunk]:
             return self.forward(torch.from_numpy(ids), places)

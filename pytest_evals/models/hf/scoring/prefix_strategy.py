@@ -84,14 +84,14 @@ class PrefixStrategy:
         name: str,
         see: ViewBuilder,
         shape: RowShape,
-        footprint: MemoryEstimate,
+        estimate: MemoryEstimate,
         plain: PaddedStrategy,
     ) -> None:
         """``see`` builds attention views; ``plain`` scores the spans that fail."""
         self.name = name
         self._see = see
         self._shape = shape
-        self._footprint = footprint
+        self._estimate = estimate
         self._plain = plain
         self.forward: Forward = plain.forward
         self._counters: TokenCounts = plain.counters
@@ -100,12 +100,12 @@ class PrefixStrategy:
         """Number of spans that the padded strategy had to score."""
 
     def score(
-        self, lines: Sequence[ScoredSpan], budget: BatchBudget
+        self, spans: Sequence[ScoredSpan], budget: BatchBudget
     ) -> Iterator[ScoredBatch]:
         """Score all spans; yields batches as they finish."""
-        trie = trie_of(lines)
+        trie = trie_of(spans)
         for group in groups_of(trie, self._shape):
-            yield from self._score_group(trie, lines, group, budget)
+            yield from self._score_group(trie, spans, group, budget)
 
     def forget(self) -> None:
         """Free the memory of the cached prefix."""
@@ -114,16 +114,16 @@ class PrefixStrategy:
     def _score_group(
         self,
         trie: Trie,
-        lines: Sequence[ScoredSpan],
+        spans: Sequence[ScoredSpan],
         group: PrefixGroup,
         budget: BatchBudget,
     ) -> Iterator[ScoredBatch]:
         todo = [group]
         while todo:
             rows = self._cut(trie, todo.pop(), budget)
-            for batch in self._batches(trie, lines, rows, budget):
+            for batch in self._batches(trie, spans, rows, budget):
                 if not isinstance(batch.result, InvalidRequestError):
-                    yield from self._checked(batch.result, batch.elapsed_s, lines)
+                    yield from self._checked(batch.result, batch.elapsed_s, spans)
                     continue
                 self.forget()
                 (row,) = batch.items
@@ -132,7 +132,7 @@ class PrefixStrategy:
                     todo.append(rest)
                 else:
                     for member in row.members.tolist():
-                        yield from self._alone(trie.lines[member], lines, budget)
+                        yield from self._alone(trie.spans[member], spans, budget)
 
     def _cut(
         self, trie: Trie, group: PrefixGroup, budget: BatchBudget
@@ -143,7 +143,7 @@ class PrefixStrategy:
     def _batches(
         self,
         trie: Trie,
-        lines: Sequence[ScoredSpan],
+        spans: Sequence[ScoredSpan],
         rows: Sequence[PackedRow],
         budget: BatchBudget,
     ) -> Iterator[Batch[PackedRow, dict[int, SpanScore]]]:
@@ -155,45 +155,47 @@ class PrefixStrategy:
             yield from in_batches(
                 some,
                 [self._cost(row) if masked else row.n_tokens for row in some],
-                lambda batch: self._run(trie, lines, batch, budget),
+                lambda batch: self._run(trie, spans, batch, budget),
                 budget,
             )
 
     def _cost(self, row: PackedRow) -> int:
-        return self._footprint.tokens(row.n_tokens, row.depth)
+        return self._estimate.tokens(row.n_tokens, row.depth)
 
     def _checked(
         self,
         scored: dict[int, SpanScore],
         elapsed_s: float,
-        lines: Sequence[ScoredSpan],
+        spans: Sequence[ScoredSpan],
     ) -> Iterator[ScoredBatch]:
-        yield ScoredBatch({i: one for i, one in scored.items() if one.sound}, elapsed_s)
-        unsound = [i for i, one in scored.items() if not one.sound]
-        yield from self._alone(unsound, lines, BatchBudget(1))
+        yield ScoredBatch(
+            {i: one for i, one in scored.items() if one.finite}, elapsed_s
+        )
+        nonfinite = [i for i, one in scored.items() if not one.finite]
+        yield from self._alone(nonfinite, spans, BatchBudget(1))
 
     def _alone(
-        self, numbers: Iterable[int], lines: Sequence[ScoredSpan], budget: BatchBudget
+        self, numbers: Iterable[int], spans: Sequence[ScoredSpan], budget: BatchBudget
     ) -> Iterator[ScoredBatch]:
         for i in numbers:
             self.n_alone += 1
-            for done in self._plain.score([lines[i]], budget):
+            for done in self._plain.score([spans[i]], budget):
                 yield ScoredBatch({i: done.scored[0]}, done.elapsed_s)
 
     def _run(
         self,
         trie: Trie,
-        lines: Sequence[ScoredSpan],
+        spans: Sequence[ScoredSpan],
         rows: Sequence[PackedRow],
         budget: BatchBudget,
     ) -> dict[int, SpanScore]:
         """Score a batch of rows of one group."""
-        layouts = [lay_out(trie, lines, row) for row in rows]
+        layouts = [lay_out(trie, spans, row) for row in rows]
         depth = rows[0].depth
         sheet = self._sheet(layouts, depth, self._shape.multiple)
         width = sheet.ids.shape[1]
         spots = [
-            SpanTargets(spot.line, spot.places + r * width, spot.targets)
+            SpanTargets(spot.span, spot.places + r * width, spot.targets)
             for r, layout in enumerate(layouts)
             for spot in layout.spots
         ]
@@ -231,7 +233,7 @@ class PrefixStrategy:
         """Prefill chunk of a prefix after ``n_before`` tokens; with its mask, within
         the batch budget."""
         n = budget.tokens
-        while n > SMALLEST_PART and self._footprint.tokens(n, n_before) > budget.tokens:
+        while n > SMALLEST_PART and self._estimate.tokens(n, n_before) > budget.tokens:
             n //= 2
         return max(n, SMALLEST_PART)
 

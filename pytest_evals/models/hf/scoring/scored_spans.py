@@ -37,19 +37,19 @@ class SpanScore(NamedTuple):
     Args:
         logprob: Sum over the scored tokens, in nats.
         greedy: Whether each scored token is the most likely one.
-        sound: Whether all logits were numbers.
+        finite: Whether all logits were finite.
     """
 
     logprob: float
     greedy: bool
-    sound: bool
+    finite: bool
 
 
 class ScoredBatch(NamedTuple):
     """Results of spans that ran in one batch.
 
     Args:
-        scored: Position of a line → what came of it, or why it could not be scored.
+        scored: Position of a span → what came of it, or why it could not be scored.
         elapsed_s: Seconds it took.
     """
 
@@ -63,7 +63,7 @@ class ScoringStrategy(Protocol):
     name: str
 
     def score(
-        self, lines: Sequence[ScoredSpan], budget: BatchBudget
+        self, spans: Sequence[ScoredSpan], budget: BatchBudget
     ) -> Iterator[ScoredBatch]:
         """Score all spans; yields batches as they finish."""
         ...
@@ -94,9 +94,9 @@ def windows_of(ids: Ids, prefix_id: int, max_length: int) -> list[ScoredSpan]:
     fits (lm-eval 0.4.13, ``utils.get_rolling_token_windows`` with ``context_len=1``).
     """
     tokens = np.concatenate([np.asarray([prefix_id], dtype=ids.dtype), ids])
-    lines = []
+    spans = []
     for start in range(0, len(ids), max_length):
         n = min(max_length, len(ids) - start)
         end = start + n + 1  # in ``tokens``, one further than in ``ids``
-        lines.append(ScoredSpan(tokens[max(0, end - (max_length + 1)) : end], n))
-    return lines
+        spans.append(ScoredSpan(tokens[max(0, end - (max_length + 1)) : end], n))
+    return spans

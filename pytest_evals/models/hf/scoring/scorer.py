@@ -59,20 +59,20 @@ class _Work:
     """All spans of all requests.
 
     Args:
-        lines: What is scored.
-        owners: For each line, the position of its request.
+        spans: What is scored.
+        owners: For each span, the position of its request.
         open: Position → request under way.
         refused: Position → response of a request that needs no model.
     """
 
-    lines: list[ScoredSpan]
+    spans: list[ScoredSpan]
     owners: list[int]
     open: dict[int, _Open]
     refused: dict[int, Response]
 
-    def add(self, position: int, lines: list[ScoredSpan], request: _Open) -> None:
-        self.lines.extend(lines)
-        self.owners.extend([position] * len(lines))
+    def add(self, position: int, spans: list[ScoredSpan], request: _Open) -> None:
+        self.spans.extend(spans)
+        self.owners.extend([position] * len(spans))
         self.open[position] = request
 
 
@@ -105,11 +105,11 @@ class LoglikelihoodScorer:
         """
         work = self._work(pairs, texts)
         yield from work.refused.items()
-        if not work.lines:
+        if not work.spans:
             return
         if self._choice.note:
             self.notes[self._choice.note] = None
-        for done in self._choice.path.score(work.lines, self._budget):
+        for done in self._choice.path.score(work.spans, self._budget):
             share = done.elapsed_s / max(1, len(done.scored))
             for i, scored in done.scored.items():
                 request = work.open[work.owners[i]]
@@ -129,17 +129,17 @@ class LoglikelihoodScorer:
 
     def _add_pairs(self, work: _Work, pairs: Mapping[int, TokenPair]) -> None:
         for position, pair in pairs.items():
-            line = span_of(pair, self._max_length)
-            if isinstance(line, InvalidRequestError):
-                work.refused[position] = Response(error=str(line))
+            span = span_of(pair, self._max_length)
+            if isinstance(span, InvalidRequestError):
+                work.refused[position] = Response(error=str(span))
                 continue
             request = _Open(
                 n_left=1,
-                n_tokens=line.n_scored,
+                n_tokens=span.n_scored,
                 n_prompt_tokens=len(pair.context),
-                n_truncated=line.n_truncated,
+                n_truncated=span.n_truncated,
             )
-            work.add(position, [line], request)
+            work.add(position, [span], request)
 
     def _add_texts(self, work: _Work, texts: Mapping[int, Ids]) -> None:
         first = self._encoder.prefix()
@@ -153,9 +153,9 @@ class LoglikelihoodScorer:
                 continue
             if ids[0] == first[0]:
                 self.notes[_BEGUN_TWICE] = None
-            lines = windows_of(ids, int(first[0]), self._max_length)
-            request = _Open(n_left=len(lines), n_tokens=len(ids), rolling=True)
-            work.add(position, lines, request)
+            spans = windows_of(ids, int(first[0]), self._max_length)
+            request = _Open(n_left=len(spans), n_tokens=len(ids), rolling=True)
+            work.add(position, spans, request)
 
 
 _BEGUN_TWICE = (
@@ -173,7 +173,7 @@ def _close(
     request.elapsed_s += share
     if isinstance(scored, InvalidRequestError):
         request.error = str(scored)
-    elif not scored.sound:
+    elif not scored.finite:
         request.error = NOT_A_NUMBER
     else:
         request.logprob += scored.logprob

@@ -79,12 +79,12 @@ def choose_strategy(plain: PaddedStrategy, max_length: int) -> StrategyChoice:
     )  # what is tried out is not counted
     scaling = length_dependence_of(plain.forward.model.config)
     length = scaling.length
-    lines = _trial_lines(plain.forward, min(max_length, length or max_length))
-    theirs = _numbers(judge, lines)
+    spans = _trial_spans(plain.forward, min(max_length, length or max_length))
+    theirs = _numbers(judge, spans)
 
     def does(way: _Candidate) -> bool:
         trial = way.path(judge, replace(shape, width=TRIAL_WIDTH, gain=1))
-        return _agrees(trial, judge, lines, theirs)
+        return _agrees(trial, judge, spans, theirs)
 
     good = filter(does, _candidates(plain.forward))
     way = next(good, None)
@@ -121,8 +121,8 @@ class _Candidate(NamedTuple):
 
     def path(self, plain: PaddedStrategy, shape: RowShape) -> PrefixStrategy:
         own = shape if self.packs else replace(shape, width=0)
-        footprint = estimate_memory(plain.forward, self.n_kinds)
-        return PrefixStrategy(self.name, self.see, own, footprint, plain)
+        estimate = estimate_memory(plain.forward, self.n_kinds)
+        return PrefixStrategy(self.name, self.see, own, estimate, plain)
 
 
 def _candidates(forward: Forward) -> Iterator[_Candidate]:
@@ -166,7 +166,7 @@ def _prefixed(takes_positions: bool) -> ViewBuilder:
 def _agrees(
     path: PrefixStrategy,
     plain: PaddedStrategy,
-    lines: Sequence[ScoredSpan],
+    spans: Sequence[ScoredSpan],
     theirs: np.ndarray,
 ) -> bool:
     """Whether a strategy reproduces the reference within the reference's own variation
@@ -175,8 +175,8 @@ def _agrees(
         # Warnings about strategies that are not selected are irrelevant.
         warnings.simplefilter("ignore")
         try:
-            first = _numbers(path, lines)
-            again = _numbers(path, lines)
+            first = _numbers(path, spans)
+            again = _numbers(path, spans)
         except (
             AssertionError,
             AttributeError,
@@ -190,7 +190,7 @@ def _agrees(
             return False
     if path.n_alone:
         return False
-    alone = np.concatenate([_numbers(plain, [line]) for line in lines[:2]])
+    alone = np.concatenate([_numbers(plain, [span]) for span in spans[:2]])
     noise = _rms(alone - theirs[:2])
     apart = _rms(np.stack([first, again]) - theirs)
     # Half of the rounding of the largest number: a wrong mask moves all of them, by
@@ -205,16 +205,16 @@ def _rms(numbers: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(numbers))))
 
 
-def _numbers(path: ScoringStrategy, lines: Sequence[ScoredSpan]) -> np.ndarray:
+def _numbers(path: ScoringStrategy, spans: Sequence[ScoredSpan]) -> np.ndarray:
     """(N,) log-probabilities."""
-    found = np.full(len(lines), np.nan)
-    for done in path.score(lines, BatchBudget(2**20)):
+    found = np.full(len(spans), np.nan)
+    for done in path.score(spans, BatchBudget(2**20)):
         for i, one in done.scored.items():
             found[i] = one.logprob if hasattr(one, "logprob") else np.nan
     return found
 
 
-def _trial_lines(forward: Forward, max_length: int) -> list[ScoredSpan]:
+def _trial_spans(forward: Forward, max_length: int) -> list[ScoredSpan]:
     """Fixed test sequences: most share a prefix, some extend one another, and two are
     unrelated."""
     draw = np.random.default_rng(7)
@@ -235,11 +235,11 @@ def _trial_lines(forward: Forward, max_length: int) -> list[ScoredSpan]:
         ([some(7)], 3),
         ([some(5)], 4),
     ]
-    lines = []
+    spans = []
     for parts, n in texts:
         tokens = np.concatenate(parts)[: max_length + 1]
-        lines.append(ScoredSpan(tokens, min(n, len(tokens) - 1)))
-    return lines
+        spans.append(ScoredSpan(tokens, min(n, len(tokens) - 1)))
+    return spans
 
 
 def _trial_length(forward: Forward, max_length: int) -> int:

@@ -24,33 +24,33 @@ class Trie:
     precedes its extensions.
 
     Args:
-        sequences: The N sequences, what the model reads of the lines.
-        lines: The positions of each sequence's lines.
+        sequences: The N sequences, what the model reads of the spans.
+        spans: The positions of each sequence's spans.
         lengths: (N,) tokens of each sequence, at least 1.
         shared: (N,) tokens at its beginning that the sequence before it has too; 0 for
             the first.
-        scored_from: (N,) first place of a sequence whose logits any of its lines needs.
+        scored_from: (N,) first place of a sequence whose logits any of its spans needs.
     """
 
     sequences: Sequence[Ids]
-    lines: Sequence[tuple[int, ...]]
+    spans: Sequence[tuple[int, ...]]
     lengths: Numbers
     shared: Numbers
     scored_from: Numbers
 
 
-def trie_of(lines: Sequence[ScoredSpan]) -> Trie:
+def trie_of(spans: Sequence[ScoredSpan]) -> Trie:
     """The tree of all spans' inputs, which exclude their last tokens."""
     owners: dict[bytes, list[int]] = {}
-    for i, line in enumerate(lines):
-        owners.setdefault(line.tokens[:-1].tobytes(), []).append(i)
+    for i, span in enumerate(spans):
+        owners.setdefault(span.tokens[:-1].tobytes(), []).append(i)
     # Bytes of numbers of equal width sort as well as the numbers: which of two tokens
     # comes first does not matter.
     keys = sorted(owners)
     members = [tuple(owners[key]) for key in keys]
-    sequences = [lines[m[0]].tokens[:-1] for m in members]
+    sequences = [spans[m[0]].tokens[:-1] for m in members]
     lengths = np.array([len(sequence) for sequence in sequences], dtype=np.int64)
-    most = np.array([max(lines[i].n_scored for i in m) for m in members], np.int64)
+    most = np.array([max(spans[i].n_scored for i in m) for m in members], np.int64)
     return Trie(sequences, members, lengths, _shared(sequences), lengths - most)
 
 
