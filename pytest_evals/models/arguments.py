@@ -29,7 +29,7 @@ class Arguments:
         """Check that all arguments exist.
 
         Args:
-            spec: What was given.
+            spec: The model's spec.
             known: The arguments that exist.
             refused: Others that users may expect → the way out.
 

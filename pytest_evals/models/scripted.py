@@ -57,14 +57,14 @@ class AnswerRule:
     """Maps requests to an answer. Missing fields match every request.
 
     Args:
-        prompt: How the prompt ends; the text itself for a rolling request.
-        regex: What is found somewhere in the prompt.
+        prompt: End of the prompt; the document for a rolling request.
+        regex: Pattern that occurs in the prompt.
         continuation: The continuation of a log-likelihood, exactly.
         text: The answer.
         logprob: The log-probability in nats; ``None`` to go by ``text``.
         greedy: Whether greedy decoding gives the continuation; ``None`` to go by the
             log-probability.
-        error: Why there is no answer.
+        error: The error instead of an answer.
         top_logprobs: Top log-probabilities of the text's tokens, for requests that ask
             for them.
     """

@@ -26,7 +26,7 @@ class ModelSpec:
     Args:
         kind: Which kind of model.
         target: Which one: a folder, a name on the Hub, a file.
-        arguments: What else was given, as typed; in the order it was typed.
+        arguments: Further arguments, unparsed, in their order.
     """
 
     kind: str

@@ -70,7 +70,7 @@ class Batch(Generic[T, R]):
 
     Args:
         items: The items.
-        result: What came of them; or why the only item could not be run.
+        result: Their result, or the error of a single item.
         elapsed_s: Seconds it took.
     """
 
@@ -115,7 +115,7 @@ def default_tokens(model: Any, bytes_per_token: int) -> int:
 
     Args:
         model: The model, on its device.
-        bytes_per_token: What a token of a batch takes while it is computed.
+        bytes_per_token: Memory per token during a forward pass.
     """
     if model.device.type != "cuda":
         return CPU_TOKENS

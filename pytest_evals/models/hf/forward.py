@@ -83,7 +83,7 @@ class Forward:
         Args:
             ids: (B, T) int64, right-padded.
             places: (P,) int64, flat places ``row * T + position``.
-            view: What each token sees.
+            view: Mask, positions and cache; causal attention if missing.
         """
         ids, places = ids.to(self.device), places.to(self.device)
         given = (view or AttentionView()).arguments()

@@ -43,7 +43,7 @@ class LoadedModel:
     Args:
         model: A causal language model.
         tokenizer: Its tokenizer.
-        settings: How it was opened.
+        settings: Its settings.
         max_length: Tokens of its context window.
         n_embeddings: Number of token ids that it knows.
     """

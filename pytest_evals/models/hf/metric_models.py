@@ -71,7 +71,7 @@ class PairClassifier:
 
         Args:
             pairs: First and second texts.
-            max_tokens: What is longer is cut off.
+            max_tokens: Longer inputs are truncated.
         """
         import torch
 

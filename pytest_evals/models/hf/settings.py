@@ -51,7 +51,7 @@ class HfSettings:
     Args:
         target: Folder or name on the Hub.
         dtype: Type of the weights; ``auto`` takes the checkpoint's own.
-        device: Where it runs; empty for ``cuda`` if there is one, else ``cpu``.
+        device: Device; empty for ``cuda`` if there is one, else ``cpu``.
         revision: Branch, tag or commit on the Hub; empty for the default branch.
         trust_remote_code: Whether code that comes with the model may run.
         tokenizer: Folder or name of another tokenizer; empty for the model's own.
@@ -65,13 +65,13 @@ class HfSettings:
             suits the device's memory.
         batch_size: Most rows of a batch; 0 for no bound.
         attn_implementation: Which attention transformers uses; empty for its default.
-        chat_template_args: What is handed to the chat template, such as
+        chat_template_args: Arguments of the chat template, such as
             ``{"enable_thinking": false}``.
         enable_thinking: The one of them that most want; ``None`` for what the template
             does by itself.
         think_end_token: Text, or the id of a token, that ends the model's thinking: the
             answer is what comes after its last occurrence. Empty for none.
-        device_map: How accelerate spreads the weights over several devices; empty for
+        device_map: Distribution of weights over several devices; empty for
             one device.
         peft: Folder or name of an adapter; empty for none.
         load_in_8bit: Whether bitsandbytes quantises the weights to 8 bits.

@@ -14,10 +14,10 @@ class ModelInfo(NamedTuple):
     """Properties of a model that its adapter may use.
 
     Args:
-        name: What reports call it; adapters do not see that.
-        model_key: What its server calls it.
-        task: What it is for.
-        modality: What it reads and writes.
+        name: Name in reports; not passed to adapters.
+        model_key: Its name on the server.
+        task: Its task.
+        modality: Modality of inputs and outputs.
     """
 
     name: str

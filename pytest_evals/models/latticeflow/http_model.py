@@ -44,7 +44,7 @@ class Connection:
         concurrency: Most calls at the same time.
         per_minute: Most calls a minute, 0 for any number.
         timeout: Seconds that one reply may take.
-        max_retries: How often a call is made again when the server is busy or broken.
+        max_retries: Maximum of retries if the server is busy or fails.
         verify: Whether the server must prove who it is.
         trusted_ca: Certificates in PEM that it may prove that by, empty for the usual.
     """
@@ -154,7 +154,7 @@ class HttpModel(Model):
         Args:
             info: Its name, and what the adapter may know.
             adapter: Makes bodies, and reads replies.
-            connection: Where the model is.
+            connection: Address and request settings.
             fingerprint: Equal for models with equal answers.
             backoff: Pauses between attempts.
         """

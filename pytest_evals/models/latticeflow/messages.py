@@ -26,7 +26,7 @@ class ModelInput:
     Args:
         input: The model input, any JSON value; a chat has ``messages``.
         kwargs: Further arguments.
-        sample: What it is about, ``None`` where the model does not look at it.
+        sample: The sample; ``None`` if the model does not use it.
     """
 
     input: Any

@@ -29,12 +29,12 @@ class RequestFailedError(Exception):
     """A request without a usable reply.
 
     Args:
-        what: In words, for the document's error.
-        kind: In a word or two, for counts; the HTTP status where there was one.
-        again: Whether the same request may be answered later.
-        slower: Whether the server wants fewer requests.
-        wait_s: Seconds that the server asks to wait.
-        hopeless: Whether no other request will be answered either.
+        what: Message for the document's error.
+        kind: Category for counts; the HTTP status if there is one.
+        again: Whether a retry may succeed.
+        slower: Whether the server is overloaded.
+        wait_s: Seconds to wait before a retry.
+        hopeless: Whether all other requests would fail too.
     """
 
     def __init__(

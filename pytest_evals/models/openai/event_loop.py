@@ -37,8 +37,8 @@ class BackgroundLoop:
         Closing the iterator, or Ctrl-C, cancels the remaining work.
 
         Args:
-            work: What is to be done; each is begun in its turn.
-            width: How many at once.
+            work: The coroutines, started in order.
+            width: Maximum of concurrent coroutines.
 
         Raises:
             BaseException: The first one that was raised, once; the rest is ended.

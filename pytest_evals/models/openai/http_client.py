@@ -47,7 +47,7 @@ class HttpClient(openai.DefaultAsyncHttpxClient):
         Args:
             shown: The server's address for messages, without secrets.
             timeout_s: Seconds for one exchange, redirects included.
-            arguments: Those of the library's client.
+            arguments: Arguments of the library's client.
         """
         super().__init__(timeout=timeout_s, **arguments)
         self._shown = shown

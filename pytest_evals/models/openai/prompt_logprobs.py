@@ -52,8 +52,8 @@ class PromptLogprobs:
     """The tokens of a prompt with their log-probabilities.
 
     Args:
-        tokens: All of the text's tokens, with those that the server put in front.
-        offsets: Where each begins, in characters, if the server returns it.
+        tokens: All tokens of the prompt, including prepended special tokens.
+        offsets: Start of each token in characters, if returned.
         n_unlisted: Tokens that the server counts as the text's and does not list, such
             as BOS (llama-cpp-python 0.3).
     """

@@ -34,7 +34,7 @@ class PromptTruncation:
     Args:
         background: The event loop of the server's clients.
         lister: Asks the server for its models.
-        settings: How it is asked.
+        settings: The model's settings.
         scorer: Has the tokenizer, and receives the ids to score.
         window: Tokens of the window, 0 if unknown; ``None`` before that was found out.
         unfit: Requests for texts that do not fit as they are.

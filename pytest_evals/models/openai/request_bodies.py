@@ -77,7 +77,7 @@ def request_body(
 
     Args:
         request: The request.
-        settings: How the server is asked.
+        settings: The model's settings.
         fit: How much of it fits into the server's window, if not all. A prompt that was
             cut, also one of a chat, consists of token ids, which completions take.
 

@@ -39,12 +39,12 @@ class ServerScorer:
     """Scores requests on a server; belongs to its event loop.
 
     Args:
-        client: Asks the server.
-        settings: How it is asked.
-        form: The form that the server knows, once that was found out.
+        client: Sends requests.
+        settings: The model's settings.
+        form: The server's log-probability format, once determined.
         encoding: Makes token ids of texts; ``None`` to send texts.
-        contexts: Contexts that had to be asked for by themselves.
-        encoded: Requests as token ids, until they are asked.
+        contexts: Contexts whose tokens were requested separately.
+        encoded: Requests as token ids, until they are sent.
     """
 
     client: RetryingClient
@@ -67,7 +67,7 @@ class ServerScorer:
         """Tokenize all requests that will be scored, if ids are sent.
 
         Args:
-            requests: Those of a batch.
+            requests: The requests of a batch.
             window: Tokens of the server's window, 0 if unknown.
         """
         if self.encoding is not None:

@@ -59,7 +59,7 @@ class OpenAISettings:
 
     Args:
         target: The model's name on the server.
-        base_url: Where the server is, with ``/v1`` where it has that.
+        base_url: The server's address, with ``/v1`` if it has one.
         api: Which of the server's ways to ask is used for texts; empty for ``chat``
             where the prompt is a chat and ``completions`` where it is a text.
         api_key_env: The environment variable that holds the key.
@@ -82,8 +82,8 @@ class OpenAISettings:
             Empty to send texts.
         max_length: Tokens of the server's window; 0 for the server's own.
         extra_body: Further parameters of each request.
-        price_in: What a million tokens of prompts cost.
-        price_out: What a million tokens of answers cost.
+        price_in: Price per million prompt tokens.
+        price_out: Price per million completion tokens.
     """
 
     target: str

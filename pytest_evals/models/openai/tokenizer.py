@@ -75,7 +75,7 @@ class ServerTokenizer:
         """Token spans of log-likelihood and rolling requests, or their errors.
 
         Args:
-            requests: Those for texts are left out.
+            requests: Generation requests are ignored.
             window: Tokens of the server's window, 0 if unknown. Contexts are cut, and
                 whole texts are split as by an ``hf:`` model, to one token less
                 (lm-eval 0.4.13, ``VLLM._loglikelihood_tokens``).
@@ -114,7 +114,7 @@ class ServerTokenizer:
         Prompts that only the server can encode, such as images, are excluded.
 
         Args:
-            requests: Those that are scored are left out.
+            requests: Scored requests are ignored.
             window: Tokens of the server's window.
         """
         texts = [r for r in requests if isinstance(r, Generate) and not _has_images(r)]

@@ -30,9 +30,9 @@ class _Assignment:
     """A share of the requests that a replica works on.
 
     Args:
-        stream: What its answers come out of.
-        share: What it is asked.
-        answered: Positions that have come back.
+        stream: The stream of its responses.
+        share: The assigned requests.
+        answered: Positions with a response.
     """
 
     stream: Any
@@ -46,9 +46,9 @@ class _PooledReplica:
 
     Args:
         actor: The handle.
-        coming: What is waited for until it is open; ``None`` once it is.
+        coming: The pending result until it is open; then ``None``.
         has_place: Whether the cluster has found a place for it.
-        work: What it is asked, in this order.
+        work: Its assignments, in order.
         notes: Warnings of its model.
         opened: Its model's metadata, once it is open.
     """
@@ -73,7 +73,7 @@ class ReplicaPool:
         """Start opening the models on all replicas.
 
         Args:
-            cluster: Where they are.
+            cluster: Their cluster.
             actors: Their handles.
             expected: The fingerprint that they must have; ``None`` for any.
         """

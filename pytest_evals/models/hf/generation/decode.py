@@ -38,7 +38,7 @@ class Decoder(Protocol):
 
         Args:
             prompts: (T,) ids each; equal ones are adjacent.
-            branch: What all of them begin with.
+            branch: Their shared prefix.
             again: Whether the next rows to come have the last of these prompts.
             most: Tokens of a prompt that is read alone, or of a beginning, which may be
                 read at a time; 0 for all.

@@ -44,8 +44,8 @@ class GenerationInput:
         prompt: (T,) ids, at least one; together with ``max_tokens`` no longer than the
             model's window.
         max_tokens: Most new tokens, at least 1.
-        stop: Texts that end it, none of them empty.
-        seed: Of its random numbers.
+        stop: Stop strings, none of them empty.
+        seed: Seed of its random generator.
     """
 
     prompt: Ids
@@ -65,10 +65,10 @@ class GenerationOutput(NamedTuple):
     Args:
         text: The text, cut at the stop strings.
         n_tokens: New tokens, with the one that ended it.
-        finish: Why it ended.
-        elapsed_s: Seconds it took, its share of what was done at the same time.
+        finish: Finish reason.
+        elapsed_s: Its share of the batches' time in seconds.
         finite: Whether all logits were finite.
-        top_logprobs: Of each new token, if they were asked for.
+        top_logprobs: Top log-probabilities of each token, if requested.
     """
 
     text: str

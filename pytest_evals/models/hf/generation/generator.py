@@ -63,7 +63,7 @@ class Generator:
         options and invalid values give an error response.
 
         Args:
-            requests: What is asked, by position.
+            requests: The requests by position.
             prompts: (T,) ids of the prompts of those that are to be answered.
         """
         groups: dict[SamplingParams, list[_Job]] = {}

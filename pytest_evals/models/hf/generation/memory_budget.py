@@ -76,8 +76,8 @@ class MemoryBudget:
         """Measure the available memory.
 
         Args:
-            bytes_per_token: What a token of a row takes; 0 for unknown.
-            n_bytes: What the rows hold already.
+            bytes_per_token: Memory per token of a row; 0 if unknown.
+            n_bytes: Bytes of the current rows.
         """
         if self._measure is None or not bytes_per_token:
             return

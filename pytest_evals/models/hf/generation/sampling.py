@@ -53,7 +53,7 @@ class SamplingParams:
         num_beams: Beams of a beam search, 1 for none.
         length_penalty: Exponent of the length by which beams are compared.
         early_stopping: When a beam search ends, as in transformers.
-        top_logprobs: How many of the likeliest tokens are returned for each token.
+        top_logprobs: Number of top tokens returned for each token.
         others: Further settings, which only transformers' ``generate`` knows, as sorted
             pairs.
         of_model: The names of those that the model's ``generation_config`` adds.
@@ -102,9 +102,9 @@ def sampling_params_of(
     value means nothing. ``None`` is an option that is not given.
 
     Args:
-        request: What is asked.
+        request: The request.
         config: The model's ``generation_config``.
-        slow: What it asks for that only ``generate`` knows.
+        slow: Options that only ``generate`` supports.
     """
     options = dict(request.options)
     # The response format is a hint: its parser checks the completion strictly.
@@ -227,7 +227,7 @@ def pick(logits: Tensor, params: SamplingParams, points: Sequence[float]) -> Ten
 
     Args:
         logits: (B, V) float32.
-        params: How to choose.
+        params: Sampling parameters.
         points: B random numbers from 0 to 1; none for greedy decoding.
 
     Returns:
@@ -252,7 +252,7 @@ def top_of(logits: Tensor, n: int) -> list[list[tuple[int, float]]]:
 
     Args:
         logits: (B, V).
-        n: How many, 0 for none.
+        n: Number of tokens, 0 for none.
     """
     if not n:
         return [[]] * len(logits)

@@ -47,18 +47,18 @@ class SequenceState:
         number: Which of the texts it is.
         prompt: (T,) ids.
         max_tokens: Most new tokens.
-        stops: What ends it.
-        draws: Its random numbers.
-        branch: What its prompt begins with.
-        whole: Whether its prompt must be read in one pass.
-        turn: The length at which all of it is read anew, 0 for none.
-        tokens: What has been written.
-        tops: Ids and log-probabilities of the likeliest tokens at each of these.
-        ended: Whether no more is to be written.
+        stops: Its stop strings.
+        draws: Its random generator.
+        branch: The shared prefix of its prompt.
+        whole: Whether its prompt must be prefilled in one pass.
+        turn: The length at which all of it is recomputed, 0 for none.
+        tokens: Generated tokens.
+        tops: Ids and log-probabilities of the top tokens at each position.
+        ended: Whether it has finished.
         finite: Whether all logits were finite.
         elapsed_s: Its share of the time.
-        n_failures: How often it alone was too much in a row.
-        refusal: Why it cannot be written, empty if it can.
+        n_failures: Consecutive out-of-memory errors when it ran alone.
+        refusal: The error, empty for none.
     """
 
     number: int

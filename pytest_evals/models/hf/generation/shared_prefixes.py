@@ -40,7 +40,7 @@ class PromptGroup:
 
     Args:
         members: Their positions, in the order in which they were given.
-        branch: What they begin with; at least one token follows.
+        branch: Their shared prefix; at least one token follows.
     """
 
     members: tuple[int, ...]

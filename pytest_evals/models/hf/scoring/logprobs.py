@@ -69,7 +69,7 @@ def sum_logprobs(
     """Position of a span → its score.
 
     Args:
-        wanted: What to look for.
+        wanted: The targets of the batch.
         run: Places → the logits at them, chunk by chunk.
     """
     values: list[Tensor] = []

@@ -48,7 +48,7 @@ class RowLayout(NamedTuple):
         ids: (T,) token ids.
         positions: (T,) position of each in its own sequence.
         ends: (T,) place after its last descendant; itself is its first.
-        spots: Where its spans' logits are, as places in the row.
+        spots: Targets of its spans, as places in the row.
     """
 
     ids: Int32s

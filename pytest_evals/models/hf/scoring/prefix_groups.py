@@ -32,7 +32,7 @@ class RowShape:
         width: Tokens of a row, where sequences do not want more; 0 for one sequence a
             row.
         gain: Tokens whose reading costs as much as a further pass.
-        multiple: What rows are padded to a multiple of.
+        multiple: Row lengths are padded to a multiple of this.
     """
 
     width: int

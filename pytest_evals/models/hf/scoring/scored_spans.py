@@ -49,7 +49,7 @@ class ScoredBatch(NamedTuple):
     """Results of spans that ran in one batch.
 
     Args:
-        scored: Position of a span → what came of it, or why it could not be scored.
+        scored: Position of a span → its score or error.
         elapsed_s: Seconds it took.
     """
 

@@ -59,7 +59,7 @@ class _Work:
     """All spans of all requests.
 
     Args:
-        spans: What is scored.
+        spans: The spans to score.
         owners: For each span, the position of its request.
         open: Position → request under way.
         refused: Position → response of a request that needs no model.

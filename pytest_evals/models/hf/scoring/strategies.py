@@ -109,7 +109,7 @@ class _Candidate(NamedTuple):
 
     Args:
         name: Its name.
-        see: What tokens see.
+        see: Builds attention views.
         n_kinds: Number of masks a batch.
         packs: Whether rows hold several sequences.
     """

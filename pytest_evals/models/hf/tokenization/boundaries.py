@@ -134,7 +134,7 @@ def boundaries_of(
     """The part boundaries of a tokenizer; ``None`` if they cannot be proven safe.
 
     Args:
-        tokenizer: As transformers gives it.
+        tokenizer: A tokenizer of transformers.
         encode: Its function from texts to ids.
         span: Characters after which a part ends at the next seam.
     """

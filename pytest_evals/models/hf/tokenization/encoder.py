@@ -44,7 +44,7 @@ class TextEncoder:
         """Ids of each distinct text.
 
         Args:
-            texts: What to encode.
+            texts: The strings.
             specials: Whether to add special tokens; ``None`` for the tokenizer's own
                 rule.
         """

@@ -197,7 +197,7 @@ class RequestEncoder:
         """Ids of each distinct text.
 
         Args:
-            texts: What to encode.
+            texts: The strings.
             specials: Whether to add special tokens; ``None`` for the tokenizer's own
                 rule, or the user's, but never before a text that starts with
                 ``prefix``.
