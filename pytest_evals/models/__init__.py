@@ -1,1 +1,1 @@
-"""From requests to responses."""
+"""Models: from requests to responses."""

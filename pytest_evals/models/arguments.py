@@ -1,5 +1,5 @@
-"""Arguments of a model's spec: which there are, and what their texts mean. Standard
-library only, and the same words whatever the kind of model."""
+"""Arguments of model specs: names, parsing and validation. Standard library only, with
+the same messages for all model kinds."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from pytest_evals.errors import OptionError, did_you_mean
 from pytest_evals.models.spec import ModelSpec
 
 _MOST_DIGITS = 15
-"""Longer numbers are mistakes, and Python does not read thousands of digits."""
+"""Longer numbers are mistakes, and Python refuses to parse thousands of digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments of one kind of model. Readers take an argument's name and its text,
-    and raise ``OptionError`` for a text that means nothing."""
+    """The arguments of one model kind. Readers take an argument's name and value, and
+    raise ``OptionError`` for an invalid value."""
 
     kind: str
 
     def check(
         self, spec: ModelSpec, known: Sequence[str], refused: Mapping[str, str]
     ) -> None:
-        """Make sure that all arguments exist.
+        """Check that all arguments exist.
 
         Args:
-            spec: What was given.
+            spec: The model's spec.
             known: The arguments that exist.
             refused: Others that users may expect → the way out.
 
@@ -44,11 +44,11 @@ class Arguments:
             raise OptionError(f"the {self.kind} model takes no argument {name!r}{why}")
 
     def wrong(self, name: str, value: str, rest: str) -> OptionError:
-        """The error for a value, to raise."""
+        """The error for an invalid value."""
         return OptionError(f"the {self.kind} model's {name} is {value!r}{rest}")
 
     def text(self, name: str, value: str) -> str:
-        """Any text that is not empty."""
+        """Any non-empty string."""
         if not value:
             raise OptionError(f"the {self.kind} model's {name} is empty; leave it out")
         return value

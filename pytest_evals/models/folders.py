@@ -1,5 +1,5 @@
-"""Local folders that hold a model: telling them from names on the Hub, and finding the
-one that was meant when a path is mistyped. Reads names of files only."""
+"""Local model folders: how they differ from names on the Hub, and suggestions for
+mistyped paths. Reads file names only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_local(target: str) -> bool:
 
 
 def check_folder(target: str, needed: str = "config.json") -> None:
-    """Make sure that a local target is a folder with the file that a model needs.
+    """Check that a local target is a folder with the required file.
 
     Raises:
         OptionError: It is not; with the nearest thing that exists.
@@ -53,7 +53,7 @@ def check_folder(target: str, needed: str = "config.json") -> None:
 
 
 def _nearest(path: Path, target: str, needed: str) -> str:
-    """The existing path that differs in the first part that does not exist."""
+    """The existing path that differs only in the first missing part."""
     there = path
     missing: list[str] = []
     while not os.path.exists(there) and there != there.parent:

@@ -1,7 +1,7 @@
-"""The kinds of models: how a model of each is checked, identified and opened.
+"""Model kinds: validation, fingerprints and opening of models.
 
-A kind is defined next to its code and imported when a spec first names it, so that this
-module loads the standard library only.
+A kind is imported when a spec first names it, so that this module loads the standard
+library only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HashFile = Callable[[Path], str]
 
 
 class TaskRequirements(NamedTuple):
-    """What a task needs of a model.
+    """Requirements of a task on its model.
 
     Args:
         output_type: As lm-eval calls it; empty if the task does not set it.
@@ -72,8 +72,8 @@ class ModelKind:
             replicated.
         answering: The spec of the model that gives the answers, for a kind that
             replicates another.
-        why_unfit: Why the model cannot run a task, as far as the spec tells; empty if
-            it can, or if only the model itself can tell.
+        why_unfit: Why the model cannot run a task, as far as the spec determines it;
+            empty if it can, or if only the open model decides.
         why_unable: Sends the model a few requests to find out why it cannot compute
             log-probabilities; empty if it can. ``None`` for kinds that always can, or
             never.
@@ -122,7 +122,7 @@ def parse_spec(text: str) -> ModelSpec:
 
 
 def check_spec(spec: ModelSpec) -> None:
-    """Find every mistake that can be known without loading the model.
+    """Check everything that can be checked without loading the model.
 
     Raises:
         OptionError: An argument is unknown or has a bad value, or a local path does not
@@ -132,8 +132,8 @@ def check_spec(spec: ModelSpec) -> None:
 
 
 def check_ready(spec: ModelSpec) -> None:
-    """Find out why a model cannot be opened on this machine: a key, a library or the
-    model itself is missing. Nothing is loaded, and nothing is sent to a model.
+    """Check that a model can be opened on this machine: key, libraries and model exist.
+    Loads nothing and sends no request to a model.
 
     Raises:
         OptionError: As ``check_spec``; or there is no key.
@@ -145,7 +145,7 @@ def check_ready(spec: ModelSpec) -> None:
 
 
 def open_model(spec: ModelSpec) -> Model:
-    """Load the model, ready to answer.
+    """Load the model.
 
     Raises:
         OptionError: As ``check_spec``.
@@ -157,7 +157,8 @@ def open_model(spec: ModelSpec) -> Model:
 
 
 def answering(spec: ModelSpec) -> ModelSpec:
-    """The spec of the model that gives the answers: of replicas, that of one.
+    """The spec of the model that computes the responses; for replicas, that of one
+    replica.
 
     Raises:
         OptionError: There is a mistake in it.
@@ -166,8 +167,8 @@ def answering(spec: ModelSpec) -> ModelSpec:
 
 
 def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
-    """Why a model cannot run a task, as far as it is known before it is opened; empty
-    if nothing is known against it.
+    """Why a model cannot run a task, as far as the spec determines it; empty if it can
+    or if only the open model decides.
 
     Raises:
         OptionError: There is a mistake in the spec.
@@ -177,7 +178,8 @@ def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
 
 
 def open_cutter(spec: ModelSpec) -> Cutter | None:
-    """The model's tokenizer without the model; ``None`` for kinds that have none.
+    """The model's tokenizer without its weights; ``None`` for kinds without a
+    tokenizer.
 
     Raises:
         OptionError: As ``check_spec``.
@@ -211,13 +213,13 @@ def fingerprint_of(spec: ModelSpec, hash_file: HashFile) -> Mapping[str, Any] | 
 
 
 class ModelHook:
-    """The users' hook that opens models: what it returns for a spec decides for that
-    spec alone. It is called once a spec, and only if the result is needed."""
+    """The user hook that opens models. Its result for a spec applies to that spec only;
+    it is called once per spec, when the result is needed."""
 
     def __init__(
         self, exists: Callable[[], bool], call: Callable[[str], object | None]
     ) -> None:
-        """Nothing is called yet.
+        """Store the hook; it is not called here.
 
         Args:
             exists: Whether anybody implements the hook.
@@ -229,7 +231,7 @@ class ModelHook:
 
     @property
     def has_opened(self) -> bool:
-        """Whether the hook has opened a model, or failed to."""
+        """Whether the hook has opened a model or raised an exception."""
         return any(self._takes.values())
 
     def open(self, text: str) -> Model | None:
@@ -250,8 +252,8 @@ class ModelHook:
         return as_model(given, "the hook pytest_evals_open_model")
 
     def takes(self, text: str) -> bool:
-        """Whether the hook, and not the spec's kind, opens the model. It is asked only
-        about built-in kinds; a model that it opens is kept for ``open``."""
+        """Whether the hook, and not the spec's kind, opens the model. Called for
+        built-in kinds; the opened model is kept for ``open``."""
         if not self._exists():
             return False
         if kind_name(text) not in KINDS:
@@ -266,6 +268,6 @@ class ModelHook:
         return self._takes[text]
 
     def close(self) -> None:
-        """Close models that nobody needed after all."""
+        """Close opened models that were not used."""
         while self._waiting:
             self._waiting.popitem()[1].close()

@@ -54,17 +54,17 @@ UNLIKELY = -100.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRule:
-    """Which requests get which answer. What is not given fits everything.
+    """Maps requests to an answer. Missing fields match every request.
 
     Args:
-        prompt: How the prompt ends; the text itself for a rolling request.
-        regex: What is found somewhere in the prompt.
+        prompt: End of the prompt; the document for a rolling request.
+        regex: Pattern that occurs in the prompt.
         continuation: The continuation of a log-likelihood, exactly.
         text: The answer.
         logprob: The log-probability in nats; ``None`` to go by ``text``.
         greedy: Whether greedy decoding gives the continuation; ``None`` to go by the
             log-probability.
-        error: Why there is no answer.
+        error: The error instead of an answer.
         top_logprobs: Top log-probabilities of the text's tokens, for requests that ask
             for them.
     """
@@ -79,7 +79,7 @@ class AnswerRule:
     top_logprobs: TopLogprobs = ()
 
     def fits(self, request: Request) -> bool:
-        """Whether this rule answers the request.
+        """Whether this rule applies to the request.
 
         Raises:
             PatternLimitError: Looking for ``regex`` takes too long.
@@ -95,7 +95,7 @@ class AnswerRule:
         return not self.regex or compiled(self.regex).is_in(prompt)
 
     def answer(self, request: Request) -> Response:
-        """The response to a request that fits."""
+        """The response to a matching request."""
         if self.error:
             return Response(error=self.error)
         if isinstance(request, Generate):
@@ -105,17 +105,17 @@ class AnswerRule:
             return found
         logprob = self.logprob
         if logprob is None:
-            said = isinstance(request, Loglikelihood) and (
+            is_answer = isinstance(request, Loglikelihood) and (
                 request.continuation.strip() == self.text.strip()
             )
-            logprob = CERTAIN if said else UNLIKELY
+            logprob = CERTAIN if is_answer else UNLIKELY
         greedy = logprob == CERTAIN if self.greedy is None else self.greedy
         return _scored(request, logprob, greedy)
 
 
 class ScriptedModel(Model):
-    """A model that answers by a function of the request alone; its answers are not
-    worth storing."""
+    """A model that answers by a function of the request; its responses are not
+    stored."""
 
     fingerprint = None
 
@@ -132,7 +132,7 @@ class ScriptedModel(Model):
 
 
 def _check(spec: ModelSpec) -> None:
-    """Make sure that the answers are there.
+    """Check that the answers exist.
 
     Raises:
         OptionError: No such built-in or file, a file that is no list of rules, or an
@@ -145,7 +145,7 @@ def _check(spec: ModelSpec) -> None:
 
 
 def _open(spec: ModelSpec) -> Model:
-    """The model that a spec names.
+    """The model of a spec.
 
     Raises:
         OptionError: As :func:`_check`.
@@ -243,8 +243,8 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def _first(request: Request) -> Response:
-    """Ranks continuations as a dictionary ranked by length would: shorter ones first,
-    those of one length by alphabet. Writes nothing."""
+    """Ranks continuations by length, then alphabetically. Generates empty
+    completions."""
     if isinstance(request, Generate):
         return _generated(request, "")
     text = _answered(request)
@@ -253,20 +253,20 @@ def _first(request: Request) -> Response:
 
 
 def _echo(request: Request) -> Response:
-    """Writes the prompt again; is certain of continuations that the prompt holds."""
+    """Repeats the prompt; certain of continuations that occur in the prompt."""
     if isinstance(request, Generate):
         return _generated(request, _prompt(request))
-    said = _answered(request).strip() in _prompt(request)
-    return _scored(request, CERTAIN if said else UNLIKELY, greedy=said)
+    is_echo = _answered(request).strip() in _prompt(request)
+    return _scored(request, CERTAIN if is_echo else UNLIKELY, greedy=is_echo)
 
 
 def _fail(request: Request) -> Response:
-    """Answers nothing."""
+    """Returns an error for every request."""
     return Response(error="scripted:fail answers nothing")
 
 
 def _break(request: Request) -> Response:
-    """Breaks at the first request, as a model does whose server is gone."""
+    """Raises ``ModelError`` at the first request, like a model whose server is gone."""
     raise ModelError("scripted:break breaks at the first request")
 
 
@@ -299,7 +299,7 @@ def _answered(request: Loglikelihood | Rolling) -> str:
 
 
 def _scored(request: Loglikelihood | Rolling, logprob: float, greedy: bool) -> Response:
-    """A log-likelihood; words stand for tokens."""
+    """A log-likelihood response; words count as tokens."""
     is_pair = isinstance(request, Loglikelihood)
     return Response(
         logprob=float(logprob),
@@ -310,7 +310,7 @@ def _scored(request: Loglikelihood | Rolling, logprob: float, greedy: bool) -> R
 
 
 def _generated(request: Generate, text: str) -> Response:
-    """A text, cut at its stop strings and its limit; words stand for tokens."""
+    """A completion, cut at its stop strings and token limit; words count as tokens."""
     for stop in request.stop:
         text = text.split(stop)[0] if stop else text
     words = [word for word in re.split(r"(?<=\S)(?=\s)", text) if word.strip()]

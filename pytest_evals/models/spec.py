@@ -1,7 +1,7 @@
-"""A model's spec, ``KIND:TARGET[,NAME=VALUE…]``: its text read and written.
+"""Model specs, ``KIND:TARGET[,NAME=VALUE…]``: parsing and formatting.
 
 ``hf:./my-model,dtype=bfloat16,device=cuda:1`` is the kind ``hf``, the target
-``./my-model`` and two arguments. What they mean is defined by the kind
+``./my-model`` and two arguments. The kind defines their meaning
 (:mod:`pytest_evals.models.registry`).
 """
 
@@ -21,12 +21,12 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpec:
-    """A model that can be opened.
+    """The spec of a model.
 
     Args:
         kind: Which kind of model.
         target: Which one: a folder, a name on the Hub, a file.
-        arguments: What else was given, as typed; in the order it was typed.
+        arguments: Further arguments, unparsed, in their order.
     """
 
     kind: str
@@ -34,7 +34,7 @@ class ModelSpec:
     arguments: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """The spec on one line, without secrets; what results files call the model."""
+        """The spec on one line without secrets; the model's name in results files."""
         parts = [f"{self.kind}:{_quoted(self.target)}"]
         for name, value in self.arguments.items():
             secret = is_secret_name(name, loose=True)
@@ -42,12 +42,12 @@ class ModelSpec:
         return masked_text(",".join(parts))
 
     def __repr__(self) -> str:
-        """As ``str``: no secret may reach a log by way of a traceback."""
+        """Same as ``str``, so that tracebacks do not leak secrets."""
         return f"<ModelSpec {self}>"
 
 
 def kind_name(text: str) -> str:
-    """The kind that a spec names, whatever follows; empty if it names none."""
+    """The kind in a spec; empty if there is none."""
     kind, colon, _ = text.strip().partition(":")
     return kind if colon and re.fullmatch(r"[A-Za-z][\w-]*", kind) else ""
 
@@ -55,10 +55,10 @@ def kind_name(text: str) -> str:
 def read_spec(
     text: str, kinds: Sequence[str], example: Callable[[str], str]
 ) -> ModelSpec:
-    """The kind, target and arguments of a spec.
+    """Parse a spec.
 
     Arguments are ``name=value`` after commas. A value may contain ``=``; commas inside
-    quotes or brackets belong to it, and quotes around a whole value are taken off.
+    quotes or brackets belong to it, and quotes around a whole value are removed.
 
     Args:
         text: The spec.
@@ -108,14 +108,12 @@ def _no_kind(head: str, kinds: Sequence[str], example: Callable[[str], str]) -> 
     target = head.removeprefix("pretrained=")
     if not target:
         return f"no model is named; write {example('hf')!r}"
-    return (
-        f"{head!r} does not say what kind of model it is; did you mean 'hf:{target}'?"
-    )
+    return f"{head!r} has no model kind; did you mean 'hf:{target}'?"
 
 
 def _parts(text: str) -> list[str]:
-    """The text cut at the commas that are outside of quotes and brackets. A quote opens
-    only where a target or a value begins, so that ``bob's`` is a plain word."""
+    """Split at commas outside quotes and brackets. Quotes only open at the start of a
+    target or a value, so ``bob's`` is a plain word."""
     parts, start = [], 0
     for comma in _commas(text):
         parts.append(text[start:comma])

@@ -33,7 +33,7 @@ class Mine(Model):
 
 
 class Odd:
-    def __repr__(self):  # noqa: D105
+    def __repr__(self):
         raise RuntimeError("no repr")
 
 

@@ -57,7 +57,7 @@ def plain_of(kind, dtype):
     return PaddedStrategy(Forward(model.to("cuda", dtype).eval()), TokenCounts())
 
 
-def lines():
+def spans():
     """40 questions of two tasks, with four answers each; and whole texts."""
     draw = np.random.default_rng(3)
     found = []
@@ -87,7 +87,7 @@ def test_packed_rows_give_the_numbers_of_plain_ones(kind, dtype, width):
     """In half precision as near as plain rows one by one are to each other, about."""
     plain = plain_of(kind, dtype)
     assert choose_strategy(plain, 1024).path.name == "packed"
-    some = lines()
+    some = spans()
     expected = answers(plain, some)
     packed = next(iter(_candidates(plain.forward)))
     path = packed.path(plain, RowShape(width=width, gain=100, multiple=8))
@@ -106,7 +106,7 @@ def test_packed_rows_give_the_numbers_of_plain_ones(kind, dtype, width):
 
 def test_a_kept_prefix_and_wide_rows_make_room_when_memory_is_short():
     plain = plain_of("llama", torch.float32)
-    some = lines()
+    some = spans()
     expected = answers(plain, some, budget=2000)
     path = next(iter(_candidates(plain.forward))).path(plain, SHAPES["cuda"])
     room = torch.cuda.memory_allocated() + 60 * 2**20
@@ -123,7 +123,7 @@ def test_a_kept_prefix_and_wide_rows_make_room_when_memory_is_short():
 
 def test_reading_twice_gives_the_same_numbers():
     plain = plain_of("llama", torch.float32)
-    some = lines()
+    some = spans()
     path = choose_strategy(plain, 1024).path
     first, again = ([one.logprob for one in answers(path, some)] for _ in range(2))
     assert first == pytest.approx(again, abs=1e-9)

@@ -129,8 +129,8 @@ def test_lines_that_differ_in_the_last_token_share_a_row_and_keep_their_own_numb
     ]
     model = opened("llama")
     encoded = model._encoder.pairs([Loglikelihood(*pair) for pair in pairs])
-    lines = model._scorer._work(dict(enumerate(encoded)), {}).lines
-    assert len(rows_of(lines)) == 1
+    spans = model._scorer._work(dict(enumerate(encoded)), {}).spans
+    assert len(rows_of(spans)) == 1
     found = ask(model, *(Loglikelihood(*pair) for pair in pairs))
     for pair, response in zip(pairs, found, strict=True):
         assert response.logprob == pytest.approx(
@@ -176,7 +176,7 @@ def test_a_continuation_as_long_as_the_window_fits_and_a_longer_one_is_an_error(
 
 
 def test_a_continuation_without_tokens_is_an_error(opened, ask):
-    """The tokenizer has a token for two line breaks, and none for what is left."""
+    """The tokenizer has a token for two span breaks, and none for what is left."""
     merged, empty, blank, fine = ask(
         opened("gpt2"),
         Loglikelihood("c", "a"),
@@ -259,22 +259,22 @@ def test_a_text_is_scored_in_windows(kind, n, opened, oracle, ask):
 def test_windows_are_those_of_the_reference():
     """lm-eval 0.4.13, utils.get_rolling_token_windows with make_disjoint_window: length
     4, tokens 1 to 10, prefix 0 give [0]|1234, [4]|5678, [6 7 8]|9 10."""
-    lines = windows_of(np.arange(1, 11, dtype=np.int32), 0, 4)
-    split = [len(line.tokens) - line.n_scored for line in lines]
+    spans = windows_of(np.arange(1, 11, dtype=np.int32), 0, 4)
+    split = [len(span.tokens) - span.n_scored for span in spans]
     shown = [
-        (line.tokens[:n].tolist(), line.tokens[n:].tolist())
-        for line, n in zip(lines, split, strict=True)
+        (span.tokens[:n].tolist(), span.tokens[n:].tolist())
+        for span, n in zip(spans, split, strict=True)
     ]
     assert shown == [([0], [1, 2, 3, 4]), ([4], [5, 6, 7, 8]), ([6, 7, 8], [9, 10])]
 
 
 @given(n=st.integers(1, 60), width=st.integers(1, 20))
 def test_windows_score_each_token_once(n, width):
-    lines = windows_of(np.arange(1, n + 1, dtype=np.int32), 0, width)
-    scored = [t for line in lines for t in line.tokens[-line.n_scored :].tolist()]
+    spans = windows_of(np.arange(1, n + 1, dtype=np.int32), 0, width)
+    scored = [t for span in spans for t in span.tokens[-span.n_scored :].tolist()]
     assert scored == list(range(1, n + 1))
-    assert all(len(line.tokens) <= width + 1 for line in lines)
-    assert all(len(line.tokens) > line.n_scored for line in lines)
+    assert all(len(span.tokens) <= width + 1 for span in spans)
+    assert all(len(span.tokens) > span.n_scored for span in spans)
 
 
 def test_rolling_scores_bos_after_bos_unless_told_not_to(opened, oracle, ask):

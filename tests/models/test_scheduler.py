@@ -92,7 +92,7 @@ def shown(responses):
 
 
 def body_of(model):
-    return model._author._writer._model.base_model
+    return model._generator._engine._model.base_model
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "mistral", "mamba"])
@@ -246,7 +246,7 @@ def test_what_was_written_before_memory_ran_out_is_not_written_again(fresh, ask)
 def test_the_budget_grows_again(fresh, ask):
     requests = [Generate(f"{q} it is", max_tokens=40) for q in QUESTIONS * 6]
     model = fresh("gpt2", batch_tokens=2000)
-    room = model._author._writer._room
+    room = model._generator._engine._budget
     with Memory(fails=lambda number: number == 5).around(body_of(model)):
         ask(model, *requests)
     low = room.held

@@ -65,12 +65,11 @@ def test_a_target_may_be_quoted():
     [
         (
             "gpt2",
-            "'gpt2' does not say what kind of model it is; did you mean 'hf:gpt2'?",
+            "'gpt2' has no model kind; did you mean 'hf:gpt2'?",
         ),
         (
             "pretrained=gpt2,dtype=float16",
-            "'pretrained=gpt2' does not say what kind of model it is; "
-            "did you mean 'hf:gpt2'?",
+            "'pretrained=gpt2' has no model kind; did you mean 'hf:gpt2'?",
         ),
         ("", "no model is named; write 'hf:PATH_OR_NAME'"),
         ("hf", "'hf' is a kind of model without a model; write 'hf:PATH_OR_NAME'"),
@@ -133,7 +132,7 @@ def test_a_target_may_be_quoted():
         (
             "hf:m,load_in_4bit=true,load_in_8bit=true",
             "the hf model takes one of load_in_8bit and load_in_4bit: "
-            "each says how weights are quantised",
+            "each selects a quantization",
         ),
         (
             'hf:m,quantization={"bits":4}',

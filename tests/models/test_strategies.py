@@ -102,7 +102,7 @@ def test_a_context_that_is_longer_than_a_batch_may_be_is_read_in_parts(
     def look(module, args, kwargs):
         widths.append(kwargs["input_ids"].shape[1])
 
-    body = model._author._writer._model.base_model
+    body = model._generator._engine._model.base_model
     handle = body.register_forward_pre_hook(look, with_kwargs=True)
     found = ask(model, *(Loglikelihood(*pair) for pair in pairs))
     handle.remove()
@@ -150,19 +150,19 @@ def test_an_attention_that_grows_sharper_by_columns_gives_the_numbers_of_one_at_
     assert path.name == "packed"
     draw = np.random.default_rng(5)
     prefix = draw.integers(2, 330, 8)
-    lines = [
+    spans = [
         ScoredSpan(
             np.concatenate([prefix, draw.integers(2, 330, n)]).astype(np.int32), 2
         )
         for n in (3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 20, 25, 30, 36)
     ]
-    found = answers(path, lines, 1000)
-    for line, one in zip(lines, found, strict=True):
-        expected, greedy = alone(plain.forward.model, line)
+    found = answers(path, spans, 1000)
+    for span, one in zip(spans, found, strict=True):
+        expected, greedy = alone(plain.forward.model, span)
         assert one.logprob == pytest.approx(expected, abs=1e-4)
         assert one.greedy is greedy
     shape = RowShape(width=512, gain=1)
-    unaware = answers(path_of(plain, "packed", shape), lines, 1000)
+    unaware = answers(path_of(plain, "packed", shape), spans, 1000)
     apart = [abs(a.logprob - b.logprob) for a, b in zip(found, unaware, strict=True)]
     assert max(apart) > 0.01  # the case tells the two apart
 
@@ -214,13 +214,13 @@ def models(saved_model):
     return plain
 
 
-def answers(path, lines, budget):
+def answers(path, spans, budget):
     found = {}
-    for done in path.score(lines, BatchBudget(budget)):
+    for done in path.score(spans, BatchBudget(budget)):
         assert not found.keys() & done.scored.keys()
         found.update(done.scored)
-    assert sorted(found) == list(range(len(lines)))
-    return [found[i] for i in range(len(lines))]
+    assert sorted(found) == list(range(len(spans)))
+    return [found[i] for i in range(len(spans))]
 
 
 def path_of(plain, name, shape):
@@ -228,13 +228,13 @@ def path_of(plain, name, shape):
     return ways[name].path(plain, shape)
 
 
-def alone(model, line):
+def alone(model, span):
     """The definition: one sequence, every logit, float64."""
-    ids = torch.as_tensor(line.tokens, dtype=torch.long)
+    ids = torch.as_tensor(span.tokens, dtype=torch.long)
     with torch.no_grad():
         logits = model(ids[None, :-1]).logits[0].double()
-    shares = logits.log_softmax(-1)[-line.n_scored :]
-    targets = ids[-line.n_scored :]
+    shares = logits.log_softmax(-1)[-span.n_scored :]
+    targets = ids[-span.n_scored :]
     total = float(shares.gather(1, targets[:, None]).sum())
     return total, bool((shares.argmax(-1) == targets).all())
 
@@ -279,18 +279,18 @@ shapes = st.builds(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(lines=line_sets(), shape=shapes, budget=st.sampled_from([1, 7, 40, 10_000]))
-def test_fast_is_plain_is_one_at_a_time(kind, name, lines, shape, budget, models):
+@given(spans=line_sets(), shape=shapes, budget=st.sampled_from([1, 7, 40, 10_000]))
+def test_fast_is_plain_is_one_at_a_time(kind, name, spans, shape, budget, models):
     plain = models(kind)
     fast = path_of(plain, name, shape)
-    first = answers(fast, lines, budget)
-    again = answers(fast, lines[::-1], budget)[::-1]  # over what the first has kept
-    slow = answers(plain, lines, budget)
+    first = answers(fast, spans, budget)
+    again = answers(fast, spans[::-1], budget)[::-1]  # over what the first has kept
+    slow = answers(plain, spans, budget)
     assert fast.n_alone == 0
-    for line, *found in zip(lines, first, again, slow, strict=True):
-        logprob, greedy = alone(plain.forward.model, line)
+    for span, *found in zip(spans, first, again, slow, strict=True):
+        logprob, greedy = alone(plain.forward.model, span)
         for one in found:
-            assert one.sound
+            assert one.finite
             assert one.logprob == pytest.approx(logprob, abs=1e-4)
             assert one.greedy is greedy
 
@@ -307,7 +307,7 @@ def test_half_precision_is_as_far_from_plain_as_plain_is_from_float32(
     found = {}
     draw = np.random.default_rng(3)
     prefix = draw.integers(2, 330, 30)
-    lines = [
+    spans = [
         ScoredSpan(
             np.concatenate([prefix, draw.integers(2, 330, n)]).astype(np.int32), 2
         )
@@ -322,7 +322,7 @@ def test_half_precision_is_as_far_from_plain_as_plain_is_from_float32(
         assert choice.path.name == PATHS[kind]
         fast = path_of(plain, PATHS[kind], RowShape(width=16, gain=1))
         found[type_] = [
-            np.array([one.logprob for one in answers(path, lines, 1000)])
+            np.array([one.logprob for one in answers(path, spans, 1000)])
             for path in (fast, plain)
         ]
     fast, plain = found[dtype]
@@ -376,31 +376,31 @@ def test_shared_tokens_are_read_once(models):
     """40 questions with 4 answers each after one prefix of 30 tokens."""
     draw = np.random.default_rng(5)
     prefix = draw.integers(2, 330, 30)
-    lines = []
+    spans = []
     for _ in range(40):
         question = np.concatenate([prefix, draw.integers(2, 330, 10)])
         for first in range(2, 6):
             answer = np.concatenate([[first], draw.integers(2, 330, 3)])
-            lines.append(
+            spans.append(
                 ScoredSpan(np.concatenate([question, answer]).astype(np.int32), 4)
             )
-    unique = len({tuple(x.tokens[:k]) for x in lines for k in range(1, len(x.tokens))})
+    unique = len({tuple(x.tokens[:k]) for x in spans for k in range(1, len(x.tokens))})
     forward = models("llama").forward
     counters = TokenCounts()
     plain = PaddedStrategy(forward, counters)
     fast = path_of(plain, "packed", RowShape(width=128, gain=64))
-    answers(fast, lines, 1024)
+    answers(fast, spans, 1024)
     assert unique <= counters.n_read - counters.n_padding <= 1.1 * unique
     assert counters.n_padding < 0.1 * counters.n_read
     read = counters.n_read
-    answers(plain, lines, 1024)
-    assert counters.n_read - read == sum(len(line.tokens) - 1 for line in lines)
+    answers(plain, spans, 1024)
+    assert counters.n_read - read == sum(len(span.tokens) - 1 for span in spans)
 
 
 def test_a_prefix_is_kept_for_the_next_window_and_given_back_when_told(models):
     draw = np.random.default_rng(5)
     prefix = draw.integers(2, 330, 30)
-    lines = [
+    spans = [
         ScoredSpan(
             np.concatenate([prefix, draw.integers(2, 330, 9)]).astype(np.int32), 2
         )
@@ -410,7 +410,7 @@ def test_a_prefix_is_kept_for_the_next_window_and_given_back_when_told(models):
     plain = PaddedStrategy(models("llama").forward, counters)
     fast = path_of(plain, "packed", RowShape(width=64, gain=10))
     read = []
-    for some in (lines[:10], lines[10:], lines[:10]):
+    for some in (spans[:10], spans[10:], spans[:10]):
         before = counters.n_read - counters.n_padding
         answers(fast, some, 1024)
         read.append(counters.n_read - counters.n_padding - before)
@@ -428,15 +428,15 @@ def test_a_line_whose_logits_are_no_numbers_spoils_no_other(saved_model):
         model.transformer.wpe.weight[20] = torch.nan
     plain = PaddedStrategy(Forward(model.eval()), TokenCounts())
     fast = path_of(plain, "packed", RowShape(width=512, gain=128))
-    lines = [
+    spans = [
         ScoredSpan(np.arange(start, start + n, dtype=np.int32), 2)
         for start, n in ((5, 10), (5, 30), (50, 20), (90, 40))
     ]
-    found = answers(fast, lines, 1000)
-    assert [one.sound for one in found] == [True, False, True, False]
-    for line, one in zip(lines, found, strict=True):
-        if one.sound:
-            assert one.logprob == pytest.approx(alone(model, line)[0], abs=1e-4)
+    found = answers(fast, spans, 1000)
+    assert [one.finite for one in found] == [True, False, True, False]
+    for span, one in zip(spans, found, strict=True):
+        if one.finite:
+            assert one.logprob == pytest.approx(alone(model, span)[0], abs=1e-4)
 
 
 def test_a_lack_of_memory_leaves_the_rest_as_it_was(models, monkeypatch):
@@ -445,13 +445,13 @@ def test_a_lack_of_memory_leaves_the_rest_as_it_was(models, monkeypatch):
     plain = models("llama")
     draw = np.random.default_rng(9)
     prefix = draw.integers(2, 330, 20)
-    lines = [
+    spans = [
         ScoredSpan(
             np.concatenate([prefix, draw.integers(2, 330, n)]).astype(np.int32), 2
         )
         for n in range(3, 43)
     ]
-    expected = answers(plain, lines, 10_000)
+    expected = answers(plain, spans, 10_000)
     body = plain.forward.model.model
     real = body.forward
     for room in (200, 60, 40):
@@ -465,9 +465,9 @@ def test_a_lack_of_memory_leaves_the_rest_as_it_was(models, monkeypatch):
 
         monkeypatch.setattr(body, "forward", forward)
         fast = path_of(plain, "packed", RowShape(width=64, gain=10))
-        found = answers(fast, lines, 10_000)
-        for line, one, other in zip(lines, found, expected, strict=True):
-            if len(line.tokens) - 1 > room:
+        found = answers(fast, spans, 10_000)
+        for span, one, other in zip(spans, found, expected, strict=True):
+            if len(span.tokens) - 1 > room:
                 assert "do not fit into the device's memory" in str(one)
             else:
                 assert one.logprob == pytest.approx(other.logprob, abs=1e-4)

@@ -51,29 +51,29 @@ def test_neighbours_share_most_and_a_sequence_comes_before_what_goes_on_from_it(
     trie = trie_of(make("abd", "x", "abc", "ab", "abc"))
     assert [shown(s) for s in trie.sequences] == ["ab", "abc", "abd", "x"]
     assert trie.shared.tolist() == [0, 2, 2, 0]
-    assert trie.lines == [(3,), (2, 4), (0,), (1,)]
+    assert trie.spans == [(3,), (2, 4), (0,), (1,)]
 
 
 @settings(deadline=None)
-@given(lines=line_sets())
-def test_the_tree_has_each_token_once(lines):
+@given(spans=line_sets())
+def test_the_tree_has_each_token_once(spans):
     """As many as there are different beginnings of what is read."""
-    trie = trie_of(lines)
+    trie = trie_of(spans)
     beginnings = {
-        tuple(line.tokens[:k].tolist())
-        for line in lines
-        for k in range(1, len(line.tokens))
+        tuple(span.tokens[:k].tolist())
+        for span in spans
+        for k in range(1, len(span.tokens))
     }
     assert int((trie.lengths - trie.shared).sum()) == len(beginnings)
-    assert sorted(i for owners in trie.lines for i in owners) == list(range(len(lines)))
+    assert sorted(i for owners in trie.spans for i in owners) == list(range(len(spans)))
 
 
 @settings(deadline=None)
-@given(lines=line_sets(), shape=shapes)
+@given(spans=line_sets(), shape=shapes)
 def test_each_sequence_is_in_one_group_whose_prefix_it_has_and_does_not_score(
-    lines, shape
+    spans, shape
 ):
-    trie = trie_of(lines)
+    trie = trie_of(spans)
     groups = groups_of(trie, shape)
     members = [m for group in groups for m in group.members.tolist()]
     assert sorted(members) == list(range(len(trie.sequences)))
@@ -114,9 +114,9 @@ def test_a_prefix_that_saves_less_than_a_pass_costs_is_not_kept():
 def test_one_that_scores_the_prefix_itself_does_not_keep_the_others_from_it():
     """A text that is scored whole and begins like the shots of a task."""
     block = "b" * 300
-    lines = make(*(block + chr(300 + i) * 60 for i in range(20)))
+    spans = make(*(block + chr(300 + i) * 60 for i in range(20)))
     (whole,) = make(block + "whole", n_scored=305)
-    groups = groups_of(trie_of([*lines, whole]), RowShape(width=100, gain=50))
+    groups = groups_of(trie_of([*spans, whole]), RowShape(width=100, gain=50))
     assert [(group.depth, len(group.members)) for group in groups] == [
         (0, 1),
         (300, 20),
@@ -124,12 +124,12 @@ def test_one_that_scores_the_prefix_itself_does_not_keep_the_others_from_it():
 
 
 @settings(deadline=None)
-@given(lines=line_sets(), shape=shapes)
+@given(spans=line_sets(), shape=shapes)
 def test_rows_hold_their_sequences_and_each_token_sees_its_own_beginning_only(
-    lines, shape
+    spans, shape
 ):
     """The mask of a row, read back: what a token sees, in order, is its sequence."""
-    trie = trie_of(lines)
+    trie = trie_of(spans)
     scored = []
     for group in groups_of(trie, shape):
         rows = pack(trie, group, shape.width)
@@ -137,7 +137,7 @@ def test_rows_hold_their_sequences_and_each_token_sees_its_own_beginning_only(
             group.members.tolist()
         )
         for row in rows:
-            layout = lay_out(trie, lines, row)
+            layout = lay_out(trie, spans, row)
             assert len(layout.ids) == row.n_tokens
             prefix = trie.sequences[row.members[0]][: row.depth].tolist()
             ends, positions = (
@@ -149,26 +149,26 @@ def test_rows_hold_their_sequences_and_each_token_sees_its_own_beginning_only(
             )
             columns = prefix + layout.ids.tolist()
             seen = [
-                tuple(columns[k] for k in np.flatnonzero(line == 0))
-                for line in mask[0, 0]
+                tuple(columns[k] for k in np.flatnonzero(span == 0))
+                for span in mask[0, 0]
             ]
             for spot in layout.spots:
-                line = lines[spot.line].tokens.tolist()
-                n = lines[spot.line].n_scored
+                span = spans[spot.span].tokens.tolist()
+                n = spans[spot.span].n_scored
                 ways = [seen[place] for place in spot.places]
                 assert ways == [
-                    tuple(line[:k]) for k in range(len(line) - n, len(line))
+                    tuple(span[:k]) for k in range(len(span) - n, len(span))
                 ]
-                assert spot.targets.tolist() == line[-n:]
-                scored.append(spot.line)
+                assert spot.targets.tolist() == span[-n:]
+                scored.append(spot.span)
             assert [len(way) - 1 for way in seen] == layout.positions.tolist()
-    assert sorted(scored) == list(range(len(lines)))
+    assert sorted(scored) == list(range(len(spans)))
 
 
 @settings(deadline=None)
-@given(lines=line_sets(), width=st.integers(0, 30))
-def test_rows_are_as_wide_as_they_may_be(lines, width):
-    trie = trie_of(lines)
+@given(spans=line_sets(), width=st.integers(0, 30))
+def test_rows_are_as_wide_as_they_may_be(spans, width):
+    trie = trie_of(spans)
     for row in pack(trie, PrefixGroup(0, np.arange(len(trie.sequences))), width):
         first = int(trie.lengths[row.members[0]])
         assert (
@@ -223,15 +223,15 @@ def test_a_large_window_reads_each_shared_beginning_once():
     """5,000 documents with four answers after 1,900 tokens, of 57 tasks."""
     draw = np.random.default_rng(0)
     shots = draw.integers(0, 30_000, (57, 1600)).astype(np.int32)
-    lines = []
+    spans = []
     for i in range(5_000):
         question = draw.integers(0, 30_000, 280).astype(np.int32)
         for answer in draw.integers(0, 30_000, (4, 20)).astype(np.int32):
-            lines.append(
+            spans.append(
                 ScoredSpan(np.concatenate([shots[i % 57], question, answer]), 20)
             )
-    trie = trie_of(lines)
+    trie = trie_of(spans)
     shape = RowShape(width=512, gain=128)
     rows = [row for group in groups_of(trie, shape) for row in pack(trie, group, 512)]
-    laid_out = sum(len(lay_out(trie, lines, row).ids) for row in rows)
+    laid_out = sum(len(lay_out(trie, spans, row).ids) for row in rows)
     assert laid_out <= 5_000 * (280 + 80)

@@ -8,8 +8,11 @@ import pytest
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--evals-ray", "evals"], "*'evals' is no address of a Ray cluster; *auto"),
-        (["--evals-ray=head"], "*'head' is no address of a Ray cluster*"),
+        (
+            ["--evals-ray", "evals"],
+            "*'evals' is not the address of a Ray cluster; *auto",
+        ),
+        (["--evals-ray=head"], "*'head' is not the address of a Ray cluster*"),
         (["--evals-ray=auto", "-n2", "evals"], "*has replicas instead of workers: -n0"),
     ],
 )

@@ -152,7 +152,7 @@ def test_no_output_of_a_run_against_a_server_has_a_secret(planted, port, workers
     assert leaks(suite.pytester.path) == {}
     # It is not that nothing was shown or written.
     folder = suite.pytester.path
-    assert "the server said 400" in said
+    assert "the server returned 400" in said
     assert "***" in said
     for name in ("junit.xml", "results.json", "report.html", "summary.md", "step.md"):
         assert (folder / "out" / name).stat().st_size > 500

@@ -1,8 +1,7 @@
-"""Cutting work into batches that fit into the device's memory.
+"""Batching within the device's memory.
 
-A budget of tokens, padding included, bounds each batch. When memory runs out, the
-budget is halved and only that batch is tried again; after some batches that fit, it
-grows back.
+Each batch is limited to a number of tokens, padding included. If memory runs out, the
+limit is halved and the batch is retried; after some successful batches it grows again.
 """
 
 from __future__ import annotations
@@ -24,26 +23,25 @@ R = TypeVar("R")
 CPU_TOKENS = 8192
 MOST_TOKENS = 131_072
 SMALLEST_PART = 64
-"""Tokens of a long sequence that are read at a time, however small the budget is."""
+"""Minimum prefill chunk of a long sequence in tokens."""
 FITTING_BATCHES = 16
-"""Batches in a row that must fit before the budget is doubled again."""
+"""Consecutive successful batches after which the limit is doubled."""
 
 
 class BatchBudget:
-    """How many tokens and rows a batch may have; learns from batches that did not
-    fit."""
+    """Maximum of tokens and rows of a batch; adapts to out-of-memory errors."""
 
     def __init__(self, tokens: int, rows: int = 0) -> None:
-        """``rows`` is an upper bound, 0 for none."""
+        """``rows`` is the maximum of rows, 0 for no limit."""
         self.tokens = tokens
         self._most = tokens
         self._rows = rows
         self._fitting = 0
 
     def take(self, costs: Sequence[int], start: int) -> int:
-        """Number of items from ``start`` that make the next batch, at least one.
+        """Number of items from ``start`` in the next batch, at least one.
 
-        ``costs`` are tokens; in a batch each row is padded to the longest.
+        ``costs`` are tokens; each row is padded to the longest one.
         """
         widest = 0
         for end in range(start, len(costs)):
@@ -54,12 +52,12 @@ class BatchBudget:
         return len(costs) - start
 
     def shrink(self, tokens: int) -> None:
-        """A batch of that many tokens did not fit."""
+        """Halve the limit after a batch of ``tokens`` did not fit."""
         self.tokens = max(1, tokens // 2)
         self._fitting = 0
 
     def grow(self) -> None:
-        """A batch has fitted."""
+        """Record a successful batch."""
         self._fitting += 1
         if self._fitting >= FITTING_BATCHES and self.tokens < self._most:
             self.tokens = min(self._most, self.tokens * 2)
@@ -68,11 +66,11 @@ class BatchBudget:
 
 @dataclass(frozen=True, slots=True)
 class Batch(Generic[T, R]):
-    """Items that were run together.
+    """Items that ran together.
 
     Args:
         items: The items.
-        result: What came of them; or why the only item could not be run.
+        result: Their result, or the error of a single item.
         elapsed_s: Seconds it took.
     """
 
@@ -87,10 +85,10 @@ def in_batches(
     run: Callable[[Sequence[T]], R],
     budget: BatchBudget,
 ) -> Iterator[Batch[T, R]]:
-    """Run all items in their order, batch by batch, each batch as soon as it is done.
+    """Run all items in order; yields each batch as it finishes.
 
-    The longest first is best: batches are evenly filled, and the batch that may not fit
-    comes at the start.
+    Sort items by length, the longest first: batches are evenly filled, and a batch that
+    does not fit is detected early.
     """
     start = 0
     while start < len(items):
@@ -113,11 +111,11 @@ def in_batches(
 
 
 def default_tokens(model: Any, bytes_per_token: int) -> int:
-    """A budget that suits the device: half of the memory that is free now.
+    """Default token limit: half of the device's free memory.
 
     Args:
         model: The model, on its device.
-        bytes_per_token: What a token of a batch takes while it is computed.
+        bytes_per_token: Memory per token during a forward pass.
     """
     if model.device.type != "cuda":
         return CPU_TOKENS

@@ -1,4 +1,4 @@
-"""The device's memory: how much is free, and what happens when none is left."""
+"""Device memory: free bytes and out-of-memory errors."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ OUT_OF_MEMORY = ("out of memory", "not enough memory", "can't allocate memory")
 
 
 def or_none(run: Callable[[], R]) -> R | None:
-    """What ``run`` returns, or ``None`` when memory ran out. The error is dropped here,
-    with all the tensors that its traceback holds."""
+    """The result of ``run``, or ``None`` if memory ran out. The error is dropped here,
+    with all tensors that its traceback references."""
     try:
         return run()
     except (MemoryError, RuntimeError) as error:
@@ -26,7 +26,7 @@ def or_none(run: Callable[[], R]) -> R | None:
 
 
 def fits(run: Callable[[], object]) -> bool:
-    """Whether ``run`` came to its end, which it does if memory lasts."""
+    """Whether ``run`` completes without running out of memory."""
 
     def ran() -> bool:
         run()
@@ -36,14 +36,13 @@ def fits(run: Callable[[], object]) -> bool:
 
 
 def release() -> None:
-    """Give back what lies unused in the device's pool."""
+    """Free unused memory of the device's pool."""
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """Bytes that can still be taken, those in PyTorch's pool included; ``None`` where
-    nobody says."""
+    """Available bytes, including PyTorch's pool; ``None`` if unknown."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         pool = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
@@ -54,7 +53,7 @@ def free_bytes(device: torch.device) -> int | None:
 
 
 def _free_on_host() -> int | None:
-    """What Linux calls available: free, or held by caches that give way."""
+    """Linux' MemAvailable: free memory and reclaimable caches."""
     try:
         text = Path("/proc/meminfo").read_text(encoding="ascii")
     except OSError:

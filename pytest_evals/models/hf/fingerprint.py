@@ -1,8 +1,9 @@
-"""All that can change the answers of a Hugging Face model, read from its files.
+"""Fingerprint of a Hugging Face model: everything that affects its outputs, read from
+its files.
 
-Neither torch nor transformers is imported and no weights are loaded, so that a run
-whose responses are all stored needs neither. What only suits this machine, such as the
-size of batches, is left out.
+Does not import torch or transformers and loads no weights, so that a fully cached run
+needs neither. Excludes settings that only depend on the machine, such as the batch
+size.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ HashFile = Callable[[Path], str]
 ENDINGS = frozenset(
     {".bin", ".jinja", ".json", ".model", ".py", ".safetensors", ".txt"}
 )
-"""Files that a model or a tokenizer is made of."""
+"""Suffixes of model and tokenizer files."""
 INNER_ENDINGS = frozenset({".jinja", ".py"})
-"""Those that may lie in a folder below; weights there belong to other models."""
+"""Suffixes in subfolders; weights there belong to other models."""
 LIBRARIES = ("tokenizers", "torch", "transformers")
 _ELSEWHERE = frozenset(
     {
@@ -42,20 +43,20 @@ _ELSEWHERE = frozenset(
         "batch_size",
     }
 )
-"""Settings that are in the fingerprint in another form, or not at all."""
+"""Settings that are excluded or part of the fingerprint in another form."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 HUB_TIMEOUT_S = 10.0
 
 
 def hf_fingerprint(spec: ModelSpec, hash_file: HashFile) -> Mapping[str, Any] | None:
-    """What a spec stands for: equal for models with equal answers.
+    """Fingerprint of a spec: equal for models with equal outputs.
 
     Args:
         spec: The model.
         hash_file: Path → hash of the file's content.
 
     Returns:
-        JSON values; ``None`` if nobody can say, since a name on the Hub is neither
+        JSON values; ``None`` if unknown, because a name on the Hub is neither
         known here nor can be looked up.
 
     Raises:
@@ -65,7 +66,7 @@ def hf_fingerprint(spec: ModelSpec, hash_file: HashFile) -> Mapping[str, Any] | 
 
 
 def fingerprint(settings: HfSettings, hash_file: HashFile) -> Mapping[str, Any] | None:
-    """As :func:`hf_fingerprint`."""
+    """Fingerprint of settings; see :func:`hf_fingerprint`."""
     model = provenance(settings.target, settings.revision, hash_file)
     tokenizer: Mapping[str, Any] | None = {}
     if settings.tokenizer:
@@ -105,8 +106,8 @@ def hash_file(path: Path) -> str:
 def provenance(
     target: str, revision: str, hash_file: HashFile
 ) -> dict[str, Any] | None:
-    """Which files a model or a tokenizer is: those of a folder by their content, those
-    of the Hub by commit. ``None`` if nobody can say.
+    """Identity of a model's or tokenizer's files: content hashes of a local folder, or
+    the commit on the Hub. ``None`` if unknown.
 
     Args:
         target: A folder, or a name on the Hub.
@@ -134,8 +135,8 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _commit(name: str, revision: str) -> str:
-    """The commit that a name on the Hub stands for now; as far as this machine knows,
-    where the Hub cannot be asked."""
+    """The current commit of a name on the Hub; the local cache's if the Hub cannot be
+    reached."""
     if _COMMIT.fullmatch(revision):
         return revision
     return _commit_there(name, revision) or _commit_here(name, revision or "main")
@@ -152,14 +153,14 @@ def _commit_there(name: str, revision: str) -> str:
         info = HfApi().model_info(
             name, revision=revision or None, timeout=HUB_TIMEOUT_S
         )
-    # Whatever a network does, the model itself will say it better when it is opened.
+    # Loading the model reports network errors with more detail.
     except Exception:  # noqa: BLE001
         return ""
     return info.sha or ""
 
 
 def _commit_here(name: str, revision: str) -> str:
-    """The commit of what was downloaded last."""
+    """The commit of the latest download."""
     folder = _cache_of(name)
     try:
         return (folder / "refs" / revision).read_text(encoding="utf-8").strip()
@@ -168,8 +169,7 @@ def _commit_here(name: str, revision: str) -> str:
 
 
 def _cache_of(name: str) -> Path:
-    """Where a repository of the Hub is kept on this machine; nowhere without the
-    library."""
+    """Cache folder of a Hub repository; a nonexistent path without huggingface_hub."""
     try:
         from huggingface_hub import constants
         from huggingface_hub.file_download import repo_folder_name
@@ -180,8 +180,8 @@ def _cache_of(name: str) -> Path:
 
 
 def why_absent(name: str, revision: str) -> str:
-    """Why a name on the Hub cannot be loaded: it is not on this machine, and the Hub
-    does not have it or cannot be asked. Empty if nothing is known against it."""
+    """Why a name on the Hub cannot be loaded: not cached locally, and missing on the
+    Hub or the Hub is unreachable. Empty if it may be available."""
     folder = _cache_of(name)
     is_here = _commit_here(name, revision or "main")
     if is_here or (revision and (folder / "snapshots" / revision).is_dir()):
@@ -203,7 +203,7 @@ def why_absent(name: str, revision: str) -> str:
 
 
 def _libraries(settings: HfSettings) -> tuple[str, ...]:
-    """Those that compute; others only where they have a part in it."""
+    """Libraries that affect outputs, given the settings."""
     adapts = ("peft",) if settings.peft else ()
     quantises = ("bitsandbytes",) if settings.quantises else ()
     return (*LIBRARIES, *adapts, *quantises)
@@ -227,8 +227,8 @@ def _engine() -> str:
 
 
 def source_hash(folder: Path) -> str:
-    """A hash of source files, those in folders below included: whatever changes in the
-    engine's own may change answers."""
+    """Hash of all source files in a folder: any change of the engine may change
+    outputs."""
     total = hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         name = path.relative_to(folder).as_posix()

@@ -1,12 +1,11 @@
-"""One pass of a causal model over right-padded rows, with logits only where they are
-wanted.
+"""Forward pass of a causal model over right-padded rows, with logits only at the
+requested places.
 
-The vocabulary's head is the larger part of the work for small models, and nearly all of
-the memory. Where a model is a body and a head and nothing after it, hidden states are
-picked before the head; where it does something to each logit after the head, they are
-picked on the way into it. That it is so is tried out when the model is opened, not
-believed. Without a view no attention mask is given: a causal model does not see the
-padding to the right.
+The output head is most of the computation of small models, and nearly all of the
+memory. If the model is a body and a head, hidden states are selected before the head;
+if it transforms logits after the head, they are selected at the head's input. A
+self-test at load time verifies this. Without a view no attention mask is passed: a
+causal model does not attend to padding on the right.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ import torch
 from torch import Tensor
 
 CHUNK_ELEMENTS = {"cuda": 2**28, "cpu": 2**24}
-"""Logits that are in memory at a time, in float32."""
+"""Maximum of float32 logits in memory at a time."""
 
 
 class LogitsChunk(NamedTuple):
-    """Logits of some of the wanted places.
+    """Logits of some of the requested places.
 
     Args:
         start: First place of the chunk, as an index into the wanted places.
@@ -37,7 +36,7 @@ class LogitsChunk(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AttentionView:
-    """What the tokens of a batch see, where it is not just all tokens to the left.
+    """Mask, positions and cache of a batch, if not plain causal attention.
 
     Args:
         mask: (B, K) int64, (B, 1, T, K) in the model's type and added to the scores, or
@@ -51,7 +50,7 @@ class AttentionView:
     past: Any = None
 
     def arguments(self) -> dict[str, Any]:
-        """What is given to the model's ``forward``."""
+        """Keyword arguments of the model's ``forward``."""
         given = {
             "attention_mask": self.mask,
             "position_ids": self.positions,
@@ -65,7 +64,7 @@ class Forward:
     """A model as a function from token ids to logits at some places."""
 
     def __init__(self, model: Any) -> None:
-        """Find out where hidden states may be picked."""
+        """Detect where hidden states can be selected."""
         self.model = model
         self.device = model.device
         self.head = model.get_output_embeddings()
@@ -79,12 +78,12 @@ class Forward:
     def __call__(
         self, ids: Tensor, places: Tensor, view: AttentionView | None = None
     ) -> Iterator[LogitsChunk]:
-        """Logits at the wanted places, chunk by chunk.
+        """Logits at the requested places, in chunks.
 
         Args:
             ids: (B, T) int64, right-padded.
             places: (P,) int64, flat places ``row * T + position``.
-            view: What each token sees.
+            view: Mask, positions and cache; causal attention if missing.
         """
         ids, places = ids.to(self.device), places.to(self.device)
         given = (view or AttentionView()).arguments()
@@ -107,8 +106,7 @@ class Forward:
             )
 
     def remember(self, ids: Tensor, view: AttentionView) -> None:
-        """Read tokens for nothing but the keys and values that the view's cache
-        keeps."""
+        """Process tokens only to fill the view's cache."""
         self.model.base_model(input_ids=ids.to(self.device), **view.arguments())
 
     def _logits_at(self, ids: Tensor, places: Tensor, given: dict[str, Any]) -> Tensor:
@@ -123,8 +121,8 @@ class Forward:
         return logits.flatten(0, 1)
 
     def _picks_before(self) -> bool:
-        """Whether each place's logits follow from its own hidden state, in rows of any
-        number."""
+        """Whether each place's logits depend on its own hidden state only, for any
+        number of rows."""
         ids = _some_ids(self.model, n=8).reshape(2, 4)
         places = torch.tensor([1, 3, 6], device=self.device)
         with torch.inference_mode():
@@ -142,15 +140,15 @@ def _at(states: Tensor, places: Tensor) -> Tensor:
 
 
 def has_rounding(model: Any) -> bool:
-    """Whether logits depend on the batch by more than the last digits of float32:
-    weights in 8 bits are multiplied in parts that all tokens have a say in."""
+    """Whether logits depend on the batch beyond float32 rounding: half precision, or
+    8-bit weights, whose matrix products depend on all tokens."""
     half = model.dtype in (torch.float16, torch.bfloat16)
     return half or bool(getattr(model, "is_quantized", False))
 
 
 def sees_later_tokens(model: Any) -> bool:
-    """Whether a token changes the logits of those before it, as in a model that is not
-    causal. Such a model's log-likelihoods mean nothing, padded or not."""
+    """Whether a token changes the logits of earlier ones. Log-likelihoods of such a
+    model, which is not causal, are meaningless."""
     ids = _some_ids(model, n=8)
     changed = ids.clone()
     changed[:, 6:] = ids[:, :2]
@@ -161,10 +159,10 @@ def sees_later_tokens(model: Any) -> bool:
 
 
 def _is_body_and_head(model: Any) -> bool:
-    """Whether ``head(body(ids))`` is what the model gives.
+    """Whether ``head(body(ids))`` equals the model's logits.
 
-    It is tried twice, once with hidden states so large that logits reach 100: a soft
-    cap on them changes small logits by less than rounding does.
+    Tested twice, once with hidden states scaled so that logits reach 100: a soft cap
+    changes small logits by less than rounding does.
     """
     body, head = model.base_model, model.get_output_embeddings()
     if body is model or not hasattr(head, "weight"):
@@ -199,7 +197,7 @@ def _logits_with_scaled_states(
 
 
 def _some_ids(model: Any, n: int) -> Tensor:
-    """(1, n) different token ids, from all over the vocabulary; always the same."""
+    """(1, n) distinct token ids from the whole vocabulary; always the same."""
     size = model.get_input_embeddings().weight.shape[0]
     ids = torch.arange(1, n + 1) * max(1, size // (n + 1)) % size
     placed: Tensor = ids[None].to(model.device)

@@ -1,4 +1,4 @@
-"""The kind ``hf``: Hugging Face models. Importing it does not import torch."""
+"""Model kind ``hf``: Hugging Face models. Importing it does not import torch."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from pytest_evals.models.registry import ModelKind
 from pytest_evals.models.spec import ModelSpec
 
 _UNBOUNDED = 2**31
-"""More ids than any model knows: how many this one does is in its weights."""
+"""Vocabulary limit if the weights are not loaded."""
 
 
 def _check_ready(spec: ModelSpec) -> None:
-    """Check what a model needs of this machine; nothing of it is loaded.
+    """Check the model's requirements on this machine without loading it.
 
     Raises:
         OptionError: The spec has a mistake.
@@ -43,7 +43,7 @@ def _check_ready(spec: ModelSpec) -> None:
 
 
 def _open(spec: ModelSpec) -> Model:
-    """Load the model that a spec names.
+    """Load the model of a spec.
 
     Raises:
         OptionError: The spec has a mistake.
@@ -57,7 +57,7 @@ def _open(spec: ModelSpec) -> Model:
 
 
 def _open_cutter(spec: ModelSpec) -> Cutter:
-    """Load the tokenizer that a spec names, and no weights.
+    """Load the tokenizer of a spec without weights.
 
     Raises:
         OptionError: The spec has a mistake.

@@ -1,12 +1,11 @@
-"""Models to which a position means something else in a long sequence.
+"""Models whose outputs depend on the length of the sequence or of the batch.
 
-Rotary positions of two kinds are scaled by the longest sequence of a pass ("longrope",
-as in Phi-3, and "dynamic"), so that a batch of mixed lengths has other numbers than its
-sequences by themselves. Llama 4 has an attention that grows sharper with the place of a
-token, for which it takes its column in the batch. Sparse attention (DeepSeek V3.2, GLM
-with DSA, Doge) looks at those tokens only that it finds best; of tokens that are as
-good as each other, which words that come twice are, it takes some by the width of the
-batch, padding included. Up to a length all is as usual.
+Two kinds of rotary embeddings scale with the longest sequence of a forward pass
+("longrope", as in Phi-3, and "dynamic"), so batches of mixed lengths give other results
+than single sequences. Llama 4 scales attention by the column of a token in the batch.
+Sparse attention (DeepSeek V3.2, GLM with DSA, Doge) selects the best tokens; ties,
+which repeated words cause, are resolved by the batch width, padding included. Up to a
+certain length outputs do not depend on it.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from pytest_evals.models.hf.device_memory import fits
 
 SCALED = ("dynamic", "longrope")
 PICKED = re.compile(r"(attn|attention|block|index|key|sparse)\w*_top_?k|keep_window")
-"""What a configuration calls the number of tokens, or of blocks of them, that sparse
-attention looks at; with fewer it looks at all."""
+"""Config names of the number of tokens or blocks that sparse attention selects; shorter
+sequences are attended to completely."""
 
 
 class LengthDependence(NamedTuple):
-    """What happens in long sequences.
+    """Behaviour in long sequences.
 
     Args:
         length: Tokens up to which sequences may be mixed; 0 for any number.
         turns: Whether a text that grows beyond it is read anew, since all of its
             positions change at once (transformers, ``Phi3ForCausalLM``).
-        by_column: Whether it is the columns of a batch that count, whatever the
+        by_column: Whether the columns of a batch count, regardless of the
             positions and the other rows.
     """
 
@@ -41,7 +40,7 @@ class LengthDependence(NamedTuple):
 
 
 def length_dependence_of(config: Any) -> LengthDependence:
-    """What a model's configuration says."""
+    """The length dependence that a model's config defines."""
     inner = getattr(config, "text_config", None) or config
     if getattr(inner, "attn_temperature_tuning", False):
         # transformers, ``Llama4TextAttention``: log(1 + floor((column + 1) / this))
@@ -63,7 +62,7 @@ def length_dependence_of(config: Any) -> LengthDependence:
 
 
 def _picked(config: Any) -> list[int]:
-    """Tokens that sparse attention looks at, by each of its settings."""
+    """Number of tokens that sparse attention selects, by each setting."""
     found = []
     for name, n in vars(config).items():
         if PICKED.search(name) and type(n) is int and n > 0:
@@ -74,8 +73,7 @@ def _picked(config: Any) -> list[int]:
 
 
 def reset_rope_scale(model: Any) -> None:
-    """Let the model forget the longest sequence that it has read: a "dynamic" scale
-    that has grown stays until a short one comes."""
+    """Reset a "dynamic" scale, which persists until a short sequence is processed."""
     if not fits(lambda: _read_a_token(model)):
         _read_a_token(model)  # unused memory has been given back since
 

@@ -1,7 +1,6 @@
-"""Opening a Hugging Face model: tokenizer, weights, and what they say of themselves.
+"""Loading of Hugging Face models: tokenizer, weights and metadata.
 
-Loading is quiet: transformers' messages are silenced while it lasts, and those that
-matter become errors. Nothing here answers a request.
+Messages of transformers are silenced during loading; relevant ones become errors.
 """
 
 from __future__ import annotations
@@ -32,19 +31,19 @@ from pytest_evals.models.hf.weights import load_weights, origin, path_of
 _logging: Any = logging
 DEFAULT_LENGTH = 2048
 HASHED_BYTES = 2**26
-"""Local weights up to this size are told apart by their content, larger ones by name,
-size and time of change: reading a gigabyte takes one to three seconds, at each start.
-The store, which remembers what it has read, tells all of them apart by content."""
+"""Local weights up to this size are identified by content, larger ones by name, size
+and modification time: hashing takes one to three seconds per gigabyte, at each start.
+The response store caches hashes and identifies all of them by content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedModel:
-    """A model in evaluation mode on its device, and what is needed to ask it.
+    """A model in evaluation mode on its device, with tokenizer and settings.
 
     Args:
         model: A causal language model.
         tokenizer: Its tokenizer.
-        settings: How it was opened.
+        settings: Its settings.
         max_length: Tokens of its context window.
         n_embeddings: Number of token ids that it knows.
     """
@@ -57,20 +56,20 @@ class LoadedModel:
 
     @property
     def device(self) -> torch.device:
-        """Where its weights are."""
+        """The device of the weights."""
         device: torch.device = self.model.device
         return device
 
 
 def load(settings: HfSettings) -> LoadedModel:
-    """Open a model.
+    """Load a model.
 
     Raises:
         ModelError: It cannot be loaded, is no causal language model, or some of its
             weights are missing from the checkpoint.
     """
     # The tokenizer warns whenever a process forks after it was used in threads, unless
-    # the user has said that the threads are wanted.
+    # the user has enabled threads explicitly.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     device = _device(settings)
     with _quiet(), _one_error(settings.target):
@@ -88,7 +87,7 @@ def load(settings: HfSettings) -> LoadedModel:
 
 
 def load_tokenizer(settings: HfSettings) -> Any:
-    """Open the tokenizer alone.
+    """Load only the tokenizer.
 
     Raises:
         ModelError: It cannot be loaded.
@@ -98,9 +97,8 @@ def load_tokenizer(settings: HfSettings) -> Any:
 
 
 def describe(loaded: LoadedModel, name: str) -> Mapping[str, Any]:
-    """What a results file says of the model: JSON values, no secrets. Two models with
-    equal descriptions give equal answers; what suits this machine only, such as the
-    size of batches, is not in it."""
+    """Model metadata for results files: JSON values without secrets. Models with equal
+    metadata give equal outputs; excludes machine settings such as the batch size."""
     model, tokenizer, settings = loaded.model, loaded.tokenizer, loaded.settings
     template = getattr(tokenizer, "chat_template", None)
     return {
@@ -135,7 +133,7 @@ def describe(loaded: LoadedModel, name: str) -> Mapping[str, Any]:
 
 
 def _device_name(device: torch.device) -> str:
-    """What kind of GPU it is, or of processor."""
+    """Name of the GPU, or architecture of the processor."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return platform.machine()
@@ -178,20 +176,20 @@ def _device(settings: HfSettings) -> torch.device:
 
 
 def _max_length(config: Any, tokenizer: Any) -> int:
-    """Tokens of the context window, from the places where lm-eval 0.4.13 looks, in its
-    order (``models/utils.py``, ``resolve_max_length``)."""
+    """Context window in tokens, from the same config fields and in the same order as in
+    lm-eval 0.4.13 (``models/utils.py``, ``resolve_max_length``)."""
     inner = getattr(config, "text_config", None) or config
     for name in ("n_positions", "max_position_embeddings", "n_ctx"):
         length = getattr(inner, name, None)
         if length is not None:
             return int(length)
     length = getattr(tokenizer, "model_max_length", None)
-    # A tokenizer without a limit says so with a number near 1e30.
+    # Tokenizers without a limit have a number near 1e30.
     return int(length) if length is not None and length < 1e18 else DEFAULT_LENGTH
 
 
 def _quantisation(model: Any) -> dict[str, Any]:
-    """How its weights are quantised, by itself or when it was loaded; empty if not."""
+    """Quantization config of the model; empty if it is not quantized."""
     found = getattr(model.config, "quantization_config", None)
     if found is None:
         return {}
@@ -207,8 +205,8 @@ def _token(tokenizer: Any, name: str) -> list[Any]:
 
 
 def _fingerprint(target: str) -> str:
-    """SHA-256 that changes when local weights change; empty for a name on the Hub,
-    where the commit says it."""
+    """SHA-256 that changes when local weights change; empty for names on the Hub, which
+    are identified by commit."""
     if not target or not is_local(target):
         return ""
     folder = Path(os.path.expanduser(target))
@@ -232,8 +230,8 @@ def _sha(text: str) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the messages of transformers and huggingface_hub (which reports each of
-    its retries) and progress bars; all are put back as they were."""
+    """Silence messages and progress bars of transformers and huggingface_hub (which
+    reports each retry); restores the previous state."""
     level = _logging.get_verbosity()
     hub_level = hub_logging.get_verbosity()
     bars = _logging.is_progress_bar_enabled()
@@ -251,12 +249,12 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _one_error(target: str) -> Iterator[None]:
-    """Turn whatever transformers raises into one error that says what and how."""
+    """Convert any exception of transformers to one error with cause and fix."""
     try:
         yield
     except (ModelError, MissingExtraError):
         raise
-    # Libraries below raise whatever they like, and all of it means the same here.
+    # Libraries raise many kinds of exceptions, which all mean the same here.
     except Exception as error:  # noqa: BLE001
         text = _first_line(error)
         raise ModelError(
@@ -266,8 +264,7 @@ def _one_error(target: str) -> Iterator[None]:
 
 
 def _reason(target: str, error: BaseException) -> str:
-    """What lies at the root of an error of the Hub: transformers says only that there
-    is no connection, not why."""
+    """Root cause of a Hub error: transformers only reports a failed connection."""
     root = error
     while root.__cause__ or root.__context__:
         root = root.__cause__ or root.__context__ or root
@@ -290,7 +287,7 @@ def _advice(target: str, error: Exception) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """The first line of an error's message, without tokens of the Hub."""
+    """First line of an error's message, without Hub tokens."""
     lines = str(error).strip().splitlines()
     line = lines[0] if lines else type(error).__name__
     return re.sub(r"hf_[A-Za-z0-9]{8,}", "hf_***", line)

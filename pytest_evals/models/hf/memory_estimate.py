@@ -1,4 +1,4 @@
-"""About what a batch takes of the device's memory, from a model's configuration."""
+"""Estimate of a batch's memory from the model's config."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_evals.models.hf.forward import Forward
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEstimate:
-    """Bytes.
+    """Bytes per token, per attention score and per cached token.
 
     Args:
         token: A token of a batch while it is computed: activations of one layer, or its
@@ -26,7 +26,7 @@ class MemoryEstimate:
     before: int
 
     def tokens(self, width: int, depth: int) -> int:
-        """What a masked row costs, in tokens of an unmasked one.
+        """Cost of a masked row, in tokens of an unmasked one.
 
         Args:
             width: Its tokens.
@@ -37,7 +37,7 @@ class MemoryEstimate:
 
 
 def estimate_memory(forward: Forward, n_kinds: int = 1) -> MemoryEstimate:
-    """What this model takes, with masks for so many kinds of layers."""
+    """The estimate for a model with masks for ``n_kinds`` layer types."""
     config = forward.model.config
     inner = getattr(config, "text_config", None) or config
     hidden = _most(inner, "hidden_size") or _most(inner, "n_embd") or 1024
@@ -60,6 +60,6 @@ def estimate_memory(forward: Forward, n_kinds: int = 1) -> MemoryEstimate:
 
 
 def _most(config: Any, name: str) -> int:
-    """A size; the largest if each layer has its own, 0 if it is not said."""
+    """A size in the config; the largest if layers differ, 0 if missing."""
     value = getattr(config, name, None) or 0
     return max(map(int, value)) if isinstance(value, list | tuple) else int(value)

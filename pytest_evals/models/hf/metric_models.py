@@ -1,8 +1,8 @@
-"""Models that metrics read texts with: a classifier of pairs of texts, and an encoder
-that gives each token a vector. They answer no requests.
+"""Models used by metrics: a classifier of string pairs, and an encoder of token
+embeddings.
 
-Loaded by transformers, from a folder or the Hub's cache, or from the Hub where that may
-be reached; in full precision, on the GPU if there is one.
+Loaded by transformers from a folder, the Hub's cache or the Hub; in full precision, on
+the GPU if there is one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BATCH = 20
-"""Texts or pairs that are read at once."""
+"""Batch size."""
 
 
 def _loaded(kind: str, name: str) -> tuple[Any, Any]:
@@ -48,10 +48,10 @@ def _batches(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
 
 
 class PairClassifier:
-    """A sequence classifier of pairs of texts."""
+    """A sequence classifier of string pairs."""
 
     def __init__(self, name: str) -> None:
-        """Load it.
+        """Load the model.
 
         Args:
             name: Folder, or name on the Hub.
@@ -71,7 +71,7 @@ class PairClassifier:
 
         Args:
             pairs: First and second texts.
-            max_tokens: What is longer is cut off.
+            max_tokens: Longer inputs are truncated.
         """
         import torch
 
@@ -92,7 +92,7 @@ class PairClassifier:
 
 
 class TokenVectors(NamedTuple):
-    """A text as vectors.
+    """Embeddings of a string's tokens.
 
     Args:
         vectors: (n, d) float32, each of length 1.
@@ -104,10 +104,10 @@ class TokenVectors(NamedTuple):
 
 
 class TokenEncoder:
-    """A model that gives each token of a text a vector."""
+    """A model that returns an embedding for each token."""
 
     def __init__(self, name: str) -> None:
-        """Load it.
+        """Load the model.
 
         Args:
             name: Folder, or name on the Hub.
@@ -119,7 +119,7 @@ class TokenEncoder:
         self._tokenizer, self._model = _loaded("AutoModel", name)
 
     def __call__(self, text: str, layer: int) -> TokenVectors:
-        """The vectors of a text's tokens.
+        """The embeddings of a string's tokens.
 
         Args:
             text: The text; what is longer than the model takes is cut off.

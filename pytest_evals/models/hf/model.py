@@ -1,6 +1,6 @@
 """A Hugging Face model that answers requests.
 
-Nothing is global here: no seed is set, and two models may be open at once.
+Has no global state: no seed is set, and several models may be open at once.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from pytest_evals.models.hf.tokenization.tokenizer import HfTokenizer
 
 
 class HfModel(Model):
-    """A causal language model on one device."""
+    """A causal language model."""
 
     def __init__(self, name: str, settings: HfSettings) -> None:
-        """Load the model and try out how it may be run.
+        """Load the model and run self-tests.
 
         Raises:
             ModelError: It cannot be loaded, or is not causal.
@@ -66,13 +66,13 @@ class HfModel(Model):
         self._counters = TokenCounts()
         self._running: list[Prefetch[tuple[int, Response]]] = []
         self.works_ahead: bool = model.device.type != "cpu"
-        """Whether it goes on between two answers, while others use the processor. On a
-        CPU they would only take it from each other."""
-        self._writer = GenerationEngine(
+        """Whether inference continues in the background between two responses. On a CPU
+        it would only compete with scoring."""
+        self._engine = GenerationEngine(
             model,
             encoder,
             decoder_for(forward, self._counters),
-            _room(model, tokens, settings),
+            _budget(model, tokens, settings),
             settings.think_end_token,
         )
         choice = choose_strategy(
@@ -94,11 +94,11 @@ class HfModel(Model):
         )
         self._scorer = LoglikelihoodScorer(encoder, choice, budget, length)
         # A closed model is still asked for them, by the report.
-        self._notes = (self._scorer.notes, self._writer.notes)
-        self._author = Generator(self._writer, length, model.generation_config)
+        self._notes = (self._scorer.notes, self._engine.notes)
+        self._generator = Generator(self._engine, length, model.generation_config)
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
-        """Answer all requests, each batch as soon as it is done.
+        """Answer all requests; yields responses as batches finish.
 
         Raises:
             ModelError: Texts are asked for and the model's ``generation_config`` has a
@@ -114,7 +114,7 @@ class HfModel(Model):
         return ahead
 
     def expect(self, requests: Sequence[Request]) -> None:
-        """Encode what will be asked next, while the model works."""
+        """Encode the next requests while the model runs."""
         self._expected.expect(requests)
 
     def _answer(
@@ -122,17 +122,17 @@ class HfModel(Model):
     ) -> Iterator[tuple[int, Response]]:
         texts = {i: r for i, r in enumerate(requests) if isinstance(r, Generate)}
         if texts:
-            self._author.check()
+            self._generator.check()
         asked = known.encoded()
         for position, why in asked.refused.items():
             yield position, Response(error=str(why))
         yield from self._scorer.answer(asked.pairs, asked.texts)
         if texts:
             self._scorer.forget()
-        yield from self._author.answer(texts, asked.prompts)
+        yield from self._generator.answer(texts, asked.prompts)
 
     def _first_tokens(self, requests: Sequence[Request]) -> dict[str, Any]:
-        """How the first prompt begins that can be asked."""
+        """The first tokens of the first valid prompt."""
         cutter = HfTokenizer(self._encoder)
         for request in requests:
             with suppress(DocumentError):
@@ -142,22 +142,22 @@ class HfModel(Model):
 
     @cached_property
     def fingerprint(self) -> Mapping[str, Any] | None:
-        """What is equal for models with equal answers; its files are read for it."""
+        """Equal for models with equal outputs; reads the model's files."""
         return fingerprint(self._settings, hash_file)
 
     @property
     def counters(self) -> Mapping[str, int]:
-        """What the model has read so far: ``n_read`` tokens went through it, of which
-        ``n_padding`` were padding."""
+        """Token counts: ``n_read`` tokens were processed, of which ``n_padding`` were
+        padding."""
         return self._counters.as_mapping()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What whoever reads the numbers given so far should know of them."""
+        """Warnings about the results so far."""
         return tuple(note for notes in self._notes for note in notes)
 
     def render(self, prompt: Prompt) -> str:
-        """The text of a prompt; a chat goes through the tokenizer's template.
+        """The prompt as a string; chats are rendered by the tokenizer's template.
 
         Raises:
             DocumentError: There is no template, or it refuses the chat.
@@ -165,26 +165,26 @@ class HfModel(Model):
         return self._encoder.render(prompt)
 
     def close(self) -> None:
-        """Give the model's memory back; it cannot answer any more."""
+        """Free the model's memory; it cannot be used afterwards."""
         self._expected.close()
         for ahead in self._running:
             ahead.close()
-        del self._scorer, self._author, self._writer
+        del self._scorer, self._generator, self._engine
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
 
 SHOWN = 4
-"""Tokens that tell how prompts begin."""
+"""Number of first tokens in the model's info."""
 READING_SHARE = 4
-"""Prompts are read in parts of the budget: while they are read they are held twice."""
+"""Prefills use this fraction of the budget, since prompts are held twice meanwhile."""
 PASS_COSTS = {"cpu": 64}
-"""A pass over few tokens takes as long as so many more in another one; 512 on a GPU."""
+"""Overhead of a forward pass in tokens; 512 on a GPU."""
 
 
-def _room(model: Any, tokens: int, settings: HfSettings) -> MemoryBudget:
-    """The room for texts: what the user says, else what the memory holds; no more than
-    makes a CPU faster, and where nobody knows the memory no more than that either."""
+def _budget(model: Any, tokens: int, settings: HfSettings) -> MemoryBudget:
+    """Memory budget for generation: the user's limit, or the measured memory; limited
+    on CPUs, and where memory cannot be measured."""
     kind, rows = model.device.type, settings.batch_size
     cost = PASS_COSTS.get(kind, 512)
     if settings.batch_tokens:

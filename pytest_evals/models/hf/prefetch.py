@@ -1,8 +1,7 @@
-"""A stream that is worked off in a thread of its own, while whoever reads it does other
-things: a device need not wait until documents are rendered and scored.
+"""Iterator that produces items in a background thread, so that the device does not wait
+while documents are rendered and scored.
 
-What comes out, and in which order, is the same as without the thread. Nothing but the
-stream runs in it.
+Items and their order are the same as without the thread.
 """
 
 from __future__ import annotations
@@ -17,20 +16,20 @@ T = TypeVar("T")
 
 
 class _End:
-    """Nothing more comes; ``error`` says why, unless all has come."""
+    """End of the stream; ``error`` is the exception that ended it, if any."""
 
     def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
 
 
 class Prefetch(Generic[T]):
-    """An iterator over a stream whose next items are made meanwhile.
+    """Iterator whose items are produced ahead in a thread.
 
-    What the stream raises is raised to the reader, after the items before it.
+    An exception of the stream is raised to the consumer after the items before it.
     """
 
     def __init__(self, stream: Iterator[T]) -> None:
-        """Begin at once; the stream must not be touched by anybody else any more."""
+        """Start the thread, which becomes the only consumer of the stream."""
         self._items: SimpleQueue[T | _End] = SimpleQueue()
         stop = Event()
         thread = Thread(
@@ -45,11 +44,10 @@ class Prefetch(Generic[T]):
         thread.start()
 
     def __iter__(self) -> Prefetch[T]:
-        """Itself."""
         return self
 
     def __next__(self) -> T:
-        """The next item, once it is there."""
+        """The next item; blocks until it is available."""
         item = self._items.get()
         if not isinstance(item, _End):
             return item
@@ -59,7 +57,7 @@ class Prefetch(Generic[T]):
         raise StopIteration
 
     def close(self) -> None:
-        """Stop after the item that is being made, and wait for that."""
+        """Stop the thread and wait for the item in progress."""
         self._end()
 
 

@@ -1,5 +1,5 @@
-"""The arguments of an ``hf:`` spec, read and checked. Standard library only: mistakes
-are found before torch is imported."""
+"""Arguments of ``hf:`` specs. Standard library only: invalid arguments are found before
+torch is imported."""
 
 from __future__ import annotations
 
@@ -40,21 +40,22 @@ REFUSED = {
     "softmax_dtype": "log-probabilities are always taken in float32",
     "token": "set the environment variable HF_TOKEN",
 }
-"""Arguments that users of lm-eval know and that do not exist here, with a way out."""
+"""Arguments of lm-eval that do not exist here, with the alternative."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HfSettings:
-    """How a Hugging Face model is loaded and asked; the fields are the arguments.
+    """Loading and inference settings of a Hugging Face model; the fields are the
+    arguments.
 
     Args:
         target: Folder or name on the Hub.
         dtype: Type of the weights; ``auto`` takes the checkpoint's own.
-        device: Where it runs; empty for ``cuda`` if there is one, else ``cpu``.
+        device: Device; empty for ``cuda`` if there is one, else ``cpu``.
         revision: Branch, tag or commit on the Hub; empty for the default branch.
         trust_remote_code: Whether code that comes with the model may run.
         tokenizer: Folder or name of another tokenizer; empty for the model's own.
-        max_length: Tokens of the context window; 0 for what the model says.
+        max_length: Tokens of the context window; 0 for the model's own.
         add_bos_token: Whether texts get the tokenizer's special tokens; ``None`` for
             what the tokenizer does by itself. With ``False`` the rolling log-likelihood
             leaves out P(BOS | BOS), which lm-eval's contains.
@@ -64,13 +65,13 @@ class HfSettings:
             suits the device's memory.
         batch_size: Most rows of a batch; 0 for no bound.
         attn_implementation: Which attention transformers uses; empty for its default.
-        chat_template_args: What is handed to the chat template, such as
+        chat_template_args: Arguments of the chat template, such as
             ``{"enable_thinking": false}``.
         enable_thinking: The one of them that most want; ``None`` for what the template
             does by itself.
         think_end_token: Text, or the id of a token, that ends the model's thinking: the
             answer is what comes after its last occurrence. Empty for none.
-        device_map: How accelerate spreads the weights over several devices; empty for
+        device_map: Distribution of weights over several devices; empty for
             one device.
         peft: Folder or name of an adapter; empty for none.
         load_in_8bit: Whether bitsandbytes quantises the weights to 8 bits.
@@ -101,25 +102,25 @@ class HfSettings:
 
     @property
     def quantises(self) -> bool:
-        """Whether weights are quantised when they are loaded."""
+        """Whether weights are quantized at load time."""
         return self.load_in_8bit or self.load_in_4bit or bool(self.quantization)
 
     @property
     def template_args(self) -> Mapping[str, Any]:
-        """All that the chat template is given."""
+        """All arguments of the chat template."""
         if self.enable_thinking is None:
             return self.chat_template_args
         return {**self.chat_template_args, "enable_thinking": self.enable_thinking}
 
 
 def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
-    """Why a task cannot be asked; empty if it may be."""
+    """Why the model cannot run a task; empty if it can."""
     del spec
     return _NO_IMAGES if needs.images else ""
 
 
 def check_hf(spec: ModelSpec) -> None:
-    """Find the mistakes in a spec.
+    """Check a spec.
 
     Raises:
         OptionError: As :func:`read_settings`; or a local path holds no model.
@@ -133,7 +134,7 @@ def check_hf(spec: ModelSpec) -> None:
 
 
 def read_settings(spec: ModelSpec) -> HfSettings:
-    """The settings that a spec names.
+    """The settings of a spec.
 
     Raises:
         OptionError: An argument is unknown or has a bad value.
@@ -154,7 +155,7 @@ def _refuse_contradictions(settings: HfSettings) -> None:
     if len(ways) > 1:
         raise OptionError(
             f"the hf model takes one of {' and '.join(ways)}: "
-            "each says how weights are quantised"
+            "each selects a quantization"
         )
     if settings.quantization and "quant_method" not in settings.quantization:
         raise OptionError(

@@ -1,7 +1,4 @@
-"""The weights of a Hugging Face model: where they are, in what form, with what adapter.
-
-Nothing here knows a tokenizer or answers a request.
-"""
+"""Weights of a Hugging Face model: location, quantization and adapter."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from pytest_evals.models.hf.settings import HfSettings
 
 
 def origin(settings: HfSettings) -> dict[str, Any]:
-    """What every loader of transformers is told of a model."""
+    """Arguments of every transformers loader."""
     return {
         "pretrained_model_name_or_path": path_of(settings.target),
         "revision": settings.revision or None,
@@ -29,12 +26,12 @@ def origin(settings: HfSettings) -> dict[str, Any]:
 
 
 def path_of(target: str) -> str:
-    """A folder as transformers takes it, or a name on the Hub."""
+    """The path of a local folder, or the name on the Hub."""
     return str(Path(os.path.expanduser(target))) if is_local(target) else target
 
 
 def load_weights(settings: HfSettings, config: Any, device: torch.device) -> Any:
-    """A model in evaluation mode, on its device or its devices.
+    """A model in evaluation mode on its device or devices.
 
     Raises:
         ModelError: Some weights are missing, or the adapter does not fit.
@@ -58,8 +55,8 @@ def load_weights(settings: HfSettings, config: Any, device: torch.device) -> Any
 
 
 def _placement(settings: HfSettings, device: torch.device) -> dict[str, Any]:
-    """How weights find their devices while they are loaded; nothing where they are
-    moved afterwards. What is quantised cannot be moved."""
+    """Device arguments for loading; empty if the model is moved afterwards. Quantized
+    models cannot be moved."""
     if settings.device_map:
         _need("device_map", "accelerate", "accelerate")
         return {"device_map": settings.device_map}
@@ -107,8 +104,8 @@ def _refuse_gaps(missing_keys: Any, model: Any, target: str) -> None:
 
 
 def _adapt(model: Any, settings: HfSettings) -> None:
-    """Put the layers of an adapter into the model. They stay apart from its weights, as
-    in lm-eval: merged, half precision would round them differently.
+    """Add an adapter's layers to the model. They are not merged into its weights, as in
+    lm-eval: merging in half precision would round differently.
 
     Raises:
         ModelError: It does not belong to this model.
@@ -116,10 +113,10 @@ def _adapt(model: Any, settings: HfSettings) -> None:
     _need("peft", "peft", "peft")
     try:
         with warnings.catch_warnings():
-            # What the two libraries have to tell each other.
+            # Warnings between the two libraries.
             warnings.simplefilter("ignore")
             found = model.load_adapter(path_of(settings.peft))
-    # They raise whatever they like, and all of it means the same here.
+    # They raise many kinds of exceptions, which all mean the same here.
     except Exception as error:
         line = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ModelError(

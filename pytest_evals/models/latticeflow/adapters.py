@@ -1,6 +1,5 @@
-"""Adapters: from a model input to the body of a call, and from its reply to a model
-output. The built-in ones are LatticeFlow's by their names; how they read and write is
-that of the APIs that they are called after."""
+"""Adapters between model inputs or outputs and HTTP bodies. The built-in ones have
+LatticeFlow's names and implement the APIs they are named after."""
 
 from __future__ import annotations
 
@@ -12,13 +11,13 @@ from pytest_evals.errors import DocumentError
 
 
 class ModelInfo(NamedTuple):
-    """What an adapter may know of its model.
+    """Properties of a model that its adapter may use.
 
     Args:
-        name: What reports call it; adapters do not see that.
-        model_key: What its server calls it.
-        task: What it is for.
-        modality: What it reads and writes.
+        name: Name in reports; not passed to adapters.
+        model_key: Its name on the server.
+        task: Its task.
+        modality: Modality of inputs and outputs.
     """
 
     name: str
@@ -28,7 +27,8 @@ class ModelInfo(NamedTuple):
 
 
 class Adapter(NamedTuple):
-    """Both directions. They raise ``DocumentError`` where something has no place.
+    """Conversion in both directions. Raises ``DocumentError`` for values that cannot be
+    converted.
 
     Args:
         key: Equal for adapters that do the same.
@@ -45,7 +45,7 @@ class Adapter(NamedTuple):
 
 
 def parsed(text: str, what: str) -> Any:
-    """A text as JSON.
+    """Parse JSON.
 
     Raises:
         DocumentError: It is none.
@@ -54,7 +54,7 @@ def parsed(text: str, what: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         shown = text if len(text) <= 200 else text[:199] + "…"
-        raise DocumentError(f"{what} is no JSON ({error}): {shown!r}") from None
+        raise DocumentError(f"{what} is not JSON ({error}): {shown!r}") from None
 
 
 def _merged(given: Any, kwargs: Mapping[str, Any]) -> Any:
@@ -87,9 +87,9 @@ def _chat_output(text: str, status: int, info: ModelInfo) -> Any:
 
 
 def _responses_body(given: Any, kwargs: Mapping[str, Any], info: ModelInfo) -> str:
-    said = dict(_messages(given))
-    messages = said.pop("messages")
-    return _json({**_named(info), "input": messages, **said, **kwargs})
+    fields = dict(_messages(given))
+    messages = fields.pop("messages")
+    return _json({**_named(info), "input": messages, **fields, **kwargs})
 
 
 def _responses_output(text: str, status: int, info: ModelInfo) -> Any:
@@ -111,7 +111,7 @@ def _named(info: ModelInfo) -> dict[str, str]:
 
 
 def _usage(reply: Mapping[str, Any], n_in: str, n_out: str) -> dict[str, Any] | None:
-    """Counts of tokens, also where they have their final names already."""
+    """Token counts, including those that already have their final names."""
     given = reply.get("usage")
     if not isinstance(given, Mapping):
         return None

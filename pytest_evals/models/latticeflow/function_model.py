@@ -1,4 +1,4 @@
-"""A model that is a function of the user's: a body of text in, a reply of text out."""
+"""A model that is a user's function from request body to reply."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from pytest_evals.models.latticeflow.messages import (
 
 NO_SCORES = "a model of a LatticeFlow file writes texts and gives no log-probabilities"
 Run = Callable[[str, Mapping[str, Any] | None], Any]
-"""A body and the sample to a reply. Raises ``DocumentError``."""
+"""Function from a body and the sample to a reply. Raises ``DocumentError``."""
 
 
 class FunctionModel(Model):
-    """Answers by a function."""
+    """Calls a function for each request."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class FunctionModel(Model):
         fingerprint: Mapping[str, Any],
         width: int = 1,
     ) -> None:
-        """Nothing is called yet.
+        """Store the function and its adapter.
 
         Args:
             info: Its name, and what the adapter may know.

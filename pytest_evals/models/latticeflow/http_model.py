@@ -1,6 +1,6 @@
-"""A model behind an address: one POST a call, at the server's pace.
+"""A model at a URL: one POST per call, within its rate limit.
 
-Retries, pauses and what counts as hopeless are those of ``openai:`` models.
+Retries and error classes are those of ``openai:`` models.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pytest_evals.models.openai.usage import METER, RequestMeter, Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """Where a model is, and how it is asked.
+    """Address and request settings of a model.
 
     Args:
         url: The address.
@@ -44,7 +44,7 @@ class Connection:
         concurrency: Most calls at the same time.
         per_minute: Most calls a minute, 0 for any number.
         timeout: Seconds that one reply may take.
-        max_retries: How often a call is made again when the server is busy or broken.
+        max_retries: Maximum of retries if the server is busy or fails.
         verify: Whether the server must prove who it is.
         trusted_ca: Certificates in PEM that it may prove that by, empty for the usual.
     """
@@ -60,7 +60,7 @@ class Connection:
 
 
 class _Sender:
-    """A client that keeps its connections."""
+    """A client with persistent connections and a rate limit."""
 
     def __init__(self, connection: Connection, takes_faults: bool) -> None:
         self._connection = connection
@@ -104,7 +104,7 @@ class _Sender:
         return {"text": hidden(reply.text), "status": status}
 
     async def _slot(self) -> None:
-        """Wait until the next call may be made."""
+        """Wait for the rate limit."""
         if not self._connection.per_minute:
             return
         now = asyncio.get_running_loop().time()
@@ -113,7 +113,7 @@ class _Sender:
         await asyncio.sleep(begin - now)
 
     def _safe(self, fault: RequestFailedError) -> RequestFailedError:
-        """A server may repeat the key that it refuses."""
+        """Mask the key, which a server may repeat."""
         for secret in self._secrets:
             bare = secret.removeprefix("Bearer ")
             fault.what = fault.what.replace(secret, "***").replace(bare, "***")
@@ -139,7 +139,7 @@ def _verifying(connection: Connection) -> Any:
 
 
 class HttpModel(Model):
-    """A server, asked side by side from a thread of its own."""
+    """A server; requests run concurrently in a background thread."""
 
     def __init__(
         self,
@@ -149,12 +149,12 @@ class HttpModel(Model):
         fingerprint: Mapping[str, Any],
         backoff: Backoff | None = None,
     ) -> None:
-        """Nothing is sent yet.
+        """Create the client and its event loop.
 
         Args:
             info: Its name, and what the adapter may know.
             adapter: Makes bodies, and reads replies.
-            connection: Where the model is.
+            connection: Address and request settings.
             fingerprint: Equal for models with equal answers.
             backoff: Pauses between attempts.
         """
@@ -168,21 +168,21 @@ class HttpModel(Model):
             "usage": self._usage.shown,
         }
         self._background = BackgroundLoop()
-        self._sender, self._asker = self._background.run(
+        self._sender, self._client = self._background.run(
             _made(connection, adapter, self._usage, backoff or Backoff())
         )
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
-        """Answer all requests, in the order in which the server does.
+        """Answer all requests, in the order of the replies.
 
         Raises:
-            ModelError: The server cannot be reached, or refuses whatever it is asked.
+            ModelError: The server cannot be reached, or refuses every request.
         """
         work = [partial(self._one, n, request) for n, request in enumerate(requests)]
         yield from self._background.stream(work, self._connection.concurrency)
 
     def close(self) -> None:
-        """End what is on its way, and close the connections."""
+        """Cancel running requests and close the connections."""
         self._background.close(self._sender.close)
 
     async def _one(self, place: int, request: Request) -> tuple[int, Response]:
@@ -193,12 +193,12 @@ class HttpModel(Model):
         began = time.perf_counter()
         try:
             body = self._adapter.to_body(given.input, given.kwargs, self._info)
-            output = await self._asker.ask(None, {"text": body}, self._output)
+            output = await self._client.ask(None, {"text": body}, self._output)
         except RequestFailedError as fault:
             return place, Response(error=fault.what)
         except DocumentError as error:
             return place, Response(error=str(error))
-        share = (time.perf_counter() - began) / self._asker.pace.limit
+        share = (time.perf_counter() - began) / self._client.concurrency.limit
         return place, self._counted(response_of(output, share, meter.latency_s))
 
     def _output(self, reply: Mapping[str, Any]) -> Any:
@@ -219,6 +219,6 @@ class HttpModel(Model):
 async def _made(
     connection: Connection, adapter: Adapter, usage: Usage, backoff: Backoff
 ) -> tuple[_Sender, RetryingClient]:
-    """Client and asker, made in the loop that they belong to."""
+    """Client and retry layer, created in their event loop."""
     sender = _Sender(connection, adapter.takes_faults)
     return sender, RetryingClient(sender, connection, usage, backoff)

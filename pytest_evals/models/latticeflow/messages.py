@@ -1,5 +1,5 @@
-"""Requests and responses of models that LatticeFlow's files describe: any JSON in, any
-JSON out. The options below carry what a chat cannot."""
+"""Requests and responses of models in LatticeFlow's files, whose inputs and outputs are
+arbitrary JSON. The options below contain the parts that a chat cannot."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.models.openai.usage import count_of
 
 INPUT = "model_input"
-"""Option of a request whose prompt is a model input as JSON."""
+"""Request option: the prompt is a model input as JSON."""
 KWARGS = "model_kwargs"
-"""Option of a request: further arguments of ``predict``, as JSON."""
+"""Request option: further arguments of ``predict``, as JSON."""
 SAMPLE = "sample"
-"""Option of a request to a model that looks at the sample: it, as JSON."""
+"""Request option for models that use the sample: the sample as JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelInput:
-    """What a request gives a model.
+    """The input of a model.
 
     Args:
         input: The model input, any JSON value; a chat has ``messages``.
         kwargs: Further arguments.
-        sample: What it is about, ``None`` where the model does not look at it.
+        sample: The sample; ``None`` if the model does not use it.
     """
 
     input: Any
@@ -35,7 +35,7 @@ class ModelInput:
 
 
 def model_input_of(request: Request) -> ModelInput | None:
-    """What a request gives; ``None`` for log-likelihoods, which no such model has."""
+    """The input of a request; ``None`` for log-likelihoods, which are not supported."""
     if not isinstance(request, Generate):
         return None
     options = dict(request.options)
@@ -58,11 +58,11 @@ def model_input_of(request: Request) -> ModelInput | None:
 def response_of(
     output: Any, elapsed_s: float = 0.0, latency_s: float = 0.0
 ) -> Response:
-    """The response that a model output is; its text is the output as JSON."""
+    """The response for a model output; its text is the output as JSON."""
     if isinstance(output, Mapping) and output.get("error") and len(output) == 1:
         error = output["error"]
-        told = error if isinstance(error, str) else json.dumps(error)
-        return Response(error=f"the model says: {told}")
+        message = error if isinstance(error, str) else json.dumps(error)
+        return Response(error=f"the model returned an error: {message}")
     usage = output.get("usage") if isinstance(output, Mapping) else None
     usage = usage if isinstance(usage, Mapping) else {}
     return Response(

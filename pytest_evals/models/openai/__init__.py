@@ -1,1 +1,1 @@
-"""A model behind an OpenAI-compatible server."""
+"""Models served by an OpenAI-compatible API."""

@@ -1,5 +1,5 @@
-"""The trial of a server, before the first text is scored: in which form it gives
-log-probabilities, and whether they are those of the tokens that it gives them for."""
+"""Capability probe of a server before the first prompt is scored: the format of
+log-probabilities, and whether they belong to the right tokens."""
 
 from __future__ import annotations
 
@@ -26,43 +26,42 @@ if TYPE_CHECKING:
 PROBE = "The quick brown fox jumps over the lazy dog"
 START = "The quick brown fox"
 N_WRITTEN = 8
-"""Tokens that are written after the start: too many for all to be near ties."""
+"""Generated tokens of the probe: too many for all to be near ties."""
 
 
 class ScoringUnsupportedError(ModelError):
-    """A server that answers, and gives no log-probabilities that can be used."""
+    """The server replies but returns no usable log-probabilities."""
 
 
 class ProbedServer(Protocol):
-    """A server that is tried."""
+    """A server that is probed."""
 
     @property
     def settings(self) -> OpenAISettings:
-        """How it is asked."""
+        """The model's settings."""
         ...
 
     async def read(self, sent: Sent, form: LogprobFormat, /) -> PromptLogprobs:
-        """The tokens of a text."""
+        """The tokens of a prompt."""
         ...
 
     async def write(self, text: str, n_tokens: int, /) -> Sequence[str]:
-        """The tokens that it writes after a text, with temperature 0; none if it does
-        not say them."""
+        """The tokens of a greedy completion; empty if the server does not list them."""
         ...
 
     async def go_on(self, sent: Sent, n_tokens: int, /) -> str:
-        """The text that it writes after a text or ids, with temperature 0."""
+        """The greedy completion of a string or of token ids."""
         ...
 
 
 async def probe_format(
     server: ProbedServer, encoding: ServerTokenizer | None
 ) -> LogprobFormat:
-    """The first form in which a server gives log-probabilities.
+    """The first format in which a server returns log-probabilities.
 
     Raises:
         UnableError: It gives them in none; or ids mean another text to it.
-        ModelError: It cannot be told, since it does not answer.
+        ModelError: Unknown, because the server does not reply.
     """
     reasons: list[str] = []
     kind: type[ModelError] = ScoringUnsupportedError
@@ -79,10 +78,10 @@ async def probe_format(
             kind = ModelError if fault.again else kind
             continue
         return form
-    told = "\n  ".join(reasons)
+    details = "\n  ".join(reasons)
     raise kind(
         f"{server.settings.url} cannot score texts, as tasks with log-likelihoods "
-        f"need (multiple_choice, loglikelihood, loglikelihood_rolling)\n  {told}\n"
+        f"need (multiple_choice, loglikelihood, loglikelihood_rolling)\n  {details}\n"
         "  fix: run tasks with output_type generate_until on this server, and the "
         "others on vLLM or with hf:"
     )
@@ -93,17 +92,17 @@ def _check(reading: PromptLogprobs) -> None:
         raise RequestFailedError("it does not repeat the text")
     if response_of(reading.tokens[1:], n_context=1).greedy is None:
         raise RequestFailedError(
-            "it does not say which tokens are the most likely ones"
+            "it does not return which tokens are the most likely ones"
         )
 
 
 async def _check_places(server: ProbedServer, form: LogprobFormat) -> None:
-    """Make sure that log-probabilities stand beside their own tokens.
+    """Check that log-probabilities are aligned with their tokens.
 
-    What a server writes with temperature 0 must be what it holds for most likely when
-    it reads the same tokens again. llama-cpp-python 0.3 gives each token of a text
-    without BOS the distribution that comes after it. Half is enough, since penalties
-    and near ties take some away; a text that is read as other tokens says nothing.
+    Greedily generated tokens must be the most likely ones when they are scored as a
+    prompt. llama-cpp-python 0.3 shifts the distributions of prompts without BOS by one
+    token. Half of the tokens suffice, because of penalties and near ties; prompts that
+    are tokenized differently are inconclusive.
 
     Raises:
         Fault: Most of the tokens that it wrote are not.
@@ -129,7 +128,7 @@ async def _check_places(server: ProbedServer, form: LogprobFormat) -> None:
 async def _check_ids(
     server: ProbedServer, encoding: ServerTokenizer, form: LogprobFormat
 ) -> None:
-    """Make sure that a server reads ids as its tokenizer does here.
+    """Check that the server's tokenizer matches the local one.
 
     Raises:
         Fault: It takes no ids.
@@ -137,21 +136,21 @@ async def _check_ids(
     """
     request = Loglikelihood("", PROBE)
     scored = encoding.scored([request])[request]
-    if isinstance(scored, str):  # no token stands for the beginning of a text
+    if isinstance(scored, str):  # no BOS or prefix token
         ids, n_context = encoding.plain(PROBE), 0
     else:
         (line,) = scored
         ids, n_context = line.tokens.tolist(), len(line.tokens) - line.n_scored
     reading = await server.read(ids, form)
-    # How the first token of a text is spelled alone is not said everywhere.
+    # Some servers do not return the spelling of the first token.
     words = "".join(token.text for token in reading.tokens[n_context + 1 :])
     if not words or not PROBE.endswith(words):
         raise _other_tokenizer(server, f"its ids of {PROBE!r} mean {words!r} there")
 
 
 async def check_prompts(server: ProbedServer, encoding: ServerTokenizer) -> None:
-    """Make sure that ids mean the same to a server of which nothing is scored: it goes
-    on with them as with their text.
+    """Check that token ids mean the same on a server that scores nothing: its
+    completion is the same as for the string.
 
     Raises:
         Fault: It takes no ids.

@@ -1,4 +1,4 @@
-"""One server: sends one request, gives its JSON or a fault. Does not send again."""
+"""HTTP requests to one server: returns JSON or raises an error. Does not retry."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from pytest_evals.models.openai.settings import OpenAISettings
 
 Path = Literal["chat", "completions", "models"]
 Reply = Mapping[str, Any]
-"""What a server said, as JSON."""
+"""A reply's JSON."""
 
 SHORTEST = 8
-"""Characters of a secret that is looked for in all that a server says. Servers that
-need no key are given one such as ``none`` or ``EMPTY``."""
+"""Minimum length of secrets that are masked in replies. Servers that need no key get
+one such as ``none`` or ``EMPTY``."""
 _PATHS: Mapping[Path, str] = {
     "chat": "chat/completions",
     "completions": "completions",
@@ -51,10 +51,9 @@ _FIXES = {
 
 
 class OpenAIClient:
-    """A client of the openai library, which keeps its connections."""
+    """A client of the openai library with persistent connections."""
 
     def __init__(self, settings: OpenAISettings, key: str) -> None:
-        """Nothing is sent yet."""
         self._settings = settings
         self._key = key
         parts = urlsplit(settings.base_url)
@@ -77,8 +76,8 @@ class OpenAIClient:
         try:
             text = await self._text(path, dict(body))
         except openai.APIStatusError as error:
-            said = self._hidden(error.response.text)
-            fault = status_error(error.status_code, said, wait_of(error.response))
+            text = self._hidden(error.response.text)
+            fault = status_error(error.status_code, text, wait_of(error.response))
             if error.status_code < 500:
                 fault.what += length_advice(fault.what, self._settings)
         except RequestFailedError as caught:
@@ -90,11 +89,11 @@ class OpenAIClient:
         raise self._safe(fault)
 
     def address(self, path: Path) -> str:
-        """Where requests of that path go, without what is secret in it."""
+        """The URL of a path, without secrets."""
         return f"{self._settings.url}/{_PATHS[path]}"
 
     def fix(self, kind: str, path: Path) -> str:
-        """What to do about faults of that kind, empty if nobody knows."""
+        """The fix for an error of that kind; empty if unknown."""
         settings = self._settings
         return _FIXES.get(kind, "").format(
             variable=settings.api_key_env, model=settings.target, path=_PATHS[path]
@@ -119,14 +118,14 @@ class OpenAIClient:
         return (await texts.create(model=model, prompt=prompt, extra_body=extra)).text
 
     def _hidden(self, text: str) -> str:
-        """What a server said, before anything is cut off it or kept of it: it may
-        repeat what it was sent."""
+        """Mask secrets in a reply before any of it is shortened or stored; servers may
+        repeat their input."""
         for secret in self._secrets:
             text = text.replace(secret, MASK)
         return hidden(text)
 
     def _safe(self, fault: RequestFailedError) -> RequestFailedError:
-        """A server may repeat the key that it refuses, however short that is."""
+        """Mask the key, however short, which a server may repeat."""
         fault.what = self._hidden(fault.what)
         if self._key:
             fault.what = fault.what.replace(self._key, MASK)
@@ -134,11 +133,11 @@ class OpenAIClient:
 
 
 def _secrets(key: str, address: SplitResult) -> list[str]:
-    """What opens doors, as far as it is long enough to be no word of an answer."""
+    """Secrets that are long enough not to match words of a completion."""
     user = (address.username or "", address.password or "")
     pair = b64encode(":".join(map(unquote, user)).encode()).decode()
-    told = parse_qsl(address.query)
-    in_query = [v for n, v in told if masked_text(f"?{n}={v}") != f"?{n}={v}"]
+    query = parse_qsl(address.query)
+    in_query = [v for n, v in query if masked_text(f"?{n}={v}") != f"?{n}={v}"]
     found = [key, address.password or "", unquote(address.password or ""), pair]
     return [one for one in (*found, *in_query) if len(one) >= SHORTEST]
 
@@ -152,7 +151,7 @@ def _parsed(text: str) -> Reply:
         ) from None
     if not isinstance(found, dict):
         raise RequestFailedError(
-            f"the reply is no JSON object: {shortened(text)}", again=True
+            f"the reply is not a JSON object: {shortened(text)}", again=True
         )
     if found.get("error"):
         # Gateways report what went wrong behind them under status 200.

@@ -1,5 +1,5 @@
-"""How many requests are on their way at once: fewer when the server is overloaded,
-slowly more again while it is not (additive increase, multiplicative decrease)."""
+"""Adaptive concurrency limit (AIMD): halve on overload, increase additively while the
+server keeps up."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 
 
 class ConcurrencyLimit:
-    """A door that lets a varying number through. Belongs to one event loop."""
+    """A semaphore with an adaptive limit. Belongs to one event loop."""
 
     def __init__(self, most: int) -> None:
-        """``most`` requests at once, to begin with."""
+        """``most`` is the maximum and the initial limit."""
         self._most = most
         self._limit = float(most)
         self._running = 0
@@ -20,16 +20,16 @@ class ConcurrencyLimit:
         self._resume = 0.0
         self._cut = 0.0
         self.lowest = most
-        """The fewest that were let through at once."""
+        """The lowest limit so far."""
 
     @property
     def limit(self) -> int:
-        """Requests that may run now."""
+        """The current limit."""
         return int(self._limit)
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[float]:
-        """Wait for a turn, and hold it; gives the time at which it began."""
+        """Acquire a slot; yields the time at which it was acquired."""
         while self._running >= self.limit:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
@@ -43,11 +43,11 @@ class ConcurrencyLimit:
             self._wake()
 
     def went_well(self) -> None:
-        """A reply came: a little more may be asked."""
+        """Record a successful reply and raise the limit slightly."""
         self._limit = min(self._most, self._limit + 1 / self._limit)
 
     def too_much(self, began: float, wait_s: float) -> None:
-        """The server was overloaded: halve, once for all that were on their way.
+        """Halve the limit on overload, once for all requests in flight.
 
         Args:
             began: When the refused request began.
@@ -66,7 +66,7 @@ class ConcurrencyLimit:
             await asyncio.sleep(left)
 
     def _wake(self) -> None:
-        """All who wait look again, in the order in which they came."""
+        """Wake all waiters in their order of arrival."""
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():

@@ -1,5 +1,5 @@
-"""A served model's window: how many tokens it has, as the server lists its models, and
-what to do when a request does not fit."""
+"""Context window of a served model, from the server's model list, and advice for
+requests that exceed it."""
 
 from __future__ import annotations
 
@@ -20,45 +20,45 @@ _NAMES = (
     "context_window",  # Groq
     "n_ctx",  # llama.cpp
 )
-"""Names of the number, in the order in which they count. ``n_ctx_train`` is not one: a
-server may have less room than the model was trained with."""
+"""Fields for the context window, by precedence. ``n_ctx_train`` is excluded: a server
+may have a smaller window than the model was trained with."""
 _TOO_LONG = re.compile(
     r"context[_ ](length|size|window)|(model|sequence|prompt|input) length"
     r"|max_tokens must be at least 1, got|(prompt|input|request)s? .*too long"
     r"|longer than the|inputs`? (tokens|must have)|max_model_len",
     re.IGNORECASE,
 )
-"""Of what servers say when a request does not fit: vLLM, SGLang, llama.cpp, TGI,
+"""Error messages for requests that are too long: vLLM, SGLang, llama.cpp, TGI,
 OpenAI."""
 _LEAST, _MOST = 3, 2**31
 _RETRIES = 2
 
 
-async def window_of(asker: RetryingClient, settings: OpenAISettings) -> int:
-    """The window of the model, as it is given or as the server says; 0 if unknown.
+async def window_of(client: RetryingClient, settings: OpenAISettings) -> int:
+    """The context window from the settings or the server's model list; 0 if unknown.
 
-    A server need not list its models, so no failure of that counts: one that does not
-    answer is reported by the first request that needs an answer.
+    Errors are ignored, since a server need not list its models; an unreachable server
+    is reported by the first request that needs a reply.
     """
     if settings.max_length:
         return settings.max_length
     try:
-        return await asker.ask(
+        return await client.ask(
             "models", {}, lambda reply: window_in(reply, settings.target), _RETRIES
         )
     except (RequestFailedError, ModelError):
         return 0
 
 
-def length_advice(said: str, settings: OpenAISettings) -> str:
-    """What to do about a refusal, to be put after it; empty if it is about something
-    else than the length of the request.
+def length_advice(message: str, settings: OpenAISettings) -> str:
+    """Advice to append to an error message; empty if the error is not about the
+    request's length.
 
     Args:
-        said: The beginning of what the server said.
-        settings: How the server is asked.
+        message: The beginning of the server's error message.
+        settings: The model's settings.
     """
-    if not _TOO_LONG.search(said):
+    if not _TOO_LONG.search(message):
         return ""
     what = "; the prompt and the answer's limit exceed the server's context window"
     if settings.max_length and settings.api != "chat":
@@ -73,7 +73,7 @@ def length_advice(said: str, settings: OpenAISettings) -> str:
 
 
 def window_in(reply: Mapping[str, Any], model: str) -> int:
-    """The window that a list of models gives for one of them; 0 if none.
+    """The context window of a model in a model list; 0 if unknown.
 
     Args:
         reply: ``data`` or ``models`` is a list of objects with an ``id``.
@@ -91,7 +91,7 @@ def window_in(reply: Mapping[str, Any], model: str) -> int:
 
 
 def _windows(entry: Mapping[str, Any]) -> Iterator[int]:
-    """All that an entry says of its window."""
+    """All context windows in an entry of a model list."""
     meta = entry.get("meta")
     for place in (entry, meta if isinstance(meta, dict) else {}):
         for name in _NAMES:

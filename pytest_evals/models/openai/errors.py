@@ -1,5 +1,5 @@
-"""What can go wrong between a request and its reply, and what follows from it. Texts
-of servers are shortened and escaped; keys are taken out where they are told."""
+"""Errors of requests: causes, and whether to retry. Replies are shortened and escaped;
+secrets are masked before they get here."""
 
 from __future__ import annotations
 
@@ -10,32 +10,31 @@ from typing import Any
 
 MOST_SHOWN = 200
 LONGEST_WAIT_S = 300.0
-"""The longest pause of a server that is kept; one that asks for more is closed for now.
-"""
+"""Maximum accepted ``Retry-After``; a server that requests more counts as closed."""
 UNUSABLE = "unusable reply"
 UNREACHED = "no connection"
 LATE = "timeout"
 CLOSED = "long wait"
 REDIRECTED = "redirect"
 REFUSED = "refusal"
-"""By the model or by a content filter."""
+"""Refused by the model or a content filter."""
 YEAR_S = 365 * 86400.0
 BUSY = frozenset({408, 409, 425, 429})
 OVERLOADED = frozenset({408, 429, 503, 504, 529})
 HOPELESS = frozenset({401, 403, 404})
-"""What will be the answer to every request, if it is the answer to the first."""
+"""Statuses that affect every request if the first one gets them."""
 
 
 class RequestFailedError(Exception):
-    """A request that got no usable reply.
+    """A request without a usable reply.
 
     Args:
-        what: In words, for the document's error.
-        kind: In a word or two, for counts; the HTTP status where there was one.
-        again: Whether the same request may be answered later.
-        slower: Whether the server wants fewer requests.
-        wait_s: Seconds that the server asks to wait.
-        hopeless: Whether no other request will be answered either.
+        what: Message for the document's error.
+        kind: Category for counts; the HTTP status if there is one.
+        again: Whether a retry may succeed.
+        slower: Whether the server is overloaded.
+        wait_s: Seconds to wait before a retry.
+        hopeless: Whether all other requests would fail too.
     """
 
     def __init__(
@@ -48,7 +47,6 @@ class RequestFailedError(Exception):
         wait_s: float = 0.0,
         hopeless: bool = False,
     ) -> None:
-        """Keep what is known."""
         super().__init__(what)
         self.what = what
         self.kind = kind
@@ -59,14 +57,14 @@ class RequestFailedError(Exception):
 
 
 def status_error(status: int, text: str, wait_s: float) -> RequestFailedError:
-    """The fault of a reply that is not 200."""
+    """The error of a reply with a status other than 200."""
     words = message_in(text)
     out_of_money = status == 429 and "insufficient_quota" in text
     again = (status in BUSY or status >= 500) and not out_of_money
     closed = again and wait_s > LONGEST_WAIT_S
     asks = f", and asks to wait for {wait_s:,.0f} s" if closed else ""
     return RequestFailedError(
-        f"the server said {status}: {words}{asks}",
+        f"the server returned {status}: {words}{asks}",
         CLOSED if closed else REFUSED if _is_filter(status, text) else str(status),
         again=again and not closed,
         slower=again and not closed and status in OVERLOADED,
@@ -76,14 +74,13 @@ def status_error(status: int, text: str, wait_s: float) -> RequestFailedError:
 
 
 def _is_filter(status: int, text: str) -> bool:
-    """Whether a content filter has refused the prompt, in the words of OpenAI and of
-    Azure."""
+    """Whether a content filter refused the prompt, in OpenAI's and Azure's wording."""
     marks = ("content_filter", "content_policy_violation", "ResponsibleAIPolicy")
     return status == 400 and any(mark in text for mark in marks)
 
 
 def message_in(text: str) -> str:
-    """The message in a reply, as the servers word it, or the reply itself."""
+    """The error message in a reply, or the reply itself."""
     try:
         found: Any = json.loads(text)
     except (ValueError, RecursionError):
@@ -95,7 +92,7 @@ def message_in(text: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """A text of the server on one line."""
+    """A reply on one line."""
     text = text.strip()
     more = f" … ({len(text)} characters)" if len(text) > MOST_SHOWN else ""
     return f"{text[:MOST_SHOWN]!r}{more}" if text else "nothing"

@@ -1,7 +1,4 @@
-"""An event loop in a thread of its own, so that servers are asked while pytest scores.
-
-What it is given runs side by side and comes out as it is done. Knows nothing of models.
-"""
+"""Event loop in a background thread, so that requests run while pytest scores."""
 
 from __future__ import annotations
 
@@ -13,15 +10,14 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 LOOK_S = 0.5
-"""Seconds between two looks at Ctrl-C where the system does not interrupt a wait."""
+"""Polling interval for Ctrl-C in seconds, for systems that do not interrupt a wait."""
 CLOSE_S = 10.0
 
 
 class BackgroundLoop:
-    """A loop that runs until it is closed."""
+    """An event loop that runs until it is closed."""
 
     def __init__(self) -> None:
-        """Start the thread."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="evals-openai", daemon=True
@@ -29,20 +25,20 @@ class BackgroundLoop:
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """What a coroutine gives; whoever waits may be interrupted, which ends it."""
+        """The result of a coroutine; an interrupt cancels it."""
         (found,) = self.stream([lambda: coroutine], 1)
         return found
 
     def stream(
         self, work: Sequence[Callable[[], Awaitable[T]]], width: int
     ) -> Iterator[T]:
-        """The results, in the order in which they are done.
+        """The results, in the order in which they finish.
 
-        Whoever stops to listen, by closing the iterator or by Ctrl-C, ends the work.
+        Closing the iterator, or Ctrl-C, cancels the remaining work.
 
         Args:
-            work: What is to be done; each is begun in its turn.
-            width: How many at once.
+            work: The coroutines, started in order.
+            width: Maximum of concurrent coroutines.
 
         Raises:
             BaseException: The first one that was raised, once; the rest is ended.
@@ -66,7 +62,7 @@ class BackgroundLoop:
             future.cancel()
 
     def close(self, last: Callable[[], Awaitable[None]]) -> None:
-        """End what runs, do a last thing, and end the thread."""
+        """Cancel running tasks, run ``last``, and stop the thread."""
         if not self._thread.is_alive():
             return
         done = asyncio.run_coroutine_threadsafe(_end(last), self._loop)
@@ -80,7 +76,7 @@ class BackgroundLoop:
 
 
 class _End:
-    """After the last result."""
+    """End of the results."""
 
 
 async def _all(

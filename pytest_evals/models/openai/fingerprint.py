@@ -1,6 +1,6 @@
-"""All that can change the answers of a server, as far as the spec says it.
+"""Fingerprint of a served model: everything in the spec that affects its outputs.
 
-What a server has behind a name may change without a sign: ``revision`` is for that.
+Servers may change a model without notice; set ``revision`` to distinguish versions.
 """
 
 from __future__ import annotations
@@ -28,20 +28,21 @@ _WITHOUT_EFFECT = frozenset(
         "tokenizer",
     }
 )
-"""Settings that are in the fingerprint in another form, or change no answer."""
+"""Settings that are part of the fingerprint in another form or do not affect
+outputs."""
 
 
 def openai_fingerprint(
     spec: ModelSpec, hash_file: Callable[[Path], str]
 ) -> Mapping[str, Any] | None:
-    """What a spec stands for; without keys and passwords.
+    """Fingerprint of a spec, without keys and passwords.
 
     Args:
         spec: The model.
         hash_file: Path → hash of the content of a file of the tokenizer.
 
     Returns:
-        JSON values; ``None`` if nobody can say which tokenizer is meant.
+        JSON values; ``None`` if the tokenizer's files are unknown.
 
     Raises:
         OptionError: The spec has a mistake.

@@ -1,7 +1,7 @@
-"""The HTTP client of all models behind a server. It bounds each exchange in time and in
-size, after decompression, and sends nothing to another origin than the one it is given.
+"""HTTP client of all served models. Limits each exchange in time and in decompressed
+size, and never sends requests to another origin.
 
-The library is the one that the installed openai uses: httpx, or httpx2 in newer ones.
+Uses the HTTP library of the installed openai: httpx, or httpx2 in newer versions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LIBRARY: Any = sys.modules[
 ]
 BASE_BYTES = 8 * 2**20
 TOKEN_BYTES = 256
-"""For each token and each of its alternatives: far more than any server takes."""
+"""Maximum reply size per token and alternative; far more than servers need."""
 MOST_BYTES = 256 * 2**20
 MOST_REDIRECTS = 5
 MOST_ENCODINGS = 3
@@ -42,12 +42,12 @@ class HttpClient(openai.DefaultAsyncHttpxClient):
     """HTTP client with bounded replies; any failure is a ``RequestFailedError``."""
 
     def __init__(self, shown: str, timeout_s: float, **arguments: Any) -> None:
-        """Nothing is sent yet.
+        """Create a client.
 
         Args:
             shown: The server's address for messages, without secrets.
             timeout_s: Seconds for one exchange, redirects included.
-            arguments: Those of the library's client.
+            arguments: Arguments of the library's client.
         """
         super().__init__(timeout=timeout_s, **arguments)
         self._shown = shown
@@ -89,8 +89,8 @@ class HttpClient(openai.DefaultAsyncHttpxClient):
 
 
 def reply_limit(content: bytes) -> int:
-    """The most bytes that the reply to a request may have, decompressed: a constant,
-    and what each token takes that the request asks for.
+    """Maximum size of a reply in bytes, decompressed: a constant plus an allowance for
+    each requested token.
 
     Args:
         content: The body of the request.
@@ -110,9 +110,9 @@ def reply_limit(content: bytes) -> int:
 
 
 def lost(shown: str, error: BaseException) -> RequestFailedError:
-    """The fault of a connection that failed, in the words of its first cause.
+    """The error of a failed connection, with its root cause.
 
-    A client's own fault is returned as it is: older versions of openai wrap it.
+    A ``RequestFailedError`` is returned unchanged: older versions of openai wrap it.
     """
     while error.__cause__ is not None:
         error = error.__cause__
@@ -125,7 +125,7 @@ def lost(shown: str, error: BaseException) -> RequestFailedError:
 
 
 def wait_of(reply: Any) -> float:
-    """The seconds that the headers of a reply ask to wait."""
+    """Seconds to wait according to the headers of a reply."""
     return seconds(reply.headers, time.time())
 
 
@@ -165,11 +165,11 @@ def _origin(url: Any) -> str:
 
 
 async def _whole(reply: Any, most: int) -> Any:
-    """The reply with all of its body, decompressed.
+    """The reply with its complete, decompressed body.
 
     Raises:
         Fault: The body is too large or cannot be decompressed. An error status counts
-            as such, whatever its body is.
+            as such, regardless of its body.
     """
     try:
         stages = _stages(reply, most)
@@ -214,7 +214,7 @@ class _TornError(_BodyError):
 
 
 class _Stage:
-    """One content encoding, undone in pieces of a bounded size."""
+    """Decoder of one content encoding with bounded output."""
 
     def __init__(self, name: str, most: int) -> None:
         self._name, self._most = name, most
@@ -237,7 +237,7 @@ class _Stage:
         try:
             return self._inner.decompress(data, PIECE_BYTES)
         except zlib.error as error:
-            why = f"is not {self._name}, as its headers say: {error}"
+            why = f"is not {self._name}, as its headers claim: {error}"
         if self._n or self._name != "deflate":
             raise _TornError(why)
         # Some servers send deflate without the header of zlib.
@@ -247,7 +247,7 @@ class _Stage:
 
 
 def _stages(reply: Any, most: int) -> list[_Stage]:
-    """What undoes the encodings of a reply, the last one first."""
+    """Decoders of a reply's content encodings, the last encoding first."""
     listed = reply.headers.get("content-encoding", "").lower().split(",")
     names = [name.strip().removeprefix("x-") for name in listed]
     names = [name for name in names if name not in ("", "identity")]

@@ -1,5 +1,5 @@
-"""The kind ``openai``: models behind a server. Importing it does not import the openai
-library. Keys come from the environment and go nowhere but into the client."""
+"""Model kind ``openai``: served models. Importing it does not import the openai
+library. Keys are read from the environment and only passed to the client."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def _open(spec: ModelSpec) -> OpenAIModel:
-    """The model that a spec names; nothing is sent yet.
+    """Open the model of a spec; sends no request.
 
     Raises:
         OptionError: The spec has a mistake, or the key is not in the environment.
@@ -38,7 +38,7 @@ def _open(spec: ModelSpec) -> OpenAIModel:
 
 
 def _check_ready(spec: ModelSpec) -> None:
-    """Check what a model needs of this machine; nothing is sent.
+    """Check the model's requirements on this machine without sending a request.
 
     Raises:
         OptionError: The spec has a mistake, or the key is not in the environment.
@@ -56,8 +56,8 @@ def _check_ready(spec: ModelSpec) -> None:
 
 
 def _why_unable(spec: ModelSpec) -> str:
-    """Why a server cannot score texts, as it says itself: a few requests are sent.
-    Empty if it can, and if it does not answer: whoever asks will be told."""
+    """Why a server cannot score strings, determined by a few requests. Empty if it can,
+    or if it does not reply: the first request will report that."""
     try:
         model = _open(spec)
     except EvalsError:
@@ -76,8 +76,7 @@ def _why_unable(spec: ModelSpec) -> str:
 
 
 def _key(settings: OpenAISettings) -> str:
-    """The key, empty if there is none and none is needed: a server of one's own takes
-    any."""
+    """The API key; empty if there is none and the server does not need one."""
     variable = settings.api_key_env
     key = os.environ.get(variable, "").strip()
     learn_secret(key)

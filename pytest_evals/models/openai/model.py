@@ -1,4 +1,4 @@
-"""A model behind an OpenAI-compatible server. Asks; measures nothing of its own."""
+"""A model behind an OpenAI-compatible API."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _INVALID = ("400", "422")
 
 
 class OpenAIModel(Model):
-    """A server, asked side by side from a thread of its own."""
+    """A server; requests run concurrently in a background thread."""
 
     def __init__(
         self,
@@ -40,15 +40,15 @@ class OpenAIModel(Model):
         key: str = "",
         backoff: Backoff | None = None,
     ) -> None:
-        """Nothing is sent yet; ``key`` is kept in the client alone."""
+        """``key`` is only kept in the client."""
         self.name = name
         self._settings = settings
         self._usage = Usage(settings.price_in, settings.price_out)
         self._background = BackgroundLoop()
-        self._endpoint, self._asker, lister = self._background.run(
+        self._transport, self._client, lister = self._background.run(
             _made(settings, key, self._usage, backoff or Backoff())
         )
-        self._scorer = ServerScorer(self._asker, settings, _encoding_of(settings))
+        self._scorer = ServerScorer(self._client, settings, _encoding_of(settings))
         self._gives_top = True
         self._fitting = PromptTruncation(
             self._background, lister, settings, self._scorer
@@ -62,10 +62,10 @@ class OpenAIModel(Model):
         }
 
     def answer(self, requests: Sequence[Request]) -> Iterator[Answer]:
-        """Answer all requests, in the order in which the server does.
+        """Answer all requests, in the order of the replies.
 
         Raises:
-            ModelError: The server cannot be reached, refuses whatever it is asked, or
+            ModelError: The server cannot be reached, refuses every request, or
                 cannot score texts and has to; before the batch is sent.
         """
         if any(not isinstance(request, Generate) for request in requests):
@@ -77,7 +77,7 @@ class OpenAIModel(Model):
         yield from self._background.stream(work, self._settings.concurrency)
 
     def be_able_to_score(self) -> None:
-        """Make sure, once, that the server gives log-probabilities of a text.
+        """Check once that the server returns log-probabilities of prompts.
 
         Raises:
             UnableError: It gives none.
@@ -91,9 +91,9 @@ class OpenAIModel(Model):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What whoever reads the numbers given so far should know of them."""
+        """Warnings about the results so far."""
         notes = []
-        lowest = self._asker.pace.lowest
+        lowest = self._client.concurrency.lowest
         if lowest < self._settings.concurrency:
             notes.append(
                 f"the server was overloaded: at times only {lowest} of "
@@ -102,7 +102,7 @@ class OpenAIModel(Model):
         if self._settings.thinks:
             notes.append(
                 f"{self._settings.target} takes no temperature: its answers are "
-                "sampled, also where a task wants greedy ones"
+                "sampled, even if a task sets greedy decoding"
             )
         if not self._gives_top:
             notes.append(
@@ -111,8 +111,8 @@ class OpenAIModel(Model):
         return tuple(f"{self._settings.target}: {note}" for note in notes)
 
     def close(self) -> None:
-        """End what is on its way, and close the connections."""
-        self._background.close(self._endpoint.close)
+        """Cancel running requests and close the connections."""
+        self._background.close(self._transport.close)
 
     async def _one(self, position: int, request: Request) -> Answer:
         METER.set(meter := RequestMeter())
@@ -133,7 +133,7 @@ class OpenAIModel(Model):
         )
 
     async def _text_with_top(self, request: Generate) -> Response:
-        """The answer; without top log-probabilities if the server refuses these."""
+        """The completion; without top log-probabilities if the server rejects them."""
         bare = without_top_logprobs(request)
         fit = self._fitting.take(request)
         if bare is not request and not self._gives_top:
@@ -150,7 +150,7 @@ class OpenAIModel(Model):
     async def _text(self, request: Generate, fit: FittedPrompt | None) -> Response:
         settings = self._settings
         path, body = request_body(request, settings, fit)
-        response = await self._asker.ask(
+        response = await self._client.ask(
             path,
             body,
             lambda reply: read_reply(reply, request, settings, path),
@@ -161,12 +161,12 @@ class OpenAIModel(Model):
         return replace(response, n_prompt_tokens=fit.n_prompt, n_truncated=n_cut)
 
     def _share(self, began: float) -> float:
-        """Seconds since then, shared with those that are asked at the same time."""
-        return (time.perf_counter() - began) / self._asker.pace.limit
+        """Elapsed seconds, divided by the number of concurrent requests."""
+        return (time.perf_counter() - began) / self._client.concurrency.limit
 
 
 def _encoding_of(settings: OpenAISettings) -> ServerTokenizer | None:
-    """The served model's tokenizer, if there is a copy of it.
+    """The served model's tokenizer, if the spec names one.
 
     Raises:
         ModelError: It cannot be loaded.
@@ -181,8 +181,8 @@ def _encoding_of(settings: OpenAISettings) -> ServerTokenizer | None:
 async def _made(
     settings: OpenAISettings, key: str, usage: Usage, backoff: Backoff
 ) -> tuple[OpenAIClient, RetryingClient, RetryingClient]:
-    """Client and asker, made in the loop that they belong to; and one for the list of
-    models, which says nothing of whether the server answers anything else."""
+    """Client and retry layer, created in their event loop; a second retry layer is for
+    the model list, whose replies do not count."""
     endpoint = OpenAIClient(settings, key)
-    asker = RetryingClient(endpoint, settings, usage, backoff)
-    return endpoint, asker, RetryingClient(endpoint, settings, Usage(0, 0), backoff)
+    client = RetryingClient(endpoint, settings, usage, backoff)
+    return endpoint, client, RetryingClient(endpoint, settings, Usage(0, 0), backoff)

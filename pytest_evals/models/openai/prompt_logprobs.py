@@ -1,8 +1,8 @@
-"""The tokens of a text as the server read them, with their log-probabilities.
+"""Log-probabilities of a prompt's tokens in a server's reply.
 
-Two forms exist: ``echo`` with ``logprobs`` (OpenAI's completions; vLLM, SGLang), and
-``prompt_logprobs`` (vLLM's own). Both are asked for one new token, which is left out
-again: many servers refuse to write none.
+Two formats exist: ``echo`` with ``logprobs`` (OpenAI's completions; vLLM, SGLang), and
+``prompt_logprobs`` (vLLM). Both request one new token, which is dropped: many servers
+do not accept zero.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pytest_evals.models.openai.usage import tokens_of
 BROKEN = "\ufffd"
 HALF = math.log(0.5)
 MOST_SPECIAL = 3
-"""Special tokens that a server may put in front of a text."""
+"""Maximum of special tokens that a server may prepend."""
 _NO_FIRST = (
     "the first token has no log-probability, since the server puts no token before a "
     "text; name one that it knows, as in prefix=<|endoftext|>"
@@ -30,16 +30,16 @@ _NO_FIRST = (
 
 
 Sent = str | Sequence[int]
-"""What a server was sent: a text, or token ids."""
+"""A prompt: a string, or token ids."""
 
 
 class PromptToken(NamedTuple):
-    """One token of a text.
+    """One token of a prompt.
 
     Args:
         text: As the server spells it.
         logprob: In nats, after all tokens before it; ``None`` for the first one.
-        greedy: Whether no other token was more likely; ``None`` where nobody says.
+        greedy: Whether no other token was more likely; ``None`` if unknown.
     """
 
     text: str
@@ -49,11 +49,11 @@ class PromptToken(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptLogprobs:
-    """A text as tokens.
+    """The tokens of a prompt with their log-probabilities.
 
     Args:
-        tokens: All of the text's tokens, with those that the server put in front.
-        offsets: Where each begins, in characters, if the server says.
+        tokens: All tokens of the prompt, including prepended special tokens.
+        offsets: Start of each token in characters, if returned.
         n_unlisted: Tokens that the server counts as the text's and does not list, such
             as BOS (llama-cpp-python 0.3).
     """
@@ -64,10 +64,10 @@ class PromptLogprobs:
 
 
 class LogprobFormat(NamedTuple):
-    """A way to ask for log-probabilities of a text.
+    """A way to request log-probabilities of a prompt.
 
-    ``body`` is what a request says besides the text, ``read`` makes the reading of a
-    reply, what was sent and ``n_unlisted``, that of a reading of plain words.
+    ``body`` contains the request's parameters; ``read`` parses a reply, given the
+    prompt and ``n_unlisted`` of a plain prompt.
     """
 
     name: str
@@ -77,7 +77,7 @@ class LogprobFormat(NamedTuple):
 
 
 def response_of(tokens: Sequence[PromptToken], n_context: int) -> Response:
-    """The response that consists of some tokens, after a number of others.
+    """The response for scored tokens after ``n_context`` others.
 
     Raises:
         Fault: One of them has no log-probability.
@@ -116,7 +116,7 @@ def _read_echo(reply: Reply, sent: Sent, n_unlisted: int) -> PromptLogprobs:
             "its lists of tokens and log-probabilities differ in length"
         )
     if not all(isinstance(t, str) for t in texts):
-        raise RequestFailedError("its tokens are no texts")
+        raise RequestFailedError("its tokens are not strings")
     offsets: Any = found.get("text_offset")
     known = isinstance(offsets, list) and len(offsets) == len(texts)
     places: list[int] = offsets if known and _are_whole(offsets) else []
@@ -135,10 +135,10 @@ def _are_whole(values: Sequence[Any]) -> bool:
 
 
 def _n_read(texts: Sequence[str], reply: Reply, sent: Sent, n_unlisted: int) -> int:
-    """How many of the tokens are the text's: all but what was written after it.
+    """Number of prompt tokens in the reply, without generated ones.
 
-    The server's own count is asked last: it may hold a BOS token that is not in the
-    list, where as many others are that were written.
+    The server's own count is the last resort: it may include a BOS token that is not
+    listed.
 
     Raises:
         Fault: The text was not repeated.
@@ -156,13 +156,13 @@ def _n_read(texts: Sequence[str], reply: Reply, sent: Sent, n_unlisted: int) -> 
     if n > 0 and len(texts) in (n, n + n_out):
         return n
     raise RequestFailedError(
-        f"the tokens of {shortened(sent)} cannot be told from those that were written "
+        f"the tokens of {shortened(sent)} cannot be distinguished from those generated "
         f"after it: {shortened(''.join(texts))}"
     )
 
 
 def _n_sent(n: int, sent: Sequence[int], most: int) -> int:
-    """The number of ids that were sent, if a server has read these and no others.
+    """Number of ids sent, if the server processed exactly these.
 
     Raises:
         Fault: It gives another number of tokens.
@@ -178,8 +178,8 @@ def _is_top(text: str, logprob: float | None, top: Any) -> bool | None:
     """Whether a token is as likely as the most likely one (lm-eval 0.4.13,
     ``openai_completions.py``, ``parse_logprobs``).
 
-    ``top`` maps spellings, and parts of characters may all be spelled alike: an entry
-    that stands alone may have taken the place of a likelier one.
+    ``top`` maps spellings, and all parts of characters may have the same spelling: a
+    single entry may have replaced a more likely one.
     """
     if not isinstance(top, dict) or not top or logprob is None:
         return None
@@ -190,8 +190,8 @@ def _is_top(text: str, logprob: float | None, top: Any) -> bool | None:
 
 
 def token_texts(reply: Reply) -> tuple[str, ...]:
-    """The tokens of a text that was asked for with ``logprobs``; none if the server
-    does not say them."""
+    """The tokens of a completion with ``logprobs``; empty if the server does not return
+    them."""
     found = choice_of(reply).get("logprobs")
     words = found.get("tokens") if isinstance(found, dict) else None
     sound = isinstance(words, list) and all(isinstance(word, str) for word in words)
@@ -211,7 +211,7 @@ def _read_prompt_logprobs(reply: Reply, sent: Sent, _n_unlisted: int) -> PromptL
     if not isinstance(sent, str):
         _n_sent(len(found), sent, most=len(sent))
     elif found[0] is None and sent.endswith(known):
-        # Nobody says what the first token is: a special one, or the text's beginning.
+        # The first token is unknown: a special one, or the start of the text.
         first = first._replace(text=sent[: len(sent) - len(known)])
     return PromptLogprobs(tokens=(first, *rest))
 
@@ -241,7 +241,7 @@ def _list(found: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _logprob(value: Any) -> float | None:
-    """A log-probability; ``None`` where there is none.
+    """A log-probability; ``None`` if missing.
 
     Raises:
         Fault: It is no number, or that of no probability.
@@ -261,4 +261,4 @@ LOGPROB_FORMATS = (
     LogprobFormat("echo", {"echo": True, "logprobs": 1}, _read_echo),
     LogprobFormat("prompt_logprobs", {"prompt_logprobs": 0}, _read_prompt_logprobs),
 )
-"""In the order in which a server is tried."""
+"""Formats in the order in which they are tried."""

@@ -1,6 +1,7 @@
-"""Requests that are longer than the served model's window, cut as by an ``hf:`` model.
+"""Truncation of prompts that exceed the served model's context window, as for ``hf:``
+models.
 
-Needs the model's tokenizer; without it all requests are sent as they are.
+Requires the model's tokenizer; without it requests are sent unchanged.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ if TYPE_CHECKING:
     from pytest_evals.models.openai.tokenizer import FittedPrompt
 
 _BY_SERVER = "truncate_prompt_tokens"
-"""The option by which a user has the server cut prompts (vLLM)."""
+"""Option that makes the server truncate prompts (vLLM)."""
 
 
 @dataclass(slots=True)
 class PromptTruncation:
-    """A server's window, and what of the requests fits into it.
+    """A server's context window, and the requests that exceed it.
 
     Args:
         background: The event loop of the server's clients.
         lister: Asks the server for its models.
-        settings: How it is asked.
-        scorer: Has the tokenizer, and is told the ids of what is scored.
+        settings: The model's settings.
+        scorer: Has the tokenizer, and receives the ids to score.
         window: Tokens of the window, 0 if unknown; ``None`` before that was found out.
         unfit: Requests for texts that do not fit as they are.
         unable: Why no token ids can be sent as a prompt; ``None`` if not tried yet.
@@ -49,7 +50,7 @@ class PromptTruncation:
     unable: str | None = None
 
     def prepare(self, requests: Sequence[Request]) -> None:
-        """Find out what does not fit, before a batch is sent."""
+        """Determine the requests that do not fit, before a batch is sent."""
         encoding = self.scorer.encoding
         if encoding is None:
             return
@@ -64,7 +65,8 @@ class PromptTruncation:
             self._try_ids()
 
     def take(self, request: Generate) -> FittedPrompt | None:
-        """How much of a request fits; ``None`` if all of it, or if nobody knows.
+        """The truncated prompt of a request; ``None`` if it fits or the window is
+        unknown.
 
         Raises:
             Fault: It cannot be made to fit.
@@ -81,7 +83,7 @@ class PromptTruncation:
         return fit
 
     def _try_ids(self) -> None:
-        """Find out, once, whether the server reads token ids as they are meant."""
+        """Check once that the server accepts token ids of this tokenizer."""
         if self.unable is not None:
             return
         self.unable = ""

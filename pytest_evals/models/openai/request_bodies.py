@@ -1,4 +1,4 @@
-"""Texts that a server writes: a request as a body, a reply as a response."""
+"""Generation requests as bodies, and replies as responses."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FINISH: Mapping[str, Finish] = {
     "max_tokens": "length",
     "model_length": "length",
 }
-"""Why texts end, in the words of OpenAI and of some others."""
+"""Finish reasons of OpenAI and other servers."""
 _BROKEN_OFF = frozenset(
     [
         "error",
@@ -46,7 +46,8 @@ _BROKEN_OFF = frozenset(
         "network_error",
     ]
 )
-"""Those of texts that are no answers (OpenRouter; vLLM, SGLang; DeepSeek; Zhipu)."""
+"""Finish reasons of incomplete completions (OpenRouter; vLLM, SGLang; DeepSeek;
+Zhipu)."""
 _FILTERED = frozenset(
     [
         "content_filter",
@@ -60,11 +61,11 @@ _FILTERED = frozenset(
         "spii",
     ]
 )
-"""Those of texts that may not be told (OpenAI, AWS, Zhipu, Anthropic, Google)."""
+"""Finish reasons of filtered completions (OpenAI, AWS, Zhipu, Anthropic, Google)."""
 
 
 def path_of(request: Generate, settings: OpenAISettings) -> Path:
-    """Which api a prompt goes to; images can be shown in a chat only."""
+    """The API for a request; images require a chat."""
     is_text = isinstance(request.prompt, str) and not _has_images(request)
     return settings.api or ("completions" if is_text else "chat")
 
@@ -72,11 +73,11 @@ def path_of(request: Generate, settings: OpenAISettings) -> Path:
 def request_body(
     request: Generate, settings: OpenAISettings, fit: FittedPrompt | None = None
 ) -> tuple[Path, dict[str, Any]]:
-    """The api that a request goes to, and its body.
+    """The API for a request, and its body.
 
     Args:
         request: The request.
-        settings: How the server is asked.
+        settings: The model's settings.
         fit: How much of it fits into the server's window, if not all. A prompt that was
             cut, also one of a chat, consists of token ids, which completions take.
 
@@ -127,9 +128,9 @@ def _has_images(request: Generate) -> bool:
 def _messages(
     chat: Sequence[Message], options: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """The messages. Images are parts of the last one, behind its text; or of the
-    user's last one, in front of it, as lm-eval 0.4.13 sends them
-    (``models/api_models.py``, ``create_image_prompt``)."""
+    """The messages. Images are appended to the last one, or prepended to the user's
+    last one, as lm-eval 0.4.13 sends them (``models/api_models.py``,
+    ``create_image_prompt``)."""
     found: list[dict[str, Any]] = [
         {"role": message.role, "content": message.content} for message in chat
     ]
@@ -151,7 +152,7 @@ def _messages(
 def read_reply(
     reply: Reply, request: Generate, settings: OpenAISettings, path: Path
 ) -> Response:
-    """The response that a reply of an api holds.
+    """The response in a reply.
 
     Raises:
         Fault: It holds none.
@@ -186,9 +187,9 @@ def read_reply(
 
 
 def _top_logprobs(choice: Mapping[str, Any], n: int) -> TopLogprobs:
-    """Those of the tokens of an answer; empty if the server does not return them.
+    """Top log-probabilities of a completion; empty if the server does not return them.
 
-    Two forms exist: ``content`` with one object a token (chats; llama.cpp also for
+    Two formats exist: ``content`` with one object per token (chats; llama.cpp also for
     completions), and the lists of OpenAI's completions.
     """
     found: Any = choice.get("logprobs")
@@ -211,7 +212,7 @@ def _top_logprobs(choice: Mapping[str, Any], n: int) -> TopLogprobs:
 
 
 def choice_of(reply: Reply) -> Mapping[str, Any]:
-    """The first of a reply's answers, by their numbers where it has any.
+    """The first choice of a reply, by index if choices have one.
 
     Raises:
         Fault: There is none.
@@ -228,7 +229,7 @@ def choice_of(reply: Reply) -> Mapping[str, Any]:
 
 
 def _text(choice: Mapping[str, Any], path: Path) -> str | None:
-    """The text of an answer; ``None`` where it is null."""
+    """The completion; ``None`` if it is null."""
     if path == "completions":
         text = choice.get("text")
     else:
@@ -239,13 +240,13 @@ def _text(choice: Mapping[str, Any], path: Path) -> str | None:
         text = message.get("content")
     if text is not None and not isinstance(text, str):
         raise RequestFailedError(
-            f"the answer is no text: {shortened(str(text))}", again=True
+            f"the answer is not text: {shortened(str(text))}", again=True
         )
     return text
 
 
 def _silence(choice: Mapping[str, Any]) -> RequestFailedError:
-    """An answer without text, which is not an empty text."""
+    """The error for a null completion, which is not an empty string."""
     ended = choice.get("finish_reason")
     if refusal := _refusal(choice):
         return RequestFailedError(f"the model refused: {shortened(refusal)}", REFUSED)
@@ -260,6 +261,6 @@ def _silence(choice: Mapping[str, Any]) -> RequestFailedError:
 
 
 def _refusal(choice: Mapping[str, Any]) -> str:
-    """What a model says that it will not say."""
+    """The model's refusal message."""
     message = choice.get("message")
     return str(message.get("refusal") or "") if isinstance(message, dict) else ""

@@ -1,5 +1,6 @@
-"""Requests until they are answered: retries with growing pauses, at the server's pace.
-Whatever stays unanswered is a fault; what dooms the whole run breaks the model."""
+"""Requests with retries: exponential backoff within the concurrency limit. Requests
+that fail permanently raise ``RequestFailedError``; failures that affect the whole run
+raise ``ModelError``."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ CONNECT_ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """Pauses between attempts, in seconds: doubled each time, shortened by chance."""
+    """Pauses between attempts, in seconds: exponential with jitter."""
 
     first_s: float = 0.5
     most_s: float = 30.0
@@ -35,7 +36,7 @@ class Backoff:
 
 
 class Transport(Protocol):
-    """Whatever sends one request."""
+    """Sends single requests."""
 
     async def post(self, path: Any, body: Mapping[str, Any], /) -> Reply:
         """The reply to one request.
@@ -46,30 +47,30 @@ class Transport(Protocol):
         ...
 
     def address(self, path: Any, /) -> str:
-        """Where requests of that path go, without what is secret in it."""
+        """The URL of a path, without secrets."""
         ...
 
     def fix(self, kind: str, path: Any, /) -> str:
-        """What to do about faults of that kind, empty if nobody knows."""
+        """The fix for an error of that kind; empty if unknown."""
         ...
 
 
 class ClientLimits(Protocol):
-    """How a server is asked."""
+    """Limits of a client."""
 
     @property
     def concurrency(self) -> int:
-        """Most requests at the same time."""
+        """Maximum of concurrent requests."""
         ...
 
     @property
     def max_retries(self) -> int:
-        """How often a request is sent again."""
+        """Maximum of retries of a request."""
         ...
 
 
 class RetryingClient:
-    """A server that is asked until it answers."""
+    """Sends requests until they succeed or the retries are used up."""
 
     def __init__(
         self,
@@ -78,14 +79,14 @@ class RetryingClient:
         usage: Usage,
         backoff: Backoff,
     ) -> None:
-        """Made inside of the event loop that it runs in."""
-        self._endpoint = endpoint
+        """Create inside the event loop in which it is used."""
+        self._transport = endpoint
         self._settings = settings
         self._usage = usage
         self._backoff = backoff
         # Pauses need not be the same in two runs, and two workers' should differ.
         self._random = Random()
-        self.pace = ConcurrencyLimit(settings.concurrency)
+        self.concurrency = ConcurrencyLimit(settings.concurrency)
 
     async def ask(
         self,
@@ -94,8 +95,8 @@ class RetryingClient:
         read: Callable[[Reply], T],
         retries: int | None = None,
     ) -> T:
-        """What ``read`` makes of the reply; a reply of which it makes a fault counts as
-        none.
+        """The result of ``read`` on the reply; if ``read`` raises, the request counts
+        as failed.
 
         Raises:
             Fault: There is no reply that can be used.
@@ -122,28 +123,28 @@ class RetryingClient:
     async def _once(
         self, path: Any, body: Mapping[str, Any], read: Callable[[Reply], T]
     ) -> T:
-        async with self.pace.turn() as began:
+        async with self.concurrency.turn() as began:
             self._usage.sent()
             try:
                 sent = time.perf_counter()
-                reply = await self._endpoint.post(path, body)
+                reply = await self._transport.post(path, body)
                 took_s = time.perf_counter() - sent
                 self._usage.count(reply)
                 found = read(reply)
             except RequestFailedError as fault:
                 if fault.slower:
-                    self.pace.too_much(began, fault.wait_s)
+                    self.concurrency.too_much(began, fault.wait_s)
                 raise
         self._usage.replied()
         if (meter := METER.get()) is not None:
             meter.latency_s += took_s
-        self.pace.went_well()
+        self.concurrency.went_well()
         return found
 
     def _give_up_if_hopeless(
         self, fault: RequestFailedError, path: Any, knocked: bool
     ) -> None:
-        """The first fault tells that all others would be the same.
+        """Raise if the first error affects all requests.
 
         Raises:
             ModelError: They would.
@@ -153,8 +154,8 @@ class RetryingClient:
         unreached = fault.kind == UNREACHED
         if not (knocked if unreached else fault.hopeless):
             return
-        fix = self._endpoint.fix(fault.kind, path)
-        where = "" if unreached else f"{self._endpoint.address(path)}: "
+        fix = self._transport.fix(fault.kind, path)
+        where = "" if unreached else f"{self._transport.address(path)}: "
         raise ModelError(f"{where}{fault.what}" + (f"\n  fix: {fix}" if fix else ""))
 
 

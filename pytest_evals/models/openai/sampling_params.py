@@ -1,4 +1,4 @@
-"""How an answer is to be sampled, in the words of the server."""
+"""Sampling parameters in request bodies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pytest_evals.models.openai.errors import RequestFailedError
 from pytest_evals.models.openai.settings import OpenAISettings
 
 RESPONSE_FORMAT = "response_format"
-"""The option for a form that the answer is to have, as JSON text."""
+"""Option for the format of the completion, as JSON."""
 OPTIONS = frozenset(
     {
         "frequency_penalty",
@@ -42,8 +42,8 @@ OPTIONS = frozenset(
         "verbosity",
     }
 )
-"""Options that are sent as they are: OpenAI's and vLLM's. Whether a server knows one
-is for the server to say."""
+"""Options that are passed on unchanged: OpenAI's and vLLM's. The server decides whether
+it supports them."""
 _WITHOUT_EFFECT: Mapping[str, Any] = {
     "do_sample": None,
     "early_stopping": False,
@@ -51,19 +51,19 @@ _WITHOUT_EFFECT: Mapping[str, Any] = {
     "no_repeat_ngram_size": 0,
     "num_beams": 1,
 }
-"""Options of transformers with the value that changes nothing; ``None`` for any."""
+"""Options of transformers with the value that has no effect; ``None`` for any."""
 SEEDS = 2**31
-"""Seeds of all servers are below."""
+"""Upper limit of seeds on all servers."""
 
 
 _ELSEWHERE = (IMAGES, LEADING_IMAGES, FITTING)
-"""The first two belong to the messages; how much fits, only the server knows."""
+"""The first two are part of the messages; only the server knows the context window."""
 
 
 def body_of(
     request: Generate, settings: OpenAISettings, *, chat: bool
 ) -> dict[str, Any]:
-    """What a request says besides its prompt.
+    """Parameters of a request other than its prompt.
 
     Raises:
         Fault: An option does not exist here, or means nothing.
@@ -107,11 +107,11 @@ def body_of(
 
 
 def sent_stops(request: Generate, settings: OpenAISettings) -> list[str]:
-    """The stop strings that the server is told.
+    """Stop strings that are sent to the server.
 
-    None if the model thinks in the text, since they must not end its thinking. One that
-    contains another is left out: the other ends the text no later. The rest of them is
-    cut here.
+    None if the model thinks in its completion, since they must not end its thinking. A
+    string that contains another one is left out, since the other stops no later. The
+    remaining ones are applied on the client.
     """
     if settings.think_end_token:
         return []
@@ -121,8 +121,8 @@ def sent_stops(request: Generate, settings: OpenAISettings) -> list[str]:
 
 
 def _held(grammar: Mapping[str, Any], settings: OpenAISettings) -> dict[str, Any]:
-    """The field that holds an answer to a schema, as OpenAI's API has it, or to a
-    regular expression, as vLLM's has."""
+    """Parameter that constrains the completion to a JSON schema (OpenAI) or a regular
+    expression (vLLM)."""
     if grammar["type"] == "json":
         schema = {"name": "answer", "schema": grammar["value"], "strict": True}
         return {RESPONSE_FORMAT: {"type": "json_schema", "json_schema": schema}}
@@ -147,12 +147,12 @@ def _form(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise RequestFailedError(f"response_format is no JSON: {text!r:.80}") from None
+        raise RequestFailedError(f"response_format is not JSON: {text!r:.80}") from None
 
 
 def _seed(request: Generate, given: Any) -> int:
-    """One for each request, the same in every process; repeats of one prompt differ,
-    also where the task gives a seed."""
+    """One seed per request, equal in every process; repeats of a prompt differ, even if
+    the task sets a seed."""
     if isinstance(given, int):
         return (given + request.repeat) % SEEDS
     digest = hashlib.sha256(repr(without_top_logprobs(request)).encode()).digest()

@@ -1,4 +1,4 @@
-"""Log-likelihoods from a server that gives log-probabilities of a text."""
+"""Log-likelihoods from a server that returns log-probabilities of prompts."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ _NO_SUM = "the tokens that the server gives do not make up the text"
 
 @dataclass(slots=True)
 class ServerScorer:
-    """A server as a giver of log-likelihoods; lives in its event loop.
+    """Scores requests on a server; belongs to its event loop.
 
     Args:
-        asker: Asks the server.
-        settings: How it is asked.
-        form: The form that the server knows, once that was found out.
+        client: Sends requests.
+        settings: The model's settings.
+        form: The server's log-probability format, once determined.
         encoding: Makes token ids of texts; ``None`` to send texts.
-        contexts: Contexts that had to be asked for by themselves.
-        encoded: Requests as token ids, until they are asked.
+        contexts: Contexts whose tokens were requested separately.
+        encoded: Requests as token ids, until they are sent.
     """
 
-    asker: RetryingClient
+    client: RetryingClient
     settings: OpenAISettings
     encoding: ServerTokenizer | None = None
     form: LogprobFormat | None = None
@@ -55,7 +55,7 @@ class ServerScorer:
     encoded: dict[Request, Spans | str] = field(default_factory=dict)
 
     async def probe(self) -> None:
-        """Find out, once, in which form the server gives log-probabilities.
+        """Determine once the format in which the server returns log-probabilities.
 
         Raises:
             ModelError: In none.
@@ -64,10 +64,10 @@ class ServerScorer:
             self.form = await probe_format(self, self.encoding)
 
     def prepare(self, requests: Sequence[Request], window: int) -> None:
-        """Make token ids of all requests that will be scored, if ids are sent.
+        """Tokenize all requests that will be scored, if ids are sent.
 
         Args:
-            requests: Those of a batch.
+            requests: The requests of a batch.
             window: Tokens of the server's window, 0 if unknown.
         """
         if self.encoding is not None:
@@ -99,7 +99,7 @@ class ServerScorer:
         return response_of(reading.tokens[first:], n_context=first)
 
     async def _by_ids(self, request: Loglikelihood | Rolling) -> Response:
-        """All tokens after those of the context, as they are encoded here."""
+        """Score token ids that were encoded on the client."""
         lines = self.encoded.pop(request)
         if isinstance(lines, str):
             raise RequestFailedError(lines)
@@ -118,7 +118,8 @@ class ServerScorer:
         return replace(scored[0], n_prompt_tokens=n_context, n_truncated=n_cut)
 
     async def _whole(self, text: str) -> Response:
-        """All tokens of a text, after the prefix or what the server puts in front."""
+        """Score all tokens of a text, after the prefix or the server's special
+        tokens."""
         if not text:
             raise RequestFailedError("the text is empty")
         prefix = self.settings.prefix
@@ -132,7 +133,8 @@ class ServerScorer:
     async def _after(
         self, context: str, continuation: str, both: PromptLogprobs
     ) -> int:
-        """The first token of a continuation, by the tokens of its context alone."""
+        """Index of a continuation's first token, from the tokens of its context
+        alone."""
         if not context:
             raise RequestFailedError(_NO_SUM)
         alone = await self._alone(context)
@@ -152,7 +154,7 @@ class ServerScorer:
         return n
 
     async def _alone(self, context: str) -> PromptLogprobs:
-        """The tokens of a context by itself; asked once, whoever wants to know."""
+        """The tokens of a context alone; requested once."""
         task = self.contexts.get(context)
         if task is None:
             task = asyncio.ensure_future(self.read(context))
@@ -162,7 +164,7 @@ class ServerScorer:
     async def read(
         self, sent: Sent, form: LogprobFormat | None = None
     ) -> PromptLogprobs:
-        """The tokens of a text, in a form that is tried or in that of the server.
+        """The tokens of a prompt, in the given format or the server's.
 
         Raises:
             Fault: There are none.
@@ -172,28 +174,27 @@ class ServerScorer:
         assert form is not None, "probe() comes first"
         body = {**_greedy(sent, n_tokens=1), **form.body}
         read, n = form.read, form.n_unlisted
-        return await self.asker.ask(
+        return await self.client.ask(
             "completions", body, lambda reply: read(reply, sent, n), retries
         )
 
     async def write(self, text: str, n_tokens: int) -> Sequence[str]:
-        """The tokens that the server writes after a text, with temperature 0; none if
-        it does not say them.
+        """The tokens of a greedy completion; empty if the server does not list them.
 
         Raises:
             Fault: There is no reply.
         """
         body = {**_greedy(text, n_tokens), "logprobs": 1}
-        return await self.asker.ask("completions", body, token_texts, TRIAL_RETRIES)
+        return await self.client.ask("completions", body, token_texts, TRIAL_RETRIES)
 
     async def go_on(self, sent: Sent, n_tokens: int) -> str:
-        """The text that the server writes after a text or ids, with temperature 0.
+        """The greedy completion of a string or of token ids.
 
         Raises:
             Fault: There is no reply.
         """
         body = _greedy(sent, n_tokens)
-        return await self.asker.ask(
+        return await self.client.ask(
             "completions",
             body,
             lambda reply: str(choice_of(reply).get("text")),

@@ -1,5 +1,5 @@
-"""The arguments of an ``openai:`` spec, read and checked. Standard library only:
-mistakes are found before the openai library is imported. Keys are never read here."""
+"""Arguments of ``openai:`` specs. Standard library only: invalid arguments are found
+before the openai library is imported. Keys are not read here."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Api = Literal["", "chat", "completions"]
 _ARGUMENTS = Arguments("openai")
 OPENAI_URL = "https://api.openai.com/v1"
 _REASONING = re.compile(r"(o[1-9]\d*|gpt-[5-9](\.\d+)?)(?!-chat)(-.*)?")
-"""Models of OpenAI that think before they answer. lm-eval 0.4.13 goes by single
-characters of the name and so takes gpt-3.5 for one of them."""
+"""OpenAI's reasoning models. lm-eval 0.4.13 looks for single characters of the name and
+so includes gpt-3.5."""
 _KEY = "set the environment variable OPENAI_API_KEY, or name another by api_key_env="
 NO_CHAT = (
     "the chat api gives no log-probabilities of a text, which tasks with "
@@ -50,16 +50,16 @@ REFUSED = {
     "tokenizer_backend": "texts are sent as texts; see tokenizer",
     "verify_certificate": "set the environment variable SSL_CERT_FILE",
 }
-"""Arguments that users of lm-eval know and that do not exist here, with a way out."""
+"""Arguments of lm-eval that do not exist here, with the alternative."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAISettings:
-    """Which server is asked, and how; the fields are the arguments.
+    """Server and request settings; the fields are the arguments.
 
     Args:
         target: The model's name on the server.
-        base_url: Where the server is, with ``/v1`` where it has that.
+        base_url: The server's address, with ``/v1`` if it has one.
         api: Which of the server's ways to ask is used for texts; empty for ``chat``
             where the prompt is a chat and ``completions`` where it is a text.
         api_key_env: The environment variable that holds the key.
@@ -75,15 +75,15 @@ class OpenAISettings:
             after its last occurrence. Empty for none.
         revision: Which weights the server has under that name, in any words: stored
             responses of one revision are not used for another.
-        prefix: Text that stands in front of a text without context, such as the
+        prefix: String that precedes prompts without context, such as the
             end-of-text token of models without BOS.
         tokenizer: Folder or name of the served model's tokenizer: texts that are
             scored are then sent as its token ids, and prompts that do not fit are cut.
             Empty to send texts.
-        max_length: Tokens of the server's window; 0 for what the server says.
-        extra_body: What else each request says.
-        price_in: What a million tokens of prompts cost.
-        price_out: What a million tokens of answers cost.
+        max_length: Tokens of the server's window; 0 for the server's own.
+        extra_body: Further parameters of each request.
+        price_in: Price per million prompt tokens.
+        price_out: Price per million completion tokens.
     """
 
     target: str
@@ -113,25 +113,25 @@ class OpenAISettings:
 
     @property
     def thinks(self) -> bool:
-        """Whether the model takes neither a temperature nor stop strings."""
+        """Whether the model accepts neither a temperature nor stop strings."""
         if self.reasoning is not None:
             return self.reasoning
         return self.is_openai and bool(_REASONING.fullmatch(self.target))
 
     @property
     def template_args(self) -> Mapping[str, Any]:
-        """Arguments of the chat template, as vLLM and SGLang take them."""
+        """Arguments of the chat template, as in vLLM and SGLang."""
         found = self.extra_body.get("chat_template_kwargs")
         return found if isinstance(found, dict) else {}
 
     @property
     def url(self) -> str:
-        """The server's address, without what is secret in it."""
+        """The server's address without secrets."""
         return masked_text(self.base_url)
 
 
 def check_openai(spec: ModelSpec) -> None:
-    """Find the mistakes in a spec.
+    """Check a spec.
 
     Raises:
         OptionError: As :func:`read_settings`; or a local tokenizer is not there.
@@ -142,7 +142,7 @@ def check_openai(spec: ModelSpec) -> None:
 
 
 def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
-    """Why a task cannot be asked; empty if it may be.
+    """Why the model cannot run a task; empty if it can.
 
     Raises:
         OptionError: As :func:`read_settings`.
@@ -157,10 +157,10 @@ def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
 
 
 def read_settings(spec: ModelSpec) -> OpenAISettings:
-    """The settings that a spec names.
+    """The settings of a spec.
 
-    An address that ends in ``/completions`` or ``/chat/completions``, as in lm-eval, is
-    cut there and says which api is meant.
+    The path ``/completions`` or ``/chat/completions`` of an address, as in lm-eval, is
+    removed and selects the API.
 
     Raises:
         OptionError: An argument is unknown or has a bad value.
@@ -204,11 +204,11 @@ def _url(name: str, value: str) -> str:
 
 
 def _variable(name: str, value: str) -> str:
-    """The value is not shown: it may well be the key itself."""
+    """The value is not shown, since it may be the key itself."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
         raise OptionError(
-            f"the openai model's {name} is no name of an environment variable; write "
-            "its name, never the key itself"
+            f"the openai model's {name} is not the name of an environment "
+            "variable; write its name, never the key itself"
         )
     return value
 

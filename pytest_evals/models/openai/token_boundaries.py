@@ -1,12 +1,11 @@
-"""Where a continuation begins among the tokens of context and continuation.
+"""First token of a continuation among the tokens of context and continuation.
 
-The rule is that of one encoding of both (lm-eval 0.4.13, ``api/model.py``,
-``_encode_pair``): the continuation has what comes after as many tokens as the context
-has alone. When a token begins where the continuation does, that is the place: no merge
-of a byte-pair tokenizer reaches over an edge that is still there in the end, so the
-tokens before it are the context's own. Everywhere else the context's own tokens must be
-asked for. If both texts do not begin with them, then lm-eval has the model read what no
-text is encoded to, and a server that is sent texts cannot be made to.
+The continuation consists of the tokens beyond the length of the encoded context
+(lm-eval 0.4.13, ``api/model.py``, ``_encode_pair``). If a token starts exactly where
+the continuation does, it is the first one: merges of byte-pair tokenizers do not cross
+a boundary that remains in the final tokens. Otherwise the tokens of the context alone
+are requested. If the combined tokens do not start with those, lm-eval's input is not
+the encoding of any string, and a server that receives strings cannot reproduce it.
 """
 
 from __future__ import annotations
@@ -19,14 +18,15 @@ from pytest_evals.models.openai.prompt_logprobs import MOST_SPECIAL, PromptLogpr
 
 
 def move_whitespace(context: str, continuation: str) -> tuple[str, str]:
-    """Both texts, with the white space at the end of the context moved over."""
+    """Both strings, with trailing white space of the context moved to the
+    continuation."""
     bare = context.rstrip()
     return bare, context[len(bare) :] + continuation
 
 
 def token_at(reading: PromptLogprobs, text: str, at: int) -> int | None:
-    """The first token of what begins at a place in the text; ``None`` if that cannot be
-    told from the text alone.
+    """Index of the token that starts at a character of the text; ``None`` if the text
+    alone does not determine it.
 
     Args:
         reading: The tokens of the text.
@@ -43,17 +43,17 @@ def token_at(reading: PromptLogprobs, text: str, at: int) -> int | None:
 
 
 def begins_with(reading: PromptLogprobs, context: PromptLogprobs) -> bool:
-    """Whether a text begins with the tokens of its context, spelled alike; not every
-    server says how the first one is spelled."""
+    """Whether a text starts with the tokens of its context, spelled identically; the
+    first token is not compared, since some servers do not return its spelling."""
     n = len(context.tokens)
     pairs = zip(reading.tokens[1:n], context.tokens[1:], strict=True)
     return all(one.text == other.text for one, other in pairs)
 
 
 def _starts(reading: PromptLogprobs, text: str) -> Sequence[int] | None:
-    """Where each token begins in the text, ascending; below 0 for special tokens in
-    front. ``None`` if tokens and text do not agree, as when a character is cut in two
-    and the server says no places."""
+    """Start of each token in the text, ascending; below 0 for special tokens at the
+    start. ``None`` if tokens and text do not match, as with split characters and no
+    offsets."""
     words = [token.text for token in reading.tokens]
     for n in reversed(range(min(MOST_SPECIAL, len(words)) + 1)):
         if "".join(words[n:]) == text:
@@ -71,8 +71,8 @@ def _begins(words: Sequence[str]) -> list[int]:
 
 
 def _agrees(words: Sequence[str], offsets: Sequence[int], text: str) -> bool:
-    """Whether the server's places are places in this text: each token stands there, but
-    for parts of characters, which are spelled in some other way."""
+    """Whether the server's offsets match this text: each token occurs at its offset,
+    except for parts of characters, which are spelled differently."""
     if offsets[0] != 0 or any(b < a for a, b in pairwise(offsets)):
         return False
     if not all(o < len(text) for o in offsets):

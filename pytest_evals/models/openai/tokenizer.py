@@ -1,5 +1,5 @@
-"""Requests as token ids, by a local copy of the served model's tokenizer: a server
-reads exactly the ids that it is sent, and what does not fit can be cut."""
+"""Client-side tokenization with a local copy of the served model's tokenizer: the
+server receives exact token ids, and prompts that are too long are truncated."""
 
 from __future__ import annotations
 
@@ -28,18 +28,17 @@ from pytest_evals.models.hf.tokenization.request_encoder import (
 )
 
 _UNBOUNDED = 2**31
-"""More ids than any model knows, and more tokens than any window has: the server knows
-the right number."""
+"""Limit for vocabulary and context window, which only the server knows."""
 _RESERVED = 2
-"""A server needs room for one new token, and the last token that is scored is read too:
-both are beyond the window of a model in this process."""
+"""Tokens that servers need in addition to a local model: one new token, and the last
+scored token, which is also an input."""
 
 Spans = tuple[ScoredSpan, ...]
-"""The sequences of one request that is scored; only a whole text has several."""
+"""The sequences of one scored request; only rolling requests have several."""
 
 
 class FittedPrompt(NamedTuple):
-    """A prompt that does not fit into the window next to the limit of its answer.
+    """A prompt that exceeds the context window together with its token limit.
 
     Args:
         max_tokens: Most new tokens.
@@ -53,12 +52,12 @@ class FittedPrompt(NamedTuple):
 
 
 class ServerTokenizer:
-    """A tokenizer, with the rules for special tokens of ``hf:`` models."""
+    """A tokenizer with the special-token rules of ``hf:`` models."""
 
     def __init__(
         self, target: str, template_args: Mapping[str, Any] | None = None
     ) -> None:
-        """Load it from a folder, or by its name on the Hub.
+        """Load it from a folder or the Hub.
 
         Args:
             target: Folder or name.
@@ -73,11 +72,10 @@ class ServerTokenizer:
     def scored(
         self, requests: Iterable[Request], window: int = 0
     ) -> Mapping[Request, Spans | str]:
-        """Context and continuation of each log-likelihood, the prefix token and the
-        text of each whole text; or why there are none.
+        """Token spans of log-likelihood and rolling requests, or their errors.
 
         Args:
-            requests: Those for texts are left out.
+            requests: Generation requests are ignored.
             window: Tokens of the server's window, 0 if unknown. Contexts are cut, and
                 whole texts are split as by an ``hf:`` model, to one token less
                 (lm-eval 0.4.13, ``VLLM._loglikelihood_tokens``).
@@ -111,12 +109,12 @@ class ServerTokenizer:
     def unfit(
         self, requests: Iterable[Request], window: int
     ) -> Mapping[Generate, FittedPrompt | str]:
-        """The requests for texts that do not fit as they are; or why they never do.
+        """Generation requests that do not fit unchanged, or their errors.
 
-        Prompts that only the server can encode, such as images, are left out.
+        Prompts that only the server can encode, such as images, are excluded.
 
         Args:
-            requests: Those that are scored are left out.
+            requests: Scored requests are ignored.
             window: Tokens of the server's window.
         """
         texts = [r for r in requests if isinstance(r, Generate) and not _has_images(r)]
@@ -134,12 +132,12 @@ class ServerTokenizer:
         return found
 
     def plain(self, text: str) -> list[int]:
-        """The ids of a text alone, without special tokens."""
+        """The ids of a string without special tokens."""
         ids: list[int] = self._encoder.encode([text], specials=False)[text].tolist()
         return ids
 
     def prompt(self, text: str) -> list[int]:
-        """The ids of a prompt; those of the text alone if it has none."""
+        """The ids of a prompt; those without special tokens if it is invalid."""
         (ids,) = self._encoder.prompts([text])
         return (
             self.plain(text) if isinstance(ids, InvalidRequestError) else ids.tolist()
@@ -147,7 +145,7 @@ class ServerTokenizer:
 
 
 def _last(ids: Ids, n: int) -> list[int]:
-    """The last ids; none if that is all of them."""
+    """The last ``n`` ids; empty if that is all of them."""
     return [] if n >= len(ids) else ids[len(ids) - n :].tolist()
 
 

@@ -1,5 +1,5 @@
-"""What a model's answers took: requests, tokens, money. Counts only; the report words
-them, since those of several workers are added up."""
+"""Usage counts: requests, tokens and cost. The report formats them, since counts of
+several workers are added up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MILLION = 1_000_000
 
 @dataclass(slots=True)
 class RequestMeter:
-    """Time and money for one request of the session, over all that is sent for it.
+    """Latency and cost of one request, over all its attempts.
 
     Args:
         latency_s: Seconds from sending until the reply was there, of replies that could
@@ -29,20 +29,20 @@ class RequestMeter:
     is_complete: bool = True
 
     def pay(self, cost: float, *, is_known: bool) -> None:
-        """Add the price of a reply."""
+        """Add the cost of a reply."""
         self.is_complete &= is_known
         self.cost = (self.cost or 0.0) + cost if self.is_complete else None
 
 
 METER: ContextVar[RequestMeter | None] = ContextVar("METER", default=None)
-"""That of the request that is being answered."""
+"""The meter of the current request."""
 
 
 class Usage:
-    """What was counted so far; written by one thread."""
+    """Usage of a model; written by one thread."""
 
     def __init__(self, price_in: float, price_out: float) -> None:
-        """Prices are for a million tokens, 0 where they are not known."""
+        """Prices are per million tokens, 0 if unknown."""
         self._prices = (price_in, price_out)
         self.shown: dict[str, Any] = {
             "requests": 0,
@@ -51,31 +51,31 @@ class Usage:
             "prompt_tokens": 0,
             "completion_tokens": 0,
         }
-        """The counts as JSON values, kept up to date."""
+        """The current counts as JSON values."""
         if any(self._prices):
             self.shown["cost"] = 0.0
 
     @property
     def n_replies(self) -> int:
-        """Replies that could be used."""
+        """Number of usable replies."""
         return int(self.shown["replies"])
 
     def sent(self) -> None:
-        """A request is on its way."""
+        """Count a sent request."""
         self.shown["requests"] += 1
 
     def replied(self) -> None:
-        """A reply could be used."""
+        """Count a usable reply."""
         self.shown["replies"] += 1
 
     def sends_again(self, why: str) -> None:
-        """A request will be sent again; ``why`` in one word."""
+        """Count a retry; ``why`` is the reason in one word."""
         self.shown["retries"] += 1
         reasons = self.shown.setdefault("retried", {})
         reasons[why] = reasons.get(why, 0) + 1
 
     def count(self, reply: Mapping[str, Any]) -> None:
-        """Add the tokens of a reply, whether it can be used or not."""
+        """Add the tokens of a reply, even if it is unusable."""
         n_in, n_out = tokens_of(reply)
         self.shown["prompt_tokens"] += n_in
         self.shown["completion_tokens"] += n_out
@@ -89,14 +89,14 @@ class Usage:
 
 
 def _has_counts(reply: Mapping[str, Any]) -> bool:
-    """Whether a reply reports the tokens of its prompt and of its answer."""
+    """Whether a reply reports its prompt and completion tokens."""
     usage = reply.get("usage")
     n_out = usage.get("completion_tokens") if isinstance(usage, dict) else None
     return tokens_of(reply)[0] > 0 and type(n_out) is int and n_out >= 0
 
 
 def tokens_of(reply: Mapping[str, Any]) -> tuple[int, int]:
-    """Tokens of prompt and answer; 0 where the server does not say."""
+    """Tokens of prompt and completion; 0 if not reported."""
     usage = reply.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     n_in, n_out = usage.get("prompt_tokens"), usage.get("completion_tokens")
@@ -104,5 +104,5 @@ def tokens_of(reply: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def count_of(value: Any) -> int:
-    """A number of tokens in a reply; 0 where it is missing or cannot be one."""
+    """A token count in a reply; 0 if missing or invalid."""
     return value if type(value) is int and 0 < value < MAX_COUNT else 0

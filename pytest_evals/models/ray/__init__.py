@@ -1,1 +1,1 @@
-"""A model on many machines: replicas on a Ray cluster."""
+"""Models replicated on a Ray cluster."""

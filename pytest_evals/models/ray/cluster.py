@@ -1,5 +1,5 @@
-"""A Ray cluster: joining one or starting one, what it has room for, and what its errors
-mean. The only module that imports ray."""
+"""Connection to a Ray cluster: resources, actors and errors. The only module that
+imports ray."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from pytest_evals.models.ray.settings import RaySettings
 from pytest_evals.models.spec import ModelSpec
 
 REACH_S = 10.0
-"""Seconds in which a cluster must take a connection; Ray itself tries for minutes."""
+"""Timeout of a connection in seconds; Ray itself tries for minutes."""
 
 
 class ReplicaResources(NamedTuple):
-    """What replicas take: how many there are, and the devices of each."""
+    """Number of replicas, and the devices of each."""
 
     replicas: int
     gpus: float
@@ -33,10 +33,10 @@ class ReplicaResources(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """One of the things that were waited for, and what came of it.
+    """The first of several pending results.
 
-    ``value`` is what the cluster gives; ``lost`` says why the replica is gone, and
-    ``ended`` that a stream has no more.
+    ``value`` is the result; ``lost`` is the reason why the replica died, and ``ended``
+    is true at the end of a stream.
     """
 
     which: int
@@ -46,10 +46,10 @@ class Ready(NamedTuple):
 
 
 class Cluster:
-    """A cluster that is joined."""
+    """A connected cluster."""
 
     def __init__(self, address: str) -> None:
-        """Join it; what is joined already is used as it is.
+        """Connect to a cluster; an existing connection is reused.
 
         Raises:
             ModelError: There is none at that address.
@@ -59,7 +59,7 @@ class Cluster:
             _join(address)
 
     def needs(self, settings: RaySettings) -> ReplicaResources:
-        """What replicas take, with what the settings leave open.
+        """Resources of the replicas, with defaults filled in.
 
         Raises:
             ModelError: The cluster is too small, also when it is idle.
@@ -81,8 +81,7 @@ class Cluster:
         return needs
 
     def start(self, spec: ModelSpec, needs: ReplicaResources) -> list[Any]:
-        """Replicas, which Ray starts where there is room, and again when they are
-        lost."""
+        """Start replicas as actors; Ray restarts those that die."""
         actor = ray.remote(Replica).options(
             num_cpus=needs.cpus,
             num_gpus=needs.gpus,
@@ -93,11 +92,11 @@ class Cluster:
         return [actor.remote(spec) for _ in range(needs.replicas)]
 
     def put(self, value: Any) -> Any:
-        """A value that several replicas may be sent."""
+        """Store a value that several replicas receive."""
         return ray.put(value)
 
     def wait(self, things: Sequence[Any], timeout_s: float) -> Ready | None:
-        """The first of these that has something; ``None`` if none has in time.
+        """The first pending result that is ready; ``None`` on timeout.
 
         Args:
             things: What methods of replicas have given: a reference, or a stream of
@@ -124,7 +123,7 @@ class Cluster:
             return Ready(which, lost=type(error).__name__)
 
     def end(self, actors: Sequence[Any]) -> None:
-        """Stop replicas, and leave a cluster that was joined here."""
+        """Stop the replicas, and disconnect if this object connected."""
         for actor in actors:
             ray.kill(actor)
         if self._is_mine:
@@ -134,7 +133,7 @@ class Cluster:
 def _join(address: str) -> None:
     found: dict[str, Any] = {"address": None if address == "auto" else address}
     if address in ("auto", "local"):
-        # Should Ray start a cluster of its own, it is to tell nobody.
+        # Disable usage reports of a cluster that Ray starts here.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         if ":" in address:
@@ -160,8 +159,8 @@ def _join(address: str) -> None:
 
 @contextmanager
 def _same_end() -> Iterator[None]:
-    """Leave SIGTERM to whoever had it: Ray, where it starts a cluster of its own, would
-    let it end the process in the middle of whatever it does."""
+    """Restore the SIGTERM handler: Ray replaces it when it starts a local cluster, and
+    would end the process at any point."""
     before = signal.getsignal(signal.SIGTERM)
     try:
         yield
@@ -172,7 +171,7 @@ def _same_end() -> Iterator[None]:
 
 
 def _told(error: exceptions.RayTaskError) -> ModelError:
-    """What a replica's model said."""
+    """The error of a replica's model."""
     cause = error.cause
     if isinstance(cause, EvalsError):
         return ModelError(f"a replica could not go on: {cause}")

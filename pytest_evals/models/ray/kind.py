@@ -1,4 +1,4 @@
-"""The kind ``ray``: replicas on a Ray cluster. Importing it does not import ray."""
+"""Model kind ``ray``: replicas on a Ray cluster. Importing it does not import ray."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pytest_evals.models.spec import ModelSpec
 
 
 def _check_ready(spec: ModelSpec) -> None:
-    """Check what replicas need of this machine. What the model itself needs is the
-    cluster's matter, whose machines may have what this one lacks.
+    """Check that Ray is installed. The model's own requirements apply to the cluster's
+    nodes, not to this machine.
 
     Raises:
         MissingExtraError: ray is not installed.
@@ -24,7 +24,7 @@ def _check_ready(spec: ModelSpec) -> None:
 
 
 def _open(spec: ModelSpec) -> Model:
-    """Start the replicas that a spec names, and wait for the first one.
+    """Start the replicas of a spec, and wait for the first one.
 
     Raises:
         OptionError: The spec has a mistake.

@@ -1,7 +1,7 @@
-"""A model whose replicas stand on a Ray cluster.
+"""A model with replicas on a Ray cluster.
 
-It answers as one model does: each request once, whatever replica was asked. Stores,
-hooks and scores stay in this process.
+Behaves like a single model: each request is answered once. Stores, hooks and scoring
+stay in this process.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from pytest_evals.models.spec import ModelSpec
 
 
 class RayModel(Model):
-    """Replicas of one model, as one."""
+    """Replicas of one model."""
 
     works_ahead = True
-    """Replicas go on while this process scores."""
+    """Replicas continue while this process scores."""
 
     def __init__(self, spec: ModelSpec, settings: RaySettings) -> None:
-        """Join the cluster, start the replicas, and wait for the first one; the others
-        help as soon as they are open.
+        """Connect to the cluster, start the replicas, and wait for the first one; the
+        others join when their models are open.
 
         Raises:
             ModelError: There is no cluster, or it has no room, or the model cannot be
@@ -45,37 +45,37 @@ class RayModel(Model):
             self._n = needs.replicas
             self._actors = self._cluster.start(spec, needs)
             expected = fingerprint_of(spec, quick_hash)
-            self._crew = ReplicaPool(self._cluster, self._actors, expected)
-            info = self._crew.first().info
+            self._pool = ReplicaPool(self._cluster, self._actors, expected)
+            info = self._pool.first().info
         except BaseException:
             self.close()
             raise
         self.info: Mapping[str, Any] = {**info, "replicas": self._n}
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
-        """Answer all requests, in the order in which the replicas do.
+        """Answer all requests, in the order of the replicas' responses.
 
         Raises:
             ModelError: The model is broken, or too many replicas are lost.
         """
-        return self._crew.answer(requests, WorkQueue(requests, self._n))
+        return self._pool.answer(requests, WorkQueue(requests, self._n))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What whoever reads the numbers given so far should know of them."""
-        notes = self._crew.notes
-        n, n_open, n_all = self._crew.n_lost, len(self._crew.opened), self._n
+        """Warnings about the results so far."""
+        notes = self._pool.notes
+        n, n_open, n_all = self._pool.n_lost, len(self._pool.opened), self._n
         if n:
             what = "replica was" if n == 1 else "replicas were"
             lost = f"{n} {what} lost; what was not answered was asked again"
             notes = (*notes, f"{self.name}: {lost}")
         if n_open < n_all:
-            told = f"only {n_open} of {n_all} replicas were ever open"
-            notes = (*notes, f"{self.name}: {told}")
+            state = f"only {n_open} of {n_all} replicas were ever open"
+            notes = (*notes, f"{self.name}: {state}")
         return notes
 
     def render(self, prompt: Prompt) -> Prompt:
-        """The text of a chat, by the tokenizer on this machine."""
+        """The rendered chat, by the tokenizer on this machine."""
         return self._cutter.render(prompt) if self._cutter else prompt
 
     @cached_property
@@ -83,6 +83,6 @@ class RayModel(Model):
         return open_cutter(self._spec)
 
     def close(self) -> None:
-        """End the replicas, and leave the cluster."""
+        """Stop the replicas and disconnect from the cluster."""
         self._cluster.end(self._actors)
         self._actors = []

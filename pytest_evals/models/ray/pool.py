@@ -1,5 +1,5 @@
-"""The replicas of a model, as this process sees them: who is open, who is asked what,
-and what becomes of it when one is lost."""
+"""Replica pool: state of the replicas, work assignment, and recovery of lost
+replicas."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from pytest_evals.models.ray.replica import OpenedReplica, ResponseBatch
 from pytest_evals.models.ray.scheduler import WorkQueue, WorkShare
 
 DEPTH = 2
-"""Shares that a replica has at a time: the one it is at, and one that waits."""
+"""Maximum of assignments of a replica: the current one and a queued one."""
 LOOK_S = 1.0
-"""Seconds of a wait, so that Ctrl-C is seen."""
+"""Polling interval in seconds, so that Ctrl-C is handled."""
 ROOM_S = 600.0
-"""Seconds in which the cluster must have found a place for one replica."""
+"""Timeout in seconds for the cluster to place the first replica."""
 MOST_LOST = 10
-"""Replicas that may be lost without an answer between."""
+"""Maximum of replicas lost without a response in between."""
 
 
 @dataclass(slots=True)
 class _Assignment:
-    """A share that a replica is asked.
+    """A share of the requests that a replica works on.
 
     Args:
-        stream: What its answers come out of.
-        share: What it is asked.
-        answered: Positions that have come back.
+        stream: The stream of its responses.
+        share: The assigned requests.
+        answered: Positions with a response.
     """
 
     stream: Any
@@ -42,15 +42,15 @@ class _Assignment:
 
 @dataclass(slots=True, eq=False)
 class _PooledReplica:
-    """A replica.
+    """A replica in the pool.
 
     Args:
         actor: The handle.
-        coming: What is waited for until it is open; ``None`` once it is.
+        coming: The pending result until it is open; then ``None``.
         has_place: Whether the cluster has found a place for it.
-        work: What it is asked, in this order.
-        notes: What its model says.
-        opened: What it said when it was open.
+        work: Its assignments, in order.
+        notes: Warnings of its model.
+        opened: Its model's metadata, once it is open.
     """
 
     actor: Any
@@ -70,10 +70,10 @@ class ReplicaPool:
         actors: Sequence[Any],
         expected: Mapping[str, Any] | None,
     ) -> None:
-        """Ask all to open their models.
+        """Start opening the models on all replicas.
 
         Args:
-            cluster: Where they are.
+            cluster: Their cluster.
             actors: Their handles.
             expected: The fingerprint that they must have; ``None`` for any.
         """
@@ -83,10 +83,10 @@ class ReplicaPool:
         self._lost_in_a_row = 0
         self._placed = time.monotonic()
         self.n_lost = 0
-        """Replicas that were lost so far."""
+        """Number of lost replicas so far."""
 
     def first(self) -> OpenedReplica:
-        """What the first replica says that is open.
+        """The first replica that has opened its model.
 
         Raises:
             ModelError: None can be.
@@ -100,44 +100,45 @@ class ReplicaPool:
 
     @property
     def opened(self) -> list[OpenedReplica]:
-        """What those say that have been open so far."""
+        """The replicas that have opened their models so far."""
         return [m.opened for m in self._members if m.opened is not None]
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What their models say, each once."""
+        """Warnings of all replicas, each once."""
         return tuple(dict.fromkeys(n for m in self._members for n in m.notes))
 
     def answer(
-        self, requests: Sequence[Request], deck: WorkQueue
+        self, requests: Sequence[Request], queue: WorkQueue
     ) -> Iterator[tuple[int, Response]]:
-        """Ask until everything is answered.
+        """Assign requests until all have responses.
 
         Raises:
             ModelError: A model is broken, or too many replicas are lost.
         """
         try:
-            while deck.n_open:
-                self._hand_out(requests, deck)
-                yield from self._events(deck)
+            while queue.n_open:
+                self._hand_out(requests, queue)
+                yield from self._events(queue)
         finally:
             for member in self._members:
                 member.work.clear()
 
-    def _hand_out(self, requests: Sequence[Request], deck: WorkQueue) -> None:
+    def _hand_out(self, requests: Sequence[Request], queue: WorkQueue) -> None:
         for depth in range(1, DEPTH + 1):
             for member in self._members:
                 if member.coming is not None or len(member.work) >= depth:
                     continue
-                share = deck.deal()
+                share = queue.deal()
                 if share is None:
                     return
                 asked = [requests[i] for i in share.positions]
                 answer = member.actor.answer.options(num_returns="streaming")
                 member.work.append(_Assignment(answer.remote(asked), share))
 
-    def _events(self, deck: WorkQueue) -> Iterator[tuple[int, Response]]:
-        """What comes next, if something does: answers, or a change of a replica."""
+    def _events(self, queue: WorkQueue) -> Iterator[tuple[int, Response]]:
+        """Process the next event, if any: responses, or a change of a replica's
+        state."""
         waited = [m for m in self._members if m.coming is not None or m.work]
         things = [m.work[0].stream if m.coming is None else m.coming for m in waited]
         ready = self._cluster.wait(things, LOOK_S)
@@ -146,16 +147,16 @@ class ReplicaPool:
             return
         member = waited[ready.which]
         if ready.lost:
-            yield from self._lost(member, ready.lost, deck)
+            yield from self._lost(member, ready.lost, queue)
         elif member.coming is not None:
             self._came(member, ready)
         elif ready.ended:
             work = member.work.popleft()
             # What the model left out is an error of its documents.
-            deck.answered(len(work.share.positions) - len(work.answered))
+            queue.answered(len(work.share.positions) - len(work.answered))
         else:
             self._lost_in_a_row = 0
-            yield from _placed(ready.value, member, deck)
+            yield from _placed(ready.value, member, queue)
 
     def _came(self, member: _PooledReplica, ready: Ready) -> None:
         if not member.has_place:
@@ -167,7 +168,7 @@ class ReplicaPool:
         member.opened, member.coming = opened, None
 
     def _compare(self, opened: OpenedReplica) -> None:
-        """Make sure that a replica is the model that its answers are stored for."""
+        """Check that a replica's fingerprint matches the stored responses' model."""
         if self._expected is None or opened.fingerprint is None:
             return
         others = list(_differences(self._expected, opened.fingerprint))
@@ -180,9 +181,10 @@ class ReplicaPool:
             )
 
     def _lost(
-        self, member: _PooledReplica, why: str, deck: WorkQueue
+        self, member: _PooledReplica, why: str, queue: WorkQueue
     ) -> Iterator[tuple[int, Response]]:
-        """Ray starts it again; what it had not answered is asked again."""
+        """Handle a lost replica: Ray restarts it, and its unanswered requests are
+        queued again."""
         self.n_lost += 1
         self._lost_in_a_row += 1
         if self._lost_in_a_row > MOST_LOST:
@@ -194,7 +196,7 @@ class ReplicaPool:
             )
         lost, member.work = member.work, deque()
         for n, work in enumerate(lost):
-            gone = deck.give_back(work.share, work.answered, died=n == 0)
+            gone = queue.give_back(work.share, work.answered, died=n == 0)
             error = f"each replica that was asked this was lost ({why})"
             yield from ((i, Response(error=error)) for i in gone)
         member.has_place = False
@@ -213,10 +215,10 @@ class ReplicaPool:
 
 
 def _placed(
-    part: ResponseBatch, member: _PooledReplica, deck: WorkQueue
+    part: ResponseBatch, member: _PooledReplica, queue: WorkQueue
 ) -> Iterator[tuple[int, Response]]:
-    """Answers with their positions in the window. What breaks the contract of models is
-    handed on so that it does there too."""
+    """Responses with their positions in the window. Violations of the model contract
+    are passed on, so that the caller reports them."""
     member.notes = part.notes
     work = member.work[0]
     positions = work.share.positions
@@ -226,14 +228,14 @@ def _placed(
                 yield -1, given[1]
             case (int() as place, Response() as response):
                 work.answered.add(positions[place])
-                deck.answered(1)
+                queue.answered(1)
                 yield positions[place], response
             case _:
                 yield given
 
 
 def _differences(here: Mapping[str, Any], there: Mapping[str, Any]) -> Iterator[str]:
-    """What two fingerprints do not agree on, in words."""
+    """Differences of two fingerprints, for messages."""
     for name in here.keys() | there.keys():
         mine, its = here.get(name), there.get(name)
         if isinstance(mine, Mapping) and isinstance(its, Mapping):

@@ -1,7 +1,7 @@
-"""What runs on the nodes of the cluster: one model, which is opened there.
+"""Ray actor with one model.
 
-Requests come in and responses go out, as records of this package, which must be
-installed on the nodes. A replica that is restarted opens its model again.
+Requests and responses are records of this package, which must be installed on the
+nodes. A restarted replica opens its model again.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from pytest_evals.models.registry import fingerprint_of, open_model
 from pytest_evals.models.spec import ModelSpec
 
 PAUSE_S = 0.1
-"""Seconds that a response may wait for others, so that they travel together."""
+"""Maximum delay of a response in seconds, to send several at once."""
 SEEN = 2**20
-"""Bytes that are read at both ends of a large file."""
+"""Bytes to hash at each end of a large file."""
 
 
 class OpenedReplica(NamedTuple):
-    """What a replica says once its model is open: the model's ``info``, the name of the
-    machine, and a fingerprint by :func:`quick_hash`."""
+    """A replica with an open model: the model's ``info``, the node's name, and a
+    fingerprint by :func:`quick_hash`."""
 
     info: Mapping[str, Any]
     node: str
@@ -34,8 +34,8 @@ class OpenedReplica(NamedTuple):
 
 
 class ResponseBatch(NamedTuple):
-    """Some responses, each with its position among the requests; and the model's notes
-    so far."""
+    """Responses with their positions among the requests, and the model's warnings so
+    far."""
 
     responses: list[tuple[int, Response]]
     notes: tuple[str, ...]
@@ -45,16 +45,16 @@ class Replica:
     """A Ray actor."""
 
     def __init__(self, spec: ModelSpec) -> None:
-        """Nothing is opened yet: what goes wrong then is told by a method's error."""
+        """Does not open the model, so that errors are raised by a method."""
         self._spec = spec
         self._model: Model | None = None
 
     def started(self) -> str:
-        """The name of the machine, as soon as there is a place on it."""
+        """The node's name, once the actor is placed."""
         return platform.node()
 
     def open(self) -> OpenedReplica:
-        """Open the model, if it is not open.
+        """Open the model unless it is open.
 
         Raises:
             EvalsError: It cannot be opened.
@@ -65,7 +65,7 @@ class Replica:
         )
 
     def answer(self, requests: Sequence[Request]) -> Iterator[ResponseBatch]:
-        """Responses as the model gives them, some at a time.
+        """Responses in batches.
 
         Raises:
             EvalsError: The model is broken.
@@ -87,8 +87,8 @@ class Replica:
 
 
 def quick_hash(path: Path) -> str:
-    """A hash of a file's size and of its ends, for a look whether two machines have the
-    same weights; small files are read whole.
+    """Hash of a file's size and both ends, to compare weights on two machines; small
+    files are hashed completely.
 
     Raises:
         OSError: It cannot be read.

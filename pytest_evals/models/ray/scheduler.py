@@ -1,8 +1,8 @@
-"""Which replica is asked what: a window of requests, dealt in shares.
+"""Work assignment: requests of a window are distributed to replicas in shares.
 
-Knows nothing of Ray. A share is a run of neighbours, since requests that share a prompt
-or shots stand together. The first shares are large, for that; the last ones small, so
-that all replicas end at about the same time (guided self-scheduling).
+Independent of Ray. Shares are contiguous, since requests with the same prompt or
+few-shot examples are adjacent. Early shares are large, later ones small, so that all
+replicas finish at about the same time (guided self-scheduling).
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from pytest_evals.core.key import prompt_of
 from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request
 
 FIXED = 200
-"""What a request costs besides its text, in characters."""
+"""Cost of a request in addition to its prompt, in characters."""
 PER_TOKEN = 4
-"""Characters that a token of an answer stands for."""
+"""Characters per completion token."""
 LEAST = 32
-"""Requests of the smallest share."""
+"""Minimum number of requests in a share."""
 BLAMED_AT = 3
-"""Replicas that must have died over a request that was asked alone, or with fewer and
-fewer others, before it is given up."""
+"""Number of replicas that must die on a request before it is abandoned; it is retried
+with fewer and fewer others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkShare:
-    """Requests that a replica is asked together.
+    """Requests that are assigned together.
 
     Args:
-        positions: Where they stand in the window, ascending.
+        positions: Positions in the window, ascending.
         n_deaths: Replicas that have died while they were at them, without an answer.
     """
 
@@ -40,20 +40,20 @@ class WorkShare:
 
 
 class WorkQueue:
-    """The requests of a window that nobody is asked yet."""
+    """The unassigned requests of a window."""
 
     def __init__(self, requests: Sequence[Request], n_replicas: int) -> None:
-        """All of them; ``n_replicas`` will ask for shares."""
+        """``n_replicas`` is the number of consumers."""
         self._ends = list(accumulate(_costs(requests)))
         self._requests = requests
         self._n = max(1, n_replicas)
         self._next = 0
         self._back: deque[WorkShare] = deque()
         self.n_open = len(requests)
-        """Requests without an answer, those that are being asked included."""
+        """Number of requests without a response, including assigned ones."""
 
     def deal(self) -> WorkShare | None:
-        """The next share; ``None`` if nothing is left to ask."""
+        """The next share; ``None`` if none is left."""
         if self._back:
             return self._back.popleft()
         start, whole = self._next, len(self._ends)
@@ -68,21 +68,21 @@ class WorkQueue:
         return WorkShare(positions=range(start, end))
 
     def _is_edge(self, place: int) -> bool:
-        """Whether the request there has another prompt than the one before it."""
+        """Whether the request has another prompt than the previous one."""
         before, after = self._requests[place - 1], self._requests[place]
         return prompt_of(before) != prompt_of(after)
 
     def answered(self, n: int) -> None:
-        """So many requests of dealt shares were answered."""
+        """Record ``n`` responses."""
         self.n_open -= n
 
     def give_back(
         self, share: WorkShare, answered: Collection[int], *, died: bool
     ) -> list[int]:
-        """What was not answered of a share, since its replica was lost, is dealt again.
+        """Queue the unanswered requests of a lost replica again.
 
-        A share over which two replicas have died is dealt in halves from then on, so
-        that a request that kills whoever is asked is found.
+        After two replicas have died on a share, it is split in halves each time, to
+        isolate a request that kills replicas.
 
         Args:
             share: As it was dealt.

@@ -1,7 +1,7 @@
-"""The arguments of a ``ray:`` spec, read and checked. Standard library only.
+"""Arguments of ``ray:`` specs. Standard library only.
 
-``ray:hf:gpt2,dtype=bfloat16,replicas=4`` is the model ``hf:gpt2,dtype=bfloat16``, four
-times: what is not about the cluster is an argument of that model.
+``ray:hf:gpt2,dtype=bfloat16,replicas=4`` is the model ``hf:gpt2,dtype=bfloat16`` with
+four replicas: arguments that are not about the cluster belong to the model.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _ADDRESS = re.compile(r"(ray://)?([\w.-]+|\[[0-9A-Fa-f:]+\]):\d{1,5}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaySettings:
-    """How many replicas there are, and where; the fields are the arguments.
+    """Number and resources of replicas; the fields are the arguments.
 
     Args:
         address: The cluster: ``host:port``, ``ray://host:port``, ``local`` for one that
             is started on this machine for the run, or ``auto`` for the one that Ray
             finds by itself, else as ``local``.
-        replicas: How many; 0 for as many as the cluster has GPUs for, else one.
+        replicas: Number of replicas; 0 for one per GPU of the cluster, at least one.
         gpus: GPUs of each, whole or a share of one; ``None`` for 1 where the cluster
             has GPUs, else none.
         cpus: Processors that each keeps.
@@ -41,7 +41,7 @@ class RaySettings:
 
 
 def check_ray(spec: ModelSpec) -> None:
-    """Find the mistakes in a spec.
+    """Check a spec.
 
     Raises:
         OptionError: As :func:`read_settings`; or the model's own spec has a mistake.
@@ -57,7 +57,7 @@ def check_ray(spec: ModelSpec) -> None:
 
 
 def inner_spec(spec: ModelSpec) -> ModelSpec:
-    """The spec of the model that is replicated.
+    """The spec of the replicated model.
 
     Raises:
         OptionError: It is none, or of a kind that is not replicated.
@@ -74,7 +74,7 @@ def inner_spec(spec: ModelSpec) -> ModelSpec:
 
 
 def read_settings(spec: ModelSpec) -> RaySettings:
-    """The settings that a spec names.
+    """The settings of a spec.
 
     Raises:
         OptionError: An argument has a bad value.
@@ -89,7 +89,7 @@ def read_settings(spec: ModelSpec) -> RaySettings:
 
 
 def check_address(text: str) -> str:
-    """An address as it was given.
+    """Check the address of a cluster.
 
     Raises:
         OptionError: It is none.
@@ -97,8 +97,8 @@ def check_address(text: str) -> str:
     if text in ("auto", "local") or _ADDRESS.fullmatch(text):
         return text
     raise OptionError(
-        f"{text!r} is no address of a Ray cluster; write HOST:6379, ray://HOST:10001, "
-        "local or auto"
+        f"{text!r} is not the address of a Ray cluster; write HOST:6379, "
+        "ray://HOST:10001, local or auto"
     )
 
 
@@ -107,7 +107,7 @@ def _address(name: str, value: str) -> str:
 
 
 def _share(name: str, value: str) -> float:
-    """Ray gives shares of one device, or whole ones."""
+    """Ray assigns a fraction of one device, or whole devices."""
     try:
         number = float(value)
     except ValueError:

@@ -114,7 +114,7 @@ def test_a_function_without_sample_is_not_given_one(model_of):
         ("return 3", "run_inference returns a text, not 3"),
         (
             "return 'no'",
-            "the reply is no JSON (Expecting value: line 1 column 1 (char 0)): 'no'",
+            "the reply is not JSON (Expecting value: line 1 column 1 (char 0)): 'no'",
         ),
         ("return '{}'", "the reply has no choices: '{}'"),
         ("return {}['x']", "run_inference: KeyError: 'x'"),
@@ -131,7 +131,7 @@ def test_a_model_may_say_that_it_failed(model_of):
     yaml = ECHO.replace("openai_chat_completion", "identity").replace(
         "given = json.loads(body)", "return json.dumps({'error': 'too hot'})"
     )
-    with pytest.raises(DocumentError, match="the model says: too hot"):
+    with pytest.raises(DocumentError, match="the model returned an error: too hot"):
         ask(model_of(yaml), "a")
 
 

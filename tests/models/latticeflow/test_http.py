@@ -113,9 +113,9 @@ def test_a_request_that_is_refused_is_an_error_of_its_document(served, model_of)
     assert said(ask(model, "a")[0]) == "A"
     served.faults += [(422, f"the key {KEY} is odd"), (500, "x"), (500, "x")]
     (odd,) = ask(model, "b")
-    assert odd.error == "the server said 422: 'the key *** is odd'"
+    assert odd.error == "the server returned 422: 'the key *** is odd'"
     (broken,) = ask(model, "c")
-    assert broken.error == "the server said 500: 'x' (2 attempts)"
+    assert broken.error == "the server returned 500: 'x' (2 attempts)"
 
 
 def test_a_wrong_key_ends_the_run_at_once(served, model_of):
@@ -123,7 +123,7 @@ def test_a_wrong_key_ends_the_run_at_once(served, model_of):
     with pytest.raises(ModelError) as caught:
         ask(model_of(), "a")
     assert str(caught.value) == (
-        f"{served.url}: the server said 401: 'who?'\n"
+        f"{served.url}: the server returned 401: 'who?'\n"
         "  fix: see api_key and secrets of the model's file"
     )
 
@@ -142,7 +142,7 @@ def test_an_adapter_may_make_something_of_a_refusal(served, model_of):
     (response,) = ask(
         model_of(CHAT._replace(to_output=to_output, takes_faults=True)), "a"
     )
-    assert response.error == "the model says: 404 nothing here"
+    assert response.error == "the model returned an error: 404 nothing here"
 
 
 def test_calls_a_minute_are_kept(served, model_of):
@@ -154,4 +154,4 @@ def test_calls_a_minute_are_kept(served, model_of):
 def test_a_reply_that_is_no_json_is_told(served, model_of):
     served.faults += [(200, "<html>")]
     (response,) = ask(model_of(), "a")
-    assert response.error.startswith("the reply is no JSON")
+    assert response.error.startswith("the reply is not JSON")

@@ -37,8 +37,11 @@ def test_addresses(address):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("address=evals/", "'evals/' is no address of a Ray cluster; write HOST:6379"),
-        ("address=evals/a.yaml::a[1]", "is no address of a Ray cluster"),
+        (
+            "address=evals/",
+            "'evals/' is not the address of a Ray cluster; write HOST:6379",
+        ),
+        ("address=evals/a.yaml::a[1]", "is not the address of a Ray cluster"),
         ("replicas=0", "the ray model's replicas is '0'; write a whole number from 1"),
         ("gpus=1.5", "gpus is '1.5'; write a share such as 0.5, or 1, 2, …"),
         ("gpus=-1", "gpus is '-1'; write a share"),

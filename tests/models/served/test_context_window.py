@@ -297,7 +297,7 @@ def test_another_refusal_is_not_explained_by_the_window(
 ):
     served.fault = lambda body: fault(400, {"error": {"message": words}})
     (found,) = ask(model_of(), Generate("Q:"))
-    assert found.error == f"the server said 400: {words!r}"
+    assert found.error == f"the server returned 400: {words!r}"
 
 
 def test_a_server_that_takes_no_ids_writes_what_fits(behind, served, ask, fault):
@@ -311,7 +311,7 @@ def test_a_server_that_takes_no_ids_writes_what_fits(behind, served, ask, fault)
     )
     assert long.error == (
         "the prompt has 99 tokens, the model's window of 64 has room for 48 of them, "
-        "and it cannot be cut: the server said 422: 'prompt must be a string'"
+        "and it cannot be cut: the server returned 422: 'prompt must be a string'"
     )
     assert short.error == ""
 
@@ -372,7 +372,7 @@ def test_a_server_that_lists_its_models_and_takes_no_key_is_one_error(
 ):
     """As one that guards only what costs something."""
     served.fault = lambda body: fault(401, {"error": {"message": "who?"}})
-    with pytest.raises(ModelError, match="the server said 401: 'who\\?'"):
+    with pytest.raises(ModelError, match="the server returned 401: 'who\\?'"):
         list(behind("gpt2").answer([Generate("the")] * 9))
 
 

@@ -63,7 +63,7 @@ def test_a_server_that_asks_for_hours_is_not_waited_for(
     model = model_of()
     with pytest.raises(ModelError) as caught:
         ask(model, *[Generate("bad")] * 50)
-    told = "the server said 429: 'daily limit', and asks to wait for "
+    told = "the server returned 429: 'daily limit', and asks to wait for "
     assert told in str(caught.value)
     assert "fix: run again, with the same options" in str(caught.value)
     ask(model, Generate("first"))
@@ -124,16 +124,16 @@ def test_a_fault_that_goes_away_costs_no_answer(served, model_of, ask, fault, st
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"status": 500, "body": "boom"}, "the server said 500: 'boom'"),
+        ({"status": 500, "body": "boom"}, "the server returned 500: 'boom'"),
         (
             {"body": '{"choices": [{"te'},
             """the reply is not JSON: '{"choices": [{"te'""",
         ),
-        ({"body": "[1]"}, "the reply is no JSON object: '[1]'"),
+        ({"body": "[1]"}, "the reply is not a JSON object: '[1]'"),
         ({"body": ""}, "the reply is not JSON: nothing"),
         ({"body": {"choices": []}}, "the reply has no choices: \"{'choices': []}\""),
         ({"body": {"choices": None}}, "the reply has no choices"),
-        ({"body": body(text=7)}, "the answer is no text: '7'"),
+        ({"body": body(text=7)}, "the answer is not text: '7'"),
         ({"body": body(text=None)}, "the answer is null (finish_reason None)"),
         (
             {"body": {"error": {"message": "upstream", "code": 502}}},
@@ -144,7 +144,7 @@ def test_a_fault_that_goes_away_costs_no_answer(served, model_of, ask, fault, st
             "said 500: 'upstream'",
         ),
         ({"body": "[" * 100_000}, "the reply is not JSON: '[[["),
-        ({"status": 500, "body": "[" * 100_000}, "the server said 500: '[[["),
+        ({"status": 500, "body": "[" * 100_000}, "the server returned 500: '[[["),
         # OpenRouter's words for a provider that broke down, vLLM's and SGLang's for a
         # request that was cancelled: no answer, though there may be some text.
         (
@@ -155,7 +155,7 @@ def test_a_fault_that_goes_away_costs_no_answer(served, model_of, ask, fault, st
         ({"body": "<html>", "headers": {"content-type": "text/html"}}, "is not JSON"),
         (
             {"body": "no gzip", "headers": {"content-encoding": "gzip"}},
-            "the reply is not gzip, as its headers say",
+            "the reply is not gzip, as its headers claim",
         ),
         ({"status": 307, "headers": {"location": "/v1/completions"}}, "redirects"),
         (
@@ -203,7 +203,7 @@ def test_a_request_that_the_server_cannot_take_is_not_sent_again(
     served.fault = lambda body: fault(400, words) if "long" in body["prompt"] else None
     found = ask(model_of(), Generate("long"), Generate("short"))
     assert found[0].error.startswith(
-        'the server said 400: "This model\'s maximum context length is 64 tokens"; '
+        'the server returned 400: "This model\'s maximum context length is 64 tokens"; '
     )
     assert found[1].text == "said short"
     assert len(served.bodies) == 2
@@ -227,7 +227,7 @@ def test_a_refused_key_is_one_error_that_names_the_variable(
     with pytest.raises(ModelError) as caught:
         list(model_of(concurrency=2, api_key_env="MY_KEY").answer(many(50)))
     assert str(caught.value) == (
-        f"{served.url}/completions: the server said {status}: "
+        f"{served.url}/completions: the server returned {status}: "
         "'Incorrect API key provided: ***'\n"
         "  fix: set the environment variable MY_KEY to a key that the server takes"
     )
@@ -266,7 +266,7 @@ def test_a_model_that_is_not_there_is_one_error(served, model_of, fault):
     with pytest.raises(ModelError) as caught:
         list(model_of().answer(many(50)))
     assert str(caught.value) == (
-        f"{served.url}/completions: the server said 404: "
+        f"{served.url}/completions: the server returned 404: "
         "'The model `tiny` does not exist.'\n"
         "  fix: see that the server has a model 'tiny' and takes completions (api=chat "
         "or api=completions), and that base_url ends in /v1 where the server has that"
@@ -276,7 +276,7 @@ def test_a_model_that_is_not_there_is_one_error(served, model_of, fault):
 def test_money_that_is_used_up_is_one_error(served, model_of, fault):
     words = {"error": {"message": "no quota", "code": "insufficient_quota"}}
     served.fault = lambda body: fault(429, words)
-    with pytest.raises(ModelError, match="the server said 429: 'no quota'"):
+    with pytest.raises(ModelError, match="the server returned 429: 'no quota'"):
         list(model_of().answer(many(50)))
 
 

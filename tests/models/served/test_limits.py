@@ -341,4 +341,4 @@ def test_a_redirect_that_leads_nowhere_is_no_answer(served, model, ask, fault):
     opened = model()
     ask(opened, chat("first"))
     (bad,) = ask(opened, chat("bad"))
-    assert bad.error.startswith("the server said 302: ")
+    assert bad.error.startswith("the server returned 302: ")

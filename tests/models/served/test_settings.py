@@ -44,8 +44,8 @@ def error_of(text):
         ),
         (
             "openai:m,api_key_env=sk-proj-123",
-            "the openai model's api_key_env is no name of an environment variable; "
-            "write its name, never the key itself",
+            "the openai model's api_key_env is not the name of an environment "
+            "variable; write its name, never the key itself",
         ),
         (
             "openai:m,base_url=localhost:8000",

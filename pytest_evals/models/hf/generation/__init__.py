@@ -1,1 +1,1 @@
-"""Requests for texts: written side by side, from prompts to strings."""
+"""Text generation with continuous batching: from token ids to strings."""

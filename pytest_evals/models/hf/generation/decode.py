@@ -24,8 +24,8 @@ from pytest_evals.models.hf.tokenization.encoder import Ids
 
 
 class Decoder(Protocol):
-    """A batch of rows that come, grow and go. A call that runs out of memory changes
-    nothing; only after ``keep`` and ``trim`` must everything be cleared."""
+    """A running batch of sequences. A call that runs out of memory changes nothing;
+    after a failure of ``keep`` or ``trim`` call ``clear``."""
 
     def join(
         self,
@@ -34,11 +34,11 @@ class Decoder(Protocol):
         again: bool,
         most: int = 0,
     ) -> Tensor:
-        """Take up rows, after those that are there.
+        """Prefill prompts and append them to the batch.
 
         Args:
-            prompts: (T,) ids each; equal ones stand together.
-            branch: What all of them begin with.
+            prompts: (T,) ids each; equal ones are adjacent.
+            branch: Their shared prefix.
             again: Whether the next rows to come have the last of these prompts.
             most: Tokens of a prompt that is read alone, or of a beginning, which may be
                 read at a time; 0 for all.
@@ -49,32 +49,32 @@ class Decoder(Protocol):
         ...
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Read (B,) int64, a token of each row; (B, V) float32 logits of the next."""
+        """Append (B,) int64, one token a sequence; (B, V) float32 logits of the next
+        tokens."""
         ...
 
     def keep(self, order: Sequence[int]) -> None:
-        """Let rows go: the new row ``i`` is the old row ``order[i]``."""
+        """Select rows: the new row ``i`` is the old row ``order[i]``."""
         ...
 
     def trim(self) -> None:
-        """Give back the memory that the rows do not need."""
+        """Free the memory that the remaining rows do not need."""
         ...
 
     def clear(self) -> None:
-        """Let all rows go, and all memory."""
+        """Remove all rows and free their memory."""
         ...
 
     @property
     def held(self) -> tuple[int, int]:
-        """Bytes of a token of a row, 0 if unknown, and of all rows together."""
+        """Bytes per token of a row, 0 if unknown, and bytes of all rows."""
         ...
 
 
 class CachedDecoder:
-    """Rows with their keys and values."""
+    """Decoder with a KV cache."""
 
     def __init__(self, forward: Forward, counters: TokenCounts) -> None:
-        """``counters`` learn what is read."""
         self._reader = Prefiller(forward, counters)
         self._shelf = KVCache()
 
@@ -86,7 +86,7 @@ class CachedDecoder:
         again: bool,
         most: int = 0,
     ) -> Tensor:
-        """Read the prompts, each different one once."""
+        """Prefill each distinct prompt once."""
         read = self._reader.prompts(prompts, branch, again, most)
         before = len(self._shelf.lengths)
         try:
@@ -99,7 +99,7 @@ class CachedDecoder:
 
     @torch.inference_mode()
     def step(self, tokens: Tensor) -> Tensor:
-        """Read one token a row."""
+        """Process one token a row."""
         cache = self._shelf.opened()
         lengths = torch.tensor(self._shelf.lengths)
         columns = torch.arange(self._shelf.width + 1)
@@ -112,31 +112,30 @@ class CachedDecoder:
 
     @torch.inference_mode()
     def keep(self, order: Sequence[int]) -> None:
-        """Only rows that take another's place are copied."""
+        """Select rows; only rows that move to another place are copied."""
         self._shelf.keep(order)
 
     @torch.inference_mode()
     def trim(self) -> None:
-        """Beginnings that are kept go too."""
+        """Free spare buffers and the shared prefix."""
         self._reader.forget()
         self._shelf.trim()
 
     def clear(self) -> None:
-        """Start anew."""
+        """Remove all rows."""
         self._reader.forget()
         self._shelf = KVCache()
 
     @property
     def held(self) -> tuple[int, int]:
-        """Bytes of a token of a row, 0 before the first, and of all buffers."""
+        """Bytes per token of a row, 0 before the first, and of all buffers."""
         return self._shelf.bytes_per_token, self._shelf.n_bytes
 
 
 class UncachedDecoder:
-    """Rows that are read whole at each step."""
+    """Decoder that recomputes whole sequences at each step."""
 
     def __init__(self, forward: Forward, counters: TokenCounts) -> None:
-        """``counters`` learn what is read."""
         self._forward = forward
         self._counters = counters
         self._rows: list[list[int]] = []
@@ -148,14 +147,14 @@ class UncachedDecoder:
         again: bool,
         most: int = 0,
     ) -> Tensor:
-        """Read the prompts, each by itself and whole."""
+        """Prefill each prompt separately."""
         rows = [[int(token) for token in prompt] for prompt in prompts]
         logits = self._read(rows)
         self._rows += rows
         return logits
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Read all rows, each with its new token."""
+        """Recompute all rows with their new tokens."""
         grown = zip(self._rows, tokens.tolist(), strict=True)
         rows = [[*row, token] for row, token in grown]
         logits = self._read(rows)
@@ -163,19 +162,19 @@ class UncachedDecoder:
         return logits
 
     def keep(self, order: Sequence[int]) -> None:
-        """Nothing but ids moves."""
+        """Select rows."""
         self._rows = [self._rows[row] for row in order]
 
     def trim(self) -> None:
-        """Nothing is kept beside the rows."""
+        """Does nothing, since there is no cache."""
 
     def clear(self) -> None:
-        """Start anew."""
+        """Remove all rows."""
         self._rows = []
 
     @property
     def held(self) -> tuple[int, int]:
-        """Nothing is held between two steps."""
+        """Always 0, since there is no cache."""
         return 0, 0
 
     @torch.inference_mode()
@@ -192,9 +191,9 @@ class UncachedDecoder:
 def decoder_for(
     forward: Forward, counters: TokenCounts
 ) -> Callable[[], CachedDecoder | UncachedDecoder]:
-    """What steps this model takes: cached ones if they give the logits that plain ones
-    give, with a shared beginning, with padding, and with rows that go and come; else
-    plain ones. It is tried out when steps are first wanted: most runs want none."""
+    """Factory of decoders for a model. A self-test at first use selects
+    ``CachedDecoder`` if its logits match ``UncachedDecoder`` with shared prefixes,
+    padding, and rows that join and leave."""
     takes_cache = cache(lambda: _takes_cache(forward))
 
     def steps() -> CachedDecoder | UncachedDecoder:
@@ -208,7 +207,7 @@ def _takes_cache(forward: Forward) -> bool:
     unseen = TokenCounts()
     try:
         mine = _trial(CachedDecoder(forward, unseen), forward.model)
-    # Whatever a model does not take, it says so in its own way.
+    # Models raise different errors for unsupported caches.
     except (
         AttributeError,
         IndexError,
@@ -224,7 +223,7 @@ def _takes_cache(forward: Forward) -> bool:
 
 
 def _trial(steps: Decoder, model: Any) -> Tensor:
-    """Logits of a batch that goes through everything which can happen to it."""
+    """Logits of a batch that covers all operations of a decoder."""
     size = model.get_input_embeddings().weight.shape[0]
     step = max(1, size // 12)
     ids = (np.arange(1, 12) * step % size).astype(np.int32)

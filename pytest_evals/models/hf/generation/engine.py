@@ -1,10 +1,11 @@
-"""Texts that a model writes.
+"""Generation engine: groups sequences into batches and returns their strings.
 
-Prompts with equal settings are written side by side. Each ends by itself: at an
-end-of-text token, as soon as its new text holds a stop string, or at its limit. Greedy
-texts are those of lm-eval 0.4.13 with a batch of one; there, a row of a larger batch
-writes on until every row has met the same stop string. Where a position means something
-else in a long sequence (see ``scaling``), long texts are written one by one.
+Sequences with equal sampling parameters are batched. Each ends on its own: at an
+end-of-sequence token, at a stop string in its completion, or at its token limit. Greedy
+completions equal those of lm-eval 0.4.13 with a batch size of 1; in larger batches
+lm-eval continues each row until all rows contain the same stop string. If outputs
+depend on the sequence length (see ``length_dependence``), long sequences are generated
+one by one.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ from pytest_evals.models.hf.tokenization.request_encoder import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GenerationInput:
-    """A text to write.
+    """A prompt and its limits.
 
     Args:
         prompt: (T,) ids, at least one; together with ``max_tokens`` no longer than the
             model's window.
         max_tokens: Most new tokens, at least 1.
-        stop: Texts that end it, none of them empty.
-        seed: Of its random numbers.
+        stop: Stop strings, none of them empty.
+        seed: Seed of its random generator.
     """
 
     prompt: Ids
@@ -54,83 +55,84 @@ class GenerationInput:
 
     @property
     def cost(self) -> int:
-        """Tokens at its end, if nothing ends it before."""
+        """Maximum length of the sequence in tokens."""
         return len(self.prompt) + self.max_tokens
 
 
 class GenerationOutput(NamedTuple):
-    """What was written.
+    """A generated completion.
 
     Args:
         text: The text, cut at the stop strings.
         n_tokens: New tokens, with the one that ended it.
-        finish: Why it ended.
-        elapsed_s: Seconds it took, its share of what was done at the same time.
-        sound: Whether all logits were numbers.
-        top_logprobs: Of each new token, if they were asked for.
+        finish: Finish reason.
+        elapsed_s: Its share of the batches' time in seconds.
+        finite: Whether all logits were finite.
+        top_logprobs: Top log-probabilities of each token, if requested.
     """
 
     text: str
     n_tokens: int
     finish: Finish
     elapsed_s: float
-    sound: bool = True
+    finite: bool = True
     top_logprobs: TopLogprobs = ()
 
 
 class GenerationEngine:
-    """A model that writes texts."""
+    """Generates completions with a model."""
 
     def __init__(
         self,
         model: Any,
         encoder: RequestEncoder,
         steps: Callable[[], Decoder],
-        room: MemoryBudget,
+        budget: MemoryBudget,
         think_end: str = "",
     ) -> None:
-        """``steps`` starts a batch; ``think_end``, a text or the digits of a token's
-        id, ends what is not part of answers."""
+        """``steps`` creates a decoder; ``think_end`` is the string, or the id as
+        digits, that ends the model's thinking."""
         self._model = model
         self._encoder = encoder
         self._steps = steps
-        self._room = room
+        self._budget = budget
         self._think_end = think_end
         self._scaling = length_dependence_of(model.config)
         self._ends = _end_ids(model, encoder)
         self._library = TransformersGenerator(model, encoder, self._ends)
         self._end_text = encoder.end_text
         self.notes: dict[str, None] = {}
-        """What is odd about texts that were written so far."""
+        """Warnings about the completions so far."""
 
     def write(
-        self, writings: Sequence[GenerationInput], recipe: SamplingParams
+        self, writings: Sequence[GenerationInput], params: SamplingParams
     ) -> Iterator[tuple[int, GenerationOutput | InvalidRequestError]]:
-        """Write all texts; the position of each and what came of it, as they end."""
+        """Generate all completions; yields the position and the output of each as it
+        finishes."""
         rows = self._rows(writings)
-        for row in self._ended(rows, recipe):
+        for row in self._ended(rows, params):
             yield row.number, self._finished(row)
 
     def _ended(
-        self, rows: Iterable[SequenceState], recipe: SamplingParams
+        self, rows: Iterable[SequenceState], params: SamplingParams
     ) -> Iterator[SequenceState]:
-        if recipe.slow:
-            self.notes[_BY_LIBRARY.format(", ".join(recipe.slow))] = None
-            return (self._library.written(row, recipe) for row in rows)
+        if params.slow:
+            self.notes[_BY_LIBRARY.format(", ".join(params.slow))] = None
+            return (self._library.written(row, params) for row in rows)
         return (
-            row for some in self._together(rows) for row in self._flow(some, recipe)
+            row for some in self._together(rows) for row in self._flow(some, params)
         )
 
     def _flow(
-        self, rows: Iterable[SequenceState], recipe: SamplingParams
+        self, rows: Iterable[SequenceState], params: SamplingParams
     ) -> Iterator[SequenceState]:
-        flow = Scheduler(self._steps(), self._room, recipe, self._encoder, self._ends)
+        flow = Scheduler(self._steps(), self._budget, params, self._encoder, self._ends)
         return flow.run(rows)
 
     def _together(
         self, rows: Iterable[SequenceState]
     ) -> Iterator[Iterable[SequenceState]]:
-        """Rows that may share passes."""
+        """Groups of sequences that may share a batch."""
         scaling = self._scaling
         if not scaling.length:
             yield rows
@@ -152,9 +154,9 @@ class GenerationEngine:
             reset_rope_scale(self._model)
 
     def _rows(self, writings: Sequence[GenerationInput]) -> Iterator[SequenceState]:
-        """The texts in the order in which they are best begun."""
+        """The sequences in the order in which to start them."""
         stops = {w.stop: StopStrings(self._encoder, w.stop) for w in writings}
-        pays = self._room.pass_cost
+        pays = self._budget.pass_cost
         prompts = [w.prompt for w in writings]
         for leaf in prompt_groups(prompts, [w.cost for w in writings], pays):
             for number in leaf.members:
@@ -183,7 +185,7 @@ class GenerationEngine:
         )
         finish: Finish = "stop" if stopped else "length"
         return GenerationOutput(
-            shown, len(tokens), finish, row.elapsed_s, row.sound, self._top(row)
+            shown, len(tokens), finish, row.elapsed_s, row.finite, self._top(row)
         )
 
     def _top(self, row: SequenceState) -> TopLogprobs:
@@ -195,7 +197,7 @@ class GenerationEngine:
         )
 
     def _after_thinking(self, row: SequenceState) -> str:
-        """The text, without what the model thought (lm-eval 0.4.13,
+        """The completion without the model's thinking (lm-eval 0.4.13,
         ``HFLM.generate_until``)."""
         mark, text = self._think_end, self._encoder.decode(row.tokens)
         if not mark:
@@ -219,7 +221,7 @@ _STOPPED_THINKING = (
 
 
 def _end_ids(model: Any, encoder: RequestEncoder) -> frozenset[int]:
-    """The tokens that end a text: those of the model's ``generation_config``, and the
+    """Ids of end-of-sequence tokens: those of the model's ``generation_config`` and the
     tokenizer's."""
     named = model.generation_config.eos_token_id
     ids = named if isinstance(named, list | tuple) else [named]

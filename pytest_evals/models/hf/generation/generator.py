@@ -1,4 +1,4 @@
-"""Requests for texts, from prompts as ids to responses."""
+"""Generation requests: from encoded prompts to responses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestEr
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A text to write, and whose it is."""
+    """A generation input and its request."""
 
     position: int
     writing: GenerationInput
@@ -34,22 +34,22 @@ class _Job:
 
 
 class Generator:
-    """A model as a giver of texts."""
+    """Answers generation requests."""
 
     def __init__(
         self,
-        writer: GenerationEngine,
+        engine: GenerationEngine,
         max_length: int,
         config: Any,
     ) -> None:
-        """``config`` is the model's ``generation_config``, ``max_length`` its window in
-        tokens."""
-        self._writer = writer
+        """``config`` is the model's ``generation_config``, ``max_length`` its context
+        window in tokens."""
+        self._engine = engine
         self._max_length = max_length
         self._config = config
 
     def check(self) -> None:
-        """Make sure that the model's own settings can all be heeded.
+        """Check that all settings of the model's ``generation_config`` are supported.
 
         Raises:
             ModelError: It has a setting that cannot.
@@ -59,45 +59,45 @@ class Generator:
     def answer(
         self, requests: Mapping[int, Generate], prompts: Mapping[int, Ids]
     ) -> Iterator[tuple[int, Response]]:
-        """Responses with the positions of their requests, as texts end. A request
-        with an option that is unknown or has a bad value is answered by an error.
+        """Responses with the positions of their requests, as sequences finish. Unknown
+        options and invalid values give an error response.
 
         Args:
-            requests: What is asked, by position.
+            requests: The requests by position.
             prompts: (T,) ids of the prompts of those that are to be answered.
         """
         groups: dict[SamplingParams, list[_Job]] = {}
         slow = slow_settings(self._config)
         for position, ids in prompts.items():
             request = requests[position]
-            recipe = sampling_params_of(request, self._config, slow)
-            if isinstance(recipe, InvalidRequestError):
-                yield position, Response(error=str(recipe))
+            params = sampling_params_of(request, self._config, slow)
+            if isinstance(params, InvalidRequestError):
+                yield position, Response(error=str(params))
                 continue
             job = self._job(position, request, ids)
             if isinstance(job, InvalidRequestError):
                 yield position, Response(error=str(job))
             else:
-                groups.setdefault(recipe, []).append(job)
-        for recipe, jobs in groups.items():
-            yield from self._answer_group(jobs, recipe)
+                groups.setdefault(params, []).append(job)
+        for params, jobs in groups.items():
+            yield from self._answer_group(jobs, params)
 
     def _answer_group(
-        self, jobs: list[_Job], recipe: SamplingParams
+        self, jobs: list[_Job], params: SamplingParams
     ) -> Iterator[tuple[int, Response]]:
-        written = self._writer.write([job.writing for job in jobs], recipe)
+        written = self._engine.write([job.writing for job in jobs], params)
         for number, text in written:
             yield jobs[number].position, _response(jobs[number], text)
 
     def _job(
         self, position: int, request: Generate, ids: Ids
     ) -> _Job | InvalidRequestError:
-        room = fit_prompt(request, len(ids), self._max_length)
-        if isinstance(room, InvalidRequestError):
-            return room
+        budget = fit_prompt(request, len(ids), self._max_length)
+        if isinstance(budget, InvalidRequestError):
+            return budget
         writing = GenerationInput(
-            prompt=ids[len(ids) - room.n_prompt :],
-            max_tokens=room.max_tokens,
+            prompt=ids[len(ids) - budget.n_prompt :],
+            max_tokens=budget.max_tokens,
             stop=tuple(stop for stop in request.stop if stop),
             seed=seed_of(request),
         )
@@ -107,7 +107,7 @@ class Generator:
 def _response(job: _Job, text: GenerationOutput | InvalidRequestError) -> Response:
     if isinstance(text, InvalidRequestError):
         return Response(error=str(text))
-    if not text.sound:
+    if not text.finite:
         return Response(error=NOT_A_NUMBER, elapsed_s=text.elapsed_s)
     return Response(
         text=text.text,

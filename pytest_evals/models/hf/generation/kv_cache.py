@@ -1,9 +1,9 @@
-"""Keys and values of texts that are being written: rows that come, grow and go.
+"""KV cache of a running batch whose rows join, grow and leave.
 
-All rows end at the same column, so that a row's padding is on its left and a token has
-one column for all. Buffers have spare columns, and a row that goes leaves a place that
-another row takes: neither a new token nor a row that goes copies what stays. When the
-longest row goes, the columns that only it had fall out of sight.
+All rows end at the same column: padding is on the left, and a new token uses one column
+for all rows. Buffers have spare columns, and rows that leave free their place for
+others, so neither appending a token nor removing a row copies the rest. When the
+longest row leaves, its extra columns become invisible.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from torch import Tensor
 from transformers.cache_utils import Cache, DynamicLayer
 
 SPARE_COLUMNS = 64
-"""New columns at least when a buffer is made; a fourth of its width if that is more."""
+"""Minimum of spare columns of a new buffer; a fourth of its width if that is more."""
 
 
 class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # its base is half typed
-    """One layer: of two buffers (R, heads, C, size) the rows and columns in use.
+    """One layer: the used rows and columns of two buffers (R, heads, C, size).
 
-    The columns in use are ``end - width`` to ``end``, and ``n_new`` more that a model
-    which is running has added.
+    The used columns are ``end - width`` to ``end``, plus ``n_new`` that a running
+    forward pass has added.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # its base is half
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
-        """Append columns; what is asked of every cache of transformers."""
+        """Append columns; the interface of transformers' caches."""
         start = self.end + self.n_new
         self.n_new += key_states.shape[-2]
         columns = slice(start, self.end + self.n_new)
@@ -48,11 +48,12 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # its base is half
         return self._seen(keys), self._seen(values)
 
     def get_seq_length(self) -> int:
-        """Columns in use."""
+        """Number of used columns."""
         return self.width + self.n_new
 
     def reserve(self, like: tuple[Tensor, Tensor], n_rows: int, width: int) -> None:
-        """Have so many rows of that width, and a spare column; what is there stays."""
+        """Ensure capacity for so many rows of that width and a spare column; keeps the
+        contents."""
         if self.buffers is not None:
             rows, _, columns, _ = self.buffers[0].shape
             if n_rows <= rows and width <= self.end < columns:
@@ -60,7 +61,7 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # its base is half
         self.remake(like, n_rows, width)
 
     def remake(self, like: tuple[Tensor, Tensor], n_rows: int, width: int) -> None:
-        """Move what is there to new buffers of just that size."""
+        """Move the contents to new buffers of that size."""
         columns = width + max(SPARE_COLUMNS, width // 4)
         made = []
         for which, one in enumerate(like):
@@ -73,14 +74,14 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # its base is half
         self.end = width
 
     def pad(self, width: int) -> None:
-        """Widen the columns in use to the left. What lies there from before may be no
-        number, which no mask would hide."""
+        """Widen the used columns to the left with zeros: stale values may be NaN, which
+        no mask hides."""
         for buffer in self._held():
             buffer[: self.n_rows, :, self.end - width : self.end - self.width] = 0
         self.width = width
 
     def append(self, states: tuple[Tensor, Tensor], at: Tensor, source: Tensor) -> None:
-        """Take up rows.
+        """Append rows.
 
         Args:
             states: Keys and values, (B, heads, T, size) each.
@@ -97,7 +98,7 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # its base is half
         self.n_rows = rows.stop
 
     def move(self, targets: Tensor, sources: Tensor) -> None:
-        """Put rows in the places of others."""
+        """Copy rows over others."""
         for buffer in self._held():
             seen = self._seen(buffer)
             seen[targets] = seen[sources]
@@ -112,22 +113,21 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # its base is half
 
 
 class KVCache:
-    """The keys and values of all rows of a batch, in all layers."""
+    """Keys and values of all rows in all layers."""
 
     def __init__(self) -> None:
-        """An empty shelf."""
         self._layers: list[_Layer] = []
         self.lengths: list[int] = []
         """Tokens of each row."""
 
     @property
     def width(self) -> int:
-        """Columns that are in use."""
+        """Number of used columns."""
         return max(self.lengths, default=0)
 
     @property
     def bytes_per_token(self) -> int:
-        """What a token of a row takes in all layers; 0 before the first row."""
+        """Bytes per token of a row in all layers; 0 before the first row."""
         return sum(
             one.shape[1] * one.shape[3] * one.element_size()
             for layer in self._layers
@@ -136,14 +136,14 @@ class KVCache:
 
     @property
     def n_bytes(self) -> int:
-        """What all buffers take."""
+        """Bytes of all buffers."""
         held = [one for layer in self._layers for one in layer.buffers or ()]
         return sum(one.numel() * one.element_size() for one in held)
 
     def append(
         self, states: Any, source: Sequence[int], lengths: Sequence[int]
     ) -> None:
-        """Take up rows; all or, when an error is raised, none of them.
+        """Append rows; if an error is raised, none of them.
 
         Args:
             states: Of each layer keys and values, (B, heads, T, size).
@@ -163,7 +163,7 @@ class KVCache:
         self.lengths += lengths
 
     def keep(self, order: Sequence[int]) -> None:
-        """Let rows go: the new row ``i`` is the old row ``order[i]``."""
+        """Select rows: the new row ``i`` is the old row ``order[i]``."""
         moved = [(i, row) for i, row in enumerate(order) if i != row]
         if moved:
             self._align()
@@ -174,16 +174,16 @@ class KVCache:
         self.lengths = [self.lengths[row] for row in order]
 
     def trim(self) -> None:
-        """Give back what the rows do not need."""
+        """Shrink the buffers to the used size."""
         self._align()
         for layer in self._layers:
             if layer.buffers is not None:
                 layer.remake(layer.buffers, len(self.lengths), self.width)
 
     def opened(self) -> Cache:
-        """A cache of transformers to which a model adds one column.
+        """A transformers cache to which a forward pass adds one column.
 
-        If that fails half-way, it is opened again as if nothing had been added.
+        After a failed pass, open it again; the partial column is discarded.
         """
         self._align()
         for layer in self._layers:
@@ -192,15 +192,14 @@ class KVCache:
         return Cache(layers=list(self._layers))
 
     def closed(self) -> None:
-        """The column was added to all layers."""
+        """Commit the column that the forward pass added to all layers."""
         for layer in self._layers:
             layer.end += layer.n_new
         self.lengths = [length + 1 for length in self.lengths]
         self._align()
 
     def _align(self) -> None:
-        """All layers as wide and as high as the rows are: what was begun and not
-        finished goes, and so do columns of rows that went."""
+        """Reset all layers to the committed rows and columns."""
         width = self.width
         for layer in self._layers:
             layer.n_rows = len(self.lengths)

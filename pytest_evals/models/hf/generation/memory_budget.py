@@ -1,9 +1,8 @@
-"""How many tokens a batch of texts may hold while they are written.
+"""Memory budget of generation: how many tokens a batch may hold.
 
-Two bounds: tokens that are held, which is keys and values of rows times columns, and
-tokens that are read at a time. The first is measured: what a token takes is known from
-the first rows, and what is free is asked each time before rows are let in. Both are
-lowered when memory runs out, and rise again while it does not.
+Two limits: tokens held (rows times columns of the KV cache) and tokens of a prefill.
+The first is measured: bytes per token from the first rows, free memory before each
+admission. Both are lowered when memory runs out and rise again while steps succeed.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from pytest_evals.models.hf.batches import SMALLEST_PART
 from pytest_evals.models.hf.device_memory import free_bytes
 
 MOST_TOKENS = 2**19
-"""Tokens that are held at most: with more rows no device is faster."""
+"""Maximum of tokens held: larger batches are not faster on any device."""
 SHARE = 0.6
-"""Of the free memory that keys and values may fill; the rest is for what is computed,
-and for one layer's buffers that are moved to larger ones."""
+"""Fraction of the free memory for keys and values; the rest is for activations and for
+resizing the buffers of one layer."""
 FIRST_GROWTH = 64
-"""New tokens that a row is expected to write while there is no better knowledge."""
+"""Initial estimate of new tokens per sequence."""
 GROWTH_INTERVAL = 128
-"""Steps in a row that must fit before bounds rise by a fourth."""
+"""Successful steps after which the limits rise by a fourth."""
 
 
 class MemoryBudget:
-    """Bounds of a batch, which learn from what did not fit."""
+    """Adaptive limits of a batch."""
 
     def __init__(
         self,
@@ -38,7 +37,7 @@ class MemoryBudget:
         pass_cost: int = 1,
         measure: Callable[[int, int], int] | None = None,
     ) -> None:
-        """Bounds to begin with.
+        """Set the initial limits.
 
         Args:
             held: Tokens that may be held, padding included.
@@ -59,25 +58,26 @@ class MemoryBudget:
         self._fitting = 0
 
     def fits(self, n_rows: int, width: int) -> bool:
-        """Whether so many rows of so many columns may be held. One may always try."""
+        """Whether the batch may hold so many rows and columns. A single row always
+        may."""
         within = n_rows * width <= self.held and not 0 < self._rows < n_rows
         return within or n_rows <= 1
 
     def overflows(self, n_rows: int, width: int) -> bool:
-        """Whether rows have grown beyond what may ever be held."""
+        """Whether rows exceed the maximum that may ever be held."""
         return n_rows > 1 and n_rows * width > self._most_held
 
     @property
     def part(self) -> int:
-        """Tokens of one prompt that may be read at a time."""
+        """Prefill chunk of one prompt in tokens."""
         return max(self.read, SMALLEST_PART)
 
     def look(self, bytes_per_token: int, n_bytes: int) -> None:
-        """Look how much memory there is now.
+        """Measure the available memory.
 
         Args:
-            bytes_per_token: What a token of a row takes; 0 for unknown.
-            n_bytes: What the rows hold already.
+            bytes_per_token: Memory per token of a row; 0 if unknown.
+            n_bytes: Bytes of the current rows.
         """
         if self._measure is None or not bytes_per_token:
             return
@@ -87,22 +87,21 @@ class MemoryBudget:
         self.held = min(self.held, most) if was_lowered else most
 
     def lower(self, held: int) -> None:
-        """So many tokens could not be held."""
+        """Lower the limit after ``held`` tokens did not fit."""
         self.held = max(1, min(self.held, held // 2))
         self._fitting = 0
 
     def lower_read(self, tokens: int) -> None:
-        """So many tokens could not be read at a time."""
+        """Lower the prefill limit after ``tokens`` did not fit."""
         self.read = max(1, min(self.read, tokens // 2))
         self._fitting = 0
 
     def expect_longer(self) -> None:
-        """Rows have been let in that had to go again, for all grew longer than was
-        expected."""
+        """Double the estimated growth after sequences had to be preempted."""
         self.growth *= 2
 
     def fitted(self) -> None:
-        """A step has fitted."""
+        """Record a successful step."""
         self._fitting += 1
         if self._fitting >= GROWTH_INTERVAL:
             self._fitting = 0
@@ -113,7 +112,8 @@ class MemoryBudget:
 def free_tokens(
     device: torch.device, most: int = MOST_TOKENS
 ) -> Callable[[int, int], int]:
-    """How a room on this device is measured, up to so many tokens."""
+    """Function that measures the free memory of a device in tokens, at most
+    ``most``."""
 
     def measure(bytes_per_token: int, n_bytes: int) -> int:
         free = free_bytes(device)

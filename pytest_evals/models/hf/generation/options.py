@@ -1,7 +1,7 @@
-"""The settings of generation: which there are, and what their values must be.
+"""Generation options: names and valid values.
 
-They are those of transformers' ``generate``, by which lm-eval generates: what lm-eval
-can hand it may stand in a request or in a model's ``generation_config``.
+They are the options of transformers' ``generate``, which lm-eval uses; a request or a
+model's ``generation_config`` may set any option that lm-eval can pass on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DEFAULTS: Mapping[str, Any] = {
     "length_penalty": 1.0,
     "early_stopping": False,
 }
-"""What transformers takes where neither the request nor the model says anything."""
+"""Defaults of transformers if neither the request nor the model sets the option."""
 ONLY_DRAWING = {
     "epsilon_cutoff",
     "eta_cutoff",
@@ -36,7 +36,7 @@ ONLY_DRAWING = {
     "top_p",
     "typical_p",
 }
-"""Settings that greedy decoding does not read."""
+"""Options that greedy decoding ignores."""
 WITHOUT_EFFECT = {
     "assistant_confidence_threshold",
     "assistant_early_exit",
@@ -68,8 +68,7 @@ WITHOUT_EFFECT = {
     "temperature",
     "transformers_version",
 }
-"""Settings of transformers that need no heed: they are read elsewhere, or say nothing
-about which token comes next."""
+"""Options that are handled elsewhere or do not affect the next token."""
 _OF_MODEL = {
     "eos_token_id",
     "max_new_tokens",
@@ -77,7 +76,7 @@ _OF_MODEL = {
     "return_dict_in_generate",
     "use_cache",
 }
-"""Settings that need no heed where it is the model that has them."""
+"""Options that are ignored if the model's ``generation_config`` sets them."""
 _REFUSED = {
     "max_new_tokens": "every request has its own limit",
     "pad_token_id": "lm-eval sets it itself",
@@ -86,18 +85,18 @@ _REFUSED = {
     "token_healing": "it changes the prompt",
     "use_cache": "lm-eval sets it itself",
 }
-"""Settings that lm-eval's call of ``generate`` cannot take, and why not."""
+"""Options that cannot be passed to ``generate``, with the reason."""
 
 
 class _OptionRule(NamedTuple):
-    """What the values of a setting must be, in words and as a test."""
+    """Valid values of an option: description and predicate."""
 
     words: str
     allows: Callable[[Any], bool]
 
 
 def _is_number(value: Any) -> bool:
-    # True is an int to Python, but nobody means 1 by it.
+    # True is an int to Python, but is a mistake here.
     is_real = isinstance(value, int | float) and not isinstance(value, bool)
     return is_real and abs(value) <= sys.float_info.max
 
@@ -138,14 +137,14 @@ _RULES: Mapping[str, _OptionRule] = {
     "top_logprobs": _COUNT,
     "num_return_sequences": _OptionRule("1", lambda v: _is_whole(v) and v == 1),
 }
-"""Of the others transformers itself looks at the values."""
+"""transformers checks the values of other options."""
 
 _OFF: tuple[Any, ...] = (None, False, 0, 1.0, (), [])
-"""Values by which a setting says that it is not used."""
+"""Values that disable an option."""
 
 
 def check_config(config: Any) -> None:
-    """Make sure that a model's ``generation_config`` asks for nothing that cannot be.
+    """Check that a model's ``generation_config`` has no unsupported option.
 
     Raises:
         ModelError: It does.
@@ -159,7 +158,7 @@ def check_config(config: Any) -> None:
 
 
 def slow_settings(config: Any) -> tuple[str, ...]:
-    """What a model's ``generation_config`` asks for that only ``generate`` knows."""
+    """Options of a model's ``generation_config`` that only ``generate`` supports."""
     return tuple(
         name
         for name, value in config.to_diff_dict().items()
@@ -168,12 +167,12 @@ def slow_settings(config: Any) -> tuple[str, ...]:
 
 
 def is_slow(name: str) -> bool:
-    """Whether a setting that exists is one that only ``generate`` knows."""
+    """Whether only ``generate`` supports an existing option."""
     return name not in DEFAULTS and name not in WITHOUT_EFFECT
 
 
 def unknown(options: Mapping[str, Any]) -> str:
-    """What is wrong with the first option that does not exist, if any."""
+    """Error message for the first unknown or refused option; empty if all are valid."""
     for name, value in options.items():
         if name in _REFUSED and value is not None:
             return f"the hf model takes no option {name!r}: {_REFUSED[name]}"
@@ -186,7 +185,7 @@ def unknown(options: Mapping[str, Any]) -> str:
 
 
 def bad_value(settings: Mapping[str, Any]) -> str:
-    """What is wrong with the first value that means nothing, if any."""
+    """Error message for the first invalid value; empty if all are valid."""
     for name, value in settings.items():
         rule = _RULES.get(name)
         if rule and value is not None and not rule.allows(value):

@@ -1,9 +1,8 @@
-"""Reading of prompts: from ids to keys, values and the logits of what comes next.
+"""Prefill: from prompt ids to keys, values and the logits of the next token.
 
-A beginning that prompts share is read once; of the beginnings that lie on one path of
-the tree only the longest is held, since all others are parts of it. Prompts are padded
-on the right, so that a token is as far from the shared beginning as it would be alone.
-What is longer than a pass should be is read in parts, each after the one before it.
+Shared prefixes are computed once; only the longest prefix of the current path is held,
+since the others are parts of it. Prompts are padded on the right, so that positions
+relative to the shared prefix do not change. Long prompts are prefilled in chunks.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ States = list[tuple[Tensor, Tensor]]
 
 
 class Prefill(NamedTuple):
-    """Prompts that were read together.
+    """Result of a prefill.
 
     Args:
         states: Their keys and values.
@@ -42,7 +41,7 @@ class Prefill(NamedTuple):
 
 
 class _LastPrompt(NamedTuple):
-    """A prompt that is about to come again."""
+    """The last prompt, kept because identical prompts follow."""
 
     prompt: Ids
     states: States
@@ -50,10 +49,9 @@ class _LastPrompt(NamedTuple):
 
 
 class Prefiller:
-    """A model that reads."""
+    """Runs prefills and keeps the shared prefix."""
 
     def __init__(self, forward: Forward, counters: TokenCounts) -> None:
-        """``counters`` learn what is read."""
         self._forward = forward
         self._counters = counters
         self._path: tuple[SharedPrefix, ...] = ()
@@ -67,8 +65,8 @@ class Prefiller:
         again: bool,
         most: int = 0,
     ) -> list[Prefill]:
-        """Read prompts: as :meth:`Steps.join`. At most two parts: what was read before,
-        and what is new."""
+        """Prefill prompts as in :meth:`Decoder.join`. Returns at most two parts: the
+        repeated prompt and the new ones."""
         parts = []
         last = self._last
         n_again = _n_equal(prompts, last.prompt) if last else 0
@@ -84,7 +82,7 @@ class Prefiller:
         return parts
 
     def token(self, ids: Tensor, mask: Tensor, positions: Tensor, cache: Any) -> Tensor:
-        """Read a token of each row, whose past is in the cache.
+        """Process one token a row after the cached ones.
 
         Args:
             ids: (B, 1) int64.
@@ -101,7 +99,7 @@ class Prefiller:
         return logits
 
     def forget(self) -> None:
-        """Give back the memory of beginnings, and of the prompt that may come again."""
+        """Free the shared prefix and the last prompt."""
         self._path, self._states, self._last = (), [], None
 
     def _fresh(
@@ -116,8 +114,8 @@ class Prefiller:
         return Prefill(states, logits, source, [len(prompt) for prompt in prompts])
 
     def _go_to(self, branch: SharedPrefix | None, most: int) -> None:
-        """Have the keys and values of a branch: what the one before shares with it, and
-        the rest read anew."""
+        """Compute the keys and values of a shared prefix, reusing the common part of
+        the previous one."""
         path = branch.path if branch else ()
         while self._path != path[: len(self._path)]:
             self._path = self._path[:-1]
@@ -131,8 +129,8 @@ class Prefiller:
     def _read(
         self, rows: Sequence[Ids], start: int, most: int
     ) -> tuple[Tensor, States]:
-        """Read rows after ``start`` tokens of the beginning that is held; a single row
-        ``most`` tokens at a time, if that is not 0.
+        """Prefill rows after ``start`` cached tokens; a single row in chunks of
+        ``most`` tokens, if not 0.
 
         Returns:
             (B, V) float32 logits after each row, and the states of both together.
@@ -164,7 +162,7 @@ class Prefiller:
         return logits, states
 
     def _after(self, n_before: int, ids: Tensor, cache: Any) -> AttentionView:
-        """What rows see that come after so many tokens, which are in the cache."""
+        """Attention view of rows that follow ``n_before`` cached tokens."""
         n_rows, width = ids.shape
         mask = torch.ones((n_rows, n_before + width), dtype=torch.long)
         positions = torch.arange(n_before, n_before + width).expand(n_rows, -1)
@@ -183,7 +181,7 @@ class Prefiller:
 
 
 def _n_equal(prompts: Sequence[Ids], prompt: Ids) -> int:
-    """How many at the start are the same prompt."""
+    """Number of leading prompts that equal ``prompt``."""
     for i, one in enumerate(prompts):
         if not np.array_equal(one, prompt):
             return i
@@ -191,7 +189,7 @@ def _n_equal(prompts: Sequence[Ids], prompt: Ids) -> int:
 
 
 def _last(prompt: Ids, read: Prefill) -> _LastPrompt:
-    """The last prompt of those that were read, apart from the others."""
+    """The last prompt of a prefill, copied out of its batch."""
     row = slice(read.source[-1], read.source[-1] + 1)
     n = len(prompt)
     states = [(k[row, :, :n].clone(), v[row, :, :n].clone()) for k, v in read.states]

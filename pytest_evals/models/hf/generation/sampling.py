@@ -1,8 +1,8 @@
-"""How the next token is chosen: greedily, or drawn.
+"""Selection of the next token: greedy decoding and sampling.
 
-The settings are the model's own ``generation_config`` with a request's options on top,
-as in transformers' ``generate``, by which lm-eval generates. Draws come from a
-generator of each request's own, so that they do not depend on the batch.
+The parameters are the model's ``generation_config`` overridden by the request's
+options, as in transformers' ``generate``, which lm-eval uses. Each request has its own
+random generator, so that samples do not depend on the batch.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from pytest_evals.models.hf.generation.options import (
 from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
 
 DIGITS = 6
-"""Digits of top log-probabilities behind the point."""
+"""Decimal places of top log-probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingParams:
-    """The settings by which tokens are chosen.
+    """Parameters of token selection.
 
     Args:
         temperature: 0 for greedy decoding.
@@ -53,7 +53,7 @@ class SamplingParams:
         num_beams: Beams of a beam search, 1 for none.
         length_penalty: Exponent of the length by which beams are compared.
         early_stopping: When a beam search ends, as in transformers.
-        top_logprobs: How many of the likeliest tokens are returned for each token.
+        top_logprobs: Number of top tokens returned for each token.
         others: Further settings, which only transformers' ``generate`` knows, as sorted
             pairs.
         of_model: The names of those that the model's ``generation_config`` adds.
@@ -75,18 +75,18 @@ class SamplingParams:
 
     @property
     def looks_back(self) -> bool:
-        """Whether the choice depends on the tokens before."""
+        """Whether the choice depends on previous tokens."""
         return self.repetition_penalty != 1.0 or self.no_repeat_ngram_size > 0
 
     @property
     def slow(self) -> tuple[str, ...]:
-        """The settings for which transformers' ``generate`` has to write."""
+        """The options that only transformers' ``generate`` supports."""
         beams = ("num_beams",) if self.num_beams > 1 else ()
         return (*beams, *(name for name, _ in self.others), *self.of_model)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All of it as arguments of ``generate``."""
+        """All parameters as arguments of ``generate``."""
         given = {name: getattr(self, name) for name in DEFAULTS}
         drawn = {"temperature": self.temperature} if self.temperature else {}
         if not drawn:
@@ -102,12 +102,12 @@ def sampling_params_of(
     value means nothing. ``None`` is an option that is not given.
 
     Args:
-        request: What is asked.
+        request: The request.
         config: The model's ``generation_config``.
-        slow: What it asks for that only ``generate`` knows.
+        slow: Options that only ``generate`` supports.
     """
     options = dict(request.options)
-    # A form for the answer is a wish: whoever has it reads the answer strictly.
+    # The response format is a hint: its parser checks the completion strictly.
     options.pop("response_format", None)
     options.pop(FITTING, None)
     n_top = options.pop(TOP_LOGPROBS, None) or 0
@@ -132,7 +132,7 @@ def sampling_params_of(
         value = options.get(name, getattr(config, name, None))
         chosen[name] = usual if value is None else value
     if not sample:
-        # Equal recipes share batches: what is not used must not tell them apart.
+        # Equal parameters share batches: unused parameters must not separate them.
         chosen |= {k: v for k, v in DEFAULTS.items() if k in ONLY_DRAWING}
     # The options are right, so that a fault is the model's own.
     problem = bad_value(chosen)
@@ -161,22 +161,22 @@ def seed_of(request: Generate) -> int:
 
 
 class TokenHistory:
-    """What the rows of a batch have said, for recipes that look back."""
+    """Previous tokens of each row, for penalties."""
 
-    def __init__(self, recipe: SamplingParams) -> None:
-        """No rows yet; nothing is kept for recipes that need nothing."""
-        self._recipe = recipe
+    def __init__(self, params: SamplingParams) -> None:
+        """Tokens are only recorded if the parameters need them."""
+        self._params = params
         self._rows: list[list[int]] = []
         self._seen: Tensor | None = None
 
     def join(self, rows: Sequence[Sequence[int]]) -> None:
-        """Take up rows, after those that are there."""
-        if self._recipe.looks_back:
+        """Append rows."""
+        if self._params.looks_back:
             self._rows += [list(row) for row in rows]
 
     def keep(self, order: Sequence[int]) -> None:
-        """Let rows go: the new row ``i`` is the old row ``order[i]``."""
-        if self._recipe.looks_back:
+        """Select rows: the new row ``i`` is the old row ``order[i]``."""
+        if self._params.looks_back:
             self._rows = [self._rows[row] for row in order]
             if self._seen is not None:
                 # None if memory ran out before it knew all rows: it is made again.
@@ -184,11 +184,11 @@ class TokenHistory:
                 self._seen = self._seen[list(order)] if all_known else None
 
     def change(self, logits: Tensor, first: int = 0) -> Tensor:
-        """Logits (B, V) of the B rows from ``first``, which are the last ones, after
-        the penalties for what was said already."""
-        if self._recipe.repetition_penalty != 1.0:
+        """Logits (B, V) of the last B rows, from ``first``, with penalties for previous
+        tokens applied."""
+        if self._params.repetition_penalty != 1.0:
             logits = self._penalised(logits, first)
-        size = self._recipe.no_repeat_ngram_size
+        size = self._params.no_repeat_ngram_size
         if size > 0:
             logits = logits.clone()
             for i, row in enumerate(self._rows[first:]):
@@ -196,8 +196,8 @@ class TokenHistory:
         return logits
 
     def add(self, tokens: Sequence[int], first: int = 0) -> None:
-        """The rows from ``first`` have said a token each."""
-        if not self._recipe.looks_back:
+        """Append a token to each row from ``first``."""
+        if not self._params.looks_back:
             return
         for row, token in zip(self._rows[first:], tokens, strict=True):
             row.append(token)
@@ -207,12 +207,12 @@ class TokenHistory:
 
     def _penalised(self, logits: Tensor, first: int) -> Tensor:
         seen = self._up_to_date(logits)[first:]
-        penalty = float(self._recipe.repetition_penalty)
+        penalty = float(self._params.repetition_penalty)
         less = torch.where(logits < 0, logits * penalty, logits / penalty)
         return torch.where(seen, less, logits)
 
     def _up_to_date(self, logits: Tensor) -> Tensor:
-        """(R, V) whether each row holds each token, with the rows that are new."""
+        """(R, V) whether each row contains each token, extended by new rows."""
         old = logits.new_zeros((0, logits.shape[1]), dtype=torch.bool)
         old = old if self._seen is None else self._seen
         new = old.new_zeros((len(self._rows) - len(old), old.shape[1]))
@@ -222,22 +222,22 @@ class TokenHistory:
         return self._seen
 
 
-def pick(logits: Tensor, recipe: SamplingParams, points: Sequence[float]) -> Tensor:
+def pick(logits: Tensor, params: SamplingParams, points: Sequence[float]) -> Tensor:
     """The next token of each row.
 
     Args:
         logits: (B, V) float32.
-        recipe: How to choose.
+        params: Sampling parameters.
         points: B random numbers from 0 to 1; none for greedy decoding.
 
     Returns:
         (B,) int64.
     """
-    if recipe.temperature == 0:
+    if params.temperature == 0:
         return logits.argmax(dim=-1)
     scores = logits
     no_history = torch.empty((len(logits), 0), dtype=torch.long, device=logits.device)
-    for warper in _warpers(recipe):
+    for warper in _warpers(params):
         scores = warper(no_history, scores)
     # The inverse of the cumulative distribution: one number a row is all that is drawn.
     exact = torch.float32 if logits.device.type == "mps" else torch.float64
@@ -252,7 +252,7 @@ def top_of(logits: Tensor, n: int) -> list[list[tuple[int, float]]]:
 
     Args:
         logits: (B, V).
-        n: How many, 0 for none.
+        n: Number of tokens, 0 for none.
     """
     if not n:
         return [[]] * len(logits)
@@ -264,24 +264,24 @@ def top_of(logits: Tensor, n: int) -> list[list[tuple[int, float]]]:
     ]
 
 
-def _warpers(recipe: SamplingParams) -> list[Any]:
-    """What narrows the distribution, in the order of transformers' ``generate``."""
+def _warpers(params: SamplingParams) -> list[Any]:
+    """Logits warpers, in the order of transformers' ``generate``."""
     steps: list[Any] = [
-        logits_process.TemperatureLogitsWarper(float(recipe.temperature))
+        logits_process.TemperatureLogitsWarper(float(params.temperature))
     ]
-    if recipe.top_k > 0:
-        steps.append(logits_process.TopKLogitsWarper(int(recipe.top_k)))
-    if recipe.top_p < 1.0:
-        steps.append(logits_process.TopPLogitsWarper(float(recipe.top_p)))
-    if recipe.min_p is not None:
-        steps.append(logits_process.MinPLogitsWarper(float(recipe.min_p)))
-    if recipe.typical_p < 1.0:
-        steps.append(logits_process.TypicalLogitsWarper(float(recipe.typical_p)))
+    if params.top_k > 0:
+        steps.append(logits_process.TopKLogitsWarper(int(params.top_k)))
+    if params.top_p < 1.0:
+        steps.append(logits_process.TopPLogitsWarper(float(params.top_p)))
+    if params.min_p is not None:
+        steps.append(logits_process.MinPLogitsWarper(float(params.min_p)))
+    if params.typical_p < 1.0:
+        steps.append(logits_process.TypicalLogitsWarper(float(params.typical_p)))
     return steps
 
 
 def _repeating(row: Sequence[int], size: int) -> list[int]:
-    """Tokens that would end a run of ``size`` tokens which is there already."""
+    """Tokens that would repeat an existing n-gram of ``size`` tokens."""
     last = list(row[len(row) - size + 1 :])
     starts = range(len(row) - size + 1)
     return [row[i + size - 1] for i in starts if row[i : i + size - 1] == last]

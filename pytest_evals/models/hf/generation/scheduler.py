@@ -1,8 +1,7 @@
-"""Texts that are written side by side: rows enter, grow, and leave when they end.
+"""Continuous batching: sequences are admitted, decoded and removed as they finish.
 
-Waiting rows enter as soon as there is room for enough of them. When memory runs out,
-rows go back to waiting with the tokens that they have; nothing that was written is
-written twice.
+Waiting sequences are admitted as memory allows. If memory runs out, running sequences
+are preempted and keep their tokens, so nothing is generated twice.
 """
 
 from __future__ import annotations
@@ -34,32 +33,32 @@ from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
 
 ADMISSION_SHARE = 8
-"""Rows enter when they are one to so many that are there, or all that wait: reading a
-prompt keeps all others waiting."""
+"""Admit waiting sequences once they make up 1/8 of the running batch, or all that wait:
+a prefill delays all running sequences."""
 MAX_ATTEMPTS = 2
-"""How often a row that is alone may run out of memory before it is given up."""
+"""Number of failures after which a sequence that runs alone is abandoned."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class SequenceState:
-    """A text on its way.
+    """A sequence during generation.
 
     Args:
         number: Which of the texts it is.
         prompt: (T,) ids.
         max_tokens: Most new tokens.
-        stops: What ends it.
-        draws: Its random numbers.
-        branch: What its prompt begins with.
-        whole: Whether its prompt must be read in one pass.
-        turn: The length at which all of it is read anew, 0 for none.
-        tokens: What has been written.
-        tops: Ids and log-probabilities of the likeliest tokens at each of these.
-        ended: Whether no more is to be written.
-        sound: Whether all logits were numbers.
+        stops: Its stop strings.
+        draws: Its random generator.
+        branch: The shared prefix of its prompt.
+        whole: Whether its prompt must be prefilled in one pass.
+        turn: The length at which all of it is recomputed, 0 for none.
+        tokens: Generated tokens.
+        tops: Ids and log-probabilities of the top tokens at each position.
+        ended: Whether it has finished.
+        finite: Whether all logits were finite.
         elapsed_s: Its share of the time.
-        n_failures: How often it alone was too much in a row.
-        refusal: Why it cannot be written, empty if it can.
+        n_failures: Consecutive out-of-memory errors when it ran alone.
+        refusal: The error, empty for none.
     """
 
     number: int
@@ -73,77 +72,76 @@ class SequenceState:
     tokens: list[int] = field(default_factory=list)
     tops: list[list[tuple[int, float]]] = field(default_factory=list)
     ended: bool = False
-    sound: bool = True
+    finite: bool = True
     elapsed_s: float = 0.0
     n_failures: int = 0
     refusal: str = ""
     _point: float = -1.0
 
     def point(self) -> float:
-        """The random number of the next token: the same until there is one."""
+        """The random draw of the next token; constant until the token is appended."""
         if self._point < 0:
             self._point = self.draws.random()
         return self._point
 
     def grow(self, token: int) -> None:
-        """Write one more token."""
+        """Append a token."""
         self.tokens.append(token)
         self._point = -1.0
 
     @property
     def length(self) -> int:
-        """Tokens so far."""
+        """Tokens of the prompt and the completion so far."""
         return len(self.prompt) + len(self.tokens)
 
     @property
     def lost(self) -> bool:
-        """Whether it does not even fit alone."""
+        """Whether the sequence does not fit into memory even alone."""
         return self.n_failures >= MAX_ATTEMPTS
 
     def expected(self, growth: int) -> int:
-        """Tokens after so many further ones, if it may have them."""
+        """Length after ``growth`` further tokens, limited by ``max_tokens``."""
         return self.length + min(growth, self.max_tokens - len(self.tokens))
 
     def ids(self) -> Ids:
-        """What is read when it enters."""
+        """The ids to prefill on admission."""
         written = np.asarray(self.tokens, dtype=self.prompt.dtype)
         return np.concatenate([self.prompt, written]) if self.tokens else self.prompt
 
 
 class _NextTokens(NamedTuple):
-    """A token for each of some rows, whether its logits were numbers, and the likeliest
-    tokens."""
+    """Next token of each row, whether its logits were finite, and the top tokens."""
 
     tokens: list[int]
-    sound: list[bool]
+    finite: list[bool]
     tops: list[list[tuple[int, float]]]
 
 
 class Scheduler:
-    """Rows of one recipe."""
+    """Schedules sequences with the same sampling parameters."""
 
     def __init__(
         self,
         steps: Decoder,
-        room: MemoryBudget,
-        recipe: SamplingParams,
+        budget: MemoryBudget,
+        params: SamplingParams,
         encoder: RequestEncoder,
         ends: Any,
     ) -> None:
-        """``ends`` are the ids that end a text."""
+        """``ends`` are the ids of end-of-sequence tokens."""
         self._steps = steps
-        self._room = room
-        self._recipe = recipe
+        self._budget = budget
+        self._params = params
         self._encoder = encoder
         self._ends = ends
         self._waiting: deque[SequenceState] = deque()
         self._rows: list[SequenceState] = []
-        self._history = TokenHistory(recipe)
+        self._history = TokenHistory(params)
         self._n_full = 0
-        """With so many rows there was no room for others."""
+        """Batch size at which no further sequence fits."""
 
     def run(self, rows: Iterable[SequenceState]) -> Iterator[SequenceState]:
-        """Write all texts; each row as soon as it has ended or is lost."""
+        """Generate all sequences; yields each when it has finished or failed."""
         self._waiting.extend(rows)
         while self._waiting or self._rows:
             yield from self._enter()
@@ -155,7 +153,7 @@ class Scheduler:
     # Entering
 
     def _enter(self) -> Iterator[SequenceState]:
-        """Let rows in as far as there is room; the lost ones are given back."""
+        """Admit sequences as memory allows; yields those that failed."""
         n = self._n_entering()
         self._sort(n)
         while n > 0:
@@ -171,18 +169,18 @@ class Scheduler:
                 n -= 1
 
     def _n_entering(self) -> int:
-        """How many of the waiting rows may enter now."""
+        """Number of waiting sequences to admit now."""
         if not self._waiting:
             return 0
-        room, n = self._room, len(self._rows)
+        budget, n = self._budget, len(self._rows)
         if n and n == self._n_full:
             return 0
-        room.look(*self._steps.held)
-        width = max((row.expected(room.growth) for row in self._rows), default=0)
+        budget.look(*self._steps.held)
+        width = max((row.expected(budget.growth) for row in self._rows), default=0)
         found = 0
         for row in self._waiting:
-            width = max(width, row.expected(room.growth))
-            if not room.fits(n + found + 1, width):
+            width = max(width, row.expected(budget.growth))
+            if not budget.fits(n + found + 1, width):
                 break
             found += 1
         few = found * ADMISSION_SHARE < n and found < len(self._waiting)
@@ -190,8 +188,8 @@ class Scheduler:
         return 0 if few else found
 
     def _sort(self, n: int) -> None:
-        """Order the next ``n`` rows by length within their branches: they enter
-        together, and equal lengths need no padding."""
+        """Sort the next ``n`` sequences by length within their shared prefix, to reduce
+        padding."""
         entering = [self._waiting.popleft() for _ in range(n)]
         number: dict[SharedPrefix | None, int] = {}
         for row in entering:
@@ -200,8 +198,8 @@ class Scheduler:
         self._waiting.extendleft(reversed(entering))
 
     def _group(self, most: int) -> list[SequenceState]:
-        """The next rows that are read together: they have one branch, and their
-        distinct prompts are neither too much at a time nor too much padding."""
+        """The next sequences to prefill together: they have the same shared prefix, and
+        their distinct prompts fit the prefill budget without too much padding."""
         found: list[SequenceState] = []
         width = n_distinct = n_useful = 0
         for row in self._waiting:
@@ -213,20 +211,20 @@ class Scheduler:
                 n_distinct += 1
                 n_useful += length
             n_read = n_distinct * width
-            too_much = n_read > self._room.read
-            if found and (too_much or n_read - n_useful > self._room.pass_cost):
+            too_much = n_read > self._budget.read
+            if found and (too_much or n_read - n_useful > self._budget.pass_cost):
                 break
             found.append(row)
         return found
 
     def _read(self, group: Sequence[SequenceState]) -> bool:
-        """Read the prompts of waiting rows and choose what follows them; ``False`` when
-        memory ran out, with all that follows from it."""
+        """Prefill waiting sequences and select their next tokens; ``False`` if memory
+        ran out."""
         begun = time.perf_counter()
         ids = [row.ids() for row in group]
         after = self._waiting[len(group)] if len(group) < len(self._waiting) else None
         again = after is not None and _same(after, group[-1])
-        most = 0 if group[0].whole else self._room.part
+        most = 0 if group[0].whole else self._budget.part
         logits = or_none(lambda: self._steps.join(ids, group[0].branch, again, most))
         if logits is None:
             self._fail_to_read(group)
@@ -249,23 +247,23 @@ class Scheduler:
     def _fail_to_read(self, group: Sequence[SequenceState]) -> None:
         width = max(row.length for row in [*self._rows, *group])
         if len(group) > 1:
-            self._room.lower_read(len(group) * width)
+            self._budget.lower_read(len(group) * width)
         elif self._rows:
-            self._room.lower(2 * len(self._rows) * width)
+            self._budget.lower(2 * len(self._rows) * width)
         else:
             # Without what is kept for others it may fit, or in smaller parts.
             self._steps.clear()
             group[0].branch = None
-            part = min(width, self._room.part)
+            part = min(width, self._budget.part)
             if group[0].whole or part <= SMALLEST_PART:
                 group[0].n_failures += 1
             else:
-                self._room.lower_read(part)
+                self._budget.lower_read(part)
 
     # Going on
 
     def _step(self) -> None:
-        """One more token for each row, or fewer rows."""
+        """Decode one token a sequence, or preempt sequences."""
         if any(row.turn == row.length for row in self._rows):
             self._send_all_back()
             return
@@ -278,32 +276,32 @@ class Scheduler:
             return
         chosen = or_none(lambda: self._chosen(logits, self._rows, 0))
         if chosen is None:
-            self._room.lower(self._n_held())
+            self._budget.lower(self._n_held())
             self._send_all_back()
             return
-        self._room.fitted()
+        self._budget.fitted()
         self._grow(self._rows, chosen, 0)
         _share(self._rows, begun)
 
     def _make_room(self) -> None:
-        """Send rows back that have outgrown the room."""
+        """Preempt sequences that exceed the memory budget."""
         n = len(self._rows)
         width = max(row.length for row in self._rows)
-        while self._room.overflows(n, width):
+        while self._budget.overflows(n, width):
             n -= 1
             width = max(row.length for row in self._rows[:n])
         if n < len(self._rows):
-            self._room.expect_longer()
+            self._budget.expect_longer()
             self._send_back(n)
 
     def _fail_to_step(self) -> None:
         n = len(self._rows)
         if n == 1:
             # Reading it anew gives its next token too, so that it goes on.
-            self._room.lower(2 * self._n_held())
+            self._budget.lower(2 * self._n_held())
             self._send_all_back()
             return
-        self._room.lower(self._n_held())
+        self._budget.lower(self._n_held())
         self._send_back(n // 2)
         if not fits(self._steps.trim):
             self._send_all_back()
@@ -314,30 +312,30 @@ class Scheduler:
     def _chosen(
         self, logits: Tensor, rows: Sequence[SequenceState], first: int
     ) -> _NextTokens:
-        """A token for each of the rows, which are those from ``first``."""
-        points = [row.point() for row in rows] if self._recipe.temperature else []
+        """Select the next token of each row, starting at ``first``."""
+        points = [row.point() for row in rows] if self._params.temperature else []
         with torch.inference_mode():
-            sound = ~logits.isnan().any(dim=-1)
+            finite = ~logits.isnan().any(dim=-1)
             # Rows with NaN end here; zeros keep the choice defined meanwhile.
-            logits = torch.where(sound[:, None], logits, 0.0)
-            tops = top_of(logits, self._recipe.top_logprobs)
+            logits = torch.where(finite[:, None], logits, 0.0)
+            tops = top_of(logits, self._params.top_logprobs)
             logits = self._history.change(logits, first)
-            tokens = pick(logits, self._recipe, points)
-            return _NextTokens(tokens.tolist(), sound.tolist(), tops)
+            tokens = pick(logits, self._params, points)
+            return _NextTokens(tokens.tolist(), finite.tolist(), tops)
 
     def _grow(
         self, rows: Sequence[SequenceState], chosen: _NextTokens, first: int
     ) -> None:
-        """Give rows their tokens, and see which of them end."""
+        """Append the tokens and detect finished sequences."""
         with torch.inference_mode():
             self._history.add(chosen.tokens, first)
         watched = []
-        for row, token, sound, top in zip(rows, *chosen, strict=True):
+        for row, token, finite, top in zip(rows, *chosen, strict=True):
             row.grow(token)
             row.tops.append(top)
-            row.sound = sound
+            row.finite = finite
             full = len(row.tokens) >= row.max_tokens
-            row.ended = full or token in self._ends or not sound
+            row.ended = full or token in self._ends or not finite
             tail = () if row.ended else row.stops.tail(row.tokens)
             if tail:
                 watched.append((row, tail))
@@ -349,7 +347,7 @@ class Scheduler:
     # Leaving
 
     def _leave(self) -> Iterator[SequenceState]:
-        """Give the rows that have ended; others take their places."""
+        """Remove and yield finished sequences; others move to their rows."""
         ended = [row for row in self._rows if row.ended]
         if not ended:
             return
@@ -361,7 +359,8 @@ class Scheduler:
         yield from ended
 
     def _send_back(self, n: int) -> None:
-        """Only the first ``n`` rows stay; the others wait again, in front."""
+        """Preempt all but the first ``n`` sequences; they wait at the front of the
+        queue."""
         self._waiting.extendleft(reversed(self._rows[n:]))
         self._keep(range(n))
 
@@ -380,14 +379,14 @@ class Scheduler:
 
 
 def _same(one: SequenceState, other: SequenceState) -> bool:
-    """Whether two rows read the same when they enter."""
+    """Whether two sequences have the same prompt to prefill."""
     if one.tokens or other.tokens:
         return False
     return np.array_equal(one.prompt, other.prompt)
 
 
 def _share(rows: Sequence[SequenceState], begun: float) -> None:
-    """Each row has had its part of the time since then."""
+    """Distribute the elapsed time evenly over the sequences."""
     part = (time.perf_counter() - begun) / len(rows)
     for row in rows:
         row.elapsed_s += part

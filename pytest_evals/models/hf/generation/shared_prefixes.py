@@ -1,9 +1,7 @@
-"""Beginnings that prompts share, and the order in which prompts are best read.
-Knows no model.
+"""Shared prefixes of prompts, and the order of prefills. Independent of the model.
 
-Sorted prompts that begin alike are neighbours, so that the common lengths of neighbours
-hold the whole tree of beginnings. A beginning is kept as a branch when reading it once
-saves enough tokens; the few tokens that any two prompts have in common do not.
+After sorting, the common lengths of neighbouring prompts describe the whole prefix
+tree. A prefix is kept if computing it once saves enough tokens.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from pytest_evals.models.hf.tokenization.encoder import Ids
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedPrefix:
-    """A beginning that is read once for all who have it.
+    """A prefix that is prefilled once for all prompts that start with it.
 
     Args:
         ids: (P,) the whole beginning, that of its parent included.
@@ -29,7 +27,7 @@ class SharedPrefix:
 
     @property
     def path(self) -> tuple[SharedPrefix, ...]:
-        """Itself after all that it goes on from."""
+        """All shared prefixes on the path to this one, which is the last."""
         found = [self]
         while found[-1].parent is not None:
             found.append(found[-1].parent)
@@ -38,11 +36,11 @@ class SharedPrefix:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PromptGroup:
-    """Equal prompts.
+    """Identical prompts.
 
     Args:
         members: Their positions, in the order in which they were given.
-        branch: What they begin with; at least one token follows.
+        branch: Their shared prefix; at least one token follows.
     """
 
     members: tuple[int, ...]
@@ -51,10 +49,10 @@ class PromptGroup:
 
 @dataclass(slots=True, eq=False)
 class _Node:
-    """A beginning of ``depth`` tokens that all its prompts share.
+    """A prefix of ``depth`` tokens that its prompts share.
 
-    ``texts`` are positions among the distinct prompts, ``kept`` the longer beginnings
-    that are kept. Each of both reads this beginning once if it is not kept itself.
+    ``texts`` are positions among the distinct prompts, ``kept`` the longer prefixes
+    that are kept. Each of both computes this prefix once if it is not kept itself.
     """
 
     depth: int
@@ -69,10 +67,11 @@ class _Node:
 def prompt_groups(
     prompts: Sequence[Ids], costs: Sequence[int], pays: int
 ) -> list[PromptGroup]:
-    """All prompts in the order in which to read them.
+    """All prompts in prefill order.
 
-    Prompts of one branch come together, a branch before those that go on from it. Among
-    equals the dearest come first: what starts last ends last, and should be short.
+    Prompts with the same shared prefix are adjacent, and a prefix comes before its
+    extensions. Longest first otherwise: sequences that start last finish last and
+    should be short.
 
     Args:
         prompts: (T,) ids each, at least one.
@@ -92,7 +91,7 @@ def prompt_groups(
 
 
 def _distinct(prompts: Sequence[Ids]) -> list[list[int]]:
-    """Positions of equal prompts, ascending by their ids."""
+    """Positions of equal prompts, in the order of their ids."""
     found: dict[bytes, list[int]] = {}
     for i, prompt in enumerate(prompts):
         # Big-endian bytes have the order of the numbers.
@@ -101,7 +100,7 @@ def _distinct(prompts: Sequence[Ids]) -> list[list[int]]:
 
 
 def _root(texts: Sequence[Ids], pays: int) -> _Node:
-    """The tree of beginnings that are kept."""
+    """The tree of kept prefixes."""
     shared = [_n_common(a, b) for a, b in pairwise(texts)]
     path = [_Node(0)]
     for i, (left, right) in enumerate(zip([0, *shared], [*shared, 0], strict=True)):
@@ -114,7 +113,7 @@ def _root(texts: Sequence[Ids], pays: int) -> _Node:
 
 
 def _close(path: list[_Node], depth: int, pays: int) -> None:
-    """End all beginnings of the path that are longer than ``depth``."""
+    """Close all prefixes of the path that are longer than ``depth``."""
     while path[-1].depth > depth:
         node = path.pop()
         if path[-1].depth < depth:
@@ -130,8 +129,7 @@ def _close(path: list[_Node], depth: int, pays: int) -> None:
 def _walk(
     root: _Node, texts: Sequence[Ids], dear: Sequence[int]
 ) -> Iterator[tuple[_Node, SharedPrefix | None]]:
-    """All nodes that are kept, each before those that go on from it, the dearest
-    first."""
+    """All kept nodes, parents before children, the most expensive first."""
     most: dict[_Node, int] = {}
     order = [root]
     for node in order:
@@ -156,8 +154,8 @@ def _some_text(node: _Node) -> int:
 
 
 def _n_common(one: Ids, other: Ids) -> int:
-    """Tokens that two prompts share at the beginning, without the last of either: that
-    one is always read, for its logits."""
+    """Length of the common prefix of two prompts, without the last token of either,
+    which is always computed for its logits."""
     n = min(len(one), len(other))
     different = one[:n] != other[:n]
     first = int(different.argmax()) if different.any() else n

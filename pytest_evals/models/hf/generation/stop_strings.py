@@ -1,8 +1,8 @@
-"""Stop strings, looked for in new text only.
+"""Detection of stop strings in completions.
 
-A text ends as soon as its tokens, decoded together, hold a stop string. They are
-decoded only when the last token may have completed one: when its own text has the last
-character of a stop string, or when that cannot be told from its own text.
+A sequence ends as soon as its decoded tokens contain a stop string. To save time,
+tokens are decoded only if the last one may complete a stop string: if its own string
+contains the last character of one, or is ambiguous.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Iterable, Sequence
 from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
 
 BROKEN = "\ufffd"
-"""What a decoder gives for the bytes of half a character."""
+"""Replacement character that decoders return for incomplete UTF-8 sequences."""
 
 
 class StopStrings:
-    """The stop strings of some texts."""
+    """The stop strings of a sequence."""
 
     def __init__(self, encoder: RequestEncoder, strings: tuple[str, ...]) -> None:
-        """``strings`` are not empty."""
+        """``strings`` must not be empty strings."""
         self.strings = strings
         self._encoder = encoder
         # A token is a byte or more, special ones without text aside, and a tokenizer
@@ -33,14 +33,14 @@ class StopStrings:
         self._may_end: dict[int, bool] = {}
 
     def tail(self, tokens: Sequence[int]) -> Sequence[int]:
-        """So many tokens at the end as hold any stop string that the last of them
-        completes; none if it completes none."""
+        """The last tokens, enough to contain any stop string that the last of them
+        completes; empty if it completes none."""
         if not self.strings or not (self._always or self._may(tokens[-1])):
             return ()
         return tokens[-self._span :]
 
     def in_text(self, text: str) -> bool:
-        """Whether a text holds a stop string."""
+        """Whether a string contains a stop string."""
         return any(stop in text for stop in self.strings)
 
     def _may(self, token: int) -> bool:
@@ -53,8 +53,8 @@ class StopStrings:
 
 
 def cut_at_stops(text: str, stops: Iterable[str]) -> str:
-    """The text before its stop strings, one after the other in their order (lm-eval
-    0.4.13, ``models/utils.py``, ``postprocess_generated_text``)."""
+    """The string before its stop strings, applied in order (lm-eval 0.4.13,
+    ``models/utils.py``, ``postprocess_generated_text``)."""
     for stop in stops:
         if stop:
             text = text.split(stop)[0]

@@ -1,9 +1,9 @@
-"""Texts that transformers' own ``generate`` writes: beams, and settings that only it
-knows.
+"""Generation with transformers' own ``generate``, for beam search and options that only
+it supports.
 
-One text at a time, and called as lm-eval 0.4.13 calls it with a batch of one
+One sequence at a time, called as lm-eval 0.4.13 does with a batch size of 1
 (``HFLM._model_generate``), so that it stops where lm-eval stops: a beam search ends for
-all beams as soon as the first of them holds a stop string.
+all beams as soon as the first beam contains a stop string.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
 
 
 class TransformersGenerator:
-    """A model as transformers generates with it."""
+    """Generates with ``model.generate``."""
 
     def __init__(
         self, model: Any, encoder: RequestEncoder, ends: Collection[int]
     ) -> None:
-        """``ends`` are the ids that end a text."""
+        """``ends`` are the ids of end-of-sequence tokens."""
         self._model = model
         self._encoder = encoder
         self._ends = ends
 
-    def written(self, row: SequenceState, recipe: SamplingParams) -> SequenceState:
-        """The row with its text, or with the reason why it has none."""
+    def written(self, row: SequenceState, params: SamplingParams) -> SequenceState:
+        """The sequence with its completion, or with the error."""
         begun = time.perf_counter()
         found = None
         while found is None and not row.lost and not row.refusal:
             try:
-                found = or_none(lambda: self._generate(row, recipe))
+                found = or_none(lambda: self._generate(row, params))
             except _REFUSALS as error:
                 text = " ".join(str(error).split())
-                row.refusal = f"transformers refuses {', '.join(recipe.slow)}: {text}"
+                row.refusal = f"transformers refuses {', '.join(params.slow)}: {text}"
             row.n_failures = 0 if found else row.n_failures + 1
         row.tokens = found or []
         row.elapsed_s = time.perf_counter() - begun
         return row
 
-    def _generate(self, row: SequenceState, recipe: SamplingParams) -> list[int]:
-        """New tokens, up to the first that ends the text."""
+    def _generate(self, row: SequenceState, params: SamplingParams) -> list[int]:
+        """New tokens up to the first end-of-sequence token."""
         device = self._model.device
         ids = torch.as_tensor(row.prompt, dtype=torch.long, device=device)[None]
-        settings = recipe.settings
+        settings = params.settings
         on_gpu = [device] if device.type == "cuda" else []
         with torch.random.fork_rng(on_gpu), warnings.catch_warnings():
             # transformers warns of lengths that it then does its best with.
@@ -75,7 +75,8 @@ class TransformersGenerator:
         return tokens[: end + 1]
 
     def _criteria(self, row: SequenceState, n_prompt: int) -> StoppingCriteriaList:
-        """One for each stop string, of which the end of the text is one to lm-eval."""
+        """One criterion for each stop string; lm-eval adds the end-of-sequence
+        string."""
         strings = [
             text for text in (*row.stops.strings, self._encoder.end_text) if text
         ]
@@ -85,7 +86,7 @@ class TransformersGenerator:
 
 
 class _FirstRowStops(StoppingCriteria):
-    """Ends all rows when the first one ends with a stop string (lm-eval 0.4.13,
+    """Stops all rows when the first one contains a stop string (lm-eval 0.4.13,
     ``models/utils_hf.py``, ``MultiTokenEOSCriteria``)."""
 
     def __init__(self, encoder: RequestEncoder, string: str, n_prompt: int) -> None:
@@ -112,8 +113,7 @@ _REFUSALS = (
     TypeError,
     ValueError,
 )
-"""What ``generate`` raises over settings that it cannot take: its checks are many, and
-of all kinds."""
+"""Exceptions that ``generate`` raises for unsupported settings."""
 
 
 def _ids(named: int | Sequence[int]) -> Sequence[int]:

@@ -1,1 +1,1 @@
-"""Requests for log-probabilities: what they share is read once."""
+"""Log-likelihood scoring: shared prefixes are computed once."""

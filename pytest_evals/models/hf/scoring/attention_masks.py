@@ -1,8 +1,8 @@
-"""Attention masks of packed rows, one for each kind of layer.
+"""Attention masks of packed rows, one for each layer type.
 
-A mask is added to the scores and has the model's type: models that do not use torch's
-own attention take a boolean one for numbers, without an error. Windows and chunks are
-measured in positions, not in columns.
+Masks are additive and have the model's dtype: models with custom attention would
+silently add a boolean mask as numbers. Windows and chunks are measured in positions,
+not in columns.
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ import torch
 from torch import Tensor
 
 Kinds = Mapping[str, int]
-"""Kind of layer → how far it looks: positions of its window or chunk, 0 for all."""
+"""Layer type → size of its window or chunk in positions, 0 for full attention."""
 WINDOWS = {"sliding_attention": "sliding_window"}
 CHUNKS = {"chunked_attention": "attention_chunk_size"}
 REACHES = {"full_attention": "", **WINDOWS, **CHUNKS}
 UNTOLD = re.compile("(?<!keep_)window_(size|len)")
-"""What a configuration calls a window that the model applies by itself, by columns and
-whatever mask it is given (transformers, ``GPTNeoSelfAttention``). Texts that are longer
-are too dear to be tried out, and shorter ones look right."""
+"""Config names of a window that the model applies on its own, by columns and regardless
+of the mask (transformers, ``GPTNeoSelfAttention``). Self-tests do not detect it:
+sequences beyond the window are too expensive for them."""
 
 
 def kinds_of(config: Any) -> Kinds | None:
-    """The kinds of a model's layers, from its configuration; ``None`` if there is one
-    that this module knows no mask for."""
+    """The layer types in a model's config; ``None`` if one of them is not supported."""
     inner = getattr(config, "text_config", None) or config
     if any(UNTOLD.search(name) and n for name, n in vars(inner).items()):
         return None
@@ -51,7 +50,7 @@ def kinds_of(config: Any) -> Kinds | None:
 def masks(
     kinds: Kinds, ends: Tensor, positions: Tensor, depth: int, dtype: torch.dtype
 ) -> Tensor | dict[str, Tensor]:
-    """One mask if all layers are of one kind, else one for each kind.
+    """One mask if all layers have the same type, else one for each type.
 
     Args:
         kinds: The kinds of layers.

@@ -1,9 +1,9 @@
-"""From logits to log-probabilities: the sums and greedy flags of a batch's lines.
+"""Log-probabilities from logits: sums and greedy flags of the spans of a batch.
 
-All of it happens on the device, and one transfer brings it back. Log-probabilities are
-taken in float32 whatever the model's type: lm-eval 0.4.13 takes them in the model's own
-type, which rounds them to three digits in bfloat16. For float32 models the two are the
-same.
+Everything is computed on the device and transferred at once. Log-probabilities are
+computed in float32 for all models: lm-eval 0.4.13 uses the model's dtype,
+which rounds them to three digits in bfloat16. For float32 models the results are
+identical.
 """
 
 from __future__ import annotations
@@ -21,55 +21,55 @@ from pytest_evals.models.hf.scoring.scored_spans import SpanScore
 
 
 class SpanTargets(NamedTuple):
-    """Where the logits of a line's tokens are.
+    """Places and ids of a span's scored tokens.
 
     Args:
-        line: Position of the line.
+        span: Position of the span.
         places: (N,) flat places in the batch, one for each scored token.
         targets: (N,) ids of these tokens.
     """
 
-    line: int
+    span: int
     places: npt.NDArray[np.int64]
     targets: npt.NDArray[np.int32]
 
 
 class BatchTargets(NamedTuple):
-    """Which token of which line to find where.
+    """The scored tokens of a batch.
 
     Args:
         places: (P,) int64, ascending flat places whose logits are needed, each once.
-        lines: The M lines' positions.
+        spans: The M spans' positions.
         at: (S,) for each scored token its index into ``places``, ascending.
         target: (S,) its id.
-        line: (S,) its line, as an index into ``lines``.
+        span: (S,) its span, as an index into ``spans``.
     """
 
     places: Tensor
-    lines: Sequence[int]
+    spans: Sequence[int]
     at: Tensor
     target: Tensor
-    line: Tensor
+    span: Tensor
 
 
 def batch_targets(spots: Sequence[SpanTargets]) -> BatchTargets:
-    """The spots of a batch, at least one, each place once."""
+    """The targets of a batch with at least one span, each place once."""
     flat = np.concatenate([spot.places for spot in spots])
     target = np.concatenate([spot.targets for spot in spots]).astype(np.int64)
-    line = np.repeat(np.arange(len(spots)), [len(spot.places) for spot in spots])
+    span = np.repeat(np.arange(len(spots)), [len(spot.places) for spot in spots])
     places, at = np.unique(flat, return_inverse=True)
     order = np.argsort(at, kind="stable")
-    found = (torch.from_numpy(column[order]) for column in (at, target, line))
-    return BatchTargets(torch.from_numpy(places), [spot.line for spot in spots], *found)
+    found = (torch.from_numpy(column[order]) for column in (at, target, span))
+    return BatchTargets(torch.from_numpy(places), [spot.span for spot in spots], *found)
 
 
 def sum_logprobs(
     wanted: BatchTargets, run: Callable[[Tensor], Iterable[LogitsChunk]]
 ) -> dict[int, SpanScore]:
-    """What came of each line.
+    """Position of a span → its score.
 
     Args:
-        wanted: What to look for.
+        wanted: The targets of the batch.
         run: Places → the logits at them, chunk by chunk.
     """
     values: list[Tensor] = []
@@ -86,22 +86,22 @@ def sum_logprobs(
         hits.append(logits.argmax(dim=-1)[at] == target)
     sums = _sums(wanted, torch.cat(values), torch.cat(hits))
     return {
-        i: SpanScore(logprob, n_missed == 0, n_unsound == 0)
-        for i, (logprob, n_missed, n_unsound) in zip(
-            wanted.lines, sums.tolist(), strict=True
+        i: SpanScore(logprob, n_missed == 0, n_nonfinite == 0)
+        for i, (logprob, n_missed, n_nonfinite) in zip(
+            wanted.spans, sums.tolist(), strict=True
         )
     }
 
 
 def _sums(wanted: BatchTargets, logprobs: Tensor, hits: Tensor) -> Tensor:
-    """(M, 3) on the CPU: log-probability, tokens that are not the most likely ones, and
-    tokens without a number.
+    """(M, 3) on the CPU: log-probability, number of non-greedy tokens, and number of
+    non-finite tokens.
 
-    Adding in float64 leaves nothing of the order of addition, which varies on CUDA;
-    only Apple's devices lack the type.
+    Sums are float64 so that they do not depend on the order of addition, which varies
+    on CUDA; only Apple's devices lack the dtype.
     """
     exact = torch.float32 if logprobs.device.type == "mps" else torch.float64
     columns = [logprobs, ~hits, logprobs.isnan()]
     table = torch.stack([column.to(exact) for column in columns], dim=1)  # (S, 3)
-    sums = table.new_zeros((len(wanted.lines), 3))
-    return sums.index_add(0, wanted.line.to(table.device), table).cpu()
+    sums = table.new_zeros((len(wanted.spans), 3))
+    return sums.index_add(0, wanted.span.to(table.device), table).cpu()

@@ -1,5 +1,5 @@
-"""The path of models to which a position means something else in a long sequence
-(see ``scaling``): long sequences take another path than short ones."""
+"""Scoring for models whose outputs depend on the sequence length (see
+``length_dependence``): long sequences use another strategy than short ones."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from pytest_evals.models.hf.scoring.scored_spans import (
 
 
 class LongContextStrategy:
-    """A fast path for all sequences up to a length, and a slower one for longer
-    ones."""
+    """A fast strategy up to a length, and a slower one beyond."""
 
     def __init__(
         self,
@@ -25,7 +24,7 @@ class LongContextStrategy:
         *,
         mixes: bool = False,
     ) -> None:
-        """Choose by the length of each sequence.
+        """Select the strategy by the length of each sequence.
 
         Args:
             path: For those up to ``length``.
@@ -40,23 +39,23 @@ class LongContextStrategy:
         self._mixes = mixes
 
     def score(
-        self, lines: Sequence[ScoredSpan], budget: BatchBudget
+        self, spans: Sequence[ScoredSpan], budget: BatchBudget
     ) -> Iterator[ScoredBatch]:
-        """All lines, as batches finish."""
+        """Score all spans; yields batches as they finish."""
         by_length: dict[int, list[int]] = {}
-        for i, line in enumerate(lines):
-            length = max(len(line.tokens) - 1, self._length)
+        for i, span in enumerate(spans):
+            length = max(len(span.tokens) - 1, self._length)
             if self._mixes:
                 length = min(length, self._length + 1)
             by_length.setdefault(length, []).append(i)
         # Upwards, for a scale that has grown stays until a short sequence comes.
         for length, numbers in sorted(by_length.items()):
             path = self._path if length == self._length else self._other
-            for done in path.score([lines[i] for i in numbers], budget):
+            for done in path.score([spans[i] for i in numbers], budget):
                 scored = {numbers[i]: one for i, one in done.scored.items()}
                 yield ScoredBatch(scored, done.elapsed_s)
 
     def forget(self) -> None:
-        """Give the memory of kept prefixes back."""
+        """Free the memory of cached prefixes."""
         self._path.forget()
         self._other.forget()

@@ -1,9 +1,9 @@
-"""Sequences of a group in rows, without padding between them.
+"""Packing: several sequences of a group in one row, without padding between them.
 
-A row holds sequences one after the other, each without what it shares with the one
-before it in the row. Read from left to right that is a walk through a tree: a token's
-descendants follow it without a gap, so one number a token, where they end, says who
-sees it.
+A row contains sequences one after the other, each without the prefix it shares with the
+previous one. From left to right this is a depth-first walk of a tree: the descendants
+of a token follow it without a gap, so the end of its descendants defines which tokens
+attend to it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from pytest_evals.models.hf.scoring.trie import Numbers, Trie
 
 Int32s = npt.NDArray[np.int32]
 FULL_ENOUGH = 0.5
-"""From this share of its tokens on, a row may end where least has to be read again."""
+"""Fill level from which a row may end early, at the place with the least
+recomputation."""
 
 
 class PackedRow(NamedTuple):
-    """Sequences that are read together.
+    """Sequences that are packed together.
 
     Args:
         depth: Tokens that come before the row.
@@ -41,13 +42,13 @@ class PackedRow(NamedTuple):
 
 
 class RowLayout(NamedTuple):
-    """A row, token by token.
+    """A packed row, token by token.
 
     Args:
         ids: (T,) token ids.
         positions: (T,) position of each in its own sequence.
         ends: (T,) place after its last descendant; itself is its first.
-        spots: Where its lines' logits are, as places in the row.
+        spots: Targets of its spans, as places in the row.
     """
 
     ids: Int32s
@@ -57,10 +58,10 @@ class RowLayout(NamedTuple):
 
 
 def pack(trie: Trie, group: PrefixGroup, width: int) -> list[PackedRow]:
-    """A group's sequences in rows, in order.
+    """Pack the sequences of a group into rows, in order.
 
-    A row has at most ``width`` tokens; a longer one goes on as long as sequences add
-    little, a quarter of ``width``, to its first.
+    A row has at most ``width`` tokens; a longer one is extended while further sequences
+    add at most a quarter of ``width`` to its first.
     """
     starts = _starts(trie, group)
     lengths = trie.lengths[group.members]
@@ -86,7 +87,7 @@ def pack(trie: Trie, group: PrefixGroup, width: int) -> list[PackedRow]:
     return rows
 
 
-def lay_out(trie: Trie, lines: Sequence[ScoredSpan], row: PackedRow) -> RowLayout:
+def lay_out(trie: Trie, spans: Sequence[ScoredSpan], row: PackedRow) -> RowLayout:
     """The tokens of a row."""
     ids = np.empty(row.n_tokens, dtype=np.int32)
     positions = np.empty(row.n_tokens, dtype=np.int32)
@@ -102,18 +103,18 @@ def lay_out(trie: Trie, lines: Sequence[ScoredSpan], row: PackedRow) -> RowLayou
         ids[place:end] = sequence[start:]
         positions[place:end] = np.arange(start, stop)
         places[start:stop] = np.arange(place, end)
-        for i in trie.lines[member]:
-            n = lines[i].n_scored
+        for i in trie.spans[member]:
+            n = spans[i].n_scored
             found = places[stop - n : stop].copy()
-            spots.append(SpanTargets(i, found, lines[i].tokens[-n:]))
+            spots.append(SpanTargets(i, found, spans[i].tokens[-n:]))
         begins.append(place)
         place = end
     return RowLayout(ids, positions, _ends(positions, begins), spots)
 
 
 def _starts(trie: Trie, group: PrefixGroup) -> Numbers:
-    """(M,) for each member what it shares with the member before it; the group's depth
-    for the first."""
+    """(M,) length of the prefix each member shares with the previous one; the group's
+    depth for the first."""
     members = group.members
     starts = np.full(len(members), group.depth, dtype=np.int64)
     if len(members) > 1:
@@ -123,16 +124,16 @@ def _starts(trie: Trie, group: PrefixGroup) -> Numbers:
 
 
 def _best_stop(totals: Sequence[int], shared: Sequence[int], first: int) -> int:
-    """Where a full row ends, so that the next one, which starts with all of its first
-    sequence, reads little again."""
+    """End of a full row with the least recomputation in the next row, which starts with
+    all of its first sequence."""
     enough = FULL_ENOUGH * totals[-1]
     stops = [first + n for n, t in enumerate(totals, start=1) if t >= enough]
     return min(stops, key=lambda stop: (shared[stop], -stop))
 
 
 def _ends(positions: Int32s, begins: Sequence[int]) -> Int32s:
-    """(T,) for each token the place of the next one that is not deeper than it and
-    starts a branch."""
+    """(T,) for each token the place of the next token at the same or a smaller depth
+    that starts a branch."""
     ends = np.empty(len(positions), dtype=np.int32)
     # By depth, where the descendants of a token end; from right to left.
     known = np.full(int(positions.max()) + 1, len(positions), dtype=np.int32)

@@ -1,8 +1,8 @@
-"""The plain path to log-probabilities, one row a sequence; the oracle of the others.
+"""Scoring with one row per sequence, padded on the right; the reference for the faster
+strategies.
 
-Lines (a context with its continuation, or a window of a text) that are equal up to
-their last token share one row of a batch. Rows are right-padded, and the model gets
-nothing but token ids.
+Spans that are equal up to their last token share one row. The model's only input are
+token ids.
 """
 
 from __future__ import annotations
@@ -32,53 +32,52 @@ from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestEr
 
 
 class PaddedRow(NamedTuple):
-    """Lines that share a row of a batch: their tokens without the last are the same.
+    """Spans that share a row: their inputs are equal.
 
     Args:
         inputs: (T,) what the model reads.
-        lines: Positions of the lines.
+        spans: Positions of the spans.
     """
 
     inputs: Ids
-    lines: tuple[int, ...]
+    spans: tuple[int, ...]
 
 
-def rows_of(lines: Sequence[ScoredSpan]) -> list[PaddedRow]:
-    """Lines as rows, the longest first."""
+def rows_of(spans: Sequence[ScoredSpan]) -> list[PaddedRow]:
+    """Spans as rows, the longest first."""
     shared: dict[bytes, list[int]] = {}
-    for i, line in enumerate(lines):
-        shared.setdefault(line.tokens[:-1].tobytes(), []).append(i)
-    rows = [PaddedRow(lines[m[0]].tokens[:-1], tuple(m)) for m in shared.values()]
+    for i, span in enumerate(spans):
+        shared.setdefault(span.tokens[:-1].tobytes(), []).append(i)
+    rows = [PaddedRow(spans[m[0]].tokens[:-1], tuple(m)) for m in shared.values()]
     # Equal beginnings come next to each other, so that results do not depend on the
     # order of the requests.
     return sorted(rows, key=lambda row: (-len(row.inputs), row.inputs.tobytes()))
 
 
 class PaddedStrategy:
-    """Every sequence by itself."""
+    """Scores each sequence in its own row."""
 
     name = "plain"
 
     def __init__(self, forward: Forward, counters: TokenCounts) -> None:
-        """``forward`` is the model; ``counters`` learn what it reads."""
         self.forward = forward
         self.counters = counters
 
     def score(
-        self, lines: Sequence[ScoredSpan], budget: BatchBudget
+        self, spans: Sequence[ScoredSpan], budget: BatchBudget
     ) -> Iterator[ScoredBatch]:
-        """All lines, as batches finish, the longest first."""
-        rows = rows_of(lines)
+        """Score all spans, the longest first; yields batches as they finish."""
+        rows = rows_of(spans)
         batches = in_batches(
             rows,
             [len(row.inputs) for row in rows],
-            lambda some: self._run(some, lines),
+            lambda some: self._run(some, spans),
             budget,
         )
         for batch in batches:
             scored: dict[int, SpanScore | InvalidRequestError] = {}
             for row in batch.items:
-                for i in row.lines:
+                for i in row.spans:
                     result = batch.result
                     scored[i] = (
                         result if isinstance(result, InvalidRequestError) else result[i]
@@ -86,22 +85,22 @@ class PaddedStrategy:
             yield ScoredBatch(scored, batch.elapsed_s)
 
     def forget(self) -> None:
-        """Nothing is kept."""
+        """Does nothing, since there is no cache."""
 
     def _run(
-        self, rows: Sequence[PaddedRow], lines: Sequence[ScoredSpan]
+        self, rows: Sequence[PaddedRow], spans: Sequence[ScoredSpan]
     ) -> dict[int, SpanScore]:
-        """Score a batch of rows: position of a line → what came of it."""
+        """Score a batch of rows: position of a span → its score."""
         width = max(len(row.inputs) for row in rows)
         ids = np.zeros((len(rows), width), dtype=np.int64)
         spots = []
         for r, row in enumerate(rows):
             end = len(row.inputs)
             ids[r, :end] = row.inputs
-            for i in row.lines:
-                n = lines[i].n_scored
+            for i in row.spans:
+                n = spans[i].n_scored
                 places = r * width + np.arange(end - n, end)
-                spots.append(SpanTargets(i, places, lines[i].tokens[-n:]))
+                spots.append(SpanTargets(i, places, spans[i].tokens[-n:]))
 
         def run(places: Tensor) -> Iterable[LogitsChunk]:
             return self.forward(torch.from_numpy(ids), places)

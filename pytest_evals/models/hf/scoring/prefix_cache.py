@@ -1,7 +1,7 @@
-"""Keys and values of the prefix that was read last.
+"""KV cache of the current prefix.
 
-A pass through the model changes the cache that it is given, so each batch gets a fresh
-one, whose layers join the kept tensors with the batch's own and forget the result.
+A forward pass modifies its cache, so each batch gets a fresh one that concatenates the
+cached tensors with the batch's own and discards the result.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from torch import Tensor
 from pytest_evals.models.hf.tokenization.encoder import Ids
 
 Layers = dict[int, tuple[Tensor, Tensor]]
-"""Number of a layer → its keys and values, (1, heads, P, size)."""
+"""Layer index → its keys and values, (1, heads, P, size)."""
 
 
 class _Past(transformers.DynamicCache):
-    """A cache over a kept prefix; ``joined`` remembers what a pass makes of it if there
-    is one row."""
+    """A cache that starts with a cached prefix; ``joined`` records the extended layers
+    if there is one row."""
 
     def __init__(self, layers: Layers, length: int, joined: Layers | None) -> None:
         super().__init__()
@@ -65,17 +65,17 @@ class _Past(transformers.DynamicCache):
 
 
 class PrefixCache:
-    """The kept prefix; asking for another one keeps what the two have in common."""
+    """The cached prefix; another prefix reuses the part that both have in common."""
 
     def __init__(self, read: Callable[[Ids, int, Any], None]) -> None:
-        """``read`` runs the model over ids that come after so many tokens, with a cache
-        over those."""
+        """``read`` runs the model on ids after so many tokens, with a cache of
+        those."""
         self._read = read
         self._tokens: Ids = np.zeros(0, dtype=np.int32)
         self._layers: Layers = {}
 
     def over(self, prefix: Ids, part: Callable[[int], int]) -> Any:
-        """A cache over a prefix, for one pass; ``None`` for an empty one.
+        """A cache of a prefix for one forward pass; ``None`` for an empty prefix.
 
         Args:
             prefix: (P,) ids.
@@ -91,7 +91,7 @@ class PrefixCache:
         return _Past(_first(self._layers, len(prefix)), len(prefix), None)
 
     def forget(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         self._tokens, self._layers = self._tokens[:0], {}
 
     def _extend(self, prefix: Ids, common: int, part: Callable[[int], int]) -> None:
@@ -106,7 +106,7 @@ class PrefixCache:
 
 
 def _first(layers: Layers, length: int) -> Layers:
-    """The layers' first tokens, not copied."""
+    """Views of the first ``length`` tokens of all layers."""
     if length == 0:
         return {}
     return {i: (k[:, :, :length], v[:, :, :length]) for i, (k, v) in layers.items()}

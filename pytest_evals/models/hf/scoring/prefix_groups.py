@@ -1,9 +1,10 @@
-"""Which beginnings are worth keeping: sequences in groups under a common prefix.
+"""Selection of shared prefixes: sequences are grouped by the prefix whose keys and
+values are cached.
 
-The keys and values of a group's prefix are computed once and kept while the group's
-rows run; everything beyond it goes into rows, where a beginning that several of the
-row's sequences share is read once. A row of another group reads it again, so a prefix
-is kept where that saves more than a further pass through the model costs.
+The prefix of a group is computed once and cached while the group's rows run; everything
+after it is part of the rows, where prefixes shared within a row are computed once. Rows
+of other groups recompute it, so a prefix is cached only if that saves more than an
+extra forward pass costs.
 """
 
 from __future__ import annotations
@@ -16,22 +17,22 @@ import numpy as np
 from pytest_evals.models.hf.scoring.trie import Numbers, Trie
 
 SHORT = 32
-"""A prefix shorter than one in so many of a row's tokens is read again in each row:
-another group would cost more, since rows of different groups share no batch."""
+"""A prefix shorter than this fraction of a row is recomputed in each row: a further
+group would cost more, since batches contain rows of one group only."""
 OUTSIDERS = 8
-"""One in so many sequences may be left out of a group so that the others share more:
-those that score tokens of the prefix themselves."""
+"""Fraction of sequences that may be excluded from a group so that the others share
+more: those that score tokens of the prefix."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowShape:
-    """How rows are made on a device.
+    """Row size on a device.
 
     Args:
         width: Tokens of a row, where sequences do not want more; 0 for one sequence a
             row.
         gain: Tokens whose reading costs as much as a further pass.
-        multiple: What rows are padded to a multiple of.
+        multiple: Row lengths are padded to a multiple of this.
     """
 
     width: int
@@ -41,7 +42,7 @@ class RowShape:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrefixGroup:
-    """Sequences that go on from one kept prefix and score no token of it.
+    """Sequences that continue one cached prefix and score none of its tokens.
 
     Args:
         depth: Tokens of the prefix; 0 for none.
@@ -54,7 +55,7 @@ class PrefixGroup:
 
 @dataclass(slots=True, eq=False)
 class _Open:
-    """A group that is still being filled; the outermost has no home."""
+    """A group under construction; the outermost has no parent."""
 
     depth: int
     home: _Open | None
@@ -62,7 +63,7 @@ class _Open:
 
 
 def groups_of(trie: Trie, shape: RowShape) -> list[PrefixGroup]:
-    """All sequences in groups, each inner group right after the one around it."""
+    """All sequences in groups, inner groups right after the one around them."""
     outermost = _Open(0, None)
     opened = [outermost]
     costs = np.concatenate([[0], np.cumsum(trie.lengths - trie.shared)])
@@ -87,7 +88,7 @@ def groups_of(trie: Trie, shape: RowShape) -> list[PrefixGroup]:
 
 
 def _place(trie: Trie, members: Numbers, home: _Open) -> None:
-    """Put sequences into the innermost group none of whose prefix they score."""
+    """Add sequences to the innermost group of whose prefix they score no token."""
     fits = trie.scored_from[members] >= home.depth
     if fits.any():
         home.found.append(members[fits])
@@ -100,15 +101,15 @@ def _closed(one: _Open) -> PrefixGroup:
 
 
 def _common(trie: Trie, start: int, stop: int) -> int:
-    """Tokens that all of these neighbours have in common."""
+    """Length of the common prefix of these neighbours."""
     if stop - start == 1:
         return int(trie.lengths[start])
     return int(trie.shared[start + 1 : stop].min())
 
 
 def _n_rows(n: int, n_own: int, n_again: int, width: int) -> int:
-    """About how many rows ``n`` sequences take that have ``n_own`` tokens beyond
-    ``n_again`` which each row reads."""
+    """Estimated number of rows for ``n`` sequences with ``n_own`` tokens beyond the
+    ``n_again`` that each row recomputes."""
     if not width:
         return n
     room = max(width - n_again, width // 4, 1)
@@ -116,6 +117,6 @@ def _n_rows(n: int, n_own: int, n_again: int, width: int) -> int:
 
 
 def _unscored(scored_from: Numbers) -> int:
-    """Tokens that most of the sequences do not score."""
+    """Length of the prefix that most of the sequences do not score."""
     place = len(scored_from) // OUTSIDERS
     return int(np.partition(scored_from, place)[place])

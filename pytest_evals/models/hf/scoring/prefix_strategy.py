@@ -1,10 +1,10 @@
-"""The fast paths to log-probabilities: prefixes are read once and kept, and what goes
-on from them runs in batches of rows.
+"""Scoring with shared prefixes: prefixes are computed once, and their continuations run
+in batches of rows.
 
-What a row may be is the model's affair: several sequences packed under a mask of its
-own kind, or one sequence that the model masks itself. A line that comes back without a
-number, or whose row does not fit into memory, is scored again by the plain path alone:
-in a packed row one sequence's NaN is everybody's.
+A row is either several packed sequences with a custom mask, or one sequence with the
+model's own mask. Spans with non-finite results, and rows that do not fit into memory,
+are scored again by the padded strategy: in a packed row, one sequence's NaN affects all
+others.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestEr
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowBatch:
-    """The rows of a batch, right-padded; padding sees itself.
+    """The rows of a batch, padded on the right; padding attends to itself.
 
     Args:
         ids: (B, T) int64.
@@ -72,57 +72,58 @@ class RowBatch:
 
 
 ViewBuilder = Callable[[RowBatch, Any], AttentionView]
-"""Rows, on the device, and a cache over their prefix → what their tokens see."""
+"""Function from rows on the device and a cache of their prefix to their attention
+view."""
 
 
 class PrefixStrategy:
-    """Groups of sequences under kept prefixes."""
+    """Scores groups of sequences with a cached prefix."""
 
     def __init__(
         self,
         name: str,
         see: ViewBuilder,
         shape: RowShape,
-        footprint: MemoryEstimate,
+        estimate: MemoryEstimate,
         plain: PaddedStrategy,
     ) -> None:
-        """``see`` says what rows may be; ``plain`` scores what does not go well."""
+        """``see`` builds attention views; ``plain`` scores the spans that fail."""
         self.name = name
         self._see = see
         self._shape = shape
-        self._footprint = footprint
+        self._estimate = estimate
         self._plain = plain
         self.forward: Forward = plain.forward
         self._counters: TokenCounts = plain.counters
         self._prefixes = PrefixCache(self._read)
         self.n_alone = 0
-        """Lines that the plain path had to score."""
+        """Number of spans that the padded strategy had to score."""
 
     def score(
-        self, lines: Sequence[ScoredSpan], budget: BatchBudget
+        self, spans: Sequence[ScoredSpan], budget: BatchBudget
     ) -> Iterator[ScoredBatch]:
-        """All lines, as batches finish."""
-        trie = trie_of(lines)
+        """Score all spans; yields batches as they finish."""
+        trie = trie_of(spans)
         for group in groups_of(trie, self._shape):
-            yield from self._score_group(trie, lines, group, budget)
+            yield from self._score_group(trie, spans, group, budget)
 
     def forget(self) -> None:
-        """Give the memory of the kept prefix back."""
+        """Free the memory of the cached prefix."""
         self._prefixes.forget()
 
     def _score_group(
         self,
         trie: Trie,
-        lines: Sequence[ScoredSpan],
+        spans: Sequence[ScoredSpan],
         group: PrefixGroup,
         budget: BatchBudget,
     ) -> Iterator[ScoredBatch]:
         todo = [group]
         while todo:
             rows = self._cut(trie, todo.pop(), budget)
-            for batch in self._batches(trie, lines, rows, budget):
+            for batch in self._batches(trie, spans, rows, budget):
                 if not isinstance(batch.result, InvalidRequestError):
-                    yield from self._checked(batch.result, batch.elapsed_s, lines)
+                    yield from self._checked(batch.result, batch.elapsed_s, spans)
                     continue
                 self.forget()
                 (row,) = batch.items
@@ -131,7 +132,7 @@ class PrefixStrategy:
                     todo.append(rest)
                 else:
                     for member in row.members.tolist():
-                        yield from self._alone(trie.lines[member], lines, budget)
+                        yield from self._alone(trie.spans[member], spans, budget)
 
     def _cut(
         self, trie: Trie, group: PrefixGroup, budget: BatchBudget
@@ -142,57 +143,59 @@ class PrefixStrategy:
     def _batches(
         self,
         trie: Trie,
-        lines: Sequence[ScoredSpan],
+        spans: Sequence[ScoredSpan],
         rows: Sequence[PackedRow],
         budget: BatchBudget,
     ) -> Iterator[Batch[PackedRow, dict[int, SpanScore]]]:
-        """Rows that need no mask, and so a faster kernel and less memory, keep to
-        themselves."""
+        """Batches of rows; rows without a mask are batched separately, since their
+        kernel is faster and needs less memory."""
         for branched in (False, True):
             some = [row for row in rows if (len(row.members) > 1) is branched]
             masked = branched or any(row.depth for row in some)
             yield from in_batches(
                 some,
                 [self._cost(row) if masked else row.n_tokens for row in some],
-                lambda batch: self._run(trie, lines, batch, budget),
+                lambda batch: self._run(trie, spans, batch, budget),
                 budget,
             )
 
     def _cost(self, row: PackedRow) -> int:
-        return self._footprint.tokens(row.n_tokens, row.depth)
+        return self._estimate.tokens(row.n_tokens, row.depth)
 
     def _checked(
         self,
         scored: dict[int, SpanScore],
         elapsed_s: float,
-        lines: Sequence[ScoredSpan],
+        spans: Sequence[ScoredSpan],
     ) -> Iterator[ScoredBatch]:
-        yield ScoredBatch({i: one for i, one in scored.items() if one.sound}, elapsed_s)
-        unsound = [i for i, one in scored.items() if not one.sound]
-        yield from self._alone(unsound, lines, BatchBudget(1))
+        yield ScoredBatch(
+            {i: one for i, one in scored.items() if one.finite}, elapsed_s
+        )
+        nonfinite = [i for i, one in scored.items() if not one.finite]
+        yield from self._alone(nonfinite, spans, BatchBudget(1))
 
     def _alone(
-        self, numbers: Iterable[int], lines: Sequence[ScoredSpan], budget: BatchBudget
+        self, numbers: Iterable[int], spans: Sequence[ScoredSpan], budget: BatchBudget
     ) -> Iterator[ScoredBatch]:
         for i in numbers:
             self.n_alone += 1
-            for done in self._plain.score([lines[i]], budget):
+            for done in self._plain.score([spans[i]], budget):
                 yield ScoredBatch({i: done.scored[0]}, done.elapsed_s)
 
     def _run(
         self,
         trie: Trie,
-        lines: Sequence[ScoredSpan],
+        spans: Sequence[ScoredSpan],
         rows: Sequence[PackedRow],
         budget: BatchBudget,
     ) -> dict[int, SpanScore]:
         """Score a batch of rows of one group."""
-        layouts = [lay_out(trie, lines, row) for row in rows]
+        layouts = [lay_out(trie, spans, row) for row in rows]
         depth = rows[0].depth
         sheet = self._sheet(layouts, depth, self._shape.multiple)
         width = sheet.ids.shape[1]
         spots = [
-            SpanTargets(spot.line, spot.places + r * width, spot.targets)
+            SpanTargets(spot.span, spot.places + r * width, spot.targets)
             for r, layout in enumerate(layouts)
             for spot in layout.spots
         ]
@@ -211,7 +214,8 @@ class PrefixStrategy:
     def _sheet(
         self, layouts: Sequence[RowLayout], depth: int, multiple: int
     ) -> RowBatch:
-        """Rows whose keys, with those of the prefix, are a multiple in number."""
+        """Pad rows so that their keys, with those of the prefix, are a multiple of
+        ``multiple``."""
         lengths = np.array([len(layout.ids) for layout in layouts], dtype=np.int64)
         width = int(lengths.max())
         width += -(width + depth) % multiple
@@ -226,15 +230,15 @@ class PrefixStrategy:
         return RowBatch(ids, positions, ends, placed, depth, branched)
 
     def _part(self, budget: BatchBudget, n_before: int) -> int:
-        """Tokens of a prefix that are read at a time, after so many: with their mask,
-        no more than a batch may cost."""
+        """Prefill chunk of a prefix after ``n_before`` tokens; with its mask, within
+        the batch budget."""
         n = budget.tokens
-        while n > SMALLEST_PART and self._footprint.tokens(n, n_before) > budget.tokens:
+        while n > SMALLEST_PART and self._estimate.tokens(n, n_before) > budget.tokens:
             n //= 2
         return max(n, SMALLEST_PART)
 
     def _read(self, ids: Ids, n_before: int, past: Any) -> None:
-        """Read a part of a prefix, as a batch of one row."""
+        """Compute a chunk of a prefix as a batch of one row."""
         n = len(ids)
         row = RowLayout(
             ids.astype(np.int32),

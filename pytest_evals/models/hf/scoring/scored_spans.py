@@ -1,4 +1,4 @@
-"""Tokens to score, what comes of them, and what does it."""
+"""Spans of tokens to score, their results, and the interface of scoring strategies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_evals.models.hf.tokenization.request_encoder import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoredSpan:
-    """Tokens to score.
+    """A sequence whose last tokens are scored.
 
     Args:
         tokens: (C + N,) context, at least one token, then what is scored.
@@ -32,24 +32,24 @@ class ScoredSpan:
 
 
 class SpanScore(NamedTuple):
-    """What came of one line.
+    """Result of one span.
 
     Args:
         logprob: Sum over the scored tokens, in nats.
         greedy: Whether each scored token is the most likely one.
-        sound: Whether all logits were numbers.
+        finite: Whether all logits were finite.
     """
 
     logprob: float
     greedy: bool
-    sound: bool
+    finite: bool
 
 
 class ScoredBatch(NamedTuple):
-    """Lines that were finished together.
+    """Results of spans that ran in one batch.
 
     Args:
-        scored: Position of a line → what came of it, or why it could not be scored.
+        scored: Position of a span → its score or error.
         elapsed_s: Seconds it took.
     """
 
@@ -58,24 +58,24 @@ class ScoredBatch(NamedTuple):
 
 
 class ScoringStrategy(Protocol):
-    """A way from lines to log-probabilities."""
+    """Computes log-probabilities of spans."""
 
     name: str
 
     def score(
-        self, lines: Sequence[ScoredSpan], budget: BatchBudget
+        self, spans: Sequence[ScoredSpan], budget: BatchBudget
     ) -> Iterator[ScoredBatch]:
-        """All lines, each once, as batches finish."""
+        """Score all spans; yields batches as they finish."""
         ...
 
     def forget(self) -> None:
-        """Give back the memory of what is kept between calls."""
+        """Free memory that is cached between calls."""
         ...
 
 
 def span_of(pair: TokenPair, max_length: int) -> ScoredSpan | InvalidRequestError:
-    """A pair as a line: its last ``max_length + 1`` tokens, of which the last is scored
-    but not read (lm-eval 0.4.13, ``HFLM._loglikelihood_tokens``)."""
+    """A pair as a span: its last ``max_length + 1`` tokens, of which the last is scored
+    but not an input (lm-eval 0.4.13, ``HFLM._loglikelihood_tokens``)."""
     n = len(pair.continuation)
     if n > max_length:
         return InvalidRequestError(
@@ -87,16 +87,16 @@ def span_of(pair: TokenPair, max_length: int) -> ScoredSpan | InvalidRequestErro
 
 
 def windows_of(ids: Ids, prefix_id: int, max_length: int) -> list[ScoredSpan]:
-    """A text's tokens as lines, each token scored once.
+    """Rolling windows of a document; each token is scored once.
 
-    The first window comes after the prefix token. Each later one scores ``max_length``
-    new tokens after one token of context; the last, shorter one gets as much context as
+    The first window follows the prefix token. Each later one scores ``max_length`` new
+    tokens after one token of context; the last, shorter one gets as much context as
     fits (lm-eval 0.4.13, ``utils.get_rolling_token_windows`` with ``context_len=1``).
     """
     tokens = np.concatenate([np.asarray([prefix_id], dtype=ids.dtype), ids])
-    lines = []
+    spans = []
     for start in range(0, len(ids), max_length):
         n = min(max_length, len(ids) - start)
         end = start + n + 1  # in ``tokens``, one further than in ``ids``
-        lines.append(ScoredSpan(tokens[max(0, end - (max_length + 1)) : end], n))
-    return lines
+        spans.append(ScoredSpan(tokens[max(0, end - (max_length + 1)) : end], n))
+    return spans

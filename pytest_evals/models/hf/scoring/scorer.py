@@ -1,6 +1,6 @@
-"""Requests for log-probabilities, from ids to responses.
+"""Log-likelihood requests: from encoded requests to responses.
 
-Continuations after contexts and windows of whole texts go through the same batches.
+Continuations and rolling windows are scored in the same batches.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NOT_A_NUMBER = "the model's logits are not numbers (NaN or infinite)"
 
 @dataclass(slots=True, kw_only=True)
 class _Open:
-    """A request some of whose lines have not been scored yet."""
+    """A request with unfinished spans."""
 
     n_left: int
     n_tokens: int
@@ -56,28 +56,28 @@ class _Open:
 
 @dataclass(slots=True)
 class _Work:
-    """All lines of all requests.
+    """All spans of all requests.
 
     Args:
-        lines: What is scored.
-        owners: For each line, the position of its request.
+        spans: The spans to score.
+        owners: For each span, the position of its request.
         open: Position → request under way.
         refused: Position → response of a request that needs no model.
     """
 
-    lines: list[ScoredSpan]
+    spans: list[ScoredSpan]
     owners: list[int]
     open: dict[int, _Open]
     refused: dict[int, Response]
 
-    def add(self, position: int, lines: list[ScoredSpan], request: _Open) -> None:
-        self.lines.extend(lines)
-        self.owners.extend([position] * len(lines))
+    def add(self, position: int, spans: list[ScoredSpan], request: _Open) -> None:
+        self.spans.extend(spans)
+        self.owners.extend([position] * len(spans))
         self.open[position] = request
 
 
 class LoglikelihoodScorer:
-    """A model as a giver of log-probabilities."""
+    """Answers log-likelihood requests."""
 
     def __init__(
         self,
@@ -86,14 +86,13 @@ class LoglikelihoodScorer:
         budget: BatchBudget,
         max_length: int,
     ) -> None:
-        """``choice`` is the way that lines take, ``max_length`` the model's window in
-        tokens."""
+        """``choice`` is the strategy, ``max_length`` the context window in tokens."""
         self._encoder = encoder
         self._choice = choice
         self._budget = budget
         self._max_length = max_length
         self.notes: dict[str, None] = {}
-        """What is odd about the numbers given so far, each said once."""
+        """Warnings about the results so far, each once."""
 
     def answer(
         self, pairs: Mapping[int, TokenPair], texts: Mapping[int, Ids]
@@ -106,11 +105,11 @@ class LoglikelihoodScorer:
         """
         work = self._work(pairs, texts)
         yield from work.refused.items()
-        if not work.lines:
+        if not work.spans:
             return
         if self._choice.note:
             self.notes[self._choice.note] = None
-        for done in self._choice.path.score(work.lines, self._budget):
+        for done in self._choice.path.score(work.spans, self._budget):
             share = done.elapsed_s / max(1, len(done.scored))
             for i, scored in done.scored.items():
                 request = work.open[work.owners[i]]
@@ -119,7 +118,7 @@ class LoglikelihoodScorer:
                     yield work.owners[i], request.response()
 
     def forget(self) -> None:
-        """Give back the memory of what is kept between calls."""
+        """Free memory that is cached between calls."""
         self._choice.path.forget()
 
     def _work(self, pairs: Mapping[int, TokenPair], texts: Mapping[int, Ids]) -> _Work:
@@ -130,17 +129,17 @@ class LoglikelihoodScorer:
 
     def _add_pairs(self, work: _Work, pairs: Mapping[int, TokenPair]) -> None:
         for position, pair in pairs.items():
-            line = span_of(pair, self._max_length)
-            if isinstance(line, InvalidRequestError):
-                work.refused[position] = Response(error=str(line))
+            span = span_of(pair, self._max_length)
+            if isinstance(span, InvalidRequestError):
+                work.refused[position] = Response(error=str(span))
                 continue
             request = _Open(
                 n_left=1,
-                n_tokens=line.n_scored,
+                n_tokens=span.n_scored,
                 n_prompt_tokens=len(pair.context),
-                n_truncated=line.n_truncated,
+                n_truncated=span.n_truncated,
             )
-            work.add(position, [line], request)
+            work.add(position, [span], request)
 
     def _add_texts(self, work: _Work, texts: Mapping[int, Ids]) -> None:
         first = self._encoder.prefix()
@@ -149,14 +148,14 @@ class LoglikelihoodScorer:
                 work.refused[position] = Response(error=str(first))
                 continue
             if len(ids) == 0:
-                # Nothing is certain to be said when nothing is said.
+                # The empty document has probability 1.
                 work.refused[position] = Response(logprob=0.0)
                 continue
             if ids[0] == first[0]:
                 self.notes[_BEGUN_TWICE] = None
-            lines = windows_of(ids, int(first[0]), self._max_length)
-            request = _Open(n_left=len(lines), n_tokens=len(ids), rolling=True)
-            work.add(position, lines, request)
+            spans = windows_of(ids, int(first[0]), self._max_length)
+            request = _Open(n_left=len(spans), n_tokens=len(ids), rolling=True)
+            work.add(position, spans, request)
 
 
 _BEGUN_TWICE = (
@@ -169,12 +168,12 @@ _BEGUN_TWICE = (
 def _close(
     request: _Open, scored: SpanScore | InvalidRequestError, share: float
 ) -> None:
-    """Note what came of one of a request's lines."""
+    """Add the result of a span to its request."""
     request.n_left -= 1
     request.elapsed_s += share
     if isinstance(scored, InvalidRequestError):
         request.error = str(scored)
-    elif not scored.sound:
+    elif not scored.finite:
         request.error = NOT_A_NUMBER
     else:
         request.logprob += scored.logprob

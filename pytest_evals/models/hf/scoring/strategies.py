@@ -1,10 +1,8 @@
-"""Which path a model's log-probabilities take: the fastest that gives the plain one's
-numbers.
+"""Selection of the scoring strategy: the fastest one with the reference's results.
 
-A wrong mask can go without an error, so each path is tried out on a few sequences when
-the model is opened: with a prefix that is read once and used again, sequences inside
-one another, and others that share nothing; beyond the window of the model's layers if
-that does not take long.
+A wrong mask may not raise an error, so a self-test at load time runs each strategy on a
+few sequences: with a shared prefix, nested sequences and unrelated ones, and beyond the
+model's attention window if that is fast enough.
 """
 
 from __future__ import annotations
@@ -34,15 +32,15 @@ from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan, ScoringStrat
 from pytest_evals.models.hf.token_counts import TokenCounts
 
 SHAPES = {"cuda": RowShape(width=1024, gain=8192, multiple=8)}
-"""A GPU wants many tokens a pass, and its kernels rows of masks that are aligned."""
+"""GPUs need many tokens a forward pass, and their kernels need aligned masks."""
 OTHER_SHAPE = RowShape(width=512, gain=128)
-"""On a CPU the quadratic part of attention counts."""
+"""On a CPU the quadratic part of attention dominates."""
 CPU_TOKENS = 1024
-"""More tokens a batch are not faster there, and rows of one batch are padded."""
+"""Larger batches are not faster on a CPU and need more padding."""
 TRIAL_WIDTH = 16
 TRIAL_PREFIX = 24
 TRIAL_OPERATIONS = {"cuda": 5e13, "cpu": 2e10}
-"""A longer prefix is tried where it takes no more floating point operations."""
+"""Maximum of floating point operations of a self-test with a longer prefix."""
 TRIAL_SEQUENCES = 8
 NOTES = {
     "prefix": (
@@ -57,11 +55,11 @@ NOTES = {
 
 
 class StrategyChoice(NamedTuple):
-    """What was found.
+    """The selected strategy.
 
     Args:
         path: The path.
-        note: What whoever waits for it should know of it; empty for nothing.
+        note: Warning to show the user; empty for none.
         batch_tokens: Tokens of a batch; 0 for as many as the memory holds.
     """
 
@@ -71,8 +69,8 @@ class StrategyChoice(NamedTuple):
 
 
 def choose_strategy(plain: PaddedStrategy, max_length: int) -> StrategyChoice:
-    """The fastest path that gives what ``plain`` gives; ``max_length`` is the model's
-    window in tokens."""
+    """The fastest strategy that reproduces the results of ``plain``; ``max_length`` is
+    the model's context window in tokens."""
     device = plain.forward.device.type
     shape = SHAPES.get(device, OTHER_SHAPE)
     batch_tokens = CPU_TOKENS if device == "cpu" else 0
@@ -81,12 +79,12 @@ def choose_strategy(plain: PaddedStrategy, max_length: int) -> StrategyChoice:
     )  # what is tried out is not counted
     scaling = length_dependence_of(plain.forward.model.config)
     length = scaling.length
-    lines = _trial_lines(plain.forward, min(max_length, length or max_length))
-    theirs = _numbers(judge, lines)
+    spans = _trial_spans(plain.forward, min(max_length, length or max_length))
+    theirs = _numbers(judge, spans)
 
     def does(way: _Candidate) -> bool:
         trial = way.path(judge, replace(shape, width=TRIAL_WIDTH, gain=1))
-        return _agrees(trial, judge, lines, theirs)
+        return _agrees(trial, judge, spans, theirs)
 
     good = filter(does, _candidates(plain.forward))
     way = next(good, None)
@@ -107,11 +105,11 @@ def choose_strategy(plain: PaddedStrategy, max_length: int) -> StrategyChoice:
 
 
 class _Candidate(NamedTuple):
-    """A fast path that may or may not do for a model.
+    """A fast strategy that a model may or may not support.
 
     Args:
         name: Its name.
-        see: What tokens see.
+        see: Builds attention views.
         n_kinds: Number of masks a batch.
         packs: Whether rows hold several sequences.
     """
@@ -123,12 +121,12 @@ class _Candidate(NamedTuple):
 
     def path(self, plain: PaddedStrategy, shape: RowShape) -> PrefixStrategy:
         own = shape if self.packs else replace(shape, width=0)
-        footprint = estimate_memory(plain.forward, self.n_kinds)
-        return PrefixStrategy(self.name, self.see, own, footprint, plain)
+        estimate = estimate_memory(plain.forward, self.n_kinds)
+        return PrefixStrategy(self.name, self.see, own, estimate, plain)
 
 
 def _candidates(forward: Forward) -> Iterator[_Candidate]:
-    """The best first."""
+    """Candidates, the fastest first."""
     kinds = kinds_of(forward.model.config)
     if kinds is not None and forward.takes_positions:
         yield _Candidate(
@@ -138,8 +136,8 @@ def _candidates(forward: Forward) -> Iterator[_Candidate]:
 
 
 def _packed(kinds: Kinds, dtype: torch.dtype) -> ViewBuilder:
-    """Each token sees its own ancestors, by masks of ours where they are not just all
-    tokens to the left."""
+    """Each token attends to its ancestors; with a custom mask unless that is plain
+    causal attention."""
 
     def see(sheet: RowBatch, past: Any) -> AttentionView:
         if past is None and not sheet.branched:
@@ -151,7 +149,8 @@ def _packed(kinds: Kinds, dtype: torch.dtype) -> ViewBuilder:
 
 
 def _prefixed(takes_positions: bool) -> ViewBuilder:
-    """Each token sees what is before it in its row, by the model's own masks."""
+    """Each token attends to the tokens before it in its row, by the model's own
+    mask."""
 
     def see(sheet: RowBatch, past: Any) -> AttentionView:
         places = torch.arange(sheet.ids.shape[1], device=sheet.ids.device)
@@ -167,17 +166,17 @@ def _prefixed(takes_positions: bool) -> ViewBuilder:
 def _agrees(
     path: PrefixStrategy,
     plain: PaddedStrategy,
-    lines: Sequence[ScoredSpan],
+    spans: Sequence[ScoredSpan],
     theirs: np.ndarray,
 ) -> bool:
-    """Whether a path gives the plain path's numbers, as near as these are to each other
-    in other batches."""
+    """Whether a strategy reproduces the reference within the reference's own variation
+    between batches."""
     with warnings.catch_warnings():
-        # What a model says of a way that is not taken is of no use.
+        # Warnings about strategies that are not selected are irrelevant.
         warnings.simplefilter("ignore")
         try:
-            first = _numbers(path, lines)
-            again = _numbers(path, lines)
+            first = _numbers(path, spans)
+            again = _numbers(path, spans)
         except (
             AssertionError,
             AttributeError,
@@ -191,7 +190,7 @@ def _agrees(
             return False
     if path.n_alone:
         return False
-    alone = np.concatenate([_numbers(plain, [line]) for line in lines[:2]])
+    alone = np.concatenate([_numbers(plain, [span]) for span in spans[:2]])
     noise = _rms(alone - theirs[:2])
     apart = _rms(np.stack([first, again]) - theirs)
     # Half of the rounding of the largest number: a wrong mask moves all of them, by
@@ -202,23 +201,22 @@ def _agrees(
 
 
 def _rms(numbers: np.ndarray) -> float:
-    """Root of the mean square; NaN, which is no more and no less than anything, if one
-    is."""
+    """Root mean square; NaN if any number is."""
     return float(np.sqrt(np.mean(np.square(numbers))))
 
 
-def _numbers(path: ScoringStrategy, lines: Sequence[ScoredSpan]) -> np.ndarray:
+def _numbers(path: ScoringStrategy, spans: Sequence[ScoredSpan]) -> np.ndarray:
     """(N,) log-probabilities."""
-    found = np.full(len(lines), np.nan)
-    for done in path.score(lines, BatchBudget(2**20)):
+    found = np.full(len(spans), np.nan)
+    for done in path.score(spans, BatchBudget(2**20)):
         for i, one in done.scored.items():
             found[i] = one.logprob if hasattr(one, "logprob") else np.nan
     return found
 
 
-def _trial_lines(forward: Forward, max_length: int) -> list[ScoredSpan]:
-    """Sequences of different tokens, always the same: most of them go on from one
-    prefix, some of these from one another, and two share nothing."""
+def _trial_spans(forward: Forward, max_length: int) -> list[ScoredSpan]:
+    """Fixed test sequences: most share a prefix, some extend one another, and two are
+    unrelated."""
     draw = np.random.default_rng(7)
     size = forward.model.get_input_embeddings().weight.shape[0]
 
@@ -237,16 +235,16 @@ def _trial_lines(forward: Forward, max_length: int) -> list[ScoredSpan]:
         ([some(7)], 3),
         ([some(5)], 4),
     ]
-    lines = []
+    spans = []
     for parts, n in texts:
         tokens = np.concatenate(parts)[: max_length + 1]
-        lines.append(ScoredSpan(tokens, min(n, len(tokens) - 1)))
-    return lines
+        spans.append(ScoredSpan(tokens, min(n, len(tokens) - 1)))
+    return spans
 
 
 def _trial_length(forward: Forward, max_length: int) -> int:
-    """Tokens of the prefix: more than any window of the layers holds, if that does not
-    take long and a sequence can be so long at all."""
+    """Prefix length of the self-test: beyond any attention window if that is fast
+    enough and within the context window."""
     reach = max((kinds_of(forward.model.config) or {}).values(), default=0)
     wanted = reach + TRIAL_PREFIX
     a_token = 2 * forward.model.num_parameters() * TRIAL_SEQUENCES

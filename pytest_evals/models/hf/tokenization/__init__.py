@@ -1,1 +1,1 @@
-"""Texts to token ids, and where a text may be cut."""
+"""Tokenization: strings to token ids, truncation and chat templates."""

@@ -1,8 +1,7 @@
-"""Requests as ids; those that are expected are encoded before they are asked, in a
-thread of its own.
+"""Request encoding, with upcoming requests encoded in a background thread.
 
-What is expected changes no id: what was not, or is asked otherwise, is encoded when it
-is asked.
+Announcing requests does not change their ids: requests that were not announced are
+encoded when they are sent.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from pytest_evals.models.hf.tokenization.request_encoder import (
 )
 
 Key = Loglikelihood | Rolling | Prompt
-"""What of a request is encoded: of those for texts only the prompt."""
+"""The part of a request that is encoded: only the prompt for generation requests."""
 Found = dict[Key, TokenPair | Ids | InvalidRequestError]
 
 PIECE = 2**22
-"""Characters that are encoded at a time, for whoever wants to stop in between."""
+"""Characters per unit of work; the thread can stop between units."""
 
 
 class EncodedRequests(NamedTuple):
-    """Requests as ids, by position.
+    """Encoded requests by position.
 
     Args:
         pairs: Continuations after their contexts.
@@ -44,19 +43,19 @@ class EncodedRequests(NamedTuple):
 
 
 class _Job(NamedTuple):
-    """What is being encoded."""
+    """Encoding in progress."""
 
     keys: frozenset[Key]
     parts: Prefetch[Found]
 
 
 class PendingRequests:
-    """Some requests, with what was encoded of them before."""
+    """Requests with their announced encodings."""
 
     def __init__(
         self, encoder: RequestEncoder, requests: Sequence[Request], coming: _Job | None
     ) -> None:
-        """``coming`` is awaited when the ids are wanted."""
+        """``coming`` is awaited when the ids are needed."""
         self._encoder = encoder
         self._requests = requests
         self._coming = coming
@@ -85,15 +84,15 @@ class PendingRequests:
 
 
 class BackgroundEncoder:
-    """Encodes what will be asked next."""
+    """Encodes announced requests in the background."""
 
     def __init__(self, encoder: RequestEncoder) -> None:
-        """Nothing is expected yet."""
         self._encoder = encoder
         self._coming: _Job | None = None
 
     def expect(self, requests: Sequence[Request]) -> None:
-        """Begin to encode, instead of what was expected and not asked."""
+        """Start encoding these requests; discards requests announced before and not
+        taken."""
         self.close()
         keys = dict.fromkeys(map(_key, requests))
         pieces = chunks(keys, _size, PIECE)
@@ -101,8 +100,7 @@ class BackgroundEncoder:
         self._coming = _Job(frozenset(keys), Prefetch(parts))
 
     def take(self, requests: Sequence[Request]) -> PendingRequests:
-        """Requests that are asked now. What is expected goes with them if it is about
-        any of them."""
+        """The requests with the background job, if the job covers any of them."""
         coming = self._coming
         if coming is not None and coming.keys.isdisjoint(map(_key, requests)):
             coming = None
@@ -111,7 +109,7 @@ class BackgroundEncoder:
         return PendingRequests(self._encoder, requests, coming)
 
     def close(self) -> None:
-        """Expect nothing any more, and wait for the piece under way."""
+        """Cancel the background job and wait for its current unit of work."""
         if self._coming is not None:
             self._coming.parts.close()
             self._coming = None
@@ -133,7 +131,7 @@ def _encoded(keys: Sequence[Key], encoder: RequestEncoder) -> Found:
 
 
 def _size(key: Key) -> int:
-    """Characters to encode."""
+    """Number of characters to encode."""
     if isinstance(key, Rolling):
         return len(key.text)
     prompt = key.context if isinstance(key, Loglikelihood) else key

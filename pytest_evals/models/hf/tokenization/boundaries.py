@@ -1,22 +1,20 @@
-"""Where texts may be cut so that their parts, encoded one by one, give the tokens of
-the whole.
+"""Boundaries at which a string can be split and its parts encoded separately without
+changing any token id.
 
-Prompts share long beginnings, with each other and with each of their choices. A part
-that many texts have is encoded once. A cut that changed one token would change numbers,
-so a seam is used only where all of this holds:
+Long prefixes are shared between prompts and choices, so encoding shared parts once
+saves time. A single changed token would change results, so a boundary is used only if
+all of these hold:
 
-- It is one space between two letters, and nothing that the tokenizer takes out of a
-  text beforehand (added tokens) touches it.
-- The tokenizer's normalizer looks at one character, or at a character and its marks.
-- What splits texts into words reads from left to right, carries nothing along, and
-  looks no further than the end of a run of letters.
-- No token of the vocabulary holds a letter and then a space; or words are split at
-  each space for sure.
-- Special tokens, if any, come in front only.
-- A set of nasty texts encodes alike with cuts and without.
+- It is one space between two letters, and no added token touches it.
+- The normalizer looks at single characters, or at a character and its combining marks.
+- The pre-tokenizer works from left to right, keeps no state, and looks no further than
+  the end of a run of letters.
+- No vocabulary entry contains a letter followed by a space, or words are always split
+  at spaces.
+- Special tokens, if any, are only added at the start.
+- A set of difficult strings encodes identically with and without splitting.
 
-For a tokenizer of which one of this cannot be said there are no seams, and texts are
-encoded whole.
+For any other tokenizer, strings are encoded whole.
 """
 
 from __future__ import annotations
@@ -29,22 +27,23 @@ from typing import Any
 from pytest_evals.models.hf.tokenization.pre_tokenizers import splits_at_boundaries
 
 Encode = Callable[[Sequence[str], bool | None], list[list[int]]]
-"""Texts → their ids, with special tokens, without, or as the tokenizer likes."""
+"""Function from strings to ids: with special tokens, without, or by the tokenizer's
+default."""
 
 LETTERS = "A-Za-zÀ-ÖØ-öø-ÿΑ-ΡΣ-Ωα-ωЀ-ҁא-תء-غف-ي가-힣"
-"""Letters of scripts that put spaces between words: no marks, and none that a
-normalizer turns into something else than letters and marks."""
+"""Letters of scripts that separate words by spaces; excludes combining marks and
+letters that normalizers replace by anything else than letters and marks."""
 BOUNDARY = re.compile(f"(?<=[{LETTERS}]) (?=[{LETTERS}])")
 SPAN = 192
-"""Characters of a part: enough to be worth a call, few enough that a continuation is
-not encoded with much of its context."""
+"""Characters of a part: large enough to be worth a call, small enough that a
+continuation is not encoded with much of its context."""
 SELF_TEST_SPAN = 8
-"""As short in the trial, so that there are many seams to try."""
+"""Part size in the self-test; short, so that it covers many boundaries."""
 SHORT = 48
-"""Characters after which a blank line ends it as well: shots are separated so, and
-come in different orders."""
+"""Characters after which a blank line also ends a part: few-shot examples are separated
+by blank lines and come in different orders."""
 LONGEST_ADDED = 64
-"""Characters of an added token; with longer ones there are no seams."""
+"""Maximum length of an added token in characters; longer ones disable splitting."""
 _TOKEN_ACROSS = {
     # Bytes as GPT-2 writes them; those of letters beyond ASCII are 128 and higher.
     "Ġ": re.compile("[A-Za-z¡-¬®-ÿĢ-Ń]Ġ"),
@@ -52,7 +51,7 @@ _TOKEN_ACROSS = {
     "▁": re.compile("(?:[A-Za-z]|[^\x00-\x7f▁]|<0x..>)▁"),
     " ": re.compile("(?:[A-Za-z]|[^\x00-\x7f]|<0x..>) "),
 }
-"""How vocabularies write a space → what a token has that reaches over a seam."""
+"""Spelling of a space in vocabularies → pattern of tokens that span a boundary."""
 
 _SPACE_SPLITTERS = (
     "BertPreTokenizer",
@@ -61,17 +60,17 @@ _SPACE_SPLITTERS = (
     "Whitespace",
     "WhitespaceSplit",
 )
-"""What splits texts at each space, unless it is told not to."""
+"""Pre-tokenizers that split at each space by default."""
 
 
 class PartBoundaries:
-    """Cuts texts into parts; two texts with the same beginning have the same first
-    parts, except for the last of the shorter one."""
+    """Splits strings into parts; strings with a common prefix have common first parts,
+    except for the last part of the shorter one."""
 
     def __init__(
         self, added: Sequence[str], span: int, *, ascii_only: bool, drops_space: bool
     ) -> None:
-        """Take what the tokenizer is like.
+        """Configure the splitter.
 
         Args:
             added: Texts of tokens that are taken out of a text before anything else.
@@ -89,7 +88,7 @@ class PartBoundaries:
         self.drops_space = drops_space
 
     def parts(self, text: str) -> list[str]:
-        """The parts of a text; all but the first begin with a space."""
+        """The parts of a string; all but the first begin with a space."""
         parts, start = [], 0
         while (end := self._end(text, start)) is not None:
             parts.append(text[start:end])
@@ -98,7 +97,7 @@ class PartBoundaries:
         return parts
 
     def inner(self, part: str) -> str:
-        """What is encoded for a part that is not the first."""
+        """The string to encode for a part other than the first."""
         return part[1:] if self.drops_space else part
 
     def _end(self, text: str, start: int) -> int | None:
@@ -121,7 +120,7 @@ class PartBoundaries:
         return 2 * self._reach + 2
 
     def _touched(self, around: str) -> bool:
-        """Whether an added token may lie at a seam."""
+        """Whether an added token may overlap a boundary."""
         if self._first is None or self._added is None:
             return False
         if self._ascii_only and not around.isascii():
@@ -132,10 +131,10 @@ class PartBoundaries:
 def boundaries_of(
     tokenizer: Any, encode: Encode, span: int = SPAN
 ) -> PartBoundaries | None:
-    """The seams of a tokenizer; ``None`` where they cannot be known.
+    """The part boundaries of a tokenizer; ``None`` if they cannot be proven safe.
 
     Args:
-        tokenizer: As transformers gives it.
+        tokenizer: A tokenizer of transformers.
         encode: Its function from texts to ids.
         span: Characters after which a part ends at the next seam.
     """
@@ -163,7 +162,7 @@ def boundaries_of(
 
 
 def _is_local(normalizer: Mapping[str, Any]) -> bool:
-    """Whether it looks at characters one by one, with their marks."""
+    """Whether a normalizer handles each character with its marks independently."""
     kind = normalizer["type"]
     if kind == "Replace":
         text = normalizer["pattern"].get("String", "a")
@@ -186,7 +185,7 @@ def _keeps_words_apart(
     normalizers: Sequence[Mapping[str, Any]],
     splitters: Sequence[Mapping[str, Any]],
 ) -> bool:
-    """Whether no token can reach over a space between letters."""
+    """Whether no token can span a space between letters."""
     # What looks for spaces does not find them where they have become something else.
     replaced = any(one.get("pattern") == {"String": " "} for one in normalizers)
     kinds = ("Metaspace",) if replaced else _SPACE_SPLITTERS
@@ -210,7 +209,7 @@ def _splits(splitter: Mapping[str, Any]) -> bool:
 
 
 def _alike(seams: PartBoundaries, encode: Encode) -> bool:
-    """Whether nasty texts encode alike with cuts and without."""
+    """Whether difficult strings encode identically with and without splitting."""
     for text in _nasty():
         first, *rest = seams.parts(text)
         (whole,), (front,) = encode([text], None), encode([first], None)
@@ -226,7 +225,7 @@ def _alike(seams: PartBoundaries, encode: Encode) -> bool:
 
 
 def _nasty() -> Iterator[str]:
-    """Texts at which tokenizers differ."""
+    """Strings that tokenizers are known to treat differently."""
     words = (
         "the  quick brown\tfox isn't WE'LL 1234567 and 12 345 a1b2 to\n\nthe end  of"
     )
@@ -248,7 +247,7 @@ def _nasty() -> Iterator[str]:
 
 
 def _state(part: Any) -> Mapping[str, Any]:
-    """What a part of the tokenizer says of itself; empty for none."""
+    """The serialized state of a tokenizer component; empty if there is none."""
     if part is None:
         return {}
     state: Mapping[str, Any] = json.loads(part.__getstate__())
@@ -256,7 +255,8 @@ def _state(part: Any) -> Mapping[str, Any]:
 
 
 def _flat(state: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
-    """The parts of a sequence, in order; a part alone is a sequence of one."""
+    """The components of a sequence, in order; a single component is a sequence of
+    one."""
     if state.get("type") == "Sequence":
         for one in state[key]:
             yield from _flat(one, key)
@@ -265,7 +265,7 @@ def _flat(state: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _any_of(texts: Any) -> re.Pattern[str] | None:
-    """Whether one of the texts is there, however it is written."""
+    """Case-insensitive pattern that matches any of the strings; ``None`` for none."""
     distinct = sorted(set(texts), key=len, reverse=True)
     if not distinct:
         return None

@@ -1,7 +1,7 @@
-"""Chats as texts, by the template of a tokenizer.
+"""Chat rendering by the tokenizer's template.
 
-The template comes with the model, from somebody whom nobody knows: it is limited in
-time and memory, and whatever it does is a fault of the chat alone.
+Templates come with models from untrusted sources: they run with time and memory limits,
+and any failure is an error of the chat alone.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from pytest_evals.limits.templates import LimitedChatTemplates
 
 
 class ChatTemplateError(DocumentError):
-    """There is no template, or it makes no text of a chat."""
+    """The chat template is missing or failed."""
 
 
 def render_chat(
     tokenizer: Any, chat: Sequence[Message], arguments: Mapping[str, Any]
 ) -> str:
-    """The text of a chat.
+    """Render a chat as a string.
 
-    A template that takes no system message is tried without it (lm-eval 0.4.13,
-    ``HFLM.apply_chat_template``).
+    If the template rejects a system message, the chat is rendered without it (lm-eval
+    0.4.13, ``HFLM.apply_chat_template``).
 
     Raises:
         ChatError: There is no template, or it refuses the chat.
@@ -38,7 +38,7 @@ def render_chat(
     rest = [message for message in chat if message.role != "system"]
     try:
         return _templated(tokenizer, chat, arguments)
-    except Exception as error:  # noqa: BLE001 - whatever somebody's template does
+    except Exception as error:  # noqa: BLE001 - templates may raise anything
         if len(rest) == len(chat) or not _is_refusal(error):
             raise _chat_error(error) from None
     try:
@@ -62,11 +62,11 @@ def _templated(
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Whether the template says it, and none of its limits; by name, since this package
-    does not import jinja2."""
+    """Whether the template itself raised the error, not one of its limits. Compares
+    class names, since this package does not import jinja2."""
     kinds = (f"{k.__module__}.{k.__qualname__}" for k in type(error).__mro__)
-    said = "jinja2.exceptions.TemplateError" in kinds
-    return said and not isinstance(error, EvalsError)
+    raised = "jinja2.exceptions.TemplateError" in kinds
+    return raised and not isinstance(error, EvalsError)
 
 
 def _chat_error(error: Exception) -> ChatTemplateError:
@@ -81,7 +81,8 @@ def _chat_error(error: Exception) -> ChatTemplateError:
 
 @cache
 def _limit_templates() -> None:
-    """Let the library compile templates with limits, also those that it knows."""
+    """Make transformers compile templates in the limited sandbox and clear its
+    cache."""
     from transformers.utils import chat_template_utils as library
 
     if hasattr(library, "ImmutableSandboxedEnvironment"):

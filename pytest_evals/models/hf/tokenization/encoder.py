@@ -1,8 +1,8 @@
-"""A tokenizer as a function from texts to ids that does nothing twice.
+"""Batch encoder that tokenizes each distinct part of its input once.
 
-Where the tokenizer has seams, each distinct part of the texts is encoded once: few-shot
-blocks over all documents, a context over all of its choices. Elsewhere each distinct
-text is. Which special tokens belong to a text is decided above.
+If the tokenizer has safe part boundaries, shared parts (few-shot blocks, contexts of
+several choices) are encoded once; otherwise each distinct string is. The caller decides
+about special tokens.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ T = TypeVar("T")
 Ids = npt.NDArray[np.int32]
 """A sequence of token ids, (T,)."""
 CHUNK = 2**20
-"""Characters that are encoded at a time, so that what the tokenizer returns does not
-pile up beside the arrays: it takes some 150 bytes a token."""
+"""Characters per tokenizer call. Bounds the memory of the tokenizer's output, about 150
+bytes a token."""
 
 
 class TextEncoder:
-    """Texts to ids."""
+    """Encodes strings to token ids."""
 
     def __init__(self, tokenizer: Any, span: int = SPAN) -> None:
-        """Find out where texts may be cut; ``span`` characters make a part."""
+        """Detect the tokenizer's part boundaries; ``span`` is the part size in
+        characters."""
         self._tokenizer = tokenizer
         self._inner: Any = getattr(tokenizer, "backend_tokenizer", None)
         self._seams: PartBoundaries | None = None
@@ -43,7 +44,7 @@ class TextEncoder:
         """Ids of each distinct text.
 
         Args:
-            texts: What to encode.
+            texts: The strings.
             specials: Whether to add special tokens; ``None`` for the tokenizer's own
                 rule.
         """
@@ -62,7 +63,8 @@ class TextEncoder:
         heads: Mapping[str, Ids],
         specials: bool | None,
     ) -> dict[tuple[str, str], Ids]:
-        """What two texts have as one, beyond as many tokens as the first has alone.
+        """Ids of each concatenated pair beyond the length of the first string's own
+        ids.
 
         Args:
             pairs: Two texts each.
@@ -86,8 +88,8 @@ class TextEncoder:
         return tails
 
     def _stem(self, text: str) -> str:
-        """The last part of a text, with which the next goes on; empty if it has only
-        one."""
+        """The last part of a string, which the continuation extends; empty if there is
+        only one."""
         parts = self._parts(text)
         return parts[-1] if len(parts) > 1 else ""
 
@@ -95,7 +97,7 @@ class TextEncoder:
         return [text] if self._seams is None else self._seams.parts(text)
 
     def _rests(self, parts: Iterable[str]) -> dict[str, Ids]:
-        """Ids of parts that are not the first of their text."""
+        """Ids of parts other than the first of a string."""
         distinct = list(dict.fromkeys(parts))
         inner = self._seams.inner if self._seams is not None else str
         encoded = self._all([inner(part) for part in distinct], False)
@@ -145,7 +147,7 @@ def _joined(parts: Sequence[Ids]) -> Ids:
 def chunks(
     items: Iterable[T], size_of: Callable[[T], int], most: int
 ) -> Iterator[list[T]]:
-    """All items in order, cut where the sum of their sizes reaches ``most``."""
+    """Split items into consecutive chunks whose sizes sum to at least ``most``."""
     chunk: list[T] = []
     size = 0
     for item in items:

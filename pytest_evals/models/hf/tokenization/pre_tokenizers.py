@@ -1,9 +1,9 @@
-"""What is known of the parts of tokenizers that split texts into words.
+"""Analysis of pre-tokenizers: whether they split independently on both sides of a space
+between letters.
 
-The question is whether what stands before a space between two letters is split alike
-whatever follows, and what follows whatever stood before. A regular expression is tried
-from left to right, each match where the last has ended; so this holds if it looks at
-nothing behind, and if none of its alternatives goes or looks past such a space.
+Regular expressions match from left to right, each match starting where the previous one
+ended. Splitting is independent if the pattern has no look-behind and no alternative
+matches or looks past such a space.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _SIMPLE = {
     "Whitespace",
     "WhitespaceSplit",
 }
-"""Splitters that look at runs of one kind of character, and at what follows a run."""
+"""Pre-tokenizers that split runs of one character class and look at the character after
+a run."""
 _PROPERTY = r"\\p\{\w+\}"
 _SET = rf"\[\^?(?:{_PROPERTY}|\\[rntsdS]|\\\W|[^\\\[\]])+\]"
 _ATOM = rf"{_PROPERTY}|\\[sSdrn/]|{_SET}|[^\\()\[\]{{}}.*+?|^$]"
@@ -30,19 +31,20 @@ _COUNT = r"(?:[?*+]|\{\d+(?:,\d*)?\})?\+?"
 _ITEM = re.compile(rf"(?P<atom>{_ATOM}|{_SHORT_FORMS}){_COUNT}")
 _LOOK_AHEAD = r"(?!\S)"
 _LINE_END = {r"\s+$", r"\s++$"}
-"""White space up to the end of a line: it looks one character past a run."""
+"""White space up to the end of a line; looks one character past a run."""
 _BLOOM = " ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+"
-"""A set within a set, which is not read here: it takes letters and no white space."""
+"""Nested character set, which the parser does not support: letters without white
+space."""
 
 
 def splits_at_boundaries(
     splitter: Mapping[str, Any], normalizers: Sequence[Mapping[str, Any]]
 ) -> bool:
-    """Whether a splitter carries nothing over a space between letters.
+    """Whether a pre-tokenizer keeps no state across a space between letters.
 
     Args:
-        splitter: What it says of itself.
-        normalizers: What the normalizers before it say of themselves.
+        splitter: Serialized state of the pre-tokenizer.
+        normalizers: Serialized states of the normalizers before it.
     """
     if splitter["type"] in _SIMPLE:
         return True
@@ -59,7 +61,7 @@ def splits_at_boundaries(
 
 
 def _alternatives(pattern: str) -> list[str]:
-    """What stands between the bars that are in no brackets."""
+    """Top-level alternatives of a regular expression."""
     if pattern == _BLOOM:
         return []
     parts, depth, start, place = [], 0, 0, 0
@@ -79,8 +81,9 @@ def _alternatives(pattern: str) -> list[str]:
 
 
 def _stays_in_runs(alternative: str) -> bool:
-    """Whether it takes no letter with a space somewhere behind it, so that a match
-    that has come to a seam ends there. What cannot be read takes everything."""
+    """Whether the alternative never matches a letter and a later space, so that a match
+    ends at the boundary. Patterns that cannot be parsed count as matching
+    everything."""
     if alternative in _LINE_END:
         return True
     alternative = alternative.removesuffix(_LOOK_AHEAD)
@@ -98,7 +101,7 @@ def _stays_in_runs(alternative: str) -> bool:
 
 
 def _takes(atom: str) -> tuple[bool, bool]:
-    """Whether it may take letters, and whether a space."""
+    """Whether an atom can match letters, and whether it can match a space."""
     if atom[0] == "[" and atom[1] == "^":
         inside = atom[2:-1]
         return r"\p{L}" not in inside, not re.search(r"\\s| ", inside)

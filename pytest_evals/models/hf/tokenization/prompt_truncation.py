@@ -1,4 +1,4 @@
-"""How much of a prompt a model's window has room for, next to the answer."""
+"""Truncation of prompts to the context window."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestEr
 
 
 class PromptBudget(NamedTuple):
-    """A request's share of the window.
+    """Split of the context window between prompt and completion.
 
     Args:
         n_prompt: Tokens of the prompt that are kept: its last ones.
@@ -23,10 +23,11 @@ class PromptBudget(NamedTuple):
 def fit_prompt(
     request: Generate, n_prompt: int, max_length: int
 ) -> PromptBudget | InvalidRequestError:
-    """The tokens of the prompt that fit, and the most new ones, or why none do.
+    """Tokens of the prompt to keep and the maximum of new tokens, or an error.
 
-    A prompt is cut for the answer's limit (lm-eval 0.4.13, ``HFLM.generate_until``).
-    Where nobody has asked for that limit, the answer gets what the prompt leaves.
+    The prompt is truncated on the left to leave room for ``max_tokens`` (lm-eval
+    0.4.13, ``HFLM.generate_until``). If the limit is a default, the completion gets the
+    remaining window instead.
 
     Args:
         request: The request.

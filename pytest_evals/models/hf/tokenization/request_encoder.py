@@ -1,6 +1,6 @@
-"""From texts to token ids, as lm-eval 0.4.13 makes them.
+"""Requests to token ids, by the rules of lm-eval 0.4.13.
 
-Sequences are ``int32`` arrays: a window of requests holds millions of tokens.
+Sequences are ``int32`` arrays, since a window of requests holds millions of tokens.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pytest_evals.models.hf.tokenization.chat_template import (
 from pytest_evals.models.hf.tokenization.encoder import Ids, TextEncoder
 
 CACHED_CHATS = 16_384
-"""Rendered chats that are kept: those of a window, for its choices and its samples."""
+"""Rendered chats in the cache: those of a window, for its choices and its samples."""
 
 _APPENDING = {
     "ByteFallback",
@@ -34,16 +34,16 @@ _APPENDING = {
     "Sequence",
     "Strip",
 }
-"""Decoders of ``tokenizers`` that put the texts of tokens one after the other."""
+"""Decoders of ``tokenizers`` that concatenate the strings of tokens."""
 
 
 class InvalidRequestError(DocumentError):
-    """Why a request cannot be asked; becomes ``Response.error``."""
+    """A request that cannot be run; becomes ``Response.error``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenPair:
-    """A continuation after its context.
+    """A context and its continuation.
 
     Args:
         context: (C,) ids, at least one.
@@ -58,7 +58,7 @@ class RequestEncoder:
     """A tokenizer with the rules for special tokens."""
 
     def __init__(self, tokenizer: Any, settings: HfSettings, n_embeddings: int) -> None:
-        """``n_embeddings`` is the number of ids that the model knows."""
+        """``n_embeddings`` is the size of the model's input embedding."""
         self._tokenizer = tokenizer
         self._coder = TextEncoder(tokenizer)
         self._settings = settings
@@ -81,13 +81,12 @@ class RequestEncoder:
     def pairs(
         self, requests: Sequence[Loglikelihood]
     ) -> list[TokenPair | InvalidRequestError]:
-        """Context and continuation of each request, or why there are none.
+        """Context and continuation of each request, or its error.
 
-        The two texts are encoded together, and the continuation is what comes after as
-        many tokens as the context alone has; white space at the end of the context
-        counts as the start of the continuation (lm-eval 0.4.13, ``api/model.py``,
-        ``_encode_pair``). Without context, the continuation comes after the prefix
-        token.
+        Both strings are encoded as one, and the continuation is the part beyond the
+        length of the encoded context; trailing white space of the context moves to the
+        continuation (lm-eval 0.4.13, ``api/model.py``, ``_encode_pair``). An empty
+        context is replaced by the prefix token.
         """
         texts: list[tuple[str | None, str] | InvalidRequestError] = []
         for request in requests:
@@ -103,10 +102,10 @@ class RequestEncoder:
         return [self._pair(pair, heads, tails, alone) for pair in texts]
 
     def prompts(self, prompts: Sequence[Prompt]) -> list[Ids | InvalidRequestError]:
-        """Ids of prompts to go on from; the prefix token for an empty one.
+        """Ids of prompts; the prefix token for an empty prompt.
 
-        A beginning-of-text token is not doubled when the prompt starts with it, which
-        is decided for each prompt by itself.
+        The BOS token is not added to prompts that already start with it; each prompt is
+        decided separately.
         """
         texts: list[str | InvalidRequestError] = []
         for prompt in prompts:
@@ -127,25 +126,25 @@ class RequestEncoder:
         return found
 
     def texts(self, texts: Iterable[str]) -> list[Ids | InvalidRequestError]:
-        """Ids of whole texts."""
+        """Ids of whole documents for rolling log-likelihoods."""
         texts = list(texts)
         known = self.encode(texts)
         return [self._checked(known[text]) for text in texts]
 
     def decode(self, ids: Sequence[int], specials: bool = False) -> str:
-        """The text of ids, with special tokens or without."""
+        """The decoded string, with or without special tokens."""
         text: str = self._tokenizer.decode(list(ids), skip_special_tokens=not specials)
         return text
 
     def name_of(self, token: int) -> str:
-        """A name that no other token has: its id and its entry in the vocabulary."""
+        """A unique name of a token: its id and its vocabulary entry."""
         if token not in self._names:
             entry = self._tokenizer.convert_ids_to_tokens(token)
             self._names[token] = f"{token}:{entry}"
         return self._names[token]
 
     def decode_all(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        """The texts of several sequences, with special tokens."""
+        """Decode several sequences, with special tokens."""
         ids = [list(row) for row in rows]
         inner = getattr(self._tokenizer, "backend_tokenizer", None)
         if inner is not None and not self._tidies:
@@ -158,8 +157,8 @@ class RequestEncoder:
 
     @cached_property
     def only_appends(self) -> bool:
-        """Whether the text of a token adds to the text before and changes nothing in
-        it, blanks and broken characters aside."""
+        """Whether decoding a further token only appends to the string, except for white
+        space and incomplete characters."""
         inner = getattr(self._tokenizer, "backend_tokenizer", None)
         if inner is None or self._tidies:
             return False
@@ -172,8 +171,8 @@ class RequestEncoder:
         return bool(getattr(self._tokenizer, "clean_up_tokenization_spaces", False))
 
     def render(self, prompt: Prompt) -> str:
-        """The text of a prompt; a chat goes through the tokenizer's template, once for
-        all who ask.
+        """The prompt as a string; chats are rendered by the tokenizer's template and
+        cached.
 
         Raises:
             Unusable: There is no template, or it refuses the chat.
@@ -198,7 +197,7 @@ class RequestEncoder:
         """Ids of each distinct text.
 
         Args:
-            texts: What to encode.
+            texts: The strings.
             specials: Whether to add special tokens; ``None`` for the tokenizer's own
                 rule, or the user's, but never before a text that starts with
                 ``prefix``.
@@ -219,7 +218,7 @@ class RequestEncoder:
     def _tails(
         self, pairs: Sequence[tuple[str, str]], heads: Mapping[str, Ids]
     ) -> Mapping[tuple[str, str], Ids]:
-        """Ids of both texts as one, beyond as many as the first has alone."""
+        """Ids of the concatenated pairs beyond the length of the first string's ids."""
         begun: list[tuple[str, str]] = []
         rest: list[tuple[str, str]] = []
         n = len(self._prefix)
@@ -267,24 +266,24 @@ class RequestEncoder:
 
     @property
     def bos_rule(self) -> str:
-        """Whether prompts get a beginning-of-text token, and who says so."""
+        """Whether prompts get a BOS token, and which setting decides it."""
         bos, given = self._tokenizer.bos_token_id, self._settings.add_bos_token
         begun = self._coder.ids(["a"], given)["a"][:1]
         added = "added" if bos is not None and [bos] == begun.tolist() else "not added"
-        return added if given is None else f"{added}, as add_bos_token={given} says"
+        return added if given is None else f"{added}, by add_bos_token={given}"
 
     def prefix(self) -> Ids | InvalidRequestError:
-        """The (1,) id that stands before a text without context."""
+        """The (1,) id that precedes a string without context."""
         if self.prefix_id is None:
             return InvalidRequestError(
                 "there is no context, and the tokenizer has neither a BOS nor an EOS "
-                "token to stand for it; give the model prefix_token_id=…"
+                "token to use instead; give the model prefix_token_id=…"
             )
         return np.asarray([self.prefix_id], dtype=np.int32)
 
     def _checked(self, ids: Ids) -> Ids | InvalidRequestError:
-        """A token that the model does not know would be another row's memory on some
-        devices and the end of the process on others."""
+        """Reject ids beyond the embedding: some devices would read another row's
+        memory, others would abort the process."""
         if len(ids) and int(ids.max()) >= self._n_embeddings:
             return InvalidRequestError(
                 f"the tokenizer gives the token {int(ids.max())}, the model knows only "
@@ -294,9 +293,9 @@ class RequestEncoder:
 
 
 def _moved(context: str, continuation: str) -> tuple[str | None, str]:
-    """Both texts, with the white space at the end of the context moved over; ``None``
-    for no context at all. What was white space only becomes an empty context, which
-    still has the special tokens of tokenizers that add some."""
+    """Both strings, with trailing white space of the context moved to the continuation;
+    ``None`` for an empty context. A context of only white space becomes an empty
+    string, which still gets the tokenizer's special tokens."""
     if not context:
         return None, continuation
     bare = context.rstrip()
@@ -304,6 +303,6 @@ def _moved(context: str, continuation: str) -> tuple[str | None, str]:
 
 
 def _kinds(decoder: Mapping[str, Any]) -> list[str]:
-    """The kinds of a decoder and of those that it consists of."""
+    """The types of a decoder and of its components."""
     inner = [kind for one in decoder.get("decoders", ()) for kind in _kinds(one)]
     return [decoder["type"], *inner]

@@ -1,4 +1,4 @@
-"""How the tokenizer of a Hugging Face model cuts requests; it needs no weights."""
+"""Tokenizer of a Hugging Face model without its weights."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from pytest_evals.models.hf.tokenization.request_encoder import (
 )
 
 _BROKEN = "\ufffd"
-"""What a decoder gives for the bytes of half a character."""
+"""Replacement character that decoders return for incomplete UTF-8 sequences."""
 
 
 class HfTokenizer:
-    """A :class:`~pytest_evals.core.cut.Cutter`."""
+    """Implements :class:`~pytest_evals.core.cut.Cutter`."""
 
     def __init__(self, encoder: RequestEncoder) -> None:
-        """Cut as the model of this encoder does."""
         self._encoder = encoder
 
     def cut(self, request: Request) -> TokenTexts:
-        """The tokens of a request; the same that the model would get.
+        """The tokens of a request, identical to the model's input.
 
         Raises:
             DocumentError: It cannot be asked.
@@ -40,7 +39,7 @@ class HfTokenizer:
         return self._cut(first, _usable(ids))
 
     def render(self, prompt: Prompt) -> str:
-        """The text of a prompt; the same that the model would get.
+        """The rendered prompt, identical to the model's input.
 
         Raises:
             DocumentError: There is no template, or it refuses the chat.
@@ -53,8 +52,8 @@ class HfTokenizer:
         return TokenTexts(self._texts(context), scored, len(context), n_scored)
 
     def _texts(self, ids: Ids) -> tuple[str, ...]:
-        """The texts of ids. A token that is a part of a character has no text of its
-        own and waits for the rest."""
+        """The string of each token; tokens of an incomplete character are merged with
+        the following ones."""
         texts: list[str] = []
         waiting: list[int] = []
         for id_ in ids.tolist():
