@@ -1,1 +1,1 @@
-"""What lasts: the folder of results and the files in it."""
+"""Stored data: the results folder and the files in it."""

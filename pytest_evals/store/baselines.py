@@ -1,7 +1,8 @@
-"""Baselines: runs that were blessed on purpose, small enough to be committed.
+"""Baselines: runs saved on purpose, small enough to commit.
 
 A baseline is a folder like that of a run. Its documents have hashes, scores and
-answers, but neither rows nor prompts; fields that scoring reads are there as hashes.
+answers, but neither rows nor prompts; the fields that scoring reads are stored as
+hashes.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ _OPTION = "--evals-save-baseline"
 _LEFT_OUT = frozenset(
     {"arguments", "doc", "filtered_resps", "resps", "tokens", "exchanges"}
 )
-"""Fields of a document that baselines do not have."""
+"""Fields of a document that baselines omit."""
 
 
 def check_name(name: str) -> str:
-    """A name of a baseline that every file system takes.
+    """Return a baseline name that is valid on every file system.
 
     Raises:
-        ValueError: It has other signs.
+        ValueError: It contains other characters.
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
         raise ValueError("a name has letters, digits and . _ - only")
@@ -41,15 +42,15 @@ def check_name(name: str) -> str:
 
 
 def find_baseline(base: Path, name: str, here: Path) -> EarlierRun:
-    """The baseline of a name, or the baseline or run in a folder.
+    """Return the baseline with a name, or the baseline or run in a folder.
 
     Args:
         base: The results folder.
         name: What the user typed.
-        here: Where a path is relative to.
+        here: The folder that paths are relative to.
 
     Raises:
-        StoreError: There is none; with the nearest name.
+        StoreError: It does not exist; the message suggests the nearest name.
     """
     place = base / "baselines" / name
     if not os.path.isfile(place / "results.json"):
@@ -66,7 +67,7 @@ def find_baseline(base: Path, name: str, here: Path) -> EarlierRun:
 
 
 def check_replaceable(base: Path, name: str) -> None:
-    """Check that a baseline of a name, if there is one, may be replaced.
+    """Check that an existing baseline with this name may be replaced.
 
     Raises:
         StoreError: It has another schema version.
@@ -80,13 +81,13 @@ def check_replaceable(base: Path, name: str) -> None:
 
 
 def save_baseline(base: Path, name: str, run: EarlierRun) -> Path:
-    """Make a run a baseline; it replaces one of that name.
+    """Save a run as a baseline, replacing one with the same name.
 
     Returns:
-        Its folder.
+        The folder of the baseline.
 
     Raises:
-        StoreError: It cannot be written; an earlier one is there as it was then.
+        StoreError: It cannot be written; an existing baseline is left unchanged.
     """
     check_replaceable(base, name)
     make_base(base)
@@ -126,15 +127,15 @@ def _write(run: EarlierRun, folder: Path) -> None:
 
 
 def without_contents(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A document's row as baselines keep it: without prompts and responses, but with
-    the log-probabilities of its choices."""
+    """Return a document's row as baselines store it: without prompts and responses, but
+    with the log-probabilities of its choices."""
     kept = {k: v for k, v in row.items() if k not in _LEFT_OUT}
     logprobs = logprobs_in(row)
     return {**kept, "logprobs": [*logprobs]} if logprobs else kept
 
 
 def _fields(row: Mapping[str, Any], reads: Collection[str]) -> dict[str, Any]:
-    """Hashes of the fields that scoring reads; :data:`ALL` if they are all there."""
+    """Return hashes of the fields that scoring reads; :data:`ALL` for all fields."""
     if not reads:
         return {}
     doc = row.get("doc") or {}

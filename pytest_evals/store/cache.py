@@ -1,6 +1,5 @@
-"""Files of the results folder that only save time: whoever finds one missing, damaged
-or of another version makes it anew.
-"""
+"""Cache files of the results folder. A file that is missing, damaged or of another
+version is rebuilt."""
 
 from __future__ import annotations
 
@@ -18,12 +17,12 @@ _VERSION = "schema_version"
 
 
 def read_cache(base: Path, name: str, kind: Kind) -> dict[str, Any]:
-    """The JSON object in a file; empty if it cannot be read.
+    """Return the JSON object in a file; empty if it cannot be read.
 
     Args:
         base: The results folder.
-        name: Of the file.
-        kind: What it holds.
+        name: Name of the file.
+        kind: Kind of content.
     """
     path = base / _FOLDER / name
     found = read_json(path)
@@ -31,7 +30,7 @@ def read_cache(base: Path, name: str, kind: Kind) -> dict[str, Any]:
 
 
 def write_cache(base: Path, name: str, kind: Kind, data: Mapping[str, Any]) -> None:
-    """Write a JSON object to a file, whole or not at all.
+    """Write a JSON object to a file atomically.
 
     Raises:
         StoreError: It cannot be written.

@@ -1,6 +1,5 @@
-"""The file of an SQLite database: making one, opening one that can be trusted, and
-moving one aside that cannot. Nothing here deletes anything.
-"""
+"""SQLite files: create them, open valid ones, and move damaged ones aside. Nothing is
+deleted."""
 
 from __future__ import annotations
 
@@ -16,9 +15,9 @@ from pytest_evals.store.schema import SCHEMAS, schema_fault
 
 _SCHEMA = SCHEMAS["responses"].current
 APPLICATION = 0x65766C73
-"""``evls``: what tells our files from others."""
+"""``evls``: SQLite's application id of our files."""
 BUSY_S = 60.0
-"""Seconds that a process waits for others which write."""
+"""Seconds that a process waits for other writers."""
 _CAUSES_OUTSIDE = frozenset(
     {
         sqlite3.SQLITE_AUTH,
@@ -35,7 +34,7 @@ _CAUSES_OUTSIDE = frozenset(
 )
 """Primary result codes of locks, permissions and disks: the file may be intact."""
 _BESIDE = ("-wal", "-shm")
-"""Endings of the files that belong to a database which is open, or was not closed."""
+"""Suffixes of the files that SQLite keeps next to an open or unclosed database."""
 _TABLES = """
 CREATE TABLE models (
     id INTEGER PRIMARY KEY,
@@ -56,16 +55,18 @@ CREATE TABLE responses (
 
 
 class DamagedError(sqlite3.DatabaseError):
-    """A file that is no store of this version; the text says why."""
+    """A file that is not a response store of this version; the message has the
+    reason."""
 
 
 def is_damage(error: Exception, path: Path) -> bool:
-    """Whether an error of SQLite comes from a damaged file, not from its surroundings.
+    """Return whether an SQLite error comes from a damaged file, not from its
+    environment.
 
     Our statements never change, so "no such column" or a violated constraint shows a
-    damaged schema just as "malformed" does. So does "read-only" where everything may be
-    written: SQLite also means an unknown version in the head of the file by that, or a
-    file that another process has moved.
+    damaged schema just as "malformed" does. So does "read-only" if everything is
+    writable: SQLite also reports it for an unknown version in the file header, and for
+    a file that another process has moved.
     """
     if not isinstance(error, sqlite3.Error):
         # SQLite quotes the schema in its messages; the module decodes them strictly.
@@ -79,13 +80,13 @@ def is_damage(error: Exception, path: Path) -> bool:
 
 
 def create(path: Path) -> None:
-    """Make an empty store, unless there is a file already.
+    """Create an empty store, unless the file exists.
 
-    It is made beside its place and put there complete, so that processes which start at
-    once all find the same, whole file.
+    It is created under a temporary name and then renamed, so processes that start at
+    the same time all find the same complete file.
 
     Raises:
-        OSError: It cannot be made.
+        OSError: It cannot be created.
         sqlite3.OperationalError: As before.
     """
     draft = path.with_name(f".{secrets.token_hex(8)}.tmp")
@@ -119,16 +120,17 @@ def _put(draft: Path, path: Path) -> None:
 
 
 def own_place(path: Path) -> Path:
-    """The file that this version uses: this one, or one next to it if this one has
-    another schema version. That file stays as it is, for the version that wrote it.
-    """
+    """Return the file that this version uses: this one, or one next to it if this one
+    has another schema version. That file is left unchanged for the version that wrote
+    it."""
     if not other_schema(path):
         return path
     return path.with_name(f"{path.stem}-schema-{_SCHEMA}{path.suffix}")
 
 
 def other_schema(path: Path) -> str:
-    """Why a store of another schema version is not used; empty for any other file."""
+    """Return why a store of another schema version is not used; empty for any other
+    file."""
     if not path.is_file():
         return ""
     try:
@@ -149,8 +151,8 @@ def connect(path: Path) -> sqlite3.Connection:
     """Open a store.
 
     Raises:
-        DamagedError: It is none, is cut short, or is of another version.
-        sqlite3.Error: It cannot be opened or read; :func:`is_damage` tells why.
+        DamagedError: It is not a store, is truncated, or has another version.
+        sqlite3.Error: It cannot be opened or read; see :func:`is_damage`.
     """
     if path.stat().st_size == 0:
         # To SQLite this is a new database.
@@ -195,7 +197,7 @@ def _connection(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _version(connection: sqlite3.Connection) -> tuple[object, object]:
-    """The application and the schema that a file is of."""
+    """Return the application id and the schema version of a file."""
     ((application,),) = connection.execute("PRAGMA application_id").fetchall()
     ((schema,),) = connection.execute("PRAGMA user_version").fetchall()
     return application, schema
@@ -216,10 +218,10 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def set_aside(path: Path) -> Path:
-    """Move a store away, with what belongs to it.
+    """Move a store and the files that belong to it aside.
 
     Returns:
-        Where it is now.
+        Its new path.
 
     Raises:
         OSError: It cannot be moved.

@@ -1,8 +1,9 @@
-"""Two runs compared document by document, or a refusal that names the differences.
+"""Document-by-document comparison of two runs, or the reasons why they are not
+comparable.
 
 Documents are paired by the hash of their row, else by prompt, target and choices, else
 by id. A task is compared only if its prompts, targets, choices and the fields that
-scoring reads are those of the baseline: other fields of the rows may differ.
+scoring reads equal those of the baseline; other fields of the rows may differ.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ Row = Mapping[str, Any]
 Pair = tuple[Row, Row]
 
 ANSWER_KEYS = ("output_type", "generation_kwargs", "repeats", "filter_list")
-"""Keys of a task file that answers depend on beside the prompt, which has a hash."""
+"""Keys of a task file that answers depend on, in addition to the prompt, which is
+hashed."""
 MACHINE_KEYS = ("device", "dtype", "torch_version", "transformers_version")
 BATCH_KEYS = ("batch_size", "batch_tokens")
-"""Arguments of a model that move its numbers by rounding only."""
+"""Model arguments that change numbers only by rounding."""
 MOST_NAMED = 4
 
 
@@ -42,10 +44,9 @@ class Side:
     """One of two runs.
 
     Args:
-        results: What its ``results.json`` says.
-        rows: Task → its documents, as in samples files.
-        doc: Gives the row of a dataset that a document was made of, if it is not in
-            ``rows``.
+        results: Content of its ``results.json``.
+        rows: Documents of each task, as in samples files.
+        doc: Returns the dataset row of a document, if it is not in ``rows``.
     """
 
     results: Mapping[str, Any]
@@ -53,16 +54,16 @@ class Side:
     doc: Callable[[Row], Mapping[str, Any]] | None = None
 
     def of(self, section: str, task: str) -> Any:
-        """An entry of a section of the results, ``None`` if there is none."""
+        """Return an entry of a section of the results, ``None`` if it is missing."""
         found = self.results.get(section)
         return found.get(task) if isinstance(found, dict) else None
 
 
 def compare(name: str, before: Side, now: Side) -> Comparison:
-    """What has changed.
+    """Compare a run with a baseline.
 
     Args:
-        name: What the baseline is called.
+        name: Name of the baseline.
         before: The baseline.
         now: This run.
     """
@@ -103,11 +104,11 @@ def compare(name: str, before: Side, now: Side) -> Comparison:
 def changed_documents(
     task: str, ids: Collection[str], before: Side, now: Side
 ) -> tuple[DocumentChange, ...]:
-    """Documents of a task, in a baseline and now, as far as they are in both.
+    """Return the changes of documents that are in both runs.
 
     Args:
         task: The task.
-        ids: The documents, as they are called now.
+        ids: Ids of the documents in this run.
         before: The baseline.
         now: This run.
     """
@@ -120,10 +121,10 @@ def changed_documents(
 
 
 def refer(name: str, task: str, before: Side, now: Side) -> Reference:
-    """What a task's documents were worth in a baseline.
+    """Return the baseline's values for the documents of a task.
 
     Args:
-        name: What the baseline is called.
+        name: Name of the baseline.
         task: The task.
         before: The baseline, with all rows of all filters.
         now: This run; its rows have ``doc_id``, ``id``, ``reads`` and the hashes.
@@ -172,7 +173,7 @@ def _refused(name: str, why: str) -> Reference:
 
 
 def _values(row: Row) -> Iterator[tuple[str, Any]]:
-    """Key and value of each metric of a row."""
+    """Yield key and value of each metric of a row."""
     for metric in row.get("metrics") or ():
         key = f"{metric},{row.get('filter')}"
         if key in row or metric in row:
@@ -180,7 +181,7 @@ def _values(row: Row) -> Iterator[tuple[str, Any]]:
 
 
 def _repeats(row: Row) -> Iterator[tuple[str, Answers]]:
-    """Key and answers of each metric of a row that has those of several answers."""
+    """Yield key and answers of each metric of a row that has repeated answers."""
     for metric, each in (row.get("repeats") or {}).items():
         answers = Answers(tuple(each["values"]), tuple(each["answers"]))
         yield f"{metric},{row.get('filter')}", answers
@@ -189,8 +190,8 @@ def _repeats(row: Row) -> Iterator[tuple[str, Answers]]:
 def pair_documents(
     old: Iterable[Row], new: Iterable[Row]
 ) -> list[tuple[Row | None, Row]]:
-    """Each document of the new run with that of the old one, if there is one; equal
-    documents by their order."""
+    """Pair each document of the new run with one of the old run or ``None``; equal
+    documents in order."""
     left, rows = dict(enumerate(old)), [*new]
     found: dict[int, Row] = {}
     for key in (_content, _asked_with_id, _asked, _id):
@@ -207,7 +208,8 @@ def pair_documents(
 
 
 def identities(row: Row) -> Iterator[Hashable]:
-    """Values by which a document is found in another run, the most certain first."""
+    """Yield the keys by which a document is found in another run, the most reliable
+    first."""
     yield from (one for one in (_content(row), _asked(row)) if one is not None)
 
 
@@ -216,7 +218,8 @@ def _content(row: Row) -> Hashable:
 
 
 def _asked(row: Row) -> Hashable:
-    """Prompt, target and choices; ``None`` in a run of an earlier version."""
+    """Return the hashes of prompt, target and choices; ``None`` in a run of an earlier
+    version."""
     found = tuple(row.get(f"{one}_hash") for one in ("prompt", "target", "choices"))
     return None if None in found else found
 
@@ -235,7 +238,7 @@ def _complete(pairs: Iterable[tuple[Row | None, Row]]) -> Iterator[Pair]:
 
 
 def setting_changes(task: str, before: Side, now: Side) -> Iterator[str]:
-    """What can be known to differ without a look at the documents."""
+    """Yield differences between settings, without looking at the documents."""
     shots = before.of("n-shot", task), now.of("n-shot", task)
     if shots[0] != shots[1]:
         yield f"{shots[1]} shots instead of {shots[0]}"
@@ -266,7 +269,7 @@ def _selected(side: Side, task: str) -> Any:
 def _content_changes(
     pairs: Sequence[tuple[Row | None, Row]], now: Side
 ) -> Iterator[str]:
-    """The differences in what was asked or is read by scoring."""
+    """Yield differences in prompts, targets and the fields that scoring reads."""
     unknown = [row for old, row in pairs if old is None]
     if unknown:
         yield f"the data has changed: {_count(unknown)} not in the baseline"
@@ -285,7 +288,7 @@ def _content_changes(
 def _row_changes(
     pairs: Sequence[Pair], reads: Collection[str], now: Side
 ) -> Iterator[str]:
-    """The differences in rows that scoring depends on.
+    """Yield differences in rows that scoring depends on.
 
     Args:
         pairs: Documents whose rows differ.
@@ -360,7 +363,7 @@ def _change(task: str, old: Row, new: Row) -> DocumentChange:
 
 
 def _machine_changes(before: Side, now: Side) -> Iterator[str]:
-    """What makes numbers differ by a little, in words."""
+    """Yield differences in hardware and libraries, which change numbers slightly."""
     old, new = (side.results.get("model_info") or {} for side in (before, now))
     keys = MACHINE_KEYS if new else ()  # a model may say nothing of itself
     if old.get("device_name") and new.get("device_name"):

@@ -1,8 +1,8 @@
-"""Files of the results folder, written so that nobody ever reads half of one.
+"""Atomic file writes in the results folder.
 
-A JSON file is written beside its place and moved there when it is complete. Lines are
-appended whole: what a full disk left of a line is taken away again. Known secrets are
-masked in all that is written.
+A JSON file is written under a temporary name and renamed when it is complete. Lines are
+appended completely: a line that a full disk truncated is removed. Known secrets are
+masked in every file.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _IGNORE = """\
 def write_json(
     path: Path, data: Mapping[str, Any], option: str = "--evals-json"
 ) -> None:
-    """Write strict JSON, with its folders; the file is there whole or not at all.
+    """Write strict JSON atomically, and create its folders.
 
     Args:
-        path: Where to. A device or a pipe such as ``/dev/stdout`` is written to as it
-            is.
+        path: The file. A device or a pipe such as ``/dev/stdout`` is written to
+            directly.
         data: JSON values.
-        option: The option that says where, for messages.
+        option: The option that sets the path, for messages.
 
     Raises:
-        StoreError: The disk is full, or nothing can be written there.
+        StoreError: The disk is full, or the path is not writable.
         ValueError: A value is NaN or infinite.
-        TypeError: A value is none of JSON's.
+        TypeError: A value is not a JSON value.
     """
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     make_folder(path.parent, option)
@@ -51,13 +51,13 @@ def write_json(
 def replace_text(
     path: Path, text: str, option: str, *, shown: Path | None = None
 ) -> None:
-    """Put a text in the place of a file, at once.
+    """Replace the content of a file atomically.
 
     Args:
         path: The file.
         text: Its new content.
-        option: The option that says where, for messages.
-        shown: What messages name instead of the file.
+        option: The option that sets the path, for messages.
+        shown: The name of the file in messages.
 
     Raises:
         StoreError: It cannot be written.
@@ -104,13 +104,13 @@ def append_lines(path: Path, lines: Iterable[str], option: str) -> None:
 
 
 def make_folder(path: Path, option: str) -> bool:
-    """Make a folder and those above it; it may be there already.
+    """Create a folder and its parents; it may exist.
 
     Returns:
         Whether it is empty.
 
     Raises:
-        StoreError: It cannot be made or read.
+        StoreError: It cannot be created or read.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ def make_folder(path: Path, option: str) -> bool:
 
 
 def cannot_write(path: Path, error: Exception, option: str) -> StoreError:
-    """The error for a file or a folder that cannot be written to, to raise."""
+    """Return the error for a file or folder that is not writable."""
     return _cannot("write", path, error, option)
 
 
@@ -132,7 +132,7 @@ def _cannot(what: str, path: Path, error: Exception, option: str) -> StoreError:
 
 
 def _why(path: Path, error: Exception) -> str:
-    """What is in the way, where the system only reports that something is."""
+    """Return a specific reason if the system reports only a general one."""
     there = next((p for p in (path, *path.parents) if os.path.lexists(p)), path)
     shown = "it" if there == path else repr(str(there))
     if there.is_symlink() and not os.path.exists(there):
@@ -143,8 +143,8 @@ def _why(path: Path, error: Exception) -> str:
 
 
 def _is_special(path: Path) -> bool:
-    """Whether this is a device, a pipe or a socket, which nothing may take the place
-    of."""
+    """Return whether this is a device, a pipe or a socket, which must not be
+    replaced."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -169,20 +169,20 @@ def _write_all(descriptor: int, raw: bytes) -> None:
 
 
 def make_base(base: Path, option: str = "--evals-dir") -> None:
-    """Make the folder if it is not there, with a ``.gitignore`` of its own.
+    """Create the folder if it does not exist, with its own ``.gitignore``.
 
-    A folder with other things in it is the user's: what git sees of them is not ours to
-    say.
+    If the folder contains other files, it belongs to the user, and no ``.gitignore`` is
+    added.
 
     Raises:
-        StoreError: It cannot be made.
+        StoreError: It cannot be created.
     """
     if make_folder(base, option):
         replace_text(base / ".gitignore", _IGNORE, option)
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in a file; empty if it cannot be read."""
+    """Return the JSON object in a file; empty if it cannot be read."""
     try:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

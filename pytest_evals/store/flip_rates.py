@@ -1,5 +1,5 @@
-"""How much a task's answers turn between two runs of one model, as it was measured:
-``noise.json`` in the folder of a baseline."""
+"""Measured flip rates between two runs of one model: ``noise.json`` in the folder of a
+baseline."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _VERSION = "schema_version"
 
 
 def save_flip_rates(folder: Path, noise: Mapping[str, Any]) -> None:
-    """Record the noise of tasks beside a baseline; what is known of others stays.
+    """Write the flip rates of tasks next to a baseline; those of other tasks are kept.
 
     Args:
-        folder: Of the baseline.
-        noise: Task → key of a metric → ``flip_rate``, or ``mean_square`` where no
-            answer is right or wrong, and what else was measured.
+        folder: Folder of the baseline.
+        noise: For each task and key of a metric, ``flip_rate``, or ``mean_square`` for
+            answers that are not correct or wrong, and other measurements.
 
     Raises:
         StoreError: It cannot be written, or has another schema version.
@@ -32,14 +32,14 @@ def save_flip_rates(folder: Path, noise: Mapping[str, Any]) -> None:
 
 
 def stored_flip_rate(base: Path, name: str, task: str, key: str) -> float | None:
-    """The share of answers that turn between two runs, or the mean square of changes of
-    other numbers; ``None`` if nobody measured it.
+    """Return the fraction of answers that flip between two runs, or the mean squared
+    change of other numbers; ``None`` if it was not measured.
 
     Args:
         base: The results folder.
-        name: A baseline that is asked first; the others follow, the latest first.
+        name: The baseline to read first; then the others, the latest first.
         task: Name of the task.
-        key: Metric and filter; any filter where it is the metric alone.
+        key: Metric and filter; any filter if it is the metric alone.
     """
     for folder in _folders(base, name):
         try:

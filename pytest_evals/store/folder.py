@@ -1,8 +1,8 @@
 """The results folder: ``runs/<time>-<model>/`` with ``results.json`` and
 ``samples_<task>.jsonl``.
 
-Nothing is on disk until there is something to write, and two sessions that start at
-once get a folder each.
+The folder is created with the first file. Sessions that start at the same time get
+separate folders.
 """
 
 from __future__ import annotations
@@ -29,22 +29,23 @@ _UNSAFE = re.compile(r'["<>:/|\\?*\[\]\s\x00-\x1f\x7f]+')
 _NO_WORD = re.compile(r"\W")  # lm-eval 0.4.13, utils.py, sanitize_task_name
 _DOC_ID = re.compile(r'\{"doc_id": ?(\d+)')
 _LONGEST = 120
-"""Bytes of a model or a task in a name; file systems take 255, some take less."""
+"""Maximum bytes of a model or a task in a file name; file systems allow 255, some
+fewer."""
 _MOST_AT_ONCE = 1000
-"""Folders of one model and one second before something must be wrong."""
+"""Maximum number of folders for one model and second; more indicate an error."""
 
 
 class RunFolder:
     """The folder of one session."""
 
     def __init__(self, base: Path, model: str, started: float) -> None:
-        """Plan the folder; nothing is made yet.
+        """Choose the folder; it is created with the first file.
 
         Args:
             base: The results folder, ``.evals`` by default.
-            model: The model's spec; the folder is called after the last part of its
+            model: The model's spec; the folder is named after the last part of its
                 path, without arguments.
-            started: Unix time; it is UTC in the folder's name.
+            started: Unix time; the folder's name has it in UTC.
         """
         self._base = base
         when = datetime.fromtimestamp(started, UTC)
@@ -54,27 +55,27 @@ class RunFolder:
 
     @property
     def path(self) -> Path | None:
-        """The folder, ``None`` as long as nothing has been written."""
+        """Return the folder, ``None`` if nothing has been written."""
         return self._path
 
     @property
     def files(self) -> dict[str, str]:
-        """Task → name of its samples file in the folder."""
+        """Return the name of the samples file of each task."""
         return dict(self._files)
 
     def append_samples(self, task: str, lines: Iterable[str]) -> None:
-        """Append documents to the task's file, each a line of strict JSON.
+        """Append documents to the task's file, each as a line of strict JSON.
 
         Raises:
-            StoreError: They cannot be written; none of them is in the file then.
+            StoreError: They cannot be written; the file then contains none of them.
         """
         append_lines(self._made() / self._file(task), lines, _OPTION)
 
     def sort_samples(self) -> None:
-        """Put the lines of each file into the order of their ``doc_id``.
+        """Sort the lines of each file by ``doc_id``.
 
         Raises:
-            StoreError: A file cannot be read or replaced; it is as it was then.
+            StoreError: A file cannot be read or replaced; it is left unchanged.
         """
         for name in self._files.values():
             path = self._made() / name
@@ -86,7 +87,7 @@ class RunFolder:
             replace_text(path, "".join(f"{line}\n" for line in lines), _OPTION)
 
     def write_results(self, results: Mapping[str, Any]) -> None:
-        """Write ``results.json``, whole or not at all; it replaces an earlier one.
+        """Write ``results.json`` atomically; it replaces an earlier one.
 
         Raises:
             StoreError: It cannot be written.
@@ -94,8 +95,8 @@ class RunFolder:
         write_json(self._made() / "results.json", results, _OPTION)
 
     def _file(self, task: str) -> str:
-        """One name a task, even where two differ only in characters that disks do not
-        tell apart."""
+        """Return a file name for a task, unique even if two names differ only in
+        characters that file systems treat as equal."""
         if task not in self._files:
             stem = f"samples_{_short(_NO_WORD.sub('_', task))}"
             taken = {name.casefold() for name in self._files.values()}
@@ -134,8 +135,9 @@ class RunFolder:
 
 
 def _model_name(spec: str) -> str:
-    """The last part of the path in ``KIND:PATH,ARGUMENTS``, without what a file system
-    cannot hold (as lm-eval's ``sanitize_model_name``, and white space too)."""
+    """Return the last part of the path in ``KIND:PATH,ARGUMENTS``, without characters
+    that are invalid in file names (as lm-eval's ``sanitize_model_name``, plus white
+    space)."""
     place = spec.partition(",")[0]
     place = place.partition(":")[2] or place
     last = hidden(re.split(r"[/\\]", place.rstrip("/\\"))[-1])
@@ -143,8 +145,8 @@ def _model_name(spec: str) -> str:
 
 
 def _short(name: str) -> str:
-    """The name; if it is too long, its start and a hash of all of it, so that names
-    with the same start stay different."""
+    """Return the name; shorten a long one to its start and a hash, so that names with
+    the same start differ."""
     raw = name.encode("utf-8", "ignore")
     if len(raw) <= _LONGEST:
         return raw.decode()

@@ -1,9 +1,9 @@
-"""Hashes of large files, remembered for as long as the files are the same.
+"""Cached hashes of large files.
 
-A file is the same as long as its size, its place on the disk and both of its times are:
-the time of its last change cannot be set back by a program. A file that was changed a
-moment before it was read is not remembered, since a clock of a file system may not tell
-two changes of one moment apart.
+A hash is reused while the file's size, inode and both timestamps are unchanged; a
+program cannot set back the time of the last status change. Hashes of recently changed
+files are not cached, because the clock of a file system may not distinguish two changes
+in quick succession.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from pytest_evals.store.cache import read_cache, write_cache
 
 NAME = "hashes.json"
 SETTLED_S = 5.0
-"""Seconds after which a change of a file would be seen in its times."""
+"""Seconds after which a change is visible in the timestamps."""
 
 
 class FileHashes:
-    """SHA-256 of files, as a function."""
+    """A function that returns the SHA-256 of files."""
 
     def __init__(self, base: Path, *, writes: bool = True) -> None:
-        """Read what is remembered.
+        """Read the cached hashes.
 
         Args:
             base: The results folder.
-            writes: Whether anything is to be written there.
+            writes: Whether the cache may be written.
         """
         self._base, self._writes = base, writes
         self._known: dict[str, object] = read_cache(base, NAME, "hashes")
 
     def __call__(self, path: Path) -> str:
-        """The hash of a file's content, in hexadecimal.
+        """Return the hash of a file's content, in hexadecimal.
 
         Raises:
             OSError: It cannot be read.
@@ -53,7 +53,7 @@ class FileHashes:
         return digest
 
     def _remember(self, fresh: Mapping[str, object]) -> None:
-        """Keep a hash, beside those that other processes have written meanwhile."""
+        """Cache a hash, next to those that other processes have written meanwhile."""
         others = read_cache(self._base, NAME, "hashes")
         self._known = {**others, **self._known, **fresh}
         if self._writes:

@@ -1,6 +1,5 @@
-"""Runs that were: what their folders say. A line that is torn, since its writer was
-killed or the disk was full, is a document that is still owed.
-"""
+"""Earlier runs, read from their folders. A truncated line, left by a killed writer or a
+full disk, is a missing document."""
 
 from __future__ import annotations
 
@@ -19,11 +18,11 @@ RESULTS = "results.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierRun:
-    """A run or a baseline on the disk.
+    """A stored run or baseline.
 
     Args:
         path: Its folder.
-        results: What ``results.json`` says.
+        results: Content of ``results.json``.
     """
 
     path: Path
@@ -31,17 +30,18 @@ class EarlierRun:
 
     @property
     def schema_fault(self) -> str:
-        """Why this version does not read the run; empty if it does."""
+        """Return why this version cannot read the run; empty if it can."""
         found = self.results.get("schema_version")
         return schema_fault("results", found, self.path / RESULTS)
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """Names of the tasks that have documents here."""
+        """Return the names of the tasks with stored documents."""
         return tuple(self._files())
 
     def rows(self, task: str) -> Iterator[dict[str, Any]]:
-        """A task's documents, one row each: the first one, where filters give several.
+        """Yield one row for each document of a task: the first one if filters produce
+        several.
 
         Raises:
             StoreError: The file cannot be read.
@@ -53,7 +53,7 @@ class EarlierRun:
                 yield row
 
     def all_rows(self, task: str) -> Iterator[dict[str, Any]]:
-        """A task's documents, with one row for each filter.
+        """Yield a task's documents, with one row for each filter.
 
         Raises:
             StoreError: The file cannot be read.
@@ -76,10 +76,10 @@ class EarlierRun:
 
 
 def read_run(path: Path) -> EarlierRun:
-    """The run in a folder.
+    """Return the run in a folder.
 
     Raises:
-        StoreError: There is none, it cannot be read, or it has another schema version.
+        StoreError: It does not exist, cannot be read, or has another schema version.
     """
     run = load_run(path)
     if run.schema_fault:
@@ -88,10 +88,10 @@ def read_run(path: Path) -> EarlierRun:
 
 
 def load_run(path: Path) -> EarlierRun:
-    """The run in a folder, whatever its schema version.
+    """Return the run in a folder, for any schema version.
 
     Raises:
-        StoreError: There is none, or it cannot be read.
+        StoreError: It does not exist or cannot be read.
     """
     place = path / RESULTS
     try:
@@ -106,11 +106,11 @@ def load_run(path: Path) -> EarlierRun:
 
 
 def last_run(base: Path, model: str) -> EarlierRun | None:
-    """The newest run of a model, ``None`` if there is none that can be read.
+    """Return the newest readable run of a model, ``None`` if there are none.
 
     Args:
         base: The results folder.
-        model: The option that named the model, as results files have it.
+        model: The ``--model`` option, as stored in results files.
 
     Raises:
         StoreError: It has another schema version.
@@ -123,11 +123,11 @@ def last_run(base: Path, model: str) -> EarlierRun | None:
 
 
 def earlier_runs(base: Path, most: int | None = None) -> list[EarlierRun]:
-    """All runs that can be read, the newest first; none of another schema version.
+    """Yield all readable runs of this schema version, the newest first.
 
     Args:
         base: The results folder.
-        most: Folders that are looked at, the newest by their names; ``None`` for all.
+        most: Maximum number of folders, the newest by name; ``None`` for all.
     """
     return [run for run in _stored(base, most) if not run.schema_fault]
 

@@ -1,4 +1,4 @@
-"""A model that asks its store first, and the model only for what is not there."""
+"""A model with a response cache: only requests that are not stored reach the model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Render = Callable[[Prompt], Prompt]
 _Keys = list[RequestKey | None]
 _Found = dict[RequestKey, Response]
 _OF_A_RUN = ("first_tokens", "usage")
-"""What a model says of what it was asked, and not of itself."""
+"""Fields of a model's info that describe a run and not the model."""
 NOT_STORED = (
     "not in the store: this model has not answered this request before\n"
     "  fix: run once without --evals-cache=only"
@@ -28,10 +28,10 @@ def _as_it_is(prompt: Prompt) -> Prompt:
 
 
 class StoredModel(Model):
-    """A model with a store in front of it.
+    """A model with a response store in front of it.
 
-    Responses that are stored come first. The model itself is opened when the first
-    request is not stored, and what it answers is stored as it arrives.
+    Stored responses are returned first. The model is opened for the first request that
+    is not stored, and its responses are stored as they arrive.
     """
 
     def __init__(
@@ -43,14 +43,14 @@ class StoredModel(Model):
         *,
         reads: bool = True,
     ) -> None:
-        """Nothing is opened yet.
+        """Set up the cache without opening the model.
 
         Args:
             name: The model's name.
-            responses: Where its responses are kept.
-            open_model: Opens the model; ``None`` if it must not be asked, so that
-                whatever is not stored is an error.
-            open_render: Opens what renders chats without the model.
+            responses: The stored responses of the model.
+            open_model: Opens the model; ``None`` if it must not be opened, so that
+                requests without a stored response are errors.
+            open_render: Opens a renderer of chats that does not need the model.
             reads: Whether stored responses are used.
         """
         self.name = name
@@ -66,7 +66,7 @@ class StoredModel(Model):
         self._expected: Sequence[Request] = ()
 
     def answer(self, requests: Sequence[Request], /) -> Iterator[tuple[int, Response]]:
-        """Answer all requests, those first that are stored."""
+        """Answer all requests, stored responses first."""
         self._expected = ()
         keys, found = self._look_up(requests)
         missing: list[int] = []
@@ -88,8 +88,8 @@ class StoredModel(Model):
             yield from self._ask(requests, keys, missing)
 
     def expect(self, requests: Sequence[Request], /) -> None:
-        """Pass on what is not stored, once the model has begun with its present
-        requests."""
+        """Announce further requests to the model; passed on once it has started its
+        current ones."""
         if self._model is not None:
             self._expected = requests
 
@@ -105,7 +105,7 @@ class StoredModel(Model):
             self.opened().expect(missing)
 
     def _look_up(self, requests: Sequence[Request]) -> tuple[_Keys, _Found]:
-        """The keys of requests, and what is stored of them."""
+        """Return the keys of requests, and their stored responses."""
         keys = list(request_keys(requests))
         known = [key for key in keys if key is not None] if self._reads else []
         return keys, self._responses.read(known)
@@ -116,7 +116,7 @@ class StoredModel(Model):
         keys: Sequence[RequestKey | None],
         missing: Sequence[int],
     ) -> Iterator[tuple[int, Response]]:
-        """What the model answers, stored on its way."""
+        """Yield the model's responses, and store them."""
         asked = [requests[i] for i in missing]
         for place, response in responses_of(asked, self.opened()):
             if self._expected:
@@ -130,10 +130,10 @@ class StoredModel(Model):
             yield position, response
 
     def opened(self) -> Model:
-        """The model itself, which is opened now if it was not before.
+        """Return the underlying model; open it if necessary.
 
         Raises:
-            RuntimeError: It must not be asked.
+            RuntimeError: It must not be opened.
         """
         if self._model is None:
             if self._open_model is None:
@@ -144,11 +144,12 @@ class StoredModel(Model):
 
     @property
     def is_open(self) -> bool:
-        """Whether the model itself is open."""
+        """Return whether the underlying model is open."""
         return self._model is not None
 
     def unopened(self) -> StoredModel:
-        """The same responses, and no model: whatever else is asked is an error."""
+        """Return a copy without the model: requests without a stored response are
+        errors."""
         return StoredModel(
             self.name,
             self._responses,
@@ -159,23 +160,23 @@ class StoredModel(Model):
 
     @property
     def works_ahead(self) -> bool:
-        """Whether the model goes on between two answers; it must be open for that."""
+        """Return whether the open model computes between two responses."""
         return self._model is not None and self._model.works_ahead
 
     @property
     def fingerprint(self) -> Mapping[str, Any]:
-        """What identifies the model."""
+        """Return the fingerprint that identifies the model."""
         return self._responses.fingerprint
 
     @property
     def is_known(self) -> bool:
-        """Whether the model was ever open while this store was used."""
+        """Return whether the model has ever been opened with this store."""
         return self._model is not None or self._stored_info is not None
 
     @property
     def info(self) -> Mapping[str, Any]:
-        """What the model says of itself, now or when it was last open; then nothing of
-        what it was asked."""
+        """Return the model's info; if it is not open, the stored info without the
+        fields of a run."""
         if self._model is not None:
             return self._model.info
         stored = self._stored_info or {}
@@ -183,12 +184,12 @@ class StoredModel(Model):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the model says of its numbers, and the store of its disk."""
+        """Return the notes of the model and of the store."""
         own = () if self._model is None else self._model.notes
         return (*own, *self._responses.notes)
 
     def render(self, prompt: Prompt) -> Prompt:
-        """The text of a chat; the model need not be open."""
+        """Return the rendered chat; the model need not be open."""
         if self._model is not None:
             return self._model.render(prompt)
         if self._render is None:
@@ -197,7 +198,7 @@ class StoredModel(Model):
 
     @property
     def reuse(self) -> Reuse:
-        """What came from the store so far."""
+        """Return the counts of stored and new responses so far."""
         return Reuse(
             n_asked=self._n_asked,
             n_reused=self._n_reused,
@@ -206,12 +207,12 @@ class StoredModel(Model):
         )
 
     def settle(self) -> None:
-        """Write what is to be stored."""
+        """Commit pending responses."""
         self._responses.flush()
 
     def close(self) -> None:
-        """Write what is to be stored, and close the model if it was opened. What it
-        says of itself may have become more since then."""
+        """Commit pending responses, update the stored info, and close the model if it
+        is open."""
         if self._model is not None:
             self._responses.keep_info(self.info)
         self._responses.close()

@@ -1,4 +1,4 @@
-"""Why a request is not in the store: the stored one that comes nearest to it."""
+"""Cache misses explained: the stored request that is nearest to a given one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_evals.store.responses import NAME
 
 
 class KeyDifference(NamedTuple):
-    """One part of a key that differs; ``None`` where it does not exist."""
+    """One part of a key that differs; ``None`` on the side where it is missing."""
 
     name: str
     now: Any
@@ -28,11 +28,11 @@ class NearestRequest(NamedTuple):
     """A stored request.
 
     Args:
-        key: What identifies it; its prompt may be another one.
+        key: Its key; its prompt may differ.
         stored: Unix time.
-        settings: How its settings differ.
-        model: How its model differs. If neither differs and the prompt is the same, it
-            is the request itself.
+        settings: Differences between the settings.
+        model: Differences between the models. If neither differs and the prompt is the
+            same, it is the request itself.
     """
 
     key: RequestKey
@@ -47,14 +47,14 @@ def nearest(
     fingerprint: Mapping[str, Any],
     prompts: Iterable[bytes] = (),
 ) -> NearestRequest | None:
-    """The stored request that differs least.
+    """Return the stored request with the fewest differences.
 
     Args:
         base: The results folder.
-        key: The request.
-        fingerprint: What identifies its model.
-        prompts: Hashes of prompts that the document had before, the latest first; they
-            are looked for if the prompt itself was never asked.
+        key: Key of the request.
+        fingerprint: Fingerprint of its model.
+        prompts: Hashes of earlier prompts of the document, the latest first; used if
+            the prompt itself is not stored.
 
     Raises:
         StoreError: The store cannot be read.
@@ -81,8 +81,8 @@ Row = tuple[str, float, str]
 
 
 def _intact_rows(connection: sqlite3.Connection, prompt: bytes) -> Iterator[Row]:
-    """The rows of a prompt that are as they were written: their keys are hashes of all
-    that is read here but the time."""
+    """Yield the undamaged rows of a prompt: their keys are hashes of every value read
+    here except the time."""
     rows = connection.execute(
         "SELECT r.key, r.settings, r.stored, m.hash, m.fingerprint FROM responses r "
         "JOIN models m ON m.id = r.model WHERE r.prompt = ?",
@@ -131,7 +131,7 @@ def _changes(
 
 
 def _flat(value: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """``{"model": {"files": …}}`` as ``{"model/files": …}``."""
+    """Return ``{"model": {"files": …}}`` as ``{"model/files": …}``."""
     flat: dict[str, Any] = {}
     for name, inner in value.items():
         if isinstance(inner, dict) and inner:

@@ -1,8 +1,8 @@
-"""``responses.sqlite``: every response, by a hash of all that could change it.
+"""``responses.sqlite``: every response, keyed by a hash of all its inputs.
 
-Many processes may use one file at once, and what is committed survives a process that
-is killed. A file that cannot be trusted is moved aside, never read and never deleted,
-and each row carries a checksum. Values are JSON.
+Several processes may use the file at the same time, and committed responses survive a
+killed process. A damaged file is moved aside, never read and never deleted, and each
+row has a checksum. Values are JSON.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ Row = tuple[RequestKey, Response]
 
 NAME = "responses.sqlite"
 MOST_KEYS = 500
-"""Keys of one query; SQLite before 3.32 takes 999 values."""
+"""Maximum keys per query; SQLite before 3.32 allows 999 values."""
 _DEFAULTS = {field.name: field.default for field in fields(Response)}
 _INSERT = "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
 def model_hash(fingerprint: Mapping[str, Any]) -> bytes:
-    """32 bytes, equal for equal fingerprints.
+    """Return 32 bytes that are equal for equal fingerprints.
 
     Raises:
-        TypeError: A value is none of JSON's.
+        TypeError: A value is not a JSON value.
     """
     text = canonical(fingerprint).encode("ascii")
     return blake2b(text, digest_size=32).digest()
@@ -58,22 +58,22 @@ def model_hash(fingerprint: Mapping[str, Any]) -> bytes:
 class Responses:
     """The stored responses of one model.
 
-    A fault of the disk raises nothing: the run goes on without the store, and ``notes``
-    says why.
+    Disk errors are not raised: the run continues without the store, and ``notes`` has
+    the reason.
     """
 
     def __init__(
         self, base: Path, fingerprint: Mapping[str, Any], *, writes: bool = True
     ) -> None:
-        """Open the file, or make it.
+        """Open the file, or create it.
 
         Args:
             base: The results folder.
             fingerprint: JSON values that are equal for models with equal answers.
-            writes: Whether anything is to be written.
+            writes: Whether responses are stored.
 
         Raises:
-            TypeError: The fingerprint holds a value that is none of JSON's.
+            TypeError: The fingerprint contains a value that is not a JSON value.
         """
         self._base, self._path = base, own_place(base / NAME)
         # A key changes no answer, and must not be found in the file.
@@ -82,7 +82,7 @@ class Responses:
         self._hash = model_hash(self.fingerprint)
         self._writes = writes
         self.notes: list[str] = []
-        """What went wrong, for the report."""
+        """Errors of the store, for the report."""
         if self._path.name != NAME:
             self.notes.append(
                 f"{other_schema(base / NAME)}; it is not changed, and responses are in "
@@ -98,15 +98,15 @@ class Responses:
         self._open()
 
     def read(self, keys: Sequence[RequestKey]) -> dict[RequestKey, Response]:
-        """Those responses that are there; what was added before is."""
+        """Return the stored responses of these keys, including pending ones."""
         self._writer.flush()
         wanted = {key.digest(self._hash): key for key in keys}
         return self._tried(lambda c: self._found(c, wanted)) or {}
 
     def add(self, key: RequestKey, response: Response) -> None:
-        """Store a response soon; one that is there is replaced.
+        """Queue a response to be stored; it replaces an existing one.
 
-        Errors are not stored, nor is a log-probability that is no number.
+        Errors are not stored, nor are log-probabilities that are not finite.
         """
         logprob = response.logprob
         is_sound = logprob is None or logprob == logprob
@@ -115,7 +115,7 @@ class Responses:
 
     @property
     def info(self) -> Mapping[str, Any] | None:
-        """What the model said of itself when it was open; ``None`` if it never was."""
+        """Return the stored info of the model; ``None`` if it was never opened."""
 
         def read(connection: sqlite3.Connection) -> Mapping[str, Any] | None:
             rows = connection.execute(
@@ -126,7 +126,7 @@ class Responses:
         return self._tried(read)
 
     def keep_info(self, info: Mapping[str, Any]) -> None:
-        """Store what the model says of itself, if that is JSON."""
+        """Store the model's info, if it is JSON."""
         try:
             body = json.dumps(masked(dict(info)))
         except (TypeError, ValueError):
@@ -142,11 +142,11 @@ class Responses:
             self._tried(write, writing=True)
 
     def flush(self) -> None:
-        """Commit what was added."""
+        """Commit pending responses."""
         self._writer.flush()
 
     def close(self) -> None:
-        """Commit what was added, and let the file go."""
+        """Commit pending responses and close the file."""
         self._writer.close()
         with self._lock:
             if self._connection is not None:
@@ -218,10 +218,9 @@ class Responses:
     def _tried(
         self, action: Callable[[sqlite3.Connection], T], *, writing: bool = False
     ) -> T | None:
-        """What an action on the database gives; ``None`` where the disk is at fault.
+        """Return the result of a database action; ``None`` after a disk error.
 
-        A database that turns out to be damaged is set aside, and the action is tried on
-        a new one.
+        A damaged database is moved aside, and the action is retried on a new one.
         """
         with self._lock:
             for _ in range(2):
@@ -271,7 +270,7 @@ class Responses:
         self._model = rows[0][0] if rows else None
 
     def _give_up(self, error: Exception, *, writing: bool = False) -> None:
-        """Go on without writing; and without reading, if it was no writing."""
+        """Stop writing; after a failed read, also stop reading."""
         self._writes = False
         what = "responses are not stored"
         if not writing:
@@ -281,7 +280,7 @@ class Responses:
         self.notes.append(f"{what}: {str(self._path)!r}: {why}")
 
     def _replace(self, error: Exception) -> None:
-        """Set a damaged database aside and begin a new one."""
+        """Move a damaged database aside and create a new one."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -306,13 +305,13 @@ def _checksum(digest: bytes, body: bytes) -> int:
 
 
 def _response(digest: bytes, body: object, checksum: object) -> Response | None:
-    """The response of a row, ``None`` if the row is not as it was written.
+    """Return the response of a row, ``None`` if the row is damaged.
 
     Args:
         digest: The key of the row.
-        body: The bytes that are stored, not decoded: two texts may be equal once what
-            is not UTF-8 has been replaced.
-        checksum: Of both.
+        body: The stored bytes, not decoded: decoding with replacement could make two
+            different values equal.
+        checksum: Checksum of both.
     """
     if not isinstance(body, bytes) or checksum != _checksum(digest, body):
         return None
@@ -326,7 +325,7 @@ def _response(digest: bytes, body: object, checksum: object) -> Response | None:
 
 
 def _info(stored: object, model: bytes) -> Mapping[str, Any] | None:
-    """What a model says of itself, ``None`` if that is missing or damaged."""
+    """Return the stored info of a model, ``None`` if it is missing or damaged."""
     if not isinstance(stored, bytes):
         return None
     body, end, checksum = stored.partition(b"\n")
@@ -341,8 +340,8 @@ def _info(stored: object, model: bytes) -> Mapping[str, Any] | None:
 
 
 def stored_since(base: Path, moment: float) -> int:
-    """Responses that were stored since a moment, whichever process has stored them; 0
-    where the store cannot be read.
+    """Return the number of responses that any process has stored since a moment; 0 if
+    the store cannot be read.
 
     Args:
         base: The results folder.

@@ -1,7 +1,7 @@
-"""Schema versions of stored files, and which of them this version reads.
+"""Schema versions of stored files, and the versions that can be read.
 
 A file of another version is never changed, replaced or deleted. Files without a version
-were written before there were versions, or by lm-eval; they count as version 1.
+are from before versioning or from lm-eval; they count as version 1.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Kind = Literal["results", "responses", "hashes", "index"]
 
 
 class Schema(NamedTuple):
-    """The version that is written, and the oldest one that can still be read."""
+    """The version that is written, and the oldest one that can be read."""
 
     current: int
     oldest: int
@@ -28,12 +28,12 @@ SCHEMAS: Mapping[Kind, Schema] = {
     "hashes": Schema(1, oldest=1),
     "index": Schema(2, oldest=2),
 }
-"""Raise ``current`` when a field changes its meaning or is removed, and ``oldest`` when
-the readers no longer handle the version before."""
+"""Increase ``current`` when a field changes its meaning or is removed, and ``oldest``
+when the readers no longer support the previous version."""
 
 
 def schema_fault(kind: Kind, found: object, path: Path) -> str:
-    """Why a file cannot be read with this schema version; empty if it can.
+    """Return why a file of this schema version cannot be read; empty if it can.
 
     Args:
         kind: The kind of file.

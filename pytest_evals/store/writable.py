@@ -1,7 +1,6 @@
-"""Check before a run that its results can be written, by the system calls that write
-them later. Permission bits alone would miss a read-only mount, a full disk and a link
-to nowhere, and mean nothing for root.
-"""
+"""Check before a run that its results can be written, with the same system calls.
+Permission bits would miss read-only mounts, full disks and dangling links, and do not
+apply to root."""
 
 from __future__ import annotations
 
@@ -18,26 +17,26 @@ from pytest_evals.store.files import cannot_write, make_base, make_folder, repla
 from pytest_evals.store.responses import NAME
 
 _SIZE = 65_536
-"""Bytes that are written and deleted again: the results of a small run."""
+"""Bytes that are written and deleted again: the size of a small run's results."""
 
 
 def check_base(
     base: Path, option: str, *, stores: bool, save: str = ""
 ) -> tuple[Path, ...]:
-    """Check that a run can be written to the results folder, which is made.
+    """Check that a run can be written to the results folder, and create the folder.
 
     Args:
         base: The results folder.
         option: The option that sets it, for messages.
         stores: Whether responses are stored.
-        save: Name of the baseline that the run is saved as, if it is.
+        save: Name of the baseline that the run is saved as, if any.
 
     Returns:
-        Folders that were made, for :func:`remove_made`.
+        The created folders, for :func:`remove_made`.
 
     Raises:
-        StoreError: A folder or a file in it cannot be made, or the baseline cannot be
-            replaced.
+        StoreError: A folder or a file in it cannot be created, or the baseline cannot
+            be replaced.
     """
     check_replaceable(base, save)
     runs, baselines = base / "runs", base / "baselines"
@@ -59,8 +58,8 @@ def check_base(
 
 
 def remove_made(folders: Iterable[Path]) -> None:
-    """Remove folders that were made for a run that writes nothing after all; not those
-    that hold more than the ``.gitignore`` of a results folder."""
+    """Remove folders created for a run that wrote nothing; keep those that contain more
+    than the ``.gitignore`` of a results folder."""
     for one in sorted(folders, key=lambda path: len(path.parts), reverse=True):
         with suppress(OSError):
             if [path.name for path in one.iterdir()] == [".gitignore"]:
@@ -69,10 +68,10 @@ def remove_made(folders: Iterable[Path]) -> None:
 
 
 def check_file(path: Path, option: str) -> None:
-    """Check that a file can be written; its folder is made, the file is not touched.
+    """Check that a file can be written; create its folder, but do not change the file.
 
     Raises:
-        StoreError: It cannot.
+        StoreError: It cannot be written.
     """
     if os.path.isdir(path):
         raise StoreError(
@@ -89,16 +88,17 @@ def check_file(path: Path, option: str) -> None:
 
 
 def _check_store(path: Path, option: str) -> None:
-    """Check that nothing is in the place of the store. A store that may only be read is
-    one all the same."""
+    """Check that the path of the store is free or a store. A read-only store is
+    allowed."""
     if os.path.isdir(path) or (os.path.islink(path) and not os.path.exists(path)):
         error = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         raise cannot_write(path, error, option)
 
 
 def _open(path: Path, mode: int, option: str) -> None:
-    """Open a file if it is there, since an immutable one cannot be replaced; a device
-    is written no byte, which is enough for a full one. A pipe would notice."""
+    """Open an existing file, because an immutable one cannot be replaced. An empty
+    write to a device detects a full one; pipes are skipped, because the reader would
+    notice."""
     if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode)):
         return
     try:
@@ -115,8 +115,8 @@ def _open(path: Path, mode: int, option: str) -> None:
 
 
 def _check_folder(folder: Path, option: str, shown: Path | None = None) -> None:
-    """Check that files can be written in a folder, or a file that is ``shown``; what
-    was made for a folder that turns out to be useless is removed."""
+    """Check that files, or the file that is ``shown``, can be written in a folder;
+    remove created folders if not."""
     missing = _missing(folder)
     try:
         make_folder(folder, option)
@@ -134,5 +134,5 @@ def _check_folder(folder: Path, option: str, shown: Path | None = None) -> None:
 
 
 def _missing(folder: Path) -> list[Path]:
-    """The folder and those above it that are not there."""
+    """Return the folder and its parents that do not exist."""
     return [one for one in (folder, *folder.parents) if not os.path.lexists(one)]

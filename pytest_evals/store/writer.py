@@ -1,8 +1,8 @@
-"""Writing in the background, so that a model never waits for a disk.
+"""Background writes, so that a model never waits for a disk.
 
-What is given is written a moment later, together with whatever came in between: a
-process that is killed loses that moment. The thread starts with the first row and ends
-with :meth:`BackgroundWriter.close`.
+Rows are written with a short delay, in batches; a killed process loses the rows of that
+delay. The thread starts with the first row and ends with
+:meth:`BackgroundWriter.close`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ PAUSE_S = 0.1
 
 
 class BackgroundWriter(Generic[T]):
-    """Hands rows to a function, many at a time, in the order in which they came."""
+    """Passes rows to a function in batches, in order."""
 
     def __init__(self, write: Callable[[Sequence[T]], None]) -> None:
-        """``write`` is called by one thread at a time; it must not raise."""
+        """Set up the writer. ``write`` is called by one thread at a time and must not
+        raise."""
         self._write = write
         self._rows: list[T] = []
         self._changed = threading.Condition()
@@ -30,7 +31,7 @@ class BackgroundWriter(Generic[T]):
         self._closed = threading.Event()
 
     def add(self, row: T) -> None:
-        """Write a row soon."""
+        """Queue a row."""
         with self._changed:
             self._rows.append(row)
             if len(self._rows) > 1:
@@ -43,7 +44,7 @@ class BackgroundWriter(Generic[T]):
             self._changed.notify()
 
     def flush(self) -> None:
-        """Write what is there; it is written when this returns."""
+        """Write all queued rows before returning."""
         with self._writing:
             with self._changed:
                 rows, self._rows = self._rows, []
@@ -51,7 +52,7 @@ class BackgroundWriter(Generic[T]):
                 self._write(rows)
 
     def close(self) -> None:
-        """Write what is there, and end the thread."""
+        """Write all queued rows, and end the thread."""
         self._closed.set()
         with self._changed:
             self._changed.notify()

@@ -46,7 +46,7 @@ def test_p_values_and_limits_agree():
 
 @pytest.mark.parametrize("values", [[0.5] * 40, [0.1 * 3 - 0.05] * 7, [1.0]])
 def test_values_that_do_not_vary_are_refused(values):
-    with pytest.raises(ValueError, match=r"no document differs|takes 2 documents"):
+    with pytest.raises(ValueError, match=r"no document differs|at least 2 documents"):
         bootstrap_t(Quotient(values, [1.0] * len(values)))
 
 
