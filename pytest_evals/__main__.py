@@ -16,12 +16,12 @@ from pytest_evals.gates.read.entry import read_expression
 from pytest_evals.gates.scores import judge
 
 _WRONG_USE = 2
-"""Exit code, as argparse has it."""
+"""Exit code for usage errors, as in argparse."""
 _USAGE = "usage: python -m pytest_evals {judge,report} …"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code."""
+    """Run a command and return its exit code."""
     given = [*(sys.argv[1:] if arguments is None else arguments)]
     commands = {"judge": _judge, "report": report.main}
     if not given or given[0] not in commands:
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _judge(arguments: Sequence[str]) -> int:
-    """0 if the gate passed, 1 if it failed, is inconclusive or invalid."""
+    """Return 0 if the gate passed, 1 if it failed, is inconclusive or invalid."""
     parser = argparse.ArgumentParser(
         prog="python -m pytest_evals judge",
         description="Judge a gate on scores from anywhere. Exit code 0 if it passes.",
@@ -111,7 +111,7 @@ def _gate(text: str) -> str | Mapping[str, Any]:
 
 
 def _metric(gate: str | Mapping[str, Any]) -> str:
-    """The key of the scores."""
+    """Return the key of the scores."""
     if isinstance(gate, str):
         return read_expression(gate).metric
     name = str(gate.get("metric", "")).partition(",")[0]
@@ -121,7 +121,7 @@ def _metric(gate: str | Mapping[str, Any]) -> str:
 
 
 def _rows(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
-    """The objects of a file of JSON lines, each with its place."""
+    """Return the objects of a JSON Lines file, each with its file and line."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -1,16 +1,18 @@
-"""Every error that is raised on purpose.
+"""Errors that this package raises.
 
-EvalsError
-├── OptionError         an option or a model spec with a bad value; pytest ends with
-exit code 4 ├── TaskFileError       a file that cannot be used, with all its problems at
-once; a collection error │   └── UnreachableError    a dataset that could not be looked
-for: no network, no access ├── DocumentError       one document that cannot be asked or
-scored; all others go on ├── ModelError          a model that cannot be opened, or that
-broke while it answered ├── MissingExtraError   a library that comes with an extra which
-is not installed └── StoreError          a results folder or file that cannot be read or
-written
+::
 
-The text of an error says what is wrong, where, and how to fix it.
+    EvalsError
+    ├── OptionError              an option or a model spec is invalid (exit code 4)
+    ├── TaskFileError            a file cannot be used; a collection error
+    │   └── UnreachableError     a dataset could not be looked up
+    ├── DocumentError            one document cannot be prompted or scored
+    │   └── GoldIndexError       its reference index is beyond its choices
+    ├── ModelError               a model cannot be opened, or failed during inference
+    ├── MissingExtraError        a library of an extra is not installed
+    └── StoreError               a results folder or file cannot be read or written
+
+The message of an error describes the problem, where it is, and how to fix it.
 """
 
 from __future__ import annotations
@@ -24,15 +26,14 @@ from pytest_evals.masking.registry import hidden
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something was written: a file and a line (0 when only the file is
-    known)."""
+    """A location in a file: its path and a line (0 if only the file is known)."""
 
     path: Path
     line: int = 0
 
     def __str__(self) -> str:
-        """The place as ``evals/arc.yaml:12``, relative to the working directory if it
-        lies below it."""
+        """Return ``evals/arc.yaml:12``, relative to the working directory if the file
+        is below it."""
         shown = self.path
         if shown.is_absolute():
             try:
@@ -44,36 +45,37 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong in a file."""
+    """One problem in a file."""
 
     what: str
     where: Place
     fix: str = ""
 
     def __str__(self) -> str:
-        """Two lines: place and fault, then the way to mend it."""
+        """Return the location and the problem, and the fix on a second line."""
         text = f"{self.where}: {self.what}"
         return f"{text}\n  fix: {self.fix}" if self.fix else text
 
 
 class EvalsError(Exception):
-    """The root of all errors of this package. Known secrets are masked in its text."""
+    """Base class of all errors of this package. Known secrets are masked in its
+    message."""
 
     def __init__(self, *args: object) -> None:
-        """Keep the text, which comes first."""
+        """Mask known secrets in the arguments."""
         shown = (hidden(one) if isinstance(one, str) else one for one in args)
         super().__init__(*shown)
 
 
 class OptionError(EvalsError):
-    """An option, an ini value or a model spec that means nothing."""
+    """An option, an ini value or a model spec is invalid."""
 
 
 class TaskFileError(EvalsError):
-    """A file that cannot be used; ``problems`` holds everything found in it."""
+    """A file cannot be used; ``problems`` lists all its problems."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
-        """Keep the problems in the order of their lines."""
+        """Store the problems sorted by file and line."""
         self.problems = tuple(
             sorted(problems, key=lambda p: (str(p.where.path), p.where.line))
         )
@@ -81,43 +83,44 @@ class TaskFileError(EvalsError):
 
 
 class UnreachableError(TaskFileError):
-    """A dataset that could not be looked for; whether it exists is not known."""
+    """A dataset could not be looked up (no network or no access); it may exist."""
 
 
 class DocumentError(EvalsError):
-    """One document that cannot be asked or scored."""
+    """A document cannot be prompted or scored."""
 
 
 class GoldIndexError(DocumentError, IndexError):
-    """A gold index beyond the choices of its document."""
+    """The reference index is beyond the choices of its document."""
 
 
 class ModelError(EvalsError):
-    """A model that cannot be opened, or that broke while it answered."""
+    """A model cannot be opened, or failed during inference."""
 
 
 class MissingExtraError(EvalsError):
-    """A library of an extra is not installed."""
+    """A library of an optional extra is not installed."""
 
     def __init__(self, what: str, library: str, extra: str) -> None:
-        """Say what needs which library, and how to get it."""
+        """Build the message from the feature, the library and the extra."""
         super().__init__(
             f"{what} needs {library}; install pytest-evals-suites[{extra}]"
         )
 
 
 class StoreError(EvalsError):
-    """A results folder or file that cannot be read or written."""
+    """A results folder or file cannot be read or written."""
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """``"; did you mean 'regex'?"`` when a known word is near, else an empty string."""
+    """Return ``"; did you mean 'regex'?"`` if a known word is similar, else an empty
+    string."""
     near = nearest(word, known)
     return f"; did you mean {near!r}?" if near else ""
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
-    """The known word that is near, else an empty string."""
+    """Return the most similar known word, else an empty string."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(word, known, n=1)), "")

@@ -1,7 +1,7 @@
-"""The hooks that a conftest.py or another plugin may implement.
+"""Hooks that a conftest.py or another plugin may implement.
 
-This module is loaded in every pytest run of the environment; without pytest, ``config``
-is ``None``.
+This module is loaded in every pytest run of the environment. When pytest is not
+running, ``config`` is ``None``.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ hookspec = pluggy.HookspecMarker("pytest")
 def pytest_evals_load_tasks(
     path: Path, config: pytest.Config
 ) -> Sequence[Task | Group] | None:
-    """Read another dialect: the tasks and groups of a file, or ``None`` if it is not
-    yours.
+    """Return the tasks and groups of a file in a custom dialect, or ``None`` to ignore
+    it.
 
-    Called for every file that is collected; look at the name first.
+    Called for every collected file; check the file name first.
     """
 
 
 @hookspec(firstresult=True)
 def pytest_evals_open_model(spec: str, config: pytest.Config) -> ModelLike | None:
-    """Open the model that a spec names; ``None`` leaves it to the spec's own kind.
+    """Open the model for a spec; return ``None`` to use the model kind in the spec.
 
-    Called once a spec, and possibly before the run: look at the spec first.
+    Called once for each spec, possibly before the run; check the spec first.
 
     Args:
-        spec: What ``--model`` says: ``KIND:TARGET[,NAME=VALUE…]``.
+        spec: Value of ``--model``: ``KIND:TARGET[,NAME=VALUE…]``.
         config: pytest's configuration.
     """
 
 
 @hookspec(firstresult=True)
 def pytest_evals_requests(task: Task, records: list[Record]) -> Sequence[Record] | None:
-    """See or change what a task asks, before the batch runs.
+    """Inspect or change the requests of a task before they are sent.
 
-    Called once a task and window. Return records to ask instead, or ``None``. Records
-    are frozen: change one with ``dataclasses.replace``.
+    Called once for each task and window. Return replacement records, or ``None``.
+    Records are frozen: change one with ``dataclasses.replace``.
     """
 
 
 @hookspec(firstresult=True)
 def pytest_evals_score(record: Record, task: Task) -> Sequence[Score] | None:
-    """Score a document in one's own way, or ``None`` for the task's own scorer.
+    """Score a document with custom code; return ``None`` to use the task's scorer.
 
     Raise ``pytest_evals.DocumentError`` for a document that cannot be scored.
     """
@@ -67,7 +67,7 @@ def pytest_evals_score(record: Record, task: Task) -> Sequence[Score] | None:
 
 @hookspec
 def pytest_evals_register_metrics(config: pytest.Config) -> Mapping[str, object] | None:
-    """Give metrics of your own names that ``metric:`` of a task file may use.
+    """Return custom metrics for ``metric:`` in task files, by name.
 
     Each is a function of ``doc`` and ``response``, whose values are averaged; or a
     ``pytest_evals.SampleLevelMetric`` or ``CorpusLevelMetric``.
@@ -78,14 +78,14 @@ def pytest_evals_register_metrics(config: pytest.Config) -> Mapping[str, object]
 def pytest_evals_metrics(
     task: Task, records: Sequence[Record]
 ) -> Mapping[str, float | Estimate] | None:
-    """Add numbers to a task's metrics: ``{"mean_length": 12.3}``.
+    """Return additional metrics of a task: ``{"mean_length": 12.3}``.
 
     Args:
-        task: The task, all its documents done.
+        task: The task, after all its documents.
         records: Its documents with requests, responses and scores, in dataset order.
     """
 
 
 @hookspec
 def pytest_evals_result(result: RunResult) -> None:
-    """Log the finished run elsewhere."""
+    """Process the result of a finished run, for example log it elsewhere."""

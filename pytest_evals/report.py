@@ -1,6 +1,7 @@
-"""``python -m pytest_evals.report RUN_DIR -o out.html``: the page of a stored run.
+"""``python -m pytest_evals.report RUN_DIR -o out.html``: write the HTML report of a
+stored run.
 
-Nothing is run and no model is opened.
+Does not run tasks or open a model.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.history import read_run
 
 _WRONG_USE = 2
-"""Exit code, as argparse has it."""
+"""Exit code for usage errors, as in argparse."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the page; the exit code."""
+    """Write the HTML report and return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m pytest_evals.report",
         description="The HTML report of a stored run. Nothing is run.",
@@ -51,10 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _write(folder: Path, output: Path, compare: str) -> Path:
-    """Where the page is.
+    """Write the HTML report and return its path.
 
     Raises:
-        StoreError: The run or the baseline cannot be read, or nothing be written.
+        StoreError: The run or the baseline cannot be read, or the report cannot be
+            written.
     """
     if output.is_dir():
         raise StoreError(f"{str(output)!r} is a folder\n  fix: name a file with -o")

@@ -1,1 +1,1 @@
-"""Limits on the time and memory that task files and answers of models may take."""
+"""Limits on the time and memory that task files and model answers may use."""

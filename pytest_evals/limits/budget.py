@@ -1,4 +1,4 @@
-"""What one rendering of a template may still take, counted per thread."""
+"""Remaining budget of one template rendering, counted per thread."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from jinja2 import TemplateRuntimeError
 from pytest_evals.errors import DocumentError
 
 LARGEST = 2**25
-"""Characters of a text that a template makes; an entry of a list counts as eight."""
+"""Maximum characters of a string that a template creates; a list item counts as
+eight."""
 _IN_ALL = 2**28
-"""Characters of all texts that one rendering makes."""
+"""Maximum characters of all strings that one rendering creates."""
 MOST_STEPS = 2_000_000
-"""Rounds of loops; a call counts as ten."""
+"""Maximum loop iterations; a call counts as ten."""
 SECONDS = 5.0
-"""For what no count sees."""
+"""Time limit, for work that is not counted."""
 _SHORT = 16
-"""Rounds of a loop that are counted when it begins."""
+"""Iterations of a loop that are counted when it starts."""
 _MOST_PARTS = 1_000_000
-"""Values in a value."""
+"""Maximum number of values inside one value."""
 
 
 class TemplateLimitError(DocumentError, TemplateRuntimeError):
-    """A template takes too long, or makes too long a text."""
+    """A template exceeds the time limit or creates too long a string."""
 
     @property
     def message(self) -> str:
-        """The text, as Jinja's errors have it."""
+        """Return the message, as Jinja's errors do."""
         return str(self)
 
 
@@ -44,16 +45,16 @@ _NOW = _Budget()
 
 
 def begin() -> None:
-    """Begin a rendering, or a compilation, which renders what is constant."""
+    """Start a rendering, or a compilation, which renders constant expressions."""
     _NOW.size, _NOW.steps = _IN_ALL, MOST_STEPS
     _NOW.deadline = monotonic() + SECONDS
 
 
 def spend(size: int) -> None:
-    """Take the characters of a text that is about to be made, or was made.
+    """Subtract the characters of a string that is created.
 
     Raises:
-        TemplateLimitError: There are not as many left.
+        TemplateLimitError: The budget is exceeded.
     """
     _NOW.size = left = _NOW.size - size
     if left < 0 or size > LARGEST:
@@ -64,10 +65,10 @@ def spend(size: int) -> None:
 
 
 def step(n: int = 1) -> None:
-    """Take rounds of a loop.
+    """Subtract loop iterations.
 
     Raises:
-        TemplateLimitError: There are not as many left, or time is over.
+        TemplateLimitError: The budget or the time limit is exceeded.
     """
     _NOW.steps = left = _NOW.steps - n
     if left < 0:
@@ -79,7 +80,7 @@ def step(n: int = 1) -> None:
 
 
 def counted(items: Iterable[Any]) -> Iterable[Any]:
-    """What a loop goes over, each round counted."""
+    """Return an iterable that counts each iteration of a loop."""
     if isinstance(items, list | tuple | dict | range) and len(items) <= _SHORT:
         step(len(items) + 1)
         return items
@@ -93,8 +94,8 @@ def _rounds(items: Iterable[Any]) -> Iterator[Any]:
 
 
 def weight(value: Any) -> int:
-    """About as many characters as a value has when it is written, with all that is in
-    it; a large number for one that has too many parts to be counted."""
+    """Return the approximate number of characters of a value with its contents; a large
+    number for one with too many parts to count."""
     if isinstance(value, str | bytes):
         return len(value)
     total, n, waiting = 0, 0, [value]

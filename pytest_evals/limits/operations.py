@@ -1,7 +1,7 @@
-"""How large the result of an operation of a template is going to be.
+"""Predicted size of the result of a template operation.
 
-Only operations are here that make more than they are given: all others are counted when
-they are done.
+Only operations that can enlarge their operands are listed; others are counted after
+they ran.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from pytest_evals.limits.budget import LARGEST, weight
 
 _MOST_BITS = 100_000
-"""Of an integer: ten thousands of digits, more than Python writes."""
+"""Maximum bits of an integer: more digits than Python converts to a string."""
 _TOO_LARGE = LARGEST + 1
 _ENTRY = 8
 _PERCENT = re.compile(r"%(?:\([^()]*\))?[#0\- +]*(\d+|\*)?(?:\.(\d+|\*))?")
@@ -21,7 +21,7 @@ _BRACES = re.compile(r"\{[^{}]*+(\{?)")
 
 
 def size_of_result(value: Any) -> int:
-    """Characters and entries of what was made."""
+    """Return the number of characters and items of a result."""
     if isinstance(value, str | bytes):
         return len(value)
     if isinstance(value, list | tuple | dict | set):
@@ -30,12 +30,13 @@ def size_of_result(value: Any) -> int:
 
 
 def size_inside(value: Any) -> int:
-    """Of all that is in a list or mapping, which a value may be in many times."""
+    """Return the size of the contents of a list or mapping, which may contain a value
+    many times."""
     return weight(value) if isinstance(value, list | tuple | dict | set) else 0
 
 
 def size_of_binary(operator: str, left: Any, right: Any) -> int:
-    """Of ``left * right`` and the like."""
+    """Return the size of ``left * right`` and other binary operations."""
     if operator == "%":
         if isinstance(left, str | bytes):
             return _formatted(left, right, _percent)
@@ -61,7 +62,7 @@ def _number(operator: str, left: int, right: int) -> int:
 
 
 def size_of_call(function: Any, arguments: tuple[Any, ...], named: Any) -> int:
-    """Of a call of a method of Python's own, or of ``lipsum``."""
+    """Return the size of a call of a built-in method, or of ``lipsum``."""
     function = getattr(function, "__wrapped__", function)  # Jinja's around str.format
     owner = getattr(function, "__self__", None)
     name = getattr(function, "__name__", "")
@@ -122,7 +123,8 @@ def _formatted(
     given: Any,
     widths: Callable[[str], tuple[int, int, bool]],
 ) -> int:
-    """At most: each hole as wide as its format says, or as the longest value."""
+    """Return an upper bound: each field is as wide as its format, or as the longest
+    value."""
     holes, wide, asked = widths(
         text if isinstance(text, str) else text.decode("latin1")
     )
@@ -145,7 +147,7 @@ def _braces(text: str) -> tuple[int, int, bool]:
 
 
 def _sum(numbers: Any) -> int:
-    """Of texts, of which one that is no number counts as nothing."""
+    """Return the total length of strings; values that are not numbers count as zero."""
     return sum(
         int(one) if len(one) < 10 else _TOO_LARGE for one in numbers if one.isdigit()
     )
@@ -166,7 +168,8 @@ _TEXT_METHODS: Mapping[str, Callable[[Any, tuple[Any, ...]], int]] = {
 
 
 def size_of_filter(name: str, arguments: tuple[Any, ...], named: Any) -> int:
-    """Of a filter; its arguments without what Jinja puts in front."""
+    """Return the size of a filter's result; its arguments exclude those that Jinja
+    prepends."""
     given = (*arguments, *named.values())
     if name in _BY_PARTS or not given:
         return 0
@@ -175,13 +178,13 @@ def size_of_filter(name: str, arguments: tuple[Any, ...], named: Any) -> int:
 
 
 def _indented(value: Any, rest: tuple[Any, ...]) -> int:
-    """On each line; of JSON, in front of each value."""
+    """Return the size of the indentation of each line, or of each JSON value."""
     signs = weight([one for one in rest if isinstance(one, str)])
     return (1 + weight(value)) * max(_greatest(rest), signs, 1)
 
 
 def _added(value: Any, rest: tuple[Any, ...]) -> int:
-    """Lists are added one by one."""
+    """Return the size of lists that are concatenated one by one."""
     lists = any(isinstance(one, list | tuple) for one in rest)
     return weight(value) ** 2 // 2 if lists else 0
 
@@ -212,4 +215,4 @@ _BY_PARTS = frozenset(
         *("rejectattr", "reverse", "select", "selectattr", "sort", "unique"),
     )
 )
-"""Filters that hand parts of a value on, and write nothing."""
+"""Filters that yield parts of a value and create no string."""

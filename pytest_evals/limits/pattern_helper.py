@@ -1,9 +1,10 @@
-"""A process that runs regular expressions, so that one which does not end can be ended.
+"""Worker process for regular expressions, which can be killed when a search does not
+end.
 
-It is started by its path, and knows nothing of this package. A request is the length of
-what follows, and ``(seconds, pattern, flags, method, arguments)`` by ``marshal``; a
-reply is ``(kind of error, value or what the error says)`` in the same form. A request
-that takes longer ends the process.
+It is started by its path and does not import this package. A request is a length,
+followed by ``(seconds, pattern, flags, method, arguments)`` in ``marshal`` format; a
+reply is ``(error kind, value or error message)`` in the same format. A request that
+exceeds the time limit ends the process.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from typing import IO, Any
 
 LENGTH = struct.Struct("<I")
 MOST_CHARACTERS = 2**26
-"""Of a text that is made by replacing."""
+"""Maximum characters of a string created by replacement."""
 _MOST_BYTES = 2**31
-"""Of memory, where the system can limit it."""
+"""Memory limit, on systems that support one."""
 
 
 METHODS: dict[str, Callable[..., Any]] = {
@@ -33,11 +34,11 @@ METHODS: dict[str, Callable[..., Any]] = {
     "split": re.Pattern.split,
     "sub": re.Pattern.sub,
 }
-"""Name → what it does with a pattern; arguments and values are plain."""
+"""Operations by name; arguments and values are plain."""
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """Answer until no request comes."""
+    """Answer requests until there are no more."""
     while head := requests.read(LENGTH.size):
         asked = marshal.loads(requests.read(*LENGTH.unpack(head)))
         _limit_time(asked[0])
@@ -61,7 +62,8 @@ def _reply(
 
 
 def _limit_time(seconds: float) -> None:
-    """Of the processor, so that a busy machine changes nothing; 0 for no limit."""
+    """Limit processor time, which does not depend on the machine's load; 0 for no
+    limit."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)
     elif seconds:

@@ -1,8 +1,7 @@
-"""How many steps a regular expression may need on a text, at worst.
+"""Worst-case number of steps of a regular expression on a string.
 
-Python's ``re`` tries one alternative after the other. A pattern with repetition inside
-of repetition, such as ``(a+)+$``, has exponentially many on some texts; most patterns
-have few on any.
+Python's ``re`` backtracks. A pattern with nested repetition, such as ``(a+)+$``, needs
+exponentially many steps on some strings; most patterns need few on any.
 """
 
 from __future__ import annotations
@@ -13,13 +12,14 @@ from typing import Any, NamedTuple
 
 _LONGEST = 2**24
 _LONGEST_PATTERN = 4096
-"""Characters; looking at a longer one takes longer than asking another process."""
+"""Maximum characters; analyzing a longer pattern takes longer than using the worker
+process."""
 
 
 def longest_text(pattern: re.Pattern[str], most: float) -> int:
-    """The length of text, as a power of 2, that a search is sure to do in about
-    ``most`` steps; 0 for none, and for a pattern that is too long to be looked at, or
-    that this version of Python has another form for."""
+    """Return the string length, as a power of 2, that a search completes in about
+    ``most`` steps; 0 for none, for a pattern that is too long to analyze, and for one
+    whose parsed form this version of Python changed."""
     if len(pattern.pattern) > _LONGEST_PATTERN:
         return 0
     try:
@@ -35,11 +35,11 @@ def longest_text(pattern: re.Pattern[str], most: float) -> int:
 
 
 class _Work(NamedTuple):
-    """Of a part of a pattern, from one position of a text.
+    """Upper bounds for a part of a pattern, from one position of a string.
 
     Args:
-        ways: In how many ways it matches, at most.
-        steps: How many steps it takes to try all of them, at most.
+        ways: Number of ways in which it matches.
+        steps: Number of steps to try all of them.
     """
 
     ways: float
@@ -51,8 +51,8 @@ _ENDLESS = _Work(float("inf"), float("inf"))
 
 
 def _sequence(items: Any, n: int, ends: bool) -> _Work:
-    """``ends`` says whether the pattern ends behind it: a repetition there takes what
-    it finds, once, and no position is looked at again."""
+    """``ends`` is true if the pattern ends after it: a repetition there matches
+    greedily once, without backtracking."""
     ways, steps = 1.0, 1.0
     for place, (code, given) in enumerate(items, start=1):
         handler = _PARTS.get(str(code))
@@ -88,7 +88,7 @@ def _repeat(given: Any, n: int, ends: bool) -> _Work:
 
 
 def _atomic(given: Any, n: int, _ends: bool = False) -> _Work:
-    """Once it has matched, no other way is tried."""
+    """Return the work without backtracking after the first match."""
     return _Work(1, _sequence(given, n, False).steps)
 
 

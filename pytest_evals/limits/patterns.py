@@ -1,7 +1,7 @@
-"""Regular expressions with a limit of time: Python's own, with all its rules.
+"""Regular expressions with a time limit and Python's own semantics.
 
-A search that is sure to end soon is done here. Any other is done by a process beside
-this one, which can be ended; asking it takes some 50 microseconds.
+A search that is sure to end soon runs in this process. Any other runs in a worker
+process, which can be killed; calling it takes about 50 microseconds.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from pytest_evals.limits.pattern_helper import LENGTH, METHODS, MOST_CHARACTERS
 from pytest_evals.limits.pattern_work import longest_text
 
 SECONDS = 2.0
-"""Of the processor, for one call."""
+"""Processor time for one call."""
 _STEPS = 1e8
-"""What is done in this process: less than a second."""
+"""Maximum steps in this process: less than a second."""
 
 
 class PatternLimitError(DocumentError):
-    """A regular expression took too long, or made a text that is too long."""
+    """A regular expression exceeds the time limit or creates too long a string."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundedPattern:
-    """A regular expression.
+    """A regular expression with a time limit.
 
     Args:
-        regex: As ``re`` has compiled it.
-        longest: Length of text for which nobody else is asked.
+        regex: The pattern as compiled by ``re``.
+        longest: Maximum string length that is searched in this process.
     """
 
     regex: re.Pattern[str]
@@ -46,31 +46,31 @@ class BoundedPattern:
 
     @property
     def pattern(self) -> str:
-        """As written."""
+        """Return the source of the pattern."""
         return self.regex.pattern
 
     def findall(self, text: str) -> list[Any]:
-        """As ``re.Pattern.findall``; this and all others raise
-        :class:`PatternLimitError` if it takes too long."""
+        """Like ``re.Pattern.findall``; this and all other methods raise
+        :class:`PatternLimitError` if the time limit is exceeded."""
         found: list[Any] = self._done("findall", text)
         return found
 
     def is_in(self, text: str) -> bool:
-        """Whether ``re.Pattern.search`` finds anything."""
+        """Return whether ``re.Pattern.search`` finds a match."""
         return bool(self._done("is_in", text))
 
     def matches(self, text: str) -> list[tuple[int, int, tuple[str, ...]]]:
-        """Start, end and groups of what ``re.Pattern.finditer`` finds."""
+        """Return start, end and groups of each match of ``re.Pattern.finditer``."""
         found: list[tuple[int, int, tuple[str, ...]]] = self._done("matches", text)
         return found
 
     def split(self, text: str) -> list[Any]:
-        """As ``re.Pattern.split``."""
+        """Like ``re.Pattern.split``."""
         found: list[Any] = self._done("split", text)
         return found
 
     def sub(self, replacement: str, text: str, count: int = 0) -> str:
-        """As ``re.Pattern.sub``; the result has a limit too."""
+        """Like ``re.Pattern.sub``; the length of the result is limited."""
         groups = replacement.count("\\") * len(text)
         most = (len(text) + 1) * (len(replacement) + groups + 1)
         if len(text) <= self.longest and most <= MOST_CHARACTERS:
@@ -109,10 +109,10 @@ class BoundedPattern:
 
 
 def compiled(pattern: str, flags: int = 0) -> BoundedPattern:
-    """The pattern.
+    """Return the compiled pattern.
 
     Raises:
-        re.error: It is no regular expression.
+        re.error: It is not a valid regular expression.
     """
     try:
         return _compiled(pattern, int(flags))
@@ -127,17 +127,17 @@ def _compiled(pattern: str, flags: int) -> BoundedPattern:
 
 
 class _Helper:
-    """The process that can be ended; one call at a time."""
+    """The worker process; one call at a time."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
     def ask(self, request: bytes) -> tuple[str, Any]:
-        """Its reply.
+        """Return the reply to a request.
 
         Raises:
-            EOFError: It has ended, since the request takes too much.
+            EOFError: The process ended because the request exceeds a limit.
             OSError: It cannot be started.
         """
         with self._lock:
@@ -154,7 +154,7 @@ class _Helper:
         return found
 
     def end(self) -> None:
-        """End the process; the next request starts another one."""
+        """End the process; the next request starts a new one."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
@@ -162,7 +162,7 @@ class _Helper:
                 process.wait()
 
     def leave(self) -> None:
-        """Forget the process, which is that of the process that has forked."""
+        """Forget the process after a fork, because it belongs to the parent."""
         if self._process is not None:
             self._process.returncode = 0
 

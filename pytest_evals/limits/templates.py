@@ -1,7 +1,7 @@
-"""Jinja environments whose templates have limits of time and memory.
+"""Jinja environments with limits on time and memory.
 
-Loops, calls, filters, and operations that make texts are counted while a template runs;
-see :mod:`pytest_evals.limits.budget`. What a template means does not change.
+Loops, calls, filters, and operations that create strings are counted while a template
+runs; see :mod:`pytest_evals.limits.budget`. The semantics of templates do not change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pytest_evals.limits.operations import (
 )
 
 _COUNTED = "rounds that are counted"
-"""A filter whose name no template can write."""
+"""A filter name that cannot be written in a template."""
 _SIMPLE = (
     *(nodes.Add, nodes.And, nodes.Compare, nodes.Concat, nodes.CondExpr, nodes.Const),
     *(nodes.Dict, nodes.Getattr, nodes.Getitem, nodes.If, nodes.List, nodes.Name),
@@ -34,7 +34,7 @@ _SIMPLE = (
     *(nodes.Slice, nodes.Sub, nodes.Template, nodes.TemplateData, nodes.Test),
     nodes.Tuple,
 )
-"""What makes nothing that is longer than all that it is given."""
+"""Functions whose result is at most as long as their arguments."""
 _SHORT_SIGN = 100
 _SIMPLE_FILTERS = frozenset(
     (
@@ -53,8 +53,8 @@ _SIMPLE_METHODS = frozenset(
 
 
 def is_simple(template: nodes.Template) -> bool:
-    """Whether a template needs no limits: without loops and variables of its own, and
-    with nothing that makes much of little, it ends soon."""
+    """Return whether a template needs no limits: it has no loops or variables of its
+    own, and no operation that enlarges its operands."""
     waiting: list[nodes.Node] = [template]
     while waiting:
         node = waiting.pop()
@@ -81,14 +81,14 @@ def _is_simple_call(node: nodes.Node) -> bool:
 
 
 def _is_short(sign: nodes.Node) -> bool:
-    """Whether it is a constant text: one that stands for another, or between others."""
+    """Return whether it is a constant string that replaces or joins others."""
     if not isinstance(sign, nodes.Const) or not isinstance(sign.value, str):
         return False
     return len(sign.value) <= _SHORT_SIGN
 
 
 class _Generator(CodeGenerator):
-    """Python of a template; what makes texts goes through the environment."""
+    """Code generator that routes the creation of strings through the environment."""
 
     def write_commons(self) -> None:
         super().write_commons()
@@ -141,7 +141,7 @@ class _Generator(CodeGenerator):
 
 
 class _Template(Template):
-    """A template that begins to count when it is rendered."""
+    """A template whose counting starts when it is rendered."""
 
     def render(self, *arguments: Any, **named: Any) -> str:
         begin()
@@ -153,7 +153,7 @@ class _Template(Template):
 
 
 class LimitedTemplates(SandboxedEnvironment):
-    """A sandbox that counts."""
+    """A sandboxed environment that counts operations."""
 
     code_generator_class = _Generator
     template_class = _Template
@@ -161,13 +161,13 @@ class LimitedTemplates(SandboxedEnvironment):
 
     @staticmethod
     def concat(parts: Iterable[str]) -> str:
-        """What a template, a macro or a block has written."""
+        """Join the output of a template, a macro or a block."""
         texts = list(parts)
         spend(sum(map(len, texts)))
         return "".join(texts)
 
     def compile(self, *arguments: Any, **named: Any) -> Any:
-        """As Jinja does it, which runs what is constant."""
+        """Compile as Jinja does, which evaluates constant expressions."""
         if _COUNTED not in self.filters:
             filters = {name: _limited(name, one) for name, one in self.filters.items()}
             self.filters = {**filters, _COUNTED: _rounds}
@@ -181,7 +181,7 @@ class LimitedTemplates(SandboxedEnvironment):
         return super()._generate(source, *arguments, **named)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """``left * right`` and the like."""
+        """Evaluate ``left * right`` and other binary operations."""
         size = size_of_binary(operator, left, right)
         if size:
             spend(size)
@@ -194,7 +194,7 @@ class LimitedTemplates(SandboxedEnvironment):
         *arguments: Any,
         **named: Any,
     ) -> Any:
-        """A call of a method, a macro or a function."""
+        """Call a method, a macro or a function."""
         step(10)
         if arguments and isinstance(arguments[0], GeneratorType):
             arguments = (list(arguments[0]), *arguments[1:])
@@ -208,7 +208,7 @@ class LimitedTemplates(SandboxedEnvironment):
 
     @staticmethod
     def made(value: Any) -> Any:
-        """A value that was made."""
+        """Count a created value."""
         size = size_of_result(value)
         if size:
             spend(size)
@@ -216,8 +216,8 @@ class LimitedTemplates(SandboxedEnvironment):
 
     @staticmethod
     def built(value: Any) -> Any:
-        """A list or mapping of values. Without a limit, one that holds the same list
-        twice would double with each round of a loop."""
+        """Count a list or mapping. Without a limit, a list that contains the same list
+        twice would double with each iteration of a loop."""
         for one in value.values() if isinstance(value, dict) else value:
             if isinstance(one, list | tuple | dict | set):
                 spend(weight(value))
@@ -226,7 +226,7 @@ class LimitedTemplates(SandboxedEnvironment):
 
     @staticmethod
     def written(value: Any) -> str:
-        """A value as text."""
+        """Count a value converted to a string."""
         kind = type(value)
         if kind is str:
             return cast("str", value)
@@ -239,13 +239,14 @@ class LimitedTemplates(SandboxedEnvironment):
 
     @staticmethod
     def joined(join: Callable[[Any], str], parts: tuple[Any, ...]) -> str:
-        """``a ~ b``."""
+        """Evaluate ``a ~ b``."""
         spend(sum(map(weight, parts)))
         return join(parts)
 
 
 class LimitedChatTemplates(LimitedTemplates, ImmutableSandboxedEnvironment):
-    """For templates of chats, as the transformers library compiles them."""
+    """An environment for chat templates, configured like that of the transformers
+    library."""
 
 
 @pass_context  # so that it is not done when a template is compiled

@@ -1,1 +1,1 @@
-"""Secrets, kept out of all that is shown or written. Standard library only."""
+"""Masking of secrets in all output. Standard library only."""

@@ -1,4 +1,4 @@
-"""Records of ``logging`` without known secrets: HTTP clients log whole addresses."""
+"""Masking of known secrets in ``logging`` records: HTTP clients log complete URLs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pytest_evals.masking.registry import hidden, knows_any
 
 @contextmanager
 def masking_logs() -> Iterator[None]:
-    """Mask known secrets in all records that are made inside.
+    """Mask known secrets in all records that are created inside the block.
 
-    Filters would not do: they see the records of one logger each, and which loggers a
-    client has changes with its version.
+    Filters would not be enough: each applies to one logger, and the loggers of a client
+    change with its version.
     """
     make = logging.getLogRecordFactory()
 

@@ -26,7 +26,7 @@ _OPENING = _set(
 )
 """Words before ``key`` that make it secret: ``api_key``, but not ``model_key``."""
 _NAMING = _set("answer cache dataset doc foreign group label model primary public sort")
-"""Words before ``key`` in the arguments of a model that do not make it secret."""
+"""Words before ``key`` in model arguments that do not make it secret."""
 _SEVERAL = _OPENING - {"server", "service", "shared", "user"}
 """Words before ``tokens`` that make them secret."""
 _OF_TEXT = _set(
@@ -42,12 +42,12 @@ _OF_TEXT = _set(
 
 @lru_cache(maxsize=4096)
 def is_secret_name(name: str, *, loose: bool = False) -> bool:
-    """Whether values under a name are secret.
+    """Return whether values under a name are secret.
 
     Args:
-        name: Words in any writing: ``api_key``, ``X-Api-Key``, ``apiKey``.
-        loose: Whether every name that ends in ``key`` is secret, with few exceptions,
-            and signatures are: so in the arguments of models and in addresses.
+        name: Words in any case style: ``api_key``, ``X-Api-Key``, ``apiKey``.
+        loose: Whether signatures and names that end in ``key`` are secret, with few
+            exceptions; used for model arguments and URLs.
     """
     words = [word.lower() for word in _WORDS.findall(name)]
     while len(words) > 1 and (words[-1].isdigit() or words[-1] == "value"):
@@ -67,5 +67,5 @@ def is_secret_name(name: str, *, loose: bool = False) -> bool:
 
 
 def names_token(name: str) -> bool:
-    """Whether a name ends in ``token``: a number there is one of a vocabulary."""
+    """Return whether a name ends in ``token``: a number there is a vocabulary index."""
     return name.lower().rstrip("s").endswith("token")

@@ -1,7 +1,7 @@
-"""Secrets that are known, and texts without them.
+"""Registry of known secrets, and strings without them.
 
-Every file that is written, every error, every answer of a model and everything in the
-terminal passes through :func:`hidden`.
+All written files, errors, model answers and terminal output pass through
+:func:`hidden`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _REFERENCE = r"\$\{?\w+\}?|\{\w+\}|<<.*>>|\{\{.*\}\}|\*+|…|\.\.\."
 _NOTHING = frozenset({"", "none", "null", "true", "false", "empty"})
 _SHORTEST = 6
 _LONG = 16
-"""Characters from which on a value is searched for, whatever it consists of."""
+"""Minimum length from which any value is searched for."""
 _USUAL = frozenset(
     {
         "dummy-key",
@@ -30,24 +30,24 @@ _USUAL = frozenset(
         "your-api-key",
     }
 )
-"""Keys that are given to servers which need none."""
+"""Placeholder keys for servers that need none."""
 
 
 class _Known:
     """The secrets of this process.
 
-    Errors, files and terminals do not know which session they belong to, so all share
-    them. A session forgets its own when it ends (:func:`remembering`).
+    Errors, files and terminals do not belong to a session, so all sessions share the
+    registry. A session removes its own secrets when it ends (:func:`remembering`).
     """
 
     scopes: ClassVar[list[set[str]]] = [set()]
     forms: tuple[str, ...] = ()
-    """All ways in which they may be written, the longest first."""
+    """All encodings of the secrets, the longest first."""
 
 
 @contextmanager
 def remembering() -> Iterator[None]:
-    """Forget on leaving what was learned inside."""
+    """Forget the secrets learned inside the block when it ends."""
     scope: set[str] = set()
     _Known.scopes.append(scope)
     try:
@@ -59,9 +59,9 @@ def remembering() -> Iterator[None]:
 
 
 def learn_secret(secret: str) -> None:
-    """Remember a value that is secret.
+    """Register a secret value.
 
-    Short ones and plain words are not searched for: they would be found in answers.
+    Short values and plain words are not registered: they would match in answers.
     """
     scope = _Known.scopes[-1]
     if secret not in scope and _is_distinctive(secret):
@@ -70,7 +70,8 @@ def learn_secret(secret: str) -> None:
 
 
 def hidden(text: str) -> str:
-    """A text without any secret that is known; the same object if there is none."""
+    """Return a string with all known secrets masked; the same object if it contains
+    none."""
     for form in _Known.forms:
         if form in text:
             text = text.replace(form, MASK)
@@ -78,18 +79,18 @@ def hidden(text: str) -> str:
 
 
 def knows_any() -> bool:
-    """Whether any secret is known."""
+    """Return whether any secret is registered."""
     return bool(_Known.forms)
 
 
 def is_reference(value: str) -> bool:
-    """Whether a text stands for a secret, or for none, and is none itself."""
+    """Return whether a string only refers to a secret, or is a placeholder."""
     bare = value.strip()
     return bare.lower() in _NOTHING or re.fullmatch(_REFERENCE, bare) is not None
 
 
 def _is_distinctive(secret: str) -> bool:
-    """Whether a value will hardly be found where it is not meant."""
+    """Return whether a value is unlikely to occur by chance."""
     if len(secret) < _SHORTEST or secret.lower() in _USUAL or is_reference(secret):
         return False
     if len(secret) >= _LONG:
@@ -113,7 +114,7 @@ def _renew() -> None:
 
 
 def _forms(secret: str) -> set[str]:
-    """A secret as it may be written in JSON, Python, HTML and addresses."""
+    """Return a secret as encoded in JSON, Python, HTML and URLs."""
     import html
     import json
     from base64 import b64encode

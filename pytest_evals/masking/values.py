@@ -1,8 +1,9 @@
-"""Values and texts without the secrets in them.
+"""Values and strings with masked secrets.
 
-A value is secret if it is under a name such as ``api_key``, at any depth of a mapping,
-of JSON, YAML or ``NAME=value`` in a text, before the host of an address, in its query,
-or in a header. Secrets are added to :mod:`pytest_evals.masking.registry`.
+A value is secret if it is under a name such as ``api_key``: at any depth of a mapping,
+of JSON, YAML or ``NAME=value`` in a string, in the user part or the query of a URL, or
+in a header. Secrets found here are registered: see
+:mod:`pytest_evals.masking.registry`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ T = TypeVar("T")
 
 _BEFORE_HOST = re.compile(r"(?<=://)([^/?#\s\"'<>]*)@")
 _USER = re.compile(r"(?<==)([^\s/?#@,=\"'<>]+:[^\s/?#@,\"'<>]+)@(?=[\w.-]+)")
-"""An address that lacks its scheme."""
+"""A URL without its scheme."""
 _IN_QUERY = re.compile(r"(?<=[?&])([\w.\-%]+)=([^&#,\s\"'<>]*)")
 _SCHEME = re.compile(r"(?i)\b(Bearer\s+|Basic\s+)([\w.~+/=-]{6,})")
 _NAME = re.compile(
@@ -46,49 +47,50 @@ _VALUE = re.compile(
 )
 _QUOTED = re.compile(r"""(["'])(.+?)\1""")
 _ALONE = re.compile(r"""\s*["']?([\w.-]+)["']?\s*[:=]\s*(\S+)\s*""")
-"""A text that is nothing but a name and its value."""
+"""A string that consists of a name and its value."""
 _STRUCTURE = re.compile(r"""\s*[\[{]\s*["'\[{](?![{%])""")
-"""How JSON begins; templates begin otherwise."""
+"""Start of JSON; templates start differently."""
 _SUSPECT = re.compile(
     rb"(?i)auth|bearer|cookie|credential|jwt|key|pass|pwd|secret|token|://"
 )
 _HEADERS = frozenset({"api-key", "authorization", "cookie", "x-api-key"})
-"""The first of a pair whose second is secret; of other pairs nobody knows."""
+"""First items of pairs whose second item is secret; other pairs are unknown."""
 
 
 def masked(value: T, *, loose: bool = False) -> T:
-    """JSON-like values without secrets; equal to what was given where there are none.
+    """Return JSON-like values with masked secrets; equal to the input if there are
+    none.
 
     Args:
         value: Mappings and lists at any depth.
-        loose: Which names are meant, as for :func:`is_secret_name`.
+        loose: As for :func:`is_secret_name`.
     """
     found: T = _masked(value, loose, _replaced)
     return found
 
 
 def identity(value: T, *, loose: bool = False) -> T:
-    """As :func:`masked`, for what identifies a model or a request.
+    """Mask values that identify a model or a request.
 
-    Mappings and lists under a secret name stay different where they are: they may be
-    the schema of an answer with a ``password``. Texts do not: whoever renews a key gets
-    the same answers.
+    Like :func:`masked`, but mappings and lists under a secret name remain
+    distinguishable: they may be the schema of an answer with a ``password``. Strings do
+    not, so renewing a key does not change the identity.
     """
     found: T = _masked(value, loose, _distinct)
     return found
 
 
 def masked_text(text: str, *, loose: bool = True) -> str:
-    """A model's spec, an address or a command without secrets."""
+    """Return a model's spec, a URL or a command with masked secrets."""
     return hidden(_text(text, loose=loose))
 
 
 def learn(values: object, source: bytes) -> None:
-    """Remember the secrets in the values of a file.
+    """Register the secrets in the values of a file.
 
     Args:
         values: As for :func:`masked`.
-        source: The bytes of the file: most have nothing that could be secret.
+        source: The bytes of the file: most contain nothing that could be secret.
     """
     if _SUSPECT.search(source):
         masked(values)
@@ -120,7 +122,7 @@ def _covers(name: str, value: object, *, loose: bool) -> bool:
 
 
 def _replaced(value: Any) -> Any:
-    """What is left of a value that is secret as a whole."""
+    """Return the replacement of a value that is secret as a whole."""
     if isinstance(value, Mapping):
         return {name: _replaced(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -135,7 +137,7 @@ def _replaced(value: Any) -> Any:
 
 
 def _distinct(value: Any) -> Any:
-    """As :func:`_replaced`, with a short hash of mappings and lists."""
+    """Like :func:`_replaced`, with a short hash of mappings and lists."""
     bare = _replaced(value)
     if not isinstance(value, Mapping | list | tuple):
         return bare
@@ -144,7 +146,7 @@ def _distinct(value: Any) -> Any:
 
 
 def _learn(text: str) -> None:
-    """Remember a value that is secret; of a header, without the scheme."""
+    """Register a secret value; of a header, without the scheme."""
     learn_secret(text)
     scheme = re.match(r"(?i)(?:bearer|basic|token)\s+(?=\S)", text)
     if scheme is not None:
@@ -152,8 +154,8 @@ def _learn(text: str) -> None:
 
 
 def _leaf(text: str, replaced: Callable[[Any], Any]) -> str:
-    """A text inside of a mapping. It may be a prompt: only what can hardly be one is
-    looked into."""
+    """Return a string inside a mapping with masked secrets. It may be a prompt, so only
+    unambiguous patterns are masked."""
     if ":" not in text and "=" not in text and " " not in text:
         return text
     text = _addresses(text)
@@ -172,7 +174,7 @@ def _leaf(text: str, replaced: Callable[[Any], Any]) -> str:
 
 
 def _text(text: str, *, loose: bool) -> str:
-    """A text of names and values without secrets."""
+    """Return a string of names and values with masked secrets."""
     text = _addresses(text)
     parts, start = [], 0
     while (match := _NAME.search(text, start)) is not None:
@@ -188,7 +190,7 @@ def _text(text: str, *, loose: bool) -> str:
 
 
 def _secret(value: re.Match[str], name: re.Match[str]) -> str:
-    """What is left of a value that is secret by its name."""
+    """Return the replacement of a value whose name is secret."""
     quote, nested = value["quote"] or "", value["nested"]
     bare = value["inner"] if quote else value[0]
     is_number = not quote and bare.isdigit() and names_token(name["name"])
@@ -202,7 +204,7 @@ def _secret(value: re.Match[str], name: re.Match[str]) -> str:
 
 
 def _addresses(text: str) -> str:
-    """A text without what is secret in addresses, and behind the scheme of a header."""
+    """Return a string with masked secrets in URLs and after the scheme of a header."""
     if "@" in text:
         text = _USER.sub(_user, text)
     if "://" in text:
